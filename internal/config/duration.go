@@ -1,0 +1,54 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// ParseDuration reads a duration written with Go's units (ns, us, ms, s, m, h)
+// and with d, w and y, alone or combined: 90d, 1d12h, 1.5h. A day is 24 hours, a
+// week 7 days, a year 365 days; calendars and leap days play no part. A bare 0 is
+// accepted. Signs are not, and neither is anything beyond about 292 years.
+func ParseDuration(s string) (time.Duration, error) {
+	if s == "0" {
+		return 0, nil
+	}
+	if strings.HasPrefix(s, "-") {
+		return 0, fmt.Errorf("invalid duration %q: must not be negative", s)
+	}
+	if s == "" {
+		return 0, badDuration(s)
+	}
+	var total time.Duration
+	for rest := s; rest != ""; {
+		number := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789."))]
+		rest = rest[len(number):]
+		unit := rest
+		if i := strings.IndexAny(rest, "0123456789."); i >= 0 {
+			unit = rest[:i]
+		}
+		rest = rest[len(unit):]
+
+		hours := map[string]time.Duration{"d": 24, "w": 7 * 24, "y": 365 * 24}[unit]
+		if hours != 0 {
+			unit = "h"
+		} else {
+			hours = 1
+		}
+		part, err := time.ParseDuration(number + unit)
+		if err != nil || part < 0 || number == "" {
+			return 0, badDuration(s)
+		}
+		if part > math.MaxInt64/hours || part*hours > math.MaxInt64-total {
+			return 0, fmt.Errorf("invalid duration %q: longer than 292 years", s)
+		}
+		total += part * hours
+	}
+	return total, nil
+}
+
+func badDuration(s string) error {
+	return fmt.Errorf("invalid duration %q: write a number and a unit, such as 30s, 24h, 90d, 2w or 1y", s)
+}
