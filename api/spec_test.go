@@ -1,0 +1,105 @@
+package apispec
+
+import (
+	_ "embed"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed types.d.ts
+var types string
+
+type document struct {
+	Paths      map[string]map[string]yaml.Node
+	Components struct{ Schemas map[string]schema }
+}
+
+type schema struct {
+	Required   []string
+	Properties map[string]yaml.Node
+}
+
+type operation struct {
+	OperationID string `yaml:"operationId"`
+	Security    *[]any
+}
+
+func parse(t *testing.T) document {
+	t.Helper()
+	var doc document
+	if err := yaml.Unmarshal(Document, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// operations lists all operations by method and path.
+func operations(t *testing.T, doc document) map[string]operation {
+	t.Helper()
+	ops := map[string]operation{}
+	for path, item := range doc.Paths {
+		for method, node := range item {
+			if method == "parameters" {
+				continue
+			}
+			var op operation
+			if err := node.Decode(&op); err != nil {
+				t.Fatalf("%s %s: %v", method, path, err)
+			}
+			ops[strings.ToUpper(method)+" "+path] = op
+		}
+	}
+	return ops
+}
+
+func TestExactlyThreeAPIOperationsNeedNoKey(t *testing.T) {
+	var open []string
+	for name, op := range operations(t, parse(t)) {
+		if op.Security != nil && strings.Contains(name, " /api/") {
+			open = append(open, name)
+		}
+	}
+	slices.Sort(open)
+	want := []string{"GET /api/v1/docs", "GET /api/v1/openapi.yaml", "POST /api/v1/machine"}
+	if diff := cmp.Diff(want, open); diff != "" {
+		t.Errorf("operations without a key (-want +got):\n%s", diff)
+	}
+}
+
+// Clients rely on unset values being sent, not left out, so every member of an answer is required.
+func TestAnswersLeaveNoMemberOut(t *testing.T) {
+	optional := map[string][]string{"Health": {"checks"}, "Problem": {"errors"}}
+	for name, s := range parse(t).Components.Schemas {
+		isRequest := strings.HasSuffix(name, "Creation") || strings.HasSuffix(name, "Selection") || name == "MachineEnrolment"
+		if isRequest {
+			continue
+		}
+		promised := slices.Sorted(slices.Values(append(s.Required, optional[name]...)))
+		members := slices.Sorted(maps.Keys(s.Properties))
+		if !slices.Equal(promised, members) {
+			t.Errorf("%s: required or known as optional %v, members %v", name, promised, members)
+		}
+	}
+}
+
+func TestTypeScriptTypesKnowTheDocument(t *testing.T) {
+	doc := parse(t)
+	var names []string
+	for _, op := range operations(t, doc) {
+		names = append(names, op.OperationID)
+	}
+	for name, s := range doc.Components.Schemas {
+		names = append(names, name)
+		names = slices.AppendSeq(names, maps.Keys(s.Properties))
+	}
+	for _, name := range names {
+		if !strings.Contains(types, " "+name+":") && !strings.Contains(types, " "+name+"?:") {
+			t.Errorf("types.d.ts does not know %s; run npm --prefix api run generate", name)
+		}
+	}
+}
