@@ -1,0 +1,102 @@
+# Everything a contributor or CI runs. `make` alone lists the targets.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS   += --no-builtin-rules
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Only the race detector needs C. One setting for all else lets builds and tests share a cache.
+export CGO_ENABLED := 0
+
+PKG       ?= ./...
+FUZZTIME  ?= 5s
+BENCHTIME ?= 1s
+CHAOS     ?= 60s
+
+# The build time is the time of the commit, so that one commit gives one binary.
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT     ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+BUILD_TIME ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo unknown)
+LDFLAGS     = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.buildTime=$(BUILD_TIME)
+
+# Each run leaves its events in dist/test, from which .ci/run counts its summary.
+BIN     := $(CURDIR)/.bin
+RESULTS := dist/test
+FORMAT  ?= pkgname
+GOTEST   = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@$(1).json --
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-8s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: dev
+dev: build ## run a server on SQLite, all its files in dist/dev
+	@mkdir -p dist/dev
+	@test -e dist/dev/config.yaml || printf '%s\n' \
+		'server_url: http://127.0.0.1:8080' \
+		'listen_addr: 127.0.0.1:8080' \
+		'unix_socket: $(CURDIR)/dist/dev/fairlead.sock' \
+		'noise: {private_key_path: $(CURDIR)/dist/dev/noise_private.key}' \
+		'database: {type: sqlite, sqlite: {path: $(CURDIR)/dist/dev/fairlead.sqlite}}' \
+		'log: {level: debug}' >dist/dev/config.yaml
+	dist/fairlead serve --config dist/dev/config.yaml
+
+.PHONY: build
+build: ## build dist/fairlead, static and stamped with its version
+	go build -trimpath -ldflags '$(LDFLAGS)' -o dist/fairlead ./cmd/fairlead
+
+.PHONY: test
+test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
+	$(call GOTEST) $(PKG)
+
+.PHONY: race
+race: $(BIN)/gotestsum ## run the tests under the race detector
+	export CGO_ENABLED=1; $(call GOTEST) -race -timeout=15m $(PKG)
+
+.PHONY: fuzz
+fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME, one after the other
+	@grep -rEo --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]*:func | |' | \
+	while read -r dir name; do \
+		echo "fuzz $$dir $$name"; \
+		$(call GOTEST,-$$name) -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) "$$dir"; \
+	done
+
+.PHONY: bench
+bench: $(BIN)/gotestsum ## run the benchmarks (BENCHTIME=1x: once each)
+	$(call GOTEST) -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG)
+
+.PHONY: chaos
+chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
+	$(call GOTEST) -timeout=0 -count=1 ./internal/chaos -chaos=$(CHAOS)
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## check style and common mistakes
+	$(BIN)/golangci-lint run $(PKG)
+
+.PHONY: fmt
+fmt: $(BIN)/golangci-lint ## format the code
+	$(BIN)/golangci-lint fmt
+
+.PHONY: gen
+gen: $(BIN)/oapi-codegen ## write the generated code anew
+	go generate ./...
+
+.PHONY: ci
+ci: ## run what CI runs, on this machine
+	.ci/run
+
+.PHONY: tools
+tools: $(BIN)/gotestsum $(BIN)/oapi-codegen $(BIN)/golangci-lint ## install the pinned tools into .bin
+
+$(BIN)/gotestsum:     tool = gotest.tools/gotestsum@v1.13.0
+$(BIN)/oapi-codegen:  tool = github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.1
+$(BIN)/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
+
+# A tool is installed when it is missing or when the binary names another version.
+$(BIN)/%: FORCE
+	@have=$$(go version -m $@ 2>/dev/null | awk '$$1 == "mod" { print $$3 }') || true; \
+	test "$$have" = "$(lastword $(subst @, ,$(tool)))" || GOBIN=$(BIN) go install -trimpath $(tool)
+
+.PHONY: FORCE
+FORCE:
