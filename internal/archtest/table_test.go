@@ -1,0 +1,92 @@
+package archtest
+
+import "regexp"
+
+// row says what a package may import: packages of this module, and outside
+// packages that are guarded. "*" means all of them.
+type row struct{ ours, guarded string }
+
+// table is the import table. Packages are named by their path below internal/,
+// those outside internal/ by "./" and their path. A package without a row may
+// not exist; a row may wait for its package. Test files are free.
+var table = map[string]row{
+	"mesh":            {"", "keys names"},
+	"mesh/meshgen":    {"mesh", "keys names"},
+	"policy":          {"mesh", ""},
+	"netmap":          {"mesh policy", "keys tailcfg"},
+	"store":           {"mesh", ""},
+	"store/storetest": {"mesh mesh/meshgen store", "keys testing"},
+	"sqlstore":        {"mesh store", "keys sql slog prometheus"},
+	"ledger":          {"mesh policy store", "slog prometheus"},
+	"identity":        {"mesh", "http slog"},
+	"control":         {"mesh policy ledger identity", "keys slog prometheus"},
+	"stream":          {"mesh netmap ledger", "http slog prometheus"},
+	"wire":            {"mesh ledger control identity stream", "keys tailcfg tailscale http slog prometheus"},
+	"api":             {"mesh policy ledger control identity api/openapi ./api", "keys http slog prometheus"},
+	"api/openapi":     {"", "http"},
+	"webhook":         {"mesh ledger", "http slog prometheus"},
+	"relay":           {"", "keys tailcfg tailscale http slog prometheus"},
+	"backup":          {"mesh store sqlstore", "slog"},
+	"config":          {"", ""},
+	"app": {
+		"mesh policy store sqlstore ledger identity control stream wire api webhook relay config",
+		"keys http slog prometheus",
+	},
+
+	"./api":                  {"", ""},
+	"./apiclient":            {"", "http"},
+	"./cmd/fairlead":         {"app config ./cmd/fairlead/cli", "slog"},
+	"./cmd/fairlead/cli":     {"config policy backup ./apiclient", "http"},
+	"./cmd/fairlead-console": {"./console/bff", "slog"},
+	"./console/bff":          {"./apiclient", "http slog prometheus"},
+
+	"archtest":          {"", ""},
+	"chaos":             {"*", "*"},
+	"meshtest":          {"*", "*"},
+	"pgtest":            {"", "sql testing"},
+	"policy/policytest": {"mesh policy", "keys testing"},
+}
+
+// guards names the outside packages that only some rows may import, by prefix;
+// the longest prefix counts.
+var guards = map[string]string{
+	"database/sql":               "sql",
+	"github.com/jackc/pgx":       "sql",
+	"github.com/pressly/goose":   "sql",
+	"modernc.org/sqlite":         "sql",
+	"net/http":                   "http",
+	"log":                        "slog",
+	"github.com/prometheus":      "prometheus",
+	"tailscale.com":              "tailscale",
+	"tailscale.com/tailcfg":      "tailcfg",
+	"tailscale.com/types/key":    "keys",
+	"tailscale.com/util/dnsname": "names",
+	"testing":                    "testing",
+}
+
+// pure packages know no clock, no randomness and no environment.
+var pure = map[string]bool{"mesh": true, "policy": true, "netmap": true}
+
+// goFiles may start goroutines by a go statement, each for the reason given.
+var goFiles = map[string]string{}
+
+// variables lists the package-level variables that are neither an error, an
+// embedded file, a regular expression nor a compile-time check.
+var variables = map[string]string{
+	"cmd/fairlead/main.go version":   "stamped by the linker",
+	"cmd/fairlead/main.go commit":    "stamped by the linker",
+	"cmd/fairlead/main.go buildTime": "stamped by the linker",
+}
+
+var (
+	impure       = regexp.MustCompile(`^(rand\.|os\.|time\.(Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTimer|NewTicker)$)`)
+	constantCall = regexp.MustCompile(`^(errors\.New|fmt\.Errorf|regexp\.MustCompile)$`)
+	embedLine    = regexp.MustCompile(`^//go:embed `)
+	longLine     = regexp.MustCompile(`^// ?long: ?\S`)
+)
+
+const (
+	module       = "github.com/fairlead-mesh/fairlead"
+	maxFileLines = 600
+	maxFuncLines = 80
+)
