@@ -63,8 +63,8 @@ fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME, one after the other
 	done
 
 .PHONY: bench
-bench: $(BIN)/gotestsum ## run the benchmarks (BENCHTIME=1x: once each)
-	$(call GOTEST) -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG)
+bench: ## run the benchmarks (BENCHTIME=1x: once each)
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG)
 
 .PHONY: chaos
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
