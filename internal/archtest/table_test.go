@@ -68,7 +68,9 @@ var guards = map[string]string{
 var pure = map[string]bool{"mesh": true, "policy": true, "netmap": true}
 
 // goFiles may start goroutines by a go statement, each for the reason given.
-var goFiles = map[string]string{}
+var goFiles = map[string]string{
+	"internal/pgtest/pgtest.go": "waits for the child process",
+}
 
 // variables lists the package-level variables that are neither an error, an
 // embedded file, a regular expression nor a compile-time check.
