@@ -1,0 +1,108 @@
+package mesh
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"net/netip"
+)
+
+// Digest is equal for equal snapshots and, but for luck, only for those. The
+// digest of a page is kept with the page, so asking again costs what changed.
+func (s *Snapshot) Digest() string {
+	h := sha256.New()
+	w := fields(nil).int(int64(s.Rev)).int(int64(s.Counters.User)).int(int64(s.Counters.Node)).
+		int(int64(s.Counters.PreAuth)).int(int64(s.Counters.API)).addr(s.Counters.V4).addr(s.Counters.V6)
+	h.Write(w)
+	digestTable(h, &s.users, (*User).fields)
+	digestTable(h, &s.nodes, (*Node).fields)
+	digestTable(h, &s.preAuth, (*PreAuthKey).fields)
+	digestTable(h, &s.api, (*APIKey).fields)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func digestTable[V any](h hash.Hash, t *table[V], enc func(*V, fields) fields) {
+	h.Write(fields(nil).int(int64(t.count)))
+	var buf fields
+	for p := range t.pages() {
+		sum := p.sum.Load()
+		if sum == nil {
+			buf = buf[:0]
+			for _, v := range p.vals {
+				if v != nil {
+					buf = enc(v, buf)
+				}
+			}
+			fresh := sha256.Sum256(buf)
+			sum = &fresh
+			p.sum.Store(sum)
+		}
+		if *sum != emptyPage() {
+			h.Write(sum[:])
+		}
+	}
+}
+
+// emptyPage is the digest of a page whose values were all removed; a snapshot
+// that was loaded does not have that page.
+func emptyPage() [32]byte { return sha256.Sum256(nil) }
+
+// fields is a byte form in which no two different values look alike.
+type fields []byte
+
+func (f fields) int(n int64) fields { return binary.AppendVarint(f, n) }
+
+func (f fields) str(s string) fields {
+	return append(binary.AppendUvarint(f, uint64(len(s))), s...)
+}
+
+func (f fields) bool(b bool) fields {
+	if b {
+		return append(f, 1)
+	}
+	return append(f, 0)
+}
+
+func (f fields) raw(b []byte) fields { return append(binary.AppendUvarint(f, uint64(len(b))), b...) }
+
+func (f fields) addr(a netip.Addr) fields {
+	b, _ := a.MarshalBinary() // cannot fail
+	return f.raw(b)
+}
+
+func list[E any](f fields, es []E, put func(fields, E) fields) fields {
+	f = f.int(int64(len(es)))
+	for _, e := range es {
+		f = put(f, e)
+	}
+	return f
+}
+
+func (u *User) fields(f fields) fields {
+	return f.int(int64(u.ID)).str(u.Name).str(u.DisplayName).str(u.Email).str(u.Provider).
+		str(u.ProviderID).str(u.ProfilePicURL).int(int64(u.CreatedAt))
+}
+
+func (n *Node) fields(f fields) fields {
+	node, disco := n.NodeKey.Raw32(), n.Net.DiscoKey.Raw32()
+	f = f.int(int64(n.ID)).int(int64(n.Owner)).int(int64(n.CreatedBy)).
+		raw(n.MachineKey.UntypedBytes()).raw(node[:]).str(n.Hostname).str(n.Name).addr(n.IPv4).addr(n.IPv6)
+	f = list(f, n.Tags, fields.str)
+	f = f.str(string(n.Method)).int(int64(n.PreAuthKey)).bool(n.Ephemeral).
+		str(n.OS).str(n.Arch).str(n.ClientVersion)
+	f = list(f, n.RoutableIPs, func(f fields, p netip.Prefix) fields { return f.str(p.String()) })
+	f = f.int(int64(n.Expiry)).int(int64(n.CreatedAt)).int(int64(n.UpdatedAt))
+	f = list(f, n.Net.Endpoints, func(f fields, a netip.AddrPort) fields { return f.str(a.String()) })
+	return f.raw(disco[:]).int(int64(n.Net.HomeRelay)).bool(n.Presence.Online).
+		str(n.Presence.Replica).int(n.Presence.Conn).int(int64(n.Presence.LastSeen))
+}
+
+func (k *PreAuthKey) fields(f fields) fields {
+	f = f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).int(int64(k.User)).bool(k.Reusable).bool(k.Ephemeral)
+	return list(f, k.Tags, fields.str).bool(k.Used).int(int64(k.Expiry)).int(int64(k.CreatedAt))
+}
+
+func (k *APIKey) fields(f fields) fields {
+	return f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).int(int64(k.Expiry)).int(int64(k.CreatedAt))
+}

@@ -1,0 +1,16 @@
+// Package mesh holds the nouns of the network, the events that change them,
+// and the one function that moves a snapshot forward.
+//
+// It is pure: no clock, no randomness that reaches a result, no I/O, and
+// nothing of the client's wire vocabulary beyond its key types. It imports no
+// other package of ours and starts no goroutine.
+//
+// Words it defines:
+//
+//   - A revision is a position in the log. Revisions have no gaps.
+//   - An event is a committed fact that carries the full new value.
+//   - A snapshot is everything durable at one revision. It never changes.
+//   - A draft is a snapshot that one goroutine is still editing.
+//   - A node is touched by an event that names it.
+//   - An actor is who asked for a change.
+package mesh

@@ -1,0 +1,264 @@
+package mesh
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// Kind names an event in the log. A kind is never removed and its payload only
+// grows; what an older binary cannot read makes it load the tables anew.
+//
+// The list is append-only:
+//
+//	2026-11  user.put user.gone node.put node.gone node.net node.online
+//	         node.offline preauthkey.put preauthkey.gone apikey.put
+//	         apikey.gone address.cursor
+type Kind string
+
+// The kinds of event.
+const (
+	KindUserPut        Kind = "user.put"
+	KindUserGone       Kind = "user.gone"
+	KindNodePut        Kind = "node.put"
+	KindNodeGone       Kind = "node.gone"
+	KindNodeNet        Kind = "node.net"
+	KindOnline         Kind = "node.online"
+	KindOffline        Kind = "node.offline"
+	KindPreAuthKeyPut  Kind = "preauthkey.put"
+	KindPreAuthKeyGone Kind = "preauthkey.gone"
+	KindAPIKeyPut      Kind = "apikey.put"
+	KindAPIKeyGone     Kind = "apikey.gone"
+	KindAddressCursor  Kind = "address.cursor"
+)
+
+// Event is a committed fact with the full new value.
+type Event interface{ Kind() Kind }
+
+// UserPut adds or replaces a user.
+type UserPut struct {
+	User *User `json:"user"`
+}
+
+// UserGone removes a user. Settle adds what goes with it.
+type UserGone struct {
+	ID UserID `json:"id"`
+}
+
+// NodePut adds or replaces a node, all but its Net and Presence.
+type NodePut struct {
+	Node *Node `json:"node"`
+}
+
+// NodeGone removes a node.
+type NodeGone struct {
+	ID NodeID `json:"id"`
+}
+
+// NodeNet replaces how peers reach a node.
+type NodeNet struct {
+	ID  NodeID `json:"id"`
+	Net Net    `json:"net"`
+}
+
+// Online says that a replica holds a node's stream.
+type Online struct {
+	ID      NodeID `json:"id"`
+	Replica string `json:"replica"`
+	Conn    int64  `json:"conn"`
+	At      Time   `json:"at"`
+}
+
+// Offline says that no replica holds a node's stream any more.
+type Offline struct {
+	ID NodeID `json:"id"`
+	At Time   `json:"at"`
+}
+
+// PreAuthKeyPut adds or replaces a pre-auth key.
+type PreAuthKeyPut struct {
+	Key *PreAuthKey `json:"key"`
+}
+
+// PreAuthKeyGone removes a pre-auth key.
+type PreAuthKeyGone struct {
+	ID KeyID `json:"id"`
+}
+
+// APIKeyPut adds or replaces an API key.
+type APIKeyPut struct {
+	Key *APIKey `json:"key"`
+}
+
+// APIKeyGone removes an API key.
+type APIKeyGone struct {
+	ID KeyID `json:"id"`
+}
+
+// AddressCursor records the addresses given last, so that the next search
+// starts behind them.
+type AddressCursor struct {
+	V4 netip.Addr `json:"v4"`
+	V6 netip.Addr `json:"v6"`
+}
+
+// Kind names the event in the log.
+func (UserPut) Kind() Kind { return KindUserPut }
+
+// Kind names the event in the log.
+func (UserGone) Kind() Kind { return KindUserGone }
+
+// Kind names the event in the log.
+func (NodePut) Kind() Kind { return KindNodePut }
+
+// Kind names the event in the log.
+func (NodeGone) Kind() Kind { return KindNodeGone }
+
+// Kind names the event in the log.
+func (NodeNet) Kind() Kind { return KindNodeNet }
+
+// Kind names the event in the log.
+func (Online) Kind() Kind { return KindOnline }
+
+// Kind names the event in the log.
+func (Offline) Kind() Kind { return KindOffline }
+
+// Kind names the event in the log.
+func (PreAuthKeyPut) Kind() Kind { return KindPreAuthKeyPut }
+
+// Kind names the event in the log.
+func (PreAuthKeyGone) Kind() Kind { return KindPreAuthKeyGone }
+
+// Kind names the event in the log.
+func (APIKeyPut) Kind() Kind { return KindAPIKeyPut }
+
+// Kind names the event in the log.
+func (APIKeyGone) Kind() Kind { return KindAPIKeyGone }
+
+// Kind names the event in the log.
+func (AddressCursor) Kind() Kind { return KindAddressCursor }
+
+// Settle adds the consequences of evs, as events, so that nothing is derived
+// when they are applied: what goes with a user goes in the same revision.
+func Settle(before *Snapshot, evs []Event) []Event {
+	settled := evs
+	for _, e := range evs {
+		gone, ok := e.(UserGone)
+		if !ok {
+			continue
+		}
+		for n := range before.Nodes() {
+			if n.Owner == gone.ID {
+				settled = append(settled, NodeGone{ID: n.ID})
+			}
+		}
+		for k := range before.PreAuthKeys() {
+			if k.User == gone.ID {
+				settled = append(settled, PreAuthKeyGone{ID: k.ID})
+			}
+		}
+	}
+	return settled
+}
+
+// ErrUnknownKind says that a newer binary wrote the event.
+var ErrUnknownKind = errors.New("unknown event kind")
+
+type envelope struct {
+	Kind Kind            `json:"k"`
+	Data json.RawMessage `json:"d"`
+}
+
+// EncodeEvents gives the form in which the log keeps events.
+func EncodeEvents(evs []Event) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, e := range evs {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", e.Kind(), err)
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"k":%q,"d":%s}`, e.Kind(), data)
+	}
+	b.WriteByte(']')
+	return b.Bytes(), nil
+}
+
+// DecodeEvents reads what EncodeEvents wrote. The error is ErrUnknownKind when
+// an event is well-formed but not of a kind this binary knows.
+func DecodeEvents(data []byte) ([]Event, error) {
+	var list []envelope
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("decoding events: %w", err)
+	}
+	evs := make([]Event, len(list))
+	for i, env := range list {
+		e, err := env.event()
+		if err != nil {
+			return nil, fmt.Errorf("decoding event %d: %w", i, err)
+		}
+		evs[i] = e
+	}
+	return evs, nil
+}
+
+func (env envelope) event() (Event, error) {
+	switch env.Kind {
+	case KindUserPut:
+		return decode(env.Data, func(e UserPut) bool { return e.User != nil && valid(e.User.ID) })
+	case KindUserGone:
+		return decode(env.Data, func(e UserGone) bool { return valid(e.ID) })
+	case KindNodePut:
+		return decode(env.Data, func(e NodePut) bool { return e.Node != nil && valid(e.Node.ID) })
+	case KindNodeGone:
+		return decode(env.Data, func(e NodeGone) bool { return valid(e.ID) })
+	case KindNodeNet:
+		return decode(env.Data, func(e NodeNet) bool { return valid(e.ID) })
+	case KindOnline:
+		return decode(env.Data, func(e Online) bool { return valid(e.ID) })
+	case KindOffline:
+		return decode(env.Data, func(e Offline) bool { return valid(e.ID) })
+	case KindPreAuthKeyPut:
+		return decode(env.Data, func(e PreAuthKeyPut) bool { return e.Key != nil && valid(e.Key.ID) })
+	case KindPreAuthKeyGone:
+		return decode(env.Data, func(e PreAuthKeyGone) bool { return valid(e.ID) })
+	case KindAPIKeyPut:
+		return decode(env.Data, func(e APIKeyPut) bool { return e.Key != nil && valid(e.Key.ID) })
+	case KindAPIKeyGone:
+		return decode(env.Data, func(e APIKeyGone) bool { return valid(e.ID) })
+	case KindAddressCursor:
+		return decode(env.Data, func(AddressCursor) bool { return true })
+	}
+	return nil, fmt.Errorf("%w: %q", ErrUnknownKind, env.Kind)
+}
+
+func valid[ID ~int64](id ID) bool { return id > 0 && id <= MaxID }
+
+func decode[E Event](data []byte, ok func(E) bool) (Event, error) {
+	var e E
+	if err := json.Unmarshal(data, &e); err != nil {
+		return nil, err
+	}
+	if !ok(e) {
+		return nil, fmt.Errorf("%s names no valid object", e.Kind())
+	}
+	return e, nil
+}
+
+// MarshalText gives the hexadecimal form.
+func (s Secret) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]), nil }
+
+// UnmarshalText reads the hexadecimal form.
+func (s *Secret) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(s) {
+		return errors.New("a secret's hash has 64 hexadecimal digits")
+	}
+	_, err := hex.Decode(s[:], text)
+	return err
+}

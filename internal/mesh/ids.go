@@ -1,0 +1,92 @@
+package mesh
+
+import (
+	"strconv"
+	"time"
+)
+
+// Revision is a position in the log.
+type Revision int64
+
+// UserID, NodeID and KeyID are greater than zero and never handed out twice.
+type (
+	UserID int64
+	NodeID int64
+	KeyID  int64
+)
+
+// MaxID bounds every id, so that a damaged entry cannot make a table huge.
+const MaxID = 1<<32 - 1
+
+// Time is a moment in microseconds since 1970 UTC; zero means unset. Both
+// engines store it as it is, so a time that was read equals the time that was
+// written.
+type Time int64
+
+// TimeOf truncates t to the precision that is stored. The zero time is unset.
+func TimeOf(t time.Time) Time {
+	if t.IsZero() {
+		return 0
+	}
+	return Time(t.UnixMicro())
+}
+
+// Time returns the moment in UTC, or the zero time when it is unset.
+func (t Time) Time() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(t)).UTC()
+}
+
+// Add returns the moment d later.
+func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
+
+// Sub returns how much later t is than u.
+func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
+
+// Reached reports whether t is set and not after now.
+func (t Time) Reached(now Time) bool { return t != 0 && t <= now }
+
+// ActorKind says what sort of caller asked for a change.
+type ActorKind string
+
+// The kinds of actor.
+const (
+	ActorUser    ActorKind = "user"    // a person who signed in
+	ActorKey     ActorKind = "key"     // an API key
+	ActorNode    ActorKind = "node"    // a node, or a machine that enrols with a pre-auth key
+	ActorLocal   ActorKind = "local"   // a process on the local socket
+	ActorServer  ActorKind = "server"  // the service by itself, such as a sweep
+	ActorReplica ActorKind = "replica" // the service about one replica
+)
+
+// Actor is who asked. Every change carries one into the log and the audit.
+type Actor struct {
+	Kind      ActorKind `json:"kind"`
+	ID        string    `json:"id,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	Addr      string    `json:"addr,omitempty"`
+	RequestID string    `json:"requestId,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+}
+
+// String is the short form for log lines.
+func (a Actor) String() string {
+	switch {
+	case a.Name != "":
+		return string(a.Kind) + ":" + a.Name
+	case a.ID != "":
+		return string(a.Kind) + ":" + a.ID
+	}
+	return string(a.Kind)
+}
+
+// String is the decimal form that the API uses.
+func (id UserID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String is the decimal form that the API uses.
+func (id NodeID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String is the decimal form that the API uses.
+func (id KeyID) String() string { return strconv.FormatInt(int64(id), 10) }

@@ -1,0 +1,370 @@
+package mesh_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+)
+
+// model is the plainest thing that could hold the same facts.
+type model struct {
+	users map[mesh.UserID]mesh.User
+	nodes map[mesh.NodeID]mesh.Node
+	pre   map[mesh.KeyID]mesh.PreAuthKey
+	api   map[mesh.KeyID]mesh.APIKey
+}
+
+func newModel() *model {
+	return &model{map[mesh.UserID]mesh.User{}, map[mesh.NodeID]mesh.Node{}, map[mesh.KeyID]mesh.PreAuthKey{}, map[mesh.KeyID]mesh.APIKey{}}
+}
+
+func (m *model) apply(e mesh.Event) {
+	change := func(id mesh.NodeID, f func(*mesh.Node)) {
+		if n, ok := m.nodes[id]; ok {
+			f(&n)
+			m.nodes[id] = n
+		}
+	}
+	switch e := e.(type) {
+	case mesh.UserPut:
+		m.users[e.User.ID] = *e.User
+	case mesh.UserGone:
+		delete(m.users, e.ID)
+	case mesh.NodePut:
+		n := *e.Node
+		n.Net, n.Presence = m.nodes[n.ID].Net, m.nodes[n.ID].Presence
+		m.nodes[n.ID] = n
+	case mesh.NodeGone:
+		delete(m.nodes, e.ID)
+	case mesh.NodeNet:
+		change(e.ID, func(n *mesh.Node) { n.Net = e.Net })
+	case mesh.Online:
+		change(e.ID, func(n *mesh.Node) {
+			n.Presence = mesh.Presence{Online: true, Replica: e.Replica, Conn: e.Conn, LastSeen: e.At}
+		})
+	case mesh.Offline:
+		change(e.ID, func(n *mesh.Node) { n.Presence = mesh.Presence{LastSeen: e.At} })
+	case mesh.PreAuthKeyPut:
+		m.pre[e.Key.ID] = *e.Key
+	case mesh.PreAuthKeyGone:
+		delete(m.pre, e.ID)
+	case mesh.APIKeyPut:
+		m.api[e.Key.ID] = *e.Key
+	case mesh.APIKeyGone:
+		delete(m.api, e.ID)
+	}
+}
+
+// check compares every value and every index of s with the model.
+func (m *model) check(t *testing.T, s *mesh.Snapshot) {
+	t.Helper()
+	if s.NodeCount() != len(m.nodes) || s.UserCount() != len(m.users) {
+		t.Fatalf("rev %d: %d nodes and %d users, want %d and %d", s.Rev, s.NodeCount(), s.UserCount(), len(m.nodes), len(m.users))
+	}
+	online, owned, last := 0, map[mesh.UserID]int{}, mesh.NodeID(0)
+	for n := range s.Nodes() {
+		if n.ID <= last {
+			t.Fatalf("nodes out of order: %d after %d", n.ID, last)
+		}
+		last = n.ID
+		if !reflect.DeepEqual(*n, m.nodes[n.ID]) {
+			t.Fatalf("rev %d: node differs\ngot  %+v\nwant %+v", s.Rev, *n, m.nodes[n.ID])
+		}
+		if n.Presence.Online {
+			online++
+		}
+		if n.Owner != 0 {
+			owned[n.Owner]++
+		}
+		for _, find := range []func() (*mesh.Node, bool){
+			func() (*mesh.Node, bool) { return s.NodeByKey(n.NodeKey) },
+			func() (*mesh.Node, bool) { return s.NodeByName(n.Name) },
+			func() (*mesh.Node, bool) { return s.NodeByAddr(n.IPv4) },
+			func() (*mesh.Node, bool) { return s.NodeByAddr(n.IPv6) },
+		} {
+			if got, ok := find(); !ok || got != n {
+				t.Fatalf("rev %d: an index does not lead to node %d", s.Rev, n.ID)
+			}
+		}
+		if !slices.Contains(s.NodesByMachine(n.MachineKey), n) {
+			t.Fatalf("rev %d: machine index does not lead to node %d", s.Rev, n.ID)
+		}
+	}
+	if s.OnlineCount() != online {
+		t.Fatalf("rev %d: %d online, want %d", s.Rev, s.OnlineCount(), online)
+	}
+	for id, u := range m.users {
+		if got, ok := s.UserByName(u.Name); !ok || got.ID != id {
+			t.Fatalf("rev %d: user %q not found by name", s.Rev, u.Name)
+		}
+		if s.NodesOwned(id) != owned[id] {
+			t.Fatalf("rev %d: user %d owns %d, want %d", s.Rev, id, s.NodesOwned(id), owned[id])
+		}
+	}
+	for id, k := range m.pre {
+		if got, ok := s.PreAuthKeyByPrefix(k.Prefix); !ok || got.ID != id || !reflect.DeepEqual(*got, k) {
+			t.Fatalf("rev %d: pre-auth key %d differs", s.Rev, id)
+		}
+	}
+	for id, k := range m.api {
+		if got, ok := s.APIKeyByPrefix(k.Prefix); !ok || got.ID != id {
+			t.Fatalf("rev %d: API key %d differs", s.Rev, id)
+		}
+	}
+}
+
+func TestSnapshotFollowsPlainMaps(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		m, s := newModel(), mesh.Empty()
+		for range 300 {
+			evs := mesh.Settle(s, []mesh.Event{meshgen.Event(r, s)})
+			for _, e := range evs {
+				m.apply(e)
+			}
+			s, _ = mesh.Apply(s, s.Rev+1, evs...)
+		}
+		m.check(t, s)
+		for n := range s.Nodes() {
+			if _, ok := s.User(n.Owner); !ok && n.Owner != 0 {
+				t.Fatalf("node %d outlived its owner", n.ID)
+			}
+		}
+	}
+}
+
+func TestOneDraftEqualsManyApplies(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	commands, want := meshgen.History(r, mesh.Empty(), 500)
+	d := mesh.Empty().Edit()
+	for i, evs := range commands {
+		d.Apply(mesh.Revision(i+1), evs...)
+	}
+	if got := d.Freeze(); got.Digest() != want.Digest() {
+		t.Fatal("a batch gives another snapshot than its commands one by one")
+	}
+}
+
+func TestPublishedSnapshotNeverChanges(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	_, s := meshgen.History(r, mesh.Empty(), 300)
+	clone, digest := summary(s), s.Digest()
+	meshgen.History(r, s, 300)
+	d := s.Edit()
+	for i := range 300 {
+		d.Apply(s.Rev+mesh.Revision(i)+1, meshgen.Event(r, d.Snapshot()))
+	}
+	if diff := cmp.Diff(clone, summary(s)); diff != "" || s.Digest() != digest {
+		t.Fatalf("editing a draft changed the snapshot below it:\n%s", diff)
+	}
+}
+
+func summary(s *mesh.Snapshot) []string {
+	var out []string
+	for n := range s.Nodes() {
+		out = append(out, fmt.Sprintf("%+v", *n))
+	}
+	for u := range s.Users() {
+		out = append(out, fmt.Sprintf("%+v %d", *u, s.NodesOwned(u.ID)))
+	}
+	return out
+}
+
+func TestTouchedNamesEveryNodeThatChanged(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	_, s := meshgen.History(r, mesh.Empty(), 200)
+	for range 500 {
+		evs := mesh.Settle(s, []mesh.Event{meshgen.Event(r, s)})
+		next, touched := mesh.Apply(s, s.Rev+1, evs...)
+		for id := mesh.NodeID(1); id <= 300; id++ {
+			a, _ := s.Node(id)
+			b, _ := next.Node(id)
+			if a != b && !slices.Contains(touched, id) {
+				t.Fatalf("node %d changed by %+v and is not named", id, evs)
+			}
+		}
+		s = next
+	}
+}
+
+func TestDigestTellsEveryFieldApart(t *testing.T) {
+	base := func() []mesh.Event {
+		n := meshgen.Node(1, 1)
+		n.Tags, n.RoutableIPs = []string{"tag:a"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		return []mesh.Event{
+			mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: n}, mesh.NodeNet{ID: 1, Net: meshgen.Net(1)},
+			mesh.Online{ID: 1, Replica: "a", Conn: 1, At: 1},
+			mesh.PreAuthKeyPut{Key: &mesh.PreAuthKey{ID: 1, Prefix: "p", Tags: []string{"tag:a"}}},
+			mesh.APIKeyPut{Key: &mesh.APIKey{ID: 1, Prefix: "p"}},
+		}
+	}
+	digest := func(evs []mesh.Event) string {
+		s, _ := mesh.Apply(mesh.Empty(), 1, evs...)
+		return s.Digest()
+	}
+	want := digest(base())
+	if digest(base()) != want {
+		t.Fatal("equal snapshots have different digests")
+	}
+	fields := 0
+	for i := range base() {
+		for _, path := range leaves(reflect.TypeOf(base()[i])) {
+			evs := base()
+			v := reflect.New(reflect.TypeOf(evs[i])).Elem()
+			v.Set(reflect.ValueOf(evs[i]))
+			f := v
+			for _, k := range path {
+				for f.Kind() == reflect.Pointer {
+					f = f.Elem()
+				}
+				f = f.Field(k)
+			}
+			if v.Type() == reflect.TypeOf(mesh.NodePut{}) && len(path) > 2 || !vary(f) {
+				continue // Net and Presence have events of their own
+			}
+			evs[i] = v.Interface().(mesh.Event)
+			if i > 0 && reflect.TypeOf(evs[i]) != reflect.TypeOf(mesh.NodePut{}) && path[0] == 0 && f.Kind() == reflect.Int64 && len(path) == 1 {
+				continue // an event about another node changes nothing here
+			}
+			if digest(evs) == want {
+				t.Errorf("%T field %v does not reach the digest", evs[i], path)
+			}
+			fields++
+		}
+	}
+	if fields < 45 {
+		t.Fatalf("only %d fields were tried", fields)
+	}
+}
+
+// leaves lists the exported fields below t that are not structs of ours.
+func leaves(t reflect.Type) (paths [][]int) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		in := f.Type
+		for in.Kind() == reflect.Pointer {
+			in = in.Elem()
+		}
+		if in.Kind() == reflect.Struct && in.PkgPath() == t.PkgPath() {
+			for _, p := range leaves(in) {
+				paths = append(paths, append([]int{i}, p...))
+			}
+			continue
+		}
+		paths = append(paths, []int{i})
+	}
+	return paths
+}
+
+func vary(f reflect.Value) bool {
+	switch v := f.Addr().Interface().(type) {
+	case *netip.Addr:
+		*v = netip.MustParseAddr("100.64.200.200")
+		return true
+	case *mesh.Secret:
+		v[0] ^= 1
+		return true
+	}
+	switch f.Kind() {
+	case reflect.String:
+		f.SetString(f.String() + "x")
+	case reflect.Bool:
+		f.SetBool(!f.Bool())
+	case reflect.Int, reflect.Int64:
+		f.SetInt(f.Int() + 1)
+	case reflect.Slice, reflect.Struct:
+		f.SetZero()
+	default:
+		return false
+	}
+	return true
+}
+
+func TestEventsSurviveTheLog(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	commands, want := meshgen.History(r, mesh.Empty(), 800)
+	s := mesh.Empty()
+	kinds := map[mesh.Kind]bool{}
+	for i, evs := range commands {
+		data, err := mesh.EncodeEvents(evs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := mesh.DecodeEvents(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(evs, back, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmp.Comparer(func(a, b mesh.Event) bool { return reflect.DeepEqual(a, b) })); diff != "" {
+			t.Fatal(diff)
+		}
+		for _, e := range evs {
+			kinds[e.Kind()] = true
+		}
+		s, _ = mesh.Apply(s, mesh.Revision(i+1), back...)
+	}
+	if s.Digest() != want.Digest() {
+		t.Fatal("replaying the log gives another snapshot")
+	}
+	if len(kinds) != 12 {
+		t.Fatalf("only %d kinds were tried", len(kinds))
+	}
+}
+
+func TestUnknownKindIsToldApartFromDamage(t *testing.T) {
+	if _, err := mesh.DecodeEvents([]byte(`[{"k":"node.teleported","d":{}}]`)); !errors.Is(err, mesh.ErrUnknownKind) {
+		t.Fatalf("unknown kind: %v", err)
+	}
+	for _, bad := range []string{``, `{}`, `[{"k":"user.put","d":{}}]`, `[{"k":"node.gone","d":{"id":0}}]`, `[{"k":"node.gone","d":{"id":99999999999}}]`} {
+		if _, err := mesh.DecodeEvents([]byte(bad)); err == nil || errors.Is(err, mesh.ErrUnknownKind) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func FuzzDecodeEvents(f *testing.F) {
+	commands, _ := meshgen.History(rand.New(rand.NewPCG(1, 2)), mesh.Empty(), 60)
+	for _, evs := range commands {
+		data, err := mesh.EncodeEvents(evs)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		evs, err := mesh.DecodeEvents(data)
+		if err != nil {
+			return
+		}
+		once, err := mesh.EncodeEvents(evs)
+		if err != nil {
+			t.Fatalf("decoded but cannot be encoded: %v", err)
+		}
+		again, err := mesh.DecodeEvents(once)
+		if err != nil {
+			t.Fatalf("encoded but cannot be decoded: %v", err)
+		}
+		twice, err := mesh.EncodeEvents(again)
+		if err != nil || !bytes.Equal(once, twice) {
+			t.Fatalf("the second round differs: %s and %s (%v)", once, twice, err)
+		}
+		s, _ := mesh.Apply(mesh.Empty(), 1, evs...)
+		if !json.Valid(once) || s.Digest() == "" {
+			t.Fatal("unreachable")
+		}
+	})
+}

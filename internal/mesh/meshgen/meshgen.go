@@ -1,0 +1,140 @@
+// Package meshgen draws random but valid values and events for tests of the
+// packages that carry them. It is not for production code.
+package meshgen
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+
+	"go4.org/mem"
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Start is the moment at which generated histories begin.
+const Start mesh.Time = 1_800_000_000_000_000
+
+// MachineKey returns the n-th machine key.
+func MachineKey(n uint64) key.MachinePublic { return key.MachinePublicFromRaw32(raw("machine", n)) }
+
+// NodeKey returns the n-th node key.
+func NodeKey(n uint64) key.NodePublic { return key.NodePublicFromRaw32(raw("node", n)) }
+
+// DiscoKey returns the n-th disco key.
+func DiscoKey(n uint64) key.DiscoPublic { return key.DiscoPublicFromRaw32(raw("disco", n)) }
+
+func raw(kind string, n uint64) mem.RO {
+	b := make([]byte, 32)
+	copy(b, kind)
+	binary.BigEndian.PutUint64(b[24:], n+1)
+	return mem.B(b)
+}
+
+// User returns a plausible user with this id.
+func User(id mesh.UserID) *mesh.User {
+	return &mesh.User{ID: id, Name: fmt.Sprintf("user%d", id), CreatedAt: Start}
+}
+
+// Node returns a plausible node with this id that a user owns.
+func Node(id mesh.NodeID, owner mesh.UserID) *mesh.Node {
+	n := uint64(id)
+	return &mesh.Node{
+		ID: id, Owner: owner, MachineKey: MachineKey(n), NodeKey: NodeKey(n),
+		Hostname: fmt.Sprintf("host %d", id), Name: fmt.Sprintf("host-%d", id),
+		IPv4:   netip.AddrFrom4([4]byte{100, 64 + byte(id>>16), byte(id >> 8), byte(id)}),
+		IPv6:   mesh.AddrAt(netip.MustParsePrefix("fd7a:115c:a1e0::/48"), n),
+		Method: mesh.RegisterAuthKey, OS: "linux", Arch: "amd64", ClientVersion: "1.102.5",
+		CreatedAt: Start, UpdatedAt: Start,
+	}
+}
+
+// Net returns how peers reach a node, different for each n.
+func Net(n int) mesh.Net {
+	return mesh.Net{
+		Endpoints: []netip.AddrPort{
+			netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), uint16(1+n%60000)),
+			netip.MustParseAddrPort("[2001:db8::1]:41641"),
+		},
+		DiscoKey: DiscoKey(uint64(n)), HomeRelay: 1 + n%20,
+	}
+}
+
+// Event draws an event of any kind that may follow s. Ids stay below 1000, so
+// that objects are replaced and removed as well as added.
+func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
+	at := Start.Add(0) + mesh.Time(s.Rev)*1_000_000
+	if s.UserCount() == 0 {
+		return mesh.UserPut{User: User(1)}
+	}
+	user := mesh.UserID(1 + r.IntN(12))
+	node := mesh.NodeID(1 + r.IntN(300))
+	keyID := mesh.KeyID(1 + r.IntN(40))
+	pick := r.IntN(16)
+	if _, ok := s.Node(node); !ok && pick >= 7 && pick <= 10 {
+		pick = 2 // nobody reports for a node that is not there
+	}
+	switch pick {
+	case 0:
+		u := User(user)
+		u.Name = fmt.Sprintf("User%d-%d", user, r.IntN(3))
+		u.Email = fmt.Sprintf("user%d@example.com", user)
+		return mesh.UserPut{User: u}
+	case 1:
+		return mesh.UserGone{ID: user}
+	case 2, 3, 4, 5:
+		n := Node(node, user)
+		if _, ok := s.User(user); !ok || r.IntN(4) == 0 {
+			n.Owner, n.CreatedBy, n.Tags = 0, user, []string{"tag:web", "tag:zürich"}[:1+r.IntN(2)]
+		}
+		if r.IntN(3) == 0 {
+			n.RoutableIPs = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("::/0")}
+		}
+		n.UpdatedAt, n.Expiry, n.Ephemeral = at, at.Add(1), r.IntN(2) == 0
+		n.NodeKey = NodeKey(uint64(node)*1000 + uint64(r.IntN(3)))
+		return mesh.NodePut{Node: n}
+	case 6:
+		return mesh.NodeGone{ID: node}
+	case 7, 8:
+		return mesh.NodeNet{ID: node, Net: Net(r.IntN(1000))}
+	case 9:
+		return mesh.Online{ID: node, Replica: "replica-a", Conn: r.Int64N(1 << 40), At: at}
+	case 10:
+		return mesh.Offline{ID: node, At: at}
+	case 11:
+		k := &mesh.PreAuthKey{ID: keyID, Prefix: fmt.Sprintf("preauth%05d", keyID), User: user, Expiry: at.Add(1e9), CreatedAt: at}
+		k.Reusable, k.Used, k.Ephemeral = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+		if r.IntN(2) == 0 {
+			k.Tags = []string{"tag:web"}
+		}
+		binary.BigEndian.PutUint64(k.Hash[:], r.Uint64())
+		return mesh.PreAuthKeyPut{Key: k}
+	case 12:
+		return mesh.PreAuthKeyGone{ID: keyID}
+	case 13:
+		k := &mesh.APIKey{ID: keyID, Prefix: fmt.Sprintf("apikey%06d", keyID), Expiry: at.Add(1e9), CreatedAt: at}
+		binary.BigEndian.PutUint64(k.Hash[:], r.Uint64())
+		return mesh.APIKeyPut{Key: k}
+	case 14:
+		return mesh.APIKeyGone{ID: keyID}
+	default:
+		return mesh.AddressCursor{
+			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
+			V6: mesh.AddrAt(netip.MustParsePrefix("fd7a:115c:a1e0::/48"), r.Uint64()),
+		}
+	}
+}
+
+// History draws n commands that follow s, each settled, and returns them with
+// the snapshot after the last.
+func History(r *rand.Rand, s *mesh.Snapshot, n int) ([][]mesh.Event, *mesh.Snapshot) {
+	var commands [][]mesh.Event
+	for range n {
+		evs := mesh.Settle(s, []mesh.Event{Event(r, s)})
+		s, _ = mesh.Apply(s, s.Rev+1, evs...)
+		commands = append(commands, evs)
+	}
+	return commands, s
+}

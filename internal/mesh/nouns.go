@@ -1,0 +1,118 @@
+package mesh
+
+import (
+	"net/netip"
+	"slices"
+
+	"tailscale.com/types/key"
+)
+
+// User owns nodes and pre-auth keys.
+type User struct {
+	ID            UserID `json:"id"`
+	Name          string `json:"name"`
+	DisplayName   string `json:"displayName,omitempty"`
+	Email         string `json:"email,omitempty"`
+	Provider      string `json:"provider,omitempty"`
+	ProviderID    string `json:"providerId,omitempty"`
+	ProfilePicURL string `json:"profilePicUrl,omitempty"`
+	CreatedAt     Time   `json:"createdAt"`
+}
+
+// RegisterMethod says how a node was let in.
+type RegisterMethod string
+
+// The ways in.
+const (
+	RegisterAuthKey RegisterMethod = "authkey"
+)
+
+// Node is one device. A node inside a snapshot is never written again.
+type Node struct {
+	ID NodeID `json:"id"`
+	// Owner is zero for a tagged node: it belongs to its tags.
+	Owner UserID `json:"owner,omitempty"`
+	// CreatedBy is the user whose key let a tagged node in; that user may be
+	// gone.
+	CreatedBy  UserID            `json:"createdBy,omitempty"`
+	MachineKey key.MachinePublic `json:"machineKey"`
+	NodeKey    key.NodePublic    `json:"nodeKey"`
+	// Hostname is what the device calls itself; Name is its label in the
+	// mesh's DNS, unique among all nodes.
+	Hostname      string         `json:"hostname"`
+	Name          string         `json:"name"`
+	IPv4          netip.Addr     `json:"ipv4"`
+	IPv6          netip.Addr     `json:"ipv6"`
+	Tags          []string       `json:"tags,omitempty"`
+	Method        RegisterMethod `json:"method"`
+	PreAuthKey    KeyID          `json:"preAuthKey,omitempty"`
+	Ephemeral     bool           `json:"ephemeral,omitempty"`
+	OS            string         `json:"os,omitempty"`
+	Arch          string         `json:"arch,omitempty"`
+	ClientVersion string         `json:"clientVersion,omitempty"`
+	// RoutableIPs are the routes that the device announces.
+	RoutableIPs []netip.Prefix `json:"routableIPs,omitempty"`
+	Expiry      Time           `json:"expiry,omitempty"`
+	CreatedAt   Time           `json:"createdAt"`
+	// UpdatedAt is the last change other than of Net and Presence.
+	UpdatedAt Time `json:"updatedAt"`
+
+	// Net and Presence change often. They travel in events of their own:
+	// NodePut leaves them as they are.
+	Net      Net      `json:"-"`
+	Presence Presence `json:"-"`
+}
+
+// Net is how peers reach a node.
+type Net struct {
+	Endpoints []netip.AddrPort `json:"endpoints,omitempty"`
+	DiscoKey  key.DiscoPublic  `json:"discoKey,omitzero"`
+	HomeRelay int              `json:"homeRelay,omitempty"`
+}
+
+// Presence says which replica holds a node's stream. Of two streams of one
+// node the one with the greater Conn is the newer.
+type Presence struct {
+	Online   bool   `json:"online,omitempty"`
+	Replica  string `json:"replica,omitempty"`
+	Conn     int64  `json:"conn,omitempty"`
+	LastSeen Time   `json:"lastSeen,omitempty"`
+}
+
+// Tagged reports whether the node belongs to tags instead of a user.
+func (n *Node) Tagged() bool { return len(n.Tags) > 0 }
+
+// Expired reports whether the node must authenticate again.
+func (n *Node) Expired(now Time) bool { return n.Expiry.Reached(now) }
+
+// Addrs returns the addresses the node has, IPv4 first.
+func (n *Node) Addrs() []netip.Addr {
+	return slices.DeleteFunc([]netip.Addr{n.IPv4, n.IPv6}, func(a netip.Addr) bool { return !a.IsValid() })
+}
+
+// Secret is what is kept of a secret value: its SHA-256.
+type Secret [32]byte
+
+// PreAuthKey lets nodes in. Prefix is its public part.
+type PreAuthKey struct {
+	ID        KeyID    `json:"id"`
+	Prefix    string   `json:"prefix"`
+	Hash      Secret   `json:"hash"`
+	User      UserID   `json:"user,omitempty"`
+	Reusable  bool     `json:"reusable,omitempty"`
+	Ephemeral bool     `json:"ephemeral,omitempty"`
+	Tags      []string `json:"tags,omitempty"`
+	// Used is set by the first registration, of a reusable key too.
+	Used      bool `json:"used,omitempty"`
+	Expiry    Time `json:"expiry"`
+	CreatedAt Time `json:"createdAt"`
+}
+
+// APIKey opens the admin API. Prefix is its public part.
+type APIKey struct {
+	ID        KeyID  `json:"id"`
+	Prefix    string `json:"prefix"`
+	Hash      Secret `json:"hash"`
+	Expiry    Time   `json:"expiry"`
+	CreatedAt Time   `json:"createdAt"`
+}

@@ -1,0 +1,383 @@
+package mesh
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"tailscale.com/types/key"
+)
+
+// Snapshot is everything durable at one revision. It never changes; readers
+// take a pointer and need no lock.
+type Snapshot struct {
+	// Rev is the last change of any kind.
+	Rev Revision
+	// IdentityRev is the last change of a user, owner, tag or address. It is
+	// known only as far back as this process has followed the log.
+	IdentityRev Revision
+	// Counters says which ids and addresses come next.
+	Counters Counters
+
+	users   table[User]
+	nodes   table[Node]
+	preAuth table[PreAuthKey]
+	api     table[APIKey]
+
+	userByName      index[string, UserID] // by folded name
+	nodesByMachine  index[key.MachinePublic, []NodeID]
+	nodeByKey       index[key.NodePublic, NodeID]
+	nodeByAddr      index[netip.Addr, NodeID]
+	nodeByName      index[string, NodeID]
+	preAuthByPrefix index[string, KeyID]
+	apiByPrefix     index[string, KeyID]
+	owned           index[UserID, int] // nodes a user owns
+	online          int
+}
+
+// Counters live in the head of the log, so that an id or address that was
+// given back is not handed out again soon, even after a restart.
+type Counters struct {
+	User    UserID     `json:"user"` // the last one used
+	Node    NodeID     `json:"node"`
+	PreAuth KeyID      `json:"preAuth"`
+	API     KeyID      `json:"api"`
+	V4      netip.Addr `json:"v4"` // the address given last
+	V6      netip.Addr `json:"v6"`
+}
+
+// After returns the counters once e is committed.
+func (c Counters) After(e Event) Counters {
+	switch e := e.(type) {
+	case UserPut:
+		c.User = max(c.User, e.User.ID)
+	case NodePut:
+		c.Node = max(c.Node, e.Node.ID)
+	case PreAuthKeyPut:
+		c.PreAuth = max(c.PreAuth, e.Key.ID)
+	case APIKeyPut:
+		c.API = max(c.API, e.Key.ID)
+	case AddressCursor:
+		c.V4, c.V6 = e.V4, e.V6
+	}
+	return c
+}
+
+// Empty is the snapshot before the first revision.
+func Empty() *Snapshot {
+	return &Snapshot{
+		userByName:      newIndex[string, UserID](),
+		nodesByMachine:  newIndex[key.MachinePublic, []NodeID](),
+		nodeByKey:       newIndex[key.NodePublic, NodeID](),
+		nodeByAddr:      newIndex[netip.Addr, NodeID](),
+		nodeByName:      newIndex[string, NodeID](),
+		preAuthByPrefix: newIndex[string, KeyID](),
+		apiByPrefix:     newIndex[string, KeyID](),
+		owned:           newIndex[UserID, int](),
+	}
+}
+
+// found turns a pointer into the usual pair.
+func found[V any](v *V) (*V, bool) { return v, v != nil }
+
+// User returns the user with this id.
+func (s *Snapshot) User(id UserID) (*User, bool) { return found(s.users.at(int64(id))) }
+
+// UserByName finds a user without regard to case.
+func (s *Snapshot) UserByName(name string) (*User, bool) {
+	id, ok := s.userByName.at(FoldName(name))
+	if !ok {
+		return nil, false
+	}
+	return s.User(id)
+}
+
+// FoldName is the form in which user names are compared.
+func FoldName(name string) string { return strings.ToLower(name) }
+
+// Users yields all users in the order of their ids.
+func (s *Snapshot) Users() iter.Seq[*User] { return s.users.all() }
+
+// UserCount is the number of users.
+func (s *Snapshot) UserCount() int { return s.users.count }
+
+// NodesOwned is the number of untagged nodes of a user.
+func (s *Snapshot) NodesOwned(id UserID) int {
+	n, _ := s.owned.at(id)
+	return n
+}
+
+// Node returns the node with this id.
+func (s *Snapshot) Node(id NodeID) (*Node, bool) { return found(s.nodes.at(int64(id))) }
+
+// Nodes yields all nodes in the order of their ids.
+func (s *Snapshot) Nodes() iter.Seq[*Node] { return s.nodes.all() }
+
+// NodeCount is the number of nodes.
+func (s *Snapshot) NodeCount() int { return s.nodes.count }
+
+// OnlineCount is the number of nodes with a live stream on any replica.
+func (s *Snapshot) OnlineCount() int { return s.online }
+
+// NodesByMachine returns the nodes of one machine: one for each user who
+// signed in there.
+func (s *Snapshot) NodesByMachine(k key.MachinePublic) []*Node {
+	ids, _ := s.nodesByMachine.at(k)
+	ns := make([]*Node, 0, len(ids))
+	for _, id := range ids {
+		ns = append(ns, s.nodes.at(int64(id)))
+	}
+	return ns
+}
+
+// NodeByKey finds the node that holds a node key.
+func (s *Snapshot) NodeByKey(k key.NodePublic) (*Node, bool) { return s.nodeAt(s.nodeByKey.at(k)) }
+
+// NodeByAddr finds the node that holds an address.
+func (s *Snapshot) NodeByAddr(a netip.Addr) (*Node, bool) { return s.nodeAt(s.nodeByAddr.at(a)) }
+
+// NodeByName finds the node with this label.
+func (s *Snapshot) NodeByName(name string) (*Node, bool) { return s.nodeAt(s.nodeByName.at(name)) }
+
+func (s *Snapshot) nodeAt(id NodeID, ok bool) (*Node, bool) {
+	if !ok {
+		return nil, false
+	}
+	return s.Node(id)
+}
+
+// PreAuthKey returns the pre-auth key with this id.
+func (s *Snapshot) PreAuthKey(id KeyID) (*PreAuthKey, bool) { return found(s.preAuth.at(int64(id))) }
+
+// PreAuthKeyByPrefix finds a pre-auth key by its public part.
+func (s *Snapshot) PreAuthKeyByPrefix(prefix string) (*PreAuthKey, bool) {
+	id, ok := s.preAuthByPrefix.at(prefix)
+	if !ok {
+		return nil, false
+	}
+	return s.PreAuthKey(id)
+}
+
+// PreAuthKeys yields all pre-auth keys in the order of their ids.
+func (s *Snapshot) PreAuthKeys() iter.Seq[*PreAuthKey] { return s.preAuth.all() }
+
+// APIKey returns the API key with this id.
+func (s *Snapshot) APIKey(id KeyID) (*APIKey, bool) { return found(s.api.at(int64(id))) }
+
+// APIKeyByPrefix finds an API key by its public part.
+func (s *Snapshot) APIKeyByPrefix(prefix string) (*APIKey, bool) {
+	id, ok := s.apiByPrefix.at(prefix)
+	if !ok {
+		return nil, false
+	}
+	return s.APIKey(id)
+}
+
+// APIKeys yields all API keys in the order of their ids.
+func (s *Snapshot) APIKeys() iter.Seq[*APIKey] { return s.api.all() }
+
+// Draft is a snapshot under construction. One goroutine edits it, may read it
+// between edits, and freezes it once.
+type Draft struct {
+	s *Snapshot
+	e *edit
+}
+
+// Edit starts a draft that shares everything with s until it is changed.
+func (s *Snapshot) Edit() *Draft {
+	next := *s
+	return &Draft{s: &next, e: new(edit)}
+}
+
+// Snapshot is the state so far. It changes with the next Apply.
+func (d *Draft) Snapshot() *Snapshot { return d.s }
+
+// Freeze ends the draft and returns its snapshot.
+func (d *Draft) Freeze() *Snapshot {
+	s := d.s
+	d.s, d.e = nil, nil
+	return s
+}
+
+// Restore fills an empty draft with counters as they were stored. Loading
+// applies the stored values as events and then restores.
+func (d *Draft) Restore(rev Revision, c Counters) {
+	d.s.Rev, d.s.IdentityRev, d.s.Counters = rev, rev, c
+}
+
+// Apply returns the snapshot after evs and the nodes they touched.
+func Apply(s *Snapshot, rev Revision, evs ...Event) (*Snapshot, []NodeID) {
+	d := s.Edit()
+	touched := d.Apply(rev, evs...)
+	return d.Freeze(), touched
+}
+
+// Apply moves the draft to rev and returns the nodes that evs touched. It
+// derives nothing: consequences were added to evs by Settle.
+func (d *Draft) Apply(rev Revision, evs ...Event) []NodeID {
+	var touched []NodeID
+	d.s.Rev = rev
+	for _, e := range evs {
+		d.s.Counters = d.s.Counters.After(e)
+		if id, ok := d.apply(rev, e); ok {
+			touched = append(touched, id)
+		}
+	}
+	return touched
+}
+
+func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
+	switch e := e.(type) {
+	case UserPut:
+		d.putUser(rev, e.User.ID, e.User)
+	case UserGone:
+		d.putUser(rev, e.ID, nil)
+	case NodePut:
+		d.putNode(rev, e.Node)
+		return e.Node.ID, true
+	case NodeGone:
+		d.dropNode(rev, e.ID)
+		return e.ID, true
+	case NodeNet:
+		d.changeNode(e.ID, func(n *Node) { n.Net = e.Net })
+		return e.ID, true
+	case Online:
+		d.setPresence(e.ID, Presence{Online: true, Replica: e.Replica, Conn: e.Conn, LastSeen: e.At})
+		return e.ID, true
+	case Offline:
+		d.setPresence(e.ID, Presence{LastSeen: e.At})
+		return e.ID, true
+	case PreAuthKeyPut:
+		d.putPreAuth(e.Key.ID, e.Key)
+	case PreAuthKeyGone:
+		d.putPreAuth(e.ID, nil)
+	case APIKeyPut:
+		d.putAPI(e.Key.ID, e.Key)
+	case APIKeyGone:
+		d.putAPI(e.ID, nil)
+	case AddressCursor: // a counter, moved above
+	}
+	return 0, false
+}
+
+func (d *Draft) putUser(rev Revision, id UserID, u *User) {
+	if old, ok := d.s.User(id); ok {
+		d.s.userByName.drop(d.e, FoldName(old.Name))
+	}
+	if u != nil {
+		d.s.userByName.put(d.e, FoldName(u.Name), id)
+	}
+	d.s.users.put(d.e, int64(id), u)
+	d.s.IdentityRev = rev
+}
+
+func (d *Draft) putNode(rev Revision, put *Node) {
+	n := *put
+	n.Net, n.Presence = Net{}, Presence{}
+	old, ok := d.s.Node(n.ID)
+	if ok {
+		n.Net, n.Presence = old.Net, old.Presence
+		d.unindexNode(old)
+	}
+	if !ok || !sameIdentity(old, &n) {
+		d.s.IdentityRev = rev
+	}
+	d.s.nodes.put(d.e, int64(n.ID), &n)
+	ids, _ := d.s.nodesByMachine.at(n.MachineKey)
+	d.s.nodesByMachine.put(d.e, n.MachineKey, append(slices.Clone(ids), n.ID))
+	d.s.nodeByKey.put(d.e, n.NodeKey, n.ID)
+	d.s.nodeByName.put(d.e, n.Name, n.ID)
+	for _, a := range n.Addrs() {
+		d.s.nodeByAddr.put(d.e, a, n.ID)
+	}
+	if n.Owner != 0 {
+		d.s.owned.put(d.e, n.Owner, d.s.NodesOwned(n.Owner)+1)
+	}
+	if n.Presence.Online {
+		d.s.online++
+	}
+}
+
+func (d *Draft) dropNode(rev Revision, id NodeID) {
+	old, ok := d.s.Node(id)
+	if !ok {
+		return
+	}
+	d.unindexNode(old)
+	d.s.nodes.put(d.e, int64(id), nil)
+	d.s.IdentityRev = rev
+}
+
+func (d *Draft) unindexNode(n *Node) {
+	ids, _ := d.s.nodesByMachine.at(n.MachineKey)
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id NodeID) bool { return id == n.ID })
+	if len(ids) == 0 {
+		d.s.nodesByMachine.drop(d.e, n.MachineKey)
+	} else {
+		d.s.nodesByMachine.put(d.e, n.MachineKey, ids)
+	}
+	d.s.nodeByKey.drop(d.e, n.NodeKey)
+	d.s.nodeByName.drop(d.e, n.Name)
+	for _, a := range n.Addrs() {
+		d.s.nodeByAddr.drop(d.e, a)
+	}
+	if n.Owner != 0 {
+		if rest := d.s.NodesOwned(n.Owner) - 1; rest > 0 {
+			d.s.owned.put(d.e, n.Owner, rest)
+		} else {
+			d.s.owned.drop(d.e, n.Owner)
+		}
+	}
+	if n.Presence.Online {
+		d.s.online--
+	}
+}
+
+func (d *Draft) setPresence(id NodeID, p Presence) {
+	d.changeNode(id, func(n *Node) {
+		if n.Presence.Online {
+			d.s.online--
+		}
+		if p.Online {
+			d.s.online++
+		}
+		n.Presence = p
+	})
+}
+
+// changeNode replaces a node by a changed copy. A node that is gone meanwhile
+// stays gone.
+func (d *Draft) changeNode(id NodeID, change func(*Node)) {
+	old, ok := d.s.Node(id)
+	if !ok {
+		return
+	}
+	n := *old
+	change(&n)
+	d.s.nodes.put(d.e, int64(id), &n)
+}
+
+func (d *Draft) putPreAuth(id KeyID, k *PreAuthKey) {
+	if old, ok := d.s.PreAuthKey(id); ok {
+		d.s.preAuthByPrefix.drop(d.e, old.Prefix)
+	}
+	if k != nil {
+		d.s.preAuthByPrefix.put(d.e, k.Prefix, id)
+	}
+	d.s.preAuth.put(d.e, int64(id), k)
+}
+
+func (d *Draft) putAPI(id KeyID, k *APIKey) {
+	if old, ok := d.s.APIKey(id); ok {
+		d.s.apiByPrefix.drop(d.e, old.Prefix)
+	}
+	if k != nil {
+		d.s.apiByPrefix.put(d.e, k.Prefix, id)
+	}
+	d.s.api.put(d.e, int64(id), k)
+}
+
+func sameIdentity(a, b *Node) bool {
+	return a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 && slices.Equal(a.Tags, b.Tags)
+}

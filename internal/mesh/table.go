@@ -1,0 +1,167 @@
+package mesh
+
+import (
+	"hash/maphash"
+	"iter"
+	"maps"
+	"sync/atomic"
+)
+
+// edit marks the parts of a draft that no snapshot shares yet: a part whose
+// owner is the current edit may be written in place.
+type edit struct{ _ byte }
+
+const (
+	pageBits  = 8
+	pageSize  = 1 << pageBits
+	pageMask  = pageSize - 1
+	chunkBits = 2 * pageBits
+)
+
+// page holds the values of 256 neighbouring ids.
+type page[V any] struct {
+	owner *edit
+	vals  [pageSize]*V
+	sum   atomic.Pointer[[32]byte] // digest, filled on demand once frozen
+}
+
+type chunk[V any] struct {
+	owner *edit
+	pages [pageSize]*page[V]
+}
+
+// table maps ids to values. Copying one costs nothing; a change copies one
+// page, one chunk and the short list of chunks.
+type table[V any] struct {
+	owner  *edit
+	chunks []*chunk[V]
+	count  int
+}
+
+func (t *table[V]) at(id int64) *V {
+	if id <= 0 || id>>chunkBits >= int64(len(t.chunks)) {
+		return nil
+	}
+	c := t.chunks[id>>chunkBits]
+	if c == nil {
+		return nil
+	}
+	p := c.pages[id>>pageBits&pageMask]
+	if p == nil {
+		return nil
+	}
+	return p.vals[id&pageMask]
+}
+
+// put sets the value of id; nil removes it.
+func (t *table[V]) put(e *edit, id int64, v *V) {
+	if v == nil && t.at(id) == nil {
+		return
+	}
+	if t.owner != e {
+		t.chunks, t.owner = append([]*chunk[V](nil), t.chunks...), e
+	}
+	for int64(len(t.chunks)) <= id>>chunkBits {
+		t.chunks = append(t.chunks, nil)
+	}
+	c := &t.chunks[id>>chunkBits]
+	if *c == nil {
+		*c = &chunk[V]{owner: e}
+	} else if (*c).owner != e {
+		*c = &chunk[V]{owner: e, pages: (*c).pages}
+	}
+	p := &(*c).pages[id>>pageBits&pageMask]
+	if *p == nil {
+		*p = &page[V]{owner: e}
+	} else if (*p).owner != e {
+		*p = &page[V]{owner: e, vals: (*p).vals}
+	}
+	slot := &(*p).vals[id&pageMask]
+	switch {
+	case *slot == nil && v != nil:
+		t.count++
+	case *slot != nil && v == nil:
+		t.count--
+	}
+	*slot = v
+}
+
+// all yields the values in the order of their ids.
+func (t *table[V]) all() iter.Seq[*V] {
+	return func(yield func(*V) bool) {
+		for p := range t.pages() {
+			for _, v := range p.vals {
+				if v != nil && !yield(v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (t *table[V]) pages() iter.Seq[*page[V]] {
+	return func(yield func(*page[V]) bool) {
+		for _, c := range t.chunks {
+			if c == nil {
+				continue
+			}
+			for _, p := range c.pages {
+				if p != nil && !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// shards is a price between copying a long list of maps and copying long maps.
+const shards = 512
+
+type shard[K comparable, V any] struct {
+	owner *edit
+	m     map[K]V
+}
+
+// index is a map of which a change copies one part in 512.
+type index[K comparable, V any] struct {
+	owner  *edit
+	seed   maphash.Seed // decides only where an entry lies
+	shards *[shards]*shard[K, V]
+}
+
+func newIndex[K comparable, V any]() index[K, V] {
+	return index[K, V]{seed: maphash.MakeSeed(), shards: new([shards]*shard[K, V])}
+}
+
+func (x *index[K, V]) at(k K) (V, bool) {
+	s := x.shards[maphash.Comparable(x.seed, k)%shards]
+	if s == nil {
+		var zero V
+		return zero, false
+	}
+	v, ok := s.m[k]
+	return v, ok
+}
+
+func (x *index[K, V]) put(e *edit, k K, v V) { x.own(e, k).m[k] = v }
+
+func (x *index[K, V]) drop(e *edit, k K) {
+	if _, ok := x.at(k); ok {
+		delete(x.own(e, k).m, k)
+	}
+}
+
+func (x *index[K, V]) own(e *edit, k K) *shard[K, V] {
+	if x.owner != e {
+		list := *x.shards
+		x.shards, x.owner = &list, e
+	}
+	s := &x.shards[maphash.Comparable(x.seed, k)%shards]
+	switch {
+	case *s == nil:
+		*s = &shard[K, V]{owner: e, m: map[K]V{}}
+	case (*s).owner != e:
+		*s = &shard[K, V]{owner: e, m: maps.Clone((*s).m)}
+	}
+	return *s
+}
