@@ -1,0 +1,8 @@
+// Package sqlstore keeps the tables and the log in SQLite, for one process, or
+// in PostgreSQL, for one or many. Rows are mapped in one place for both; what
+// differs between the engines is in postgres.go and sqlite.go.
+//
+// It knows rows and transactions, not what they mean: it imports store and
+// mesh and never policy, ledger or control. Watch is the only method that
+// keeps running; the caller owns it.
+package sqlstore

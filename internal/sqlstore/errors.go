@@ -1,0 +1,103 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// errPoolExhausted says that no connection became free in time.
+var errPoolExhausted = errors.New("database connection pool exhausted; raise database.postgres.max_open_conns or look for slow queries")
+
+// explain gives an engine's error the words that operators search for, the
+// same on both engines, and says what to do. Errors of the caller stay as they
+// are.
+func explain(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	var pg *pgconn.PgError
+	var lite *sqlite.Error
+	var connect *pgconn.ConnectError
+	var network net.Error
+	switch {
+	case errors.Is(err, errPoolExhausted):
+		return unavailable("%w", err)
+	case errors.As(err, &connect):
+		return unavailable("failed to connect to database: %w", err)
+	case errors.As(err, &pg):
+		return explainPostgres(pg, err)
+	case errors.As(err, &lite):
+		return explainSQLite(lite, err)
+	case errors.Is(err, syscall.ENOSPC):
+		return unavailable("database write failed: no space left on device: free some space: %w", err)
+	case errors.As(err, &network), pgconn.SafeToRetry(err), strings.Contains(err.Error(), "conn closed"), errors.Is(err, net.ErrClosed):
+		return unavailable("connection to database lost: %w", err)
+	}
+	return err
+}
+
+func unavailable(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, fmt.Errorf(format, args...))
+}
+
+func explainPostgres(pg *pgconn.PgError, err error) error {
+	switch pg.Code {
+	case "53100": // disk_full
+		return unavailable("database write failed: no space left on device: free space on the disk of PostgreSQL: %w", err)
+	case "XX001": // data_corrupted
+		return unavailable("invalid page header: a page of the database is damaged; restore a backup: %w", err)
+	case "53300": // too_many_connections
+		return unavailable("failed to connect to database: too many clients already: lower database.postgres.max_open_conns or raise max_connections: %w", err)
+	case "55P03", "57014", "25P03": // lock_not_available, query_canceled, idle_in_transaction_session_timeout
+		return unavailable("database too slow: %w", err)
+	case "28P01", "28000": // wrong password, not admitted
+		return unavailable("failed to connect to database: check database.postgres.user and pass: %w", err)
+	}
+	switch {
+	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57P"), pg.Code == "25006": // connection, shutdown, standby
+		return unavailable("failed to connect to database: %w", err)
+	case strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "58"): // resources, system
+		return unavailable("database write failed: %w", err)
+	}
+	return err
+}
+
+func explainSQLite(lite *sqlite.Error, err error) error {
+	switch lite.Code() & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return unavailable("database write failed: no space left on device: free some space: %w", err)
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return unavailable("database disk image is malformed: restore a backup: %w", err)
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+		return unavailable("failed to open database file: permission denied: the service's user must own the file and its directory: %w", err)
+	case sqlite3.SQLITE_IOERR:
+		return unavailable("database write failed: %w", err)
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return unavailable("database is locked by another process: %w", err)
+	}
+	return err
+}
+
+// openError names the file that could not be opened.
+func openError(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return unavailable("failed to open database file: permission denied: %s: the service's user must own the file and its directory", path)
+	case errors.Is(err, syscall.EROFS):
+		return unavailable("failed to open database file: %s is on a read-only file system", path)
+	case errors.Is(err, syscall.ENOSPC):
+		return unavailable("failed to open database file: no space left on device: %s", path)
+	}
+	return unavailable("failed to open database file: %w", err)
+}

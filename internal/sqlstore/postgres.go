@@ -1,0 +1,507 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// PostgresConfig says where PostgreSQL is and how many connections may be
+// open. Zero values: port 5432, sslmode prefer, ten connections.
+type PostgresConfig struct {
+	Host         string // a name, several with commas, or a socket directory
+	Port         int
+	Name         string
+	User         string
+	Pass         string
+	SSLMode      string
+	MaxOpenConns int
+	MaxIdleConns int
+	MaxIdleTime  time.Duration
+}
+
+const (
+	acquireTimeout = 5 * time.Second
+	connectTimeout = 5 * time.Second
+	// channel is what replicas listen on.
+	channel = "fairlead"
+	// nowMicros is the database's clock in the unit of mesh.Time.
+	nowMicros = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+)
+
+// Postgres is the engine for one replica or many.
+type Postgres struct {
+	config  *pgx.ConnConfig
+	pool    *pgxpool.Pool
+	schema  *schema
+	changed chan struct{}
+	beating *pgx.Conn // used by Beat alone
+}
+
+var (
+	_ store.Store   = (*Postgres)(nil)
+	_ store.History = (*Postgres)(nil)
+)
+
+// OpenPostgres connects and brings the tables up to date. Many replicas may do
+// so at once: one of them migrates, the others wait for it.
+func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Registerer) (*Postgres, error) {
+	config, err := c.pool()
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig.Tracer = newTracer(reg)
+	if err := migratePostgres(ctx, config.ConnConfig); err != nil {
+		return nil, explain(err)
+	}
+	p := &Postgres{config: config.ConnConfig, schema: newSchema(), changed: make(chan struct{}, 1)}
+	idle := int32(cmp.Or(c.MaxIdleConns, c.MaxOpenConns))
+	config.AfterRelease = func(*pgx.Conn) bool { return p.pool.Stat().IdleConns() < idle }
+	if p.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, explain(err)
+	}
+	poolMetrics(reg, func() poolStat {
+		s := p.pool.Stat()
+		return poolStat{open: int(s.TotalConns()), idle: int(s.IdleConns()), max: int(s.MaxConns())}
+	})
+	return p, nil
+}
+
+func (c PostgresConfig) pool() (*pgxpool.Config, error) {
+	quote := func(s string) string {
+		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+	}
+	keys := map[string]string{
+		"host": c.Host, "port": strconv.Itoa(cmp.Or(c.Port, 5432)), "dbname": c.Name, "user": c.User, "password": c.Pass,
+		"sslmode": cmp.Or(c.SSLMode, "prefer"), "application_name": "fairlead",
+	}
+	if strings.Contains(c.Host, ",") {
+		keys["target_session_attrs"] = "read-write" // after a failover, the new primary
+	}
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		words = append(words, k+"="+quote(keys[k]))
+	}
+	config, err := pgxpool.ParseConfig(strings.Join(words, " "))
+	if err != nil {
+		return nil, fmt.Errorf("database.postgres: %w", err)
+	}
+	config.MaxConns = int32(cmp.Or(c.MaxOpenConns, 10))
+	config.MaxConnIdleTime = cmp.Or(c.MaxIdleTime, time.Hour)
+	config.ConnConfig.ConnectTimeout = connectTimeout
+	// A replica that was stopped in the middle of a commit must not hold the
+	// head row against the others.
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "3000"
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "5000"
+	config.ConnConfig.RuntimeParams["statement_timeout"] = "10000"
+	config.ConnConfig.RuntimeParams["tcp_user_timeout"] = "5000"
+	return config, nil
+}
+
+func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	c, err := p.pool.Acquire(limited)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil && p.pool.Stat().AcquiredConns() >= p.pool.Stat().MaxConns() {
+		return nil, errPoolExhausted
+	}
+	return c, err
+}
+
+// Load reads all tables in one transaction, so that they belong together.
+func (p *Postgres) Load(ctx context.Context) (*mesh.Snapshot, error) {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer conn.Release()
+	var s *mesh.Snapshot
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+			return err
+		}
+		h, err := scanHead(tx.QueryRow(ctx, "SELECT rev, at, counters FROM head WHERE id = 1"))
+		if err != nil {
+			return err
+		}
+		d := mesh.Empty().Edit()
+		for _, t := range p.schema.readers() {
+			rows, err := tx.Query(ctx, t.from.selectAll())
+			if err != nil {
+				return err
+			}
+			if err := readTable(d, rows, t.scan); err != nil {
+				rows.Close()
+				return fmt.Errorf("loading %s: %w", t.from.table, err)
+			}
+			rows.Close()
+		}
+		d.Restore(h.rev, h.counters)
+		s = d.Freeze()
+		return nil
+	})
+	return s, explain(err)
+}
+
+// rows is what both drivers offer for reading several rows.
+type rowsReader interface {
+	scanner
+	Next() bool
+	Err() error
+}
+
+func readTable(d *mesh.Draft, rows rowsReader, scan func(scanner) (mesh.Event, error)) error {
+	for rows.Next() {
+		e, err := scan(rows)
+		if err != nil {
+			return err
+		}
+		d.Apply(0, e)
+	}
+	return rows.Err()
+}
+
+func readEntries(rows rowsReader) ([]rawEntry, error) {
+	var raws []rawEntry
+	for rows.Next() {
+		raw, err := scanEntry(rows)
+		if err != nil {
+			return nil, err
+		}
+		raws = append(raws, raw)
+	}
+	return raws, rows.Err()
+}
+
+// Tail reads head and log as one statement each; the log is read second, so it
+// reaches at least as far as the head.
+func (p *Postgres) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer conn.Release()
+	h, raws, err := p.tail(ctx, conn.Conn(), after, "SELECT rev, at, counters, "+nowMicros+" FROM head WHERE id = 1", "")
+	if err != nil {
+		return nil, explain(err)
+	}
+	return entries(raws, after, h.rev)
+}
+
+// tail sends an optional first statement, the head query and the log query in
+// one round trip.
+func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision, headQuery, first string) (h head, raws []rawEntry, err error) {
+	b := &pgx.Batch{}
+	if first != "" {
+		b.Queue(first)
+	}
+	b.Queue(headQuery)
+	b.Queue(selectLog, int64(after), store.TailLimit)
+	res := conn.SendBatch(ctx, b)
+	defer func() {
+		if cerr := res.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	if first != "" {
+		if _, err := res.Exec(); err != nil {
+			return h, nil, err
+		}
+	}
+	var now mesh.Time
+	if h, err = scanHead(res.QueryRow(), &now); err != nil {
+		return h, nil, err
+	}
+	h.at = max(h.at, now)
+	rows, err := res.Query()
+	if err != nil {
+		return h, nil, err
+	}
+	defer rows.Close()
+	raws, err = readEntries(rows)
+	return h, raws, err
+}
+
+// Lock costs three round trips whatever the size of the batch: begin, head and
+// tail; all rows; commit.
+func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) (err error) {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return explain(err)
+	}
+	defer conn.Release()
+	defer func() {
+		// A connection that is still inside the transaction is of no use to
+		// the next caller, and closing it rolls back.
+		if conn.Conn().PgConn().TxStatus() != 'I' {
+			closeConn(conn.Conn())
+		}
+	}()
+	lockHead := "SELECT rev, at, counters, " + nowMicros + " FROM head WHERE id = 1 FOR UPDATE"
+	if faultSkipHeadLock() {
+		lockHead = "SELECT rev, at, counters, " + nowMicros + " FROM head WHERE id = 1"
+	}
+	h, raws, err := p.tail(ctx, conn.Conn(), after, lockHead, "BEGIN")
+	if err != nil {
+		return explain(err)
+	}
+	tx := newTx(p.schema, h, raws, after, batch)
+	if err := fn(tx); err != nil {
+		return errors.Join(err, rollback(conn.Conn()))
+	}
+	if tx.empty() {
+		return rollback(conn.Conn())
+	}
+	b, err := p.commitBatch(tx)
+	if err != nil {
+		return errors.Join(err, rollback(conn.Conn()))
+	}
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return explain(err)
+	}
+	if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
+		return commitError(err)
+	}
+	return nil
+}
+
+// commitError tells a refused commit from one whose answer never came.
+func commitError(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Severity == "ERROR" {
+		return explain(err) // the server decided, and it decided no
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+}
+
+func rollback(conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
+		closeConn(conn)
+	}
+	return nil
+}
+
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // a connection that cannot say goodbye is closed all the same
+}
+
+func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
+	b := &pgx.Batch{}
+	for _, table := range slices.Sorted(maps.Keys(tx.changes.gone)) {
+		b.Queue("DELETE FROM "+table+" WHERE id = ANY($1)", slices.Collect(maps.Keys(tx.changes.gone[table])))
+	}
+	for _, in := range p.schema.order() {
+		if rows := tx.changes.rows[in]; len(rows) > 0 {
+			b.Queue(in.unnest(), columns(in, slices.Collect(maps.Values(rows)))...)
+		}
+	}
+	b.Queue(p.schema.log.unnest(), columns(p.schema.log, tx.changes.log)...)
+	if len(tx.changes.audit) > 0 {
+		b.Queue(p.schema.audit.unnest(), columns(p.schema.audit, tx.changes.audit)...)
+	}
+	counters, err := json.Marshal(tx.head.counters)
+	if err != nil {
+		return nil, err
+	}
+	b.Queue("UPDATE head SET rev = $1, at = $2, counters = $3 WHERE id = 1", int64(tx.head.rev), int64(tx.head.at), string(counters))
+	b.Queue("SELECT pg_notify('" + channel + "', '')")
+	return b, nil
+}
+
+// unnest takes one array per column: one statement text, and so one plan, for
+// any number of rows.
+func (in *insert) unnest() string {
+	args := make([]string, len(in.columns))
+	for i, c := range in.columns {
+		args[i] = fmt.Sprintf("$%d::%s[]", i+1, map[columnType]string{integer: "bigint", text: "text", blob: "bytea"}[c.typ])
+	}
+	return "INSERT INTO " + in.table + " (" + in.names() + ") SELECT * FROM unnest(" + strings.Join(args, ", ") + ")" + in.onConflict()
+}
+
+// columns turns rows into one array per column.
+func columns(in *insert, rows [][]any) []any {
+	out := make([]any, len(in.columns))
+	for i, c := range in.columns {
+		switch c.typ {
+		case integer:
+			out[i] = columnOf[int64](rows, i)
+		case text:
+			out[i] = columnOf[string](rows, i)
+		case blob:
+			out[i] = columnOf[[]byte](rows, i)
+		}
+	}
+	return out
+}
+
+func columnOf[T any](rows [][]any, i int) []T {
+	col := make([]T, len(rows))
+	for j, row := range rows {
+		col[j] = row[i].(T)
+	}
+	return col
+}
+
+// Changed implements store.Store.
+func (p *Postgres) Changed() <-chan struct{} { return p.changed }
+
+func (p *Postgres) hint() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Watch listens on a connection of its own and comes back when it is lost. A
+// new connection is itself a reason to look.
+func (p *Postgres) Watch(ctx context.Context) error {
+	const shortest, longest = 100 * time.Millisecond, 2 * time.Second
+	wait := shortest
+	for ctx.Err() == nil {
+		started := time.Now()
+		_ = p.listen(ctx) // the poll carries on, and Beat reports the outage
+		if time.Since(started) > longest {
+			wait = shortest
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, longest)
+	}
+	return nil
+}
+
+func (p *Postgres) listen(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, p.config)
+	if err != nil {
+		return err
+	}
+	defer closeConn(conn)
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	for {
+		p.hint()
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Beat uses a connection of its own, so that a busy pool cannot make this
+// replica look dead.
+func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	if p.beating == nil || p.beating.IsClosed() {
+		conn, err := pgx.ConnectConfig(ctx, p.config)
+		if err != nil {
+			return nil, explain(err)
+		}
+		p.beating = conn
+	}
+	reports, err := beat(ctx, p.beating, self)
+	if err != nil {
+		closeConn(p.beating)
+	}
+	return reports, explain(err)
+}
+
+func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Report, error) {
+	text, err := json.Marshal(self)
+	if err != nil {
+		return nil, err
+	}
+	b := &pgx.Batch{}
+	b.Queue("INSERT INTO replicas (id, at, report) VALUES ($1, "+nowMicros+", $2) ON CONFLICT (id) DO UPDATE SET at = excluded.at, report = excluded.report",
+		string(self.ID), string(text))
+	b.Queue("DELETE FROM replicas WHERE at < " + nowMicros + " - 3600000000")
+	b.Queue("SELECT id, " + nowMicros + " - at, report FROM replicas WHERE at > " + nowMicros + " - 60000000 ORDER BY id")
+	res := conn.SendBatch(ctx, b)
+	defer res.Close()
+	for range 2 {
+		if _, err := res.Exec(); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := res.Query()
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.Report, error) {
+		var r store.Report
+		var age int64
+		var text string
+		if err := row.Scan(&r.ID, &age, &text); err != nil {
+			return r, err
+		}
+		r.Age = time.Duration(age) * time.Microsecond
+		return r, json.Unmarshal([]byte(text), &r)
+	})
+}
+
+// Prune drops a chunk at a time, so that no statement holds locks for long.
+func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error) {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return 0, explain(err)
+	}
+	defer conn.Release()
+	var total int64
+	for {
+		tag, err := conn.Exec(ctx, `DELETE FROM log WHERE rev IN
+			(SELECT rev FROM log WHERE rev <= $1 AND at < `+nowMicros+` - $2 ORDER BY rev LIMIT 5000)`, int64(keep), age.Microseconds())
+		total += tag.RowsAffected()
+		if err != nil || tag.RowsAffected() == 0 {
+			return total, explain(err)
+		}
+	}
+}
+
+const selectAudit = `SELECT rev, idx, at, actor, verb, object_kind, object_id, before, after FROM audit
+	WHERE rev > $1 OR (rev = $1 AND idx > $2) ORDER BY rev, idx LIMIT $3`
+
+// Audit implements store.History.
+func (p *Postgres) Audit(ctx context.Context, rev mesh.Revision, index, limit int) ([]store.AuditRow, error) {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, selectAudit, int64(rev), index, limit)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer rows.Close()
+	out, err := readAudit(rows)
+	return out, explain(err)
+}
+
+// Close implements store.Store.
+func (p *Postgres) Close() error {
+	if p.beating != nil {
+		closeConn(p.beating)
+	}
+	p.pool.Close()
+	return nil
+}

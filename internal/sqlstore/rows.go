@@ -1,0 +1,385 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// columnType is one of the three types that both engines store alike.
+type columnType byte
+
+const (
+	integer columnType = iota
+	text
+	blob
+)
+
+type column struct {
+	name string
+	typ  columnType
+}
+
+// insert is one multi-row statement of a commit: the columns it sets of a
+// table, the first of them the key.
+type insert struct {
+	table   string
+	key     string
+	columns []column
+	// replace says that a row which exists is given the new values.
+	replace bool
+}
+
+func (in *insert) names() string {
+	names := make([]string, len(in.columns))
+	for i, c := range in.columns {
+		names[i] = c.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// onConflict is understood by both engines.
+func (in *insert) onConflict() string {
+	if !in.replace {
+		return ""
+	}
+	var set []string
+	for _, c := range in.columns[1:] {
+		set = append(set, c.name+" = excluded."+c.name)
+	}
+	return " ON CONFLICT (" + in.key + ") DO UPDATE SET " + strings.Join(set, ", ")
+}
+
+func upsert(table string, columns ...column) *insert {
+	return &insert{table: table, key: "id", columns: columns, replace: true}
+}
+
+// schema names the statements of a commit. A commit sends each at most once,
+// whatever its size.
+type schema struct {
+	users, nodes, net, presence, preAuth, api, log, audit *insert
+}
+
+func newSchema() *schema {
+	return &schema{
+		users: upsert("users", column{"id", integer}, column{"name", text}, column{"display_name", text}, column{"email", text},
+			column{"provider", text}, column{"provider_id", text}, column{"profile_pic_url", text}, column{"created_at", integer}),
+		nodes: upsert("nodes", column{"id", integer}, column{"owner", integer}, column{"created_by", integer}, column{"machine_key", text},
+			column{"node_key", text}, column{"hostname", text}, column{"name", text}, column{"ipv4", text}, column{"ipv6", text}, column{"tags", text},
+			column{"method", text}, column{"preauth_key", integer}, column{"ephemeral", integer}, column{"os", text}, column{"arch", text},
+			column{"client_version", text}, column{"routable_ips", text}, column{"expiry", integer}, column{"created_at", integer}, column{"updated_at", integer}),
+		net:      upsert("node_net", column{"id", integer}, column{"endpoints", text}, column{"disco_key", text}, column{"home_relay", integer}),
+		presence: upsert("node_net", column{"id", integer}, column{"online", integer}, column{"replica", text}, column{"conn", integer}, column{"last_seen", integer}),
+		preAuth: upsert("preauth_keys", column{"id", integer}, column{"prefix", text}, column{"hash", blob}, column{"user_id", integer}, column{"reusable", integer},
+			column{"ephemeral", integer}, column{"tags", text}, column{"used", integer}, column{"expiry", integer}, column{"created_at", integer}),
+		api: upsert("api_keys", column{"id", integer}, column{"prefix", text}, column{"hash", blob}, column{"expiry", integer}, column{"created_at", integer}),
+		log: &insert{table: "log", columns: []column{{"rev", integer}, {"batch", blob}, {"at", integer}, {"actor", text}, {"events", blob}}},
+		audit: &insert{table: "audit", columns: []column{
+			{"rev", integer},
+			{"idx", integer},
+			{"at", integer},
+			{"actor", text},
+			{"verb", text},
+			{"object_kind", text},
+			{"object_id", text},
+			{"before", blob},
+			{"after", blob},
+		}},
+	}
+}
+
+// changes gathers the rows of a commit. Of several values for one row only the
+// last is sent; removals are sent first.
+type changes struct {
+	schema *schema
+	gone   map[string]map[int64]bool // table → ids
+	rows   map[*insert]map[int64][]any
+	log    [][]any
+	audit  [][]any
+}
+
+func newChanges(s *schema) *changes {
+	return &changes{schema: s, gone: map[string]map[int64]bool{}, rows: map[*insert]map[int64][]any{}}
+}
+
+// order is the order in which the statements of a commit are sent.
+func (s *schema) order() []*insert {
+	return []*insert{s.users, s.nodes, s.net, s.presence, s.preAuth, s.api}
+}
+
+func (c *changes) put(in *insert, row ...any) {
+	if c.rows[in] == nil {
+		c.rows[in] = map[int64][]any{}
+	}
+	c.rows[in][row[0].(int64)] = row
+}
+
+func (c *changes) drop(id int64, ins ...*insert) {
+	for _, in := range ins {
+		if c.gone[in.table] == nil {
+			c.gone[in.table] = map[int64]bool{}
+		}
+		c.gone[in.table][id] = true
+		delete(c.rows[in], id)
+	}
+}
+
+// add gathers the rows that an event changes.
+func (c *changes) add(e mesh.Event) {
+	s := c.schema
+	switch e := e.(type) {
+	case mesh.UserPut:
+		u := e.User
+		c.put(s.users, int64(u.ID), u.Name, u.DisplayName, u.Email, u.Provider, u.ProviderID, u.ProfilePicURL, int64(u.CreatedAt))
+	case mesh.UserGone:
+		c.drop(int64(e.ID), s.users)
+	case mesh.NodePut:
+		n := e.Node
+		c.put(s.nodes, int64(n.ID), int64(n.Owner), int64(n.CreatedBy), textOf(n.MachineKey), textOf(n.NodeKey), n.Hostname, n.Name,
+			textOf(n.IPv4), textOf(n.IPv6), join(n.Tags), string(n.Method), int64(n.PreAuthKey), bit(n.Ephemeral), n.OS, n.Arch,
+			n.ClientVersion, joinText(n.RoutableIPs), int64(n.Expiry), int64(n.CreatedAt), int64(n.UpdatedAt))
+	case mesh.NodeGone:
+		c.drop(int64(e.ID), s.nodes, s.net, s.presence)
+	case mesh.NodeNet:
+		c.put(s.net, int64(e.ID), joinText(e.Net.Endpoints), discoText(e.Net.DiscoKey), int64(e.Net.HomeRelay))
+	case mesh.Online:
+		c.put(s.presence, int64(e.ID), int64(1), e.Replica, e.Conn, int64(e.At))
+	case mesh.Offline:
+		c.put(s.presence, int64(e.ID), int64(0), "", int64(0), int64(e.At))
+	case mesh.PreAuthKeyPut:
+		k := e.Key
+		c.put(s.preAuth, int64(k.ID), k.Prefix, k.Hash[:], int64(k.User), bit(k.Reusable), bit(k.Ephemeral), join(k.Tags), bit(k.Used), int64(k.Expiry), int64(k.CreatedAt))
+	case mesh.PreAuthKeyGone:
+		c.drop(int64(e.ID), s.preAuth)
+	case mesh.APIKeyPut:
+		k := e.Key
+		c.put(s.api, int64(k.ID), k.Prefix, k.Hash[:], int64(k.Expiry), int64(k.CreatedAt))
+	case mesh.APIKeyGone:
+		c.drop(int64(e.ID), s.api)
+	case mesh.AddressCursor: // in the head row
+	}
+}
+
+// scanner is a row of either driver.
+type scanner interface{ Scan(dest ...any) error }
+
+// The readers below mirror add: same columns, same order.
+
+func scanUser(r scanner) (mesh.Event, error) {
+	var u mesh.User
+	err := r.Scan(&u.ID, &u.Name, &u.DisplayName, &u.Email, &u.Provider, &u.ProviderID, &u.ProfilePicURL, &u.CreatedAt)
+	return mesh.UserPut{User: &u}, err
+}
+
+func scanNode(r scanner) (mesh.Event, error) {
+	var n mesh.Node
+	var machine, node, v4, v6, tags, method, routes string
+	var ephemeral int64
+	if err := r.Scan(&n.ID, &n.Owner, &n.CreatedBy, &machine, &node, &n.Hostname, &n.Name, &v4, &v6, &tags, &method, &n.PreAuthKey,
+		&ephemeral, &n.OS, &n.Arch, &n.ClientVersion, &routes, &n.Expiry, &n.CreatedAt, &n.UpdatedAt); err != nil {
+		return nil, err
+	}
+	n.Method, n.Ephemeral, n.Tags = mesh.RegisterMethod(method), ephemeral != 0, split(tags)
+	var err error
+	n.RoutableIPs, err = splitText(routes, netip.ParsePrefix)
+	if err := errors.Join(err, n.MachineKey.UnmarshalText([]byte(machine)), n.NodeKey.UnmarshalText([]byte(node)),
+		n.IPv4.UnmarshalText([]byte(v4)), n.IPv6.UnmarshalText([]byte(v6))); err != nil {
+		return nil, fmt.Errorf("node %d: %w", n.ID, err)
+	}
+	return mesh.NodePut{Node: &n}, nil
+}
+
+func scanNet(r scanner) (mesh.Event, error) {
+	e := mesh.NodeNet{}
+	var endpoints, disco string
+	if err := r.Scan(&e.ID, &endpoints, &disco, &e.Net.HomeRelay); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.Net.Endpoints, err = splitText(endpoints, netip.ParseAddrPort); err != nil {
+		return nil, fmt.Errorf("node %d: %w", e.ID, err)
+	}
+	if disco != "" {
+		if err := e.Net.DiscoKey.UnmarshalText([]byte(disco)); err != nil {
+			return nil, fmt.Errorf("node %d: %w", e.ID, err)
+		}
+	}
+	return e, nil
+}
+
+func scanPresence(r scanner) (mesh.Event, error) {
+	var on mesh.Online
+	var online int64
+	if err := r.Scan(&on.ID, &online, &on.Replica, &on.Conn, &on.At); err != nil {
+		return nil, err
+	}
+	if online == 0 {
+		return mesh.Offline{ID: on.ID, At: on.At}, nil
+	}
+	return on, nil
+}
+
+func scanPreAuth(r scanner) (mesh.Event, error) {
+	var k mesh.PreAuthKey
+	var hash []byte
+	var tags string
+	var reusable, ephemeral, used int64
+	if err := r.Scan(&k.ID, &k.Prefix, &hash, &k.User, &reusable, &ephemeral, &tags, &used, &k.Expiry, &k.CreatedAt); err != nil {
+		return nil, err
+	}
+	copy(k.Hash[:], hash)
+	k.Reusable, k.Ephemeral, k.Used, k.Tags = reusable != 0, ephemeral != 0, used != 0, split(tags)
+	return mesh.PreAuthKeyPut{Key: &k}, nil
+}
+
+func scanAPI(r scanner) (mesh.Event, error) {
+	var k mesh.APIKey
+	var hash []byte
+	if err := r.Scan(&k.ID, &k.Prefix, &hash, &k.Expiry, &k.CreatedAt); err != nil {
+		return nil, err
+	}
+	copy(k.Hash[:], hash)
+	return mesh.APIKeyPut{Key: &k}, nil
+}
+
+// tableReader reads one table into the snapshot that is being loaded.
+type tableReader struct {
+	from *insert
+	scan func(scanner) (mesh.Event, error)
+}
+
+func (s *schema) readers() []tableReader {
+	return []tableReader{
+		{s.users, scanUser},
+		{s.nodes, scanNode},
+		{s.net, scanNet},
+		{s.presence, scanPresence},
+		{s.preAuth, scanPreAuth},
+		{s.api, scanAPI},
+	}
+}
+
+func (in *insert) selectAll() string { return "SELECT " + in.names() + " FROM " + in.table }
+
+const selectLog = "SELECT rev, batch, at, actor, events FROM log WHERE rev > $1 ORDER BY rev LIMIT $2"
+
+// rawEntry is an entry of which the events are not decoded yet.
+type rawEntry struct {
+	store.Entry
+	actor  string
+	events []byte
+}
+
+func scanEntry(r scanner) (rawEntry, error) {
+	var e rawEntry
+	var batch []byte
+	err := r.Scan(&e.Rev, &batch, &e.At, &e.actor, &e.events)
+	copy(e.Batch[:], batch)
+	return e, err
+}
+
+// entries decodes raws, which must follow after without a gap.
+func entries(raws []rawEntry, after, head mesh.Revision) ([]store.Entry, error) {
+	if len(raws) == 0 && after != head {
+		return nil, fmt.Errorf("%w: log is at %d, asked for what follows %d", store.ErrPruned, head, after)
+	}
+	out := make([]store.Entry, len(raws))
+	for i, raw := range raws {
+		if raw.Rev != after+mesh.Revision(i)+1 {
+			return nil, fmt.Errorf("%w: found %d where %d should follow", store.ErrPruned, raw.Rev, after+mesh.Revision(i))
+		}
+		evs, err := mesh.DecodeEvents(raw.events)
+		if err != nil {
+			return nil, fmt.Errorf("revision %d: %w", raw.Rev, err)
+		}
+		if err := json.Unmarshal([]byte(raw.actor), &raw.Actor); err != nil {
+			return nil, fmt.Errorf("revision %d: actor: %w", raw.Rev, err)
+		}
+		out[i] = raw.Entry
+		out[i].Events = evs
+	}
+	return out, nil
+}
+
+// head is the row that writers lock.
+type head struct {
+	rev      mesh.Revision
+	at       mesh.Time
+	counters mesh.Counters
+}
+
+func scanHead(r scanner, more ...any) (head, error) {
+	var h head
+	var counters string
+	if err := r.Scan(append([]any{&h.rev, &h.at, &counters}, more...)...); err != nil {
+		return h, err
+	}
+	if counters == "" {
+		return h, nil
+	}
+	if err := json.Unmarshal([]byte(counters), &h.counters); err != nil {
+		return h, fmt.Errorf("counters of the head row: %w", err)
+	}
+	return h, nil
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// textOf is the text form of a key or address; an unset one is empty.
+func textOf(v interface{ MarshalText() ([]byte, error) }) string {
+	b, err := v.MarshalText()
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+func discoText(k key.DiscoPublic) string {
+	if k.IsZero() {
+		return ""
+	}
+	return textOf(k)
+}
+
+// Lists are kept as text with commas: no element of ours holds one.
+
+func join(list []string) string { return strings.Join(list, ",") }
+
+func split(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
+func joinText[T fmt.Stringer](list []T) string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = v.String()
+	}
+	return join(texts)
+}
+
+func splitText[T any](s string, parse func(string) (T, error)) ([]T, error) {
+	var out []T
+	for _, part := range split(s) {
+		v, err := parse(part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}

@@ -1,0 +1,321 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// sqliteConns is enough for one writer and a few readers of history.
+const sqliteConns = 4
+
+// SQLite is the engine for one process: one file, nothing to operate.
+type SQLite struct {
+	db        *sql.DB
+	lock      *os.File // held while this process owns the database
+	schema    *schema
+	durations prometheus.Observer
+	changed   chan struct{}
+	suspect   atomic.Bool // the last write failed
+}
+
+var (
+	_ store.Store   = (*SQLite)(nil)
+	_ store.History = (*SQLite)(nil)
+)
+
+// OpenSQLite opens or creates the file at path and brings its tables up to
+// date. It refuses a file that another process has open.
+func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ *SQLite, err error) {
+	lock, err := lockFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
+		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	db.SetMaxOpenConns(sqliteConns)
+	if err := migrate(ctx, goose.DialectSQLite3, db, "migrations/sqlite"); err != nil {
+		db.Close()
+		return nil, explain(err)
+	}
+	l := &SQLite{db: db, lock: lock, schema: newSchema(), durations: newDurations(reg), changed: make(chan struct{}, 1)}
+	poolMetrics(reg, func() poolStat {
+		s := db.Stats()
+		return poolStat{open: s.OpenConnections, idle: s.Idle, max: s.MaxOpenConnections}
+	})
+	return l, nil
+}
+
+// lockFile takes the lock file beside the database, which also tells whether
+// the directory can be written at all.
+func lockFile(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, openError(path, err)
+	}
+	for _, name := range []string{path, path + ".lock"} {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o640)
+		if err != nil {
+			return nil, openError(name, err)
+		}
+		if name == path {
+			f.Close()
+			continue
+		}
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			f.Close()
+			return nil, unavailable("failed to open database file: %s is in use by another fairlead process; stop it first, or use PostgreSQL to run several", path)
+		}
+		return f, nil
+	}
+	return nil, nil
+}
+
+// timed runs f and counts it as one statement.
+func (l *SQLite) timed(f func() error) error {
+	start := time.Now()
+	err := f()
+	l.durations.Observe(time.Since(start).Seconds())
+	return err
+}
+
+type executor interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func (l *SQLite) exec(ctx context.Context, x executor, query string, args ...any) error {
+	return l.timed(func() error {
+		_, err := x.ExecContext(ctx, query, args...)
+		return err
+	})
+}
+
+func (l *SQLite) query(ctx context.Context, x executor, read func(*sql.Rows) error, query string, args ...any) error {
+	return l.timed(func() error {
+		rows, err := x.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		if err := read(rows); err != nil {
+			return err
+		}
+		return rows.Err()
+	})
+}
+
+func (l *SQLite) head(ctx context.Context, x executor) (h head, err error) {
+	err = l.timed(func() error {
+		h, err = scanHead(x.QueryRowContext(ctx, "SELECT rev, at, counters FROM head WHERE id = 1"))
+		return err
+	})
+	h.at = max(h.at, mesh.TimeOf(time.Now()))
+	return h, err
+}
+
+// Load implements store.Store.
+func (l *SQLite) Load(ctx context.Context) (*mesh.Snapshot, error) {
+	tx, err := l.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	h, err := l.head(ctx, tx)
+	if err != nil {
+		return nil, explain(err)
+	}
+	d := mesh.Empty().Edit()
+	for _, t := range l.schema.readers() {
+		err := l.query(ctx, tx, func(rows *sql.Rows) error { return readTable(d, rows, t.scan) }, t.from.selectAll())
+		if err != nil {
+			return nil, explain(fmt.Errorf("loading %s: %w", t.from.table, err))
+		}
+	}
+	d.Restore(h.rev, h.counters)
+	return d.Freeze(), nil
+}
+
+// Tail implements store.Store.
+func (l *SQLite) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+	h, err := l.head(ctx, l.db)
+	if err != nil {
+		return nil, explain(err)
+	}
+	raws, err := l.tail(ctx, l.db, after)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return entries(raws, after, h.rev)
+}
+
+func (l *SQLite) tail(ctx context.Context, x executor, after mesh.Revision) (raws []rawEntry, err error) {
+	err = l.query(ctx, x, func(rows *sql.Rows) error {
+		raws, err = readEntries(rows)
+		return err
+	}, selectLog, int64(after), store.TailLimit)
+	return raws, err
+}
+
+// Lock begins an immediate transaction: SQLite then admits no other writer.
+func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
+	t, err := l.db.BeginTx(ctx, nil)
+	if err != nil {
+		return explain(err)
+	}
+	defer func() { _ = t.Rollback() }() // nothing after a commit
+	h, err := l.head(ctx, t)
+	if err != nil {
+		return explain(err)
+	}
+	raws, err := l.tail(ctx, t, after)
+	if err != nil {
+		return explain(err)
+	}
+	tx := newTx(l.schema, h, raws, after, batch)
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if tx.empty() {
+		return nil
+	}
+	if err := l.write(ctx, t, tx); err != nil {
+		l.suspect.Store(true)
+		return explain(err)
+	}
+	if err := l.timed(t.Commit); err != nil {
+		l.suspect.Store(true)
+		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, explain(err)) // the file will tell
+	}
+	l.suspect.Store(false)
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (l *SQLite) write(ctx context.Context, t *sql.Tx, tx *tx) error {
+	for _, table := range slices.Sorted(maps.Keys(tx.changes.gone)) {
+		for id := range tx.changes.gone[table] {
+			if err := l.exec(ctx, t, "DELETE FROM "+table+" WHERE id = ?", id); err != nil {
+				return err
+			}
+		}
+	}
+	for _, in := range l.schema.order() {
+		if err := l.insert(ctx, t, in, slices.Collect(maps.Values(tx.changes.rows[in]))); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(l.insert(ctx, t, l.schema.log, tx.changes.log), l.insert(ctx, t, l.schema.audit, tx.changes.audit)); err != nil {
+		return err
+	}
+	counters, err := json.Marshal(tx.head.counters)
+	if err != nil {
+		return err
+	}
+	return l.exec(ctx, t, "UPDATE head SET rev = ?, at = ?, counters = ? WHERE id = 1", int64(tx.head.rev), int64(tx.head.at), string(counters))
+}
+
+func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(in.columns)), ", ")
+	stmt, err := t.PrepareContext(ctx, "INSERT INTO "+in.table+" ("+in.names()+") VALUES ("+marks+")"+in.onConflict())
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	for _, row := range rows {
+		err := l.timed(func() error {
+			_, err := stmt.ExecContext(ctx, row...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Changed implements store.Store.
+func (l *SQLite) Changed() <-chan struct{} { return l.changed }
+
+// Watch has nothing to do: Lock gives the hint.
+func (l *SQLite) Watch(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Beat reads the file: this is the only replica, and a healthy server leaves
+// the disk alone. After a write that failed it writes, to learn when that works
+// again.
+func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
+	if _, err := l.head(ctx, l.db); err != nil {
+		return nil, explain(err)
+	}
+	if l.suspect.Load() {
+		if err := l.exec(ctx, l.db, "UPDATE head SET at = at WHERE id = 1"); err != nil {
+			return nil, explain(err)
+		}
+		l.suspect.Store(false)
+	}
+	return []store.Report{self}, nil
+}
+
+// Prune implements store.Store.
+func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error) {
+	var n int64
+	err := l.timed(func() error {
+		res, err := l.db.ExecContext(ctx, "DELETE FROM log WHERE rev <= ? AND at < ?", int64(keep), int64(mesh.TimeOf(time.Now().Add(-age))))
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return n, explain(err)
+}
+
+// Audit implements store.History.
+func (l *SQLite) Audit(ctx context.Context, rev mesh.Revision, index, limit int) (out []store.AuditRow, err error) {
+	err = l.query(ctx, l.db, func(rows *sql.Rows) error {
+		out, err = readAudit(rows)
+		return err
+	}, selectAudit, int64(rev), index, limit)
+	return out, explain(err)
+}
+
+// Close implements store.Store.
+func (l *SQLite) Close() error {
+	return errors.Join(l.db.Close(), l.lock.Close())
+}

@@ -1,0 +1,81 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// tx is a locked log of either engine: it only gathers; the engine sends.
+type tx struct {
+	head    head
+	after   mesh.Revision
+	found   mesh.Revision // the head when it was locked
+	raws    []rawEntry
+	batch   store.BatchID
+	changes *changes
+}
+
+func newTx(s *schema, h head, raws []rawEntry, after mesh.Revision, batch store.BatchID) *tx {
+	return &tx{head: h, after: after, found: h.rev, raws: raws, batch: batch, changes: newChanges(s)}
+}
+
+func (t *tx) Missed() ([]store.Entry, error) { return entries(t.raws, t.after, t.found) }
+
+func (t *tx) Head() mesh.Revision { return t.head.rev }
+
+func (t *tx) Now() mesh.Time { return t.head.at }
+
+func (t *tx) empty() bool { return len(t.changes.log) == 0 }
+
+var errBehind = errors.New("append without having seen all that was missed")
+
+func (t *tx) Append(c store.Command) (mesh.Revision, error) {
+	if len(t.raws) > 0 && t.raws[len(t.raws)-1].Rev != t.found {
+		return 0, errBehind
+	}
+	events, err := mesh.EncodeEvents(c.Events)
+	if err != nil {
+		return 0, err
+	}
+	actor, err := json.Marshal(c.Actor)
+	if err != nil {
+		return 0, err
+	}
+	t.head.rev++
+	for _, e := range c.Events {
+		t.changes.add(e)
+		t.head.counters = t.head.counters.After(e)
+	}
+	rev, at := int64(t.head.rev), int64(t.head.at)
+	t.changes.log = append(t.changes.log, []any{rev, t.batch[:], at, string(actor), events})
+	for i, a := range c.Audit {
+		t.changes.audit = append(t.changes.audit, []any{rev, int64(i), at, string(actor), a.Verb, a.Kind, a.Object, notNil(a.Before), notNil(a.After)})
+	}
+	return t.head.rev, nil
+}
+
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func readAudit(rows rowsReader) ([]store.AuditRow, error) {
+	var out []store.AuditRow
+	for rows.Next() {
+		var a store.AuditRow
+		var actor string
+		if err := rows.Scan(&a.Rev, &a.Index, &a.At, &actor, &a.Verb, &a.Kind, &a.Object, &a.Before, &a.After); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal([]byte(actor), &a.Actor); err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, rows.Err()
+}

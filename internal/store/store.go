@@ -1,0 +1,128 @@
+// Package store is the contract between the ledger and a database: tables and
+// an ordered log, written together. It holds no code that speaks to one; both
+// engines are in sqlstore, and storetest holds the suite that each must pass.
+//
+// It imports mesh and starts no goroutine.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Errors that a caller tells apart.
+var (
+	// ErrPruned says that the log no longer reaches back far enough: load.
+	ErrPruned = errors.New("the log no longer holds these revisions")
+	// ErrUnknownOutcome says that the connection was lost during commit. The
+	// batch is in the log or it is not; only a later Lock tells.
+	ErrUnknownOutcome = errors.New("connection lost during commit; the outcome is unknown")
+	// ErrUnavailable says that the database could not be reached or is not
+	// usable now. Nothing was written.
+	ErrUnavailable = errors.New("database unavailable")
+)
+
+// BatchID names one transaction of one ledger for ever.
+type BatchID [16]byte
+
+// Entry is one command in the log.
+type Entry struct {
+	Rev    mesh.Revision
+	Batch  BatchID
+	At     mesh.Time
+	Actor  mesh.Actor
+	Events []mesh.Event
+}
+
+// Command is one accepted command on its way into the log.
+type Command struct {
+	Actor  mesh.Actor
+	Events []mesh.Event // settled
+	Audit  []AuditRow   // what people will read about it
+}
+
+// Store keeps tables and log. Revisions have no gaps and become visible in
+// order: a reader that has seen N has seen everything up to N.
+type Store interface {
+	// Load reads the tables at one revision.
+	Load(ctx context.Context) (*mesh.Snapshot, error)
+	// Tail reads the entries after a revision, oldest first, at most TailLimit
+	// of them. It fails with ErrPruned when some are gone, and with
+	// mesh.ErrUnknownKind when a newer binary wrote one.
+	Tail(ctx context.Context, after mesh.Revision) ([]Entry, error)
+	// Lock runs fn while no other writer, on any replica, can commit. What fn
+	// appends becomes durable and visible, all or nothing, when Lock returns
+	// nil. Any error but ErrUnknownOutcome means that nothing was written.
+	Lock(ctx context.Context, after mesh.Revision, batch BatchID, fn func(Tx) error) error
+	// Changed is signalled after a commit by anyone. It is a hint: it may be
+	// spurious, merged or lost.
+	Changed() <-chan struct{}
+	// Watch keeps Changed alive until ctx ends.
+	Watch(ctx context.Context) error
+	// Beat publishes this replica's report and returns the newest report of
+	// every replica that beat within a minute, by the database's clock.
+	Beat(ctx context.Context, self Report) ([]Report, error)
+	// Prune drops log entries older than age, keeping those after keep, and
+	// returns how many went.
+	Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error)
+	// Close releases what Open took.
+	Close() error
+}
+
+// TailLimit bounds one answer of Tail.
+const TailLimit = 4096
+
+// Tx is a locked log.
+type Tx interface {
+	// Missed are the entries after the revision given to Lock. When there are
+	// more than TailLimit the first of them are returned and Append must not
+	// be called: follow with Tail first.
+	Missed() ([]Entry, error)
+	// Head is the newest revision and Now the time of this batch, not before
+	// that of any earlier one.
+	Head() mesh.Revision
+	Now() mesh.Time
+	// Append buffers one command and returns its revision.
+	Append(c Command) (mesh.Revision, error)
+}
+
+// ReplicaID names one run of one process.
+type ReplicaID string
+
+// Report is what a replica says of itself with each beat.
+type Report struct {
+	ID         ReplicaID     `json:"-"`
+	Version    string        `json:"version"`
+	ConfigHash string        `json:"configHash"`
+	Rev        mesh.Revision `json:"rev"`
+	// DigestRev and Digest belong together; replicas compare them where the
+	// revisions are equal.
+	DigestRev mesh.Revision `json:"digestRev"`
+	Digest    string        `json:"digest"`
+	// Age is how long ago the beat was, by the database's clock.
+	Age time.Duration `json:"-"`
+}
+
+// AuditRow says what one event meant to people: who, when, what, before and
+// after in the shapes of the API.
+type AuditRow struct {
+	Rev    mesh.Revision
+	Index  int // position within the revision
+	At     mesh.Time
+	Actor  mesh.Actor
+	Verb   string // created, changed, deleted, …
+	Kind   string // user, node, preauthkey, apikey
+	Object string // the object's id
+	Before []byte // JSON, nil when there was none
+	After  []byte // JSON, nil when it is gone
+}
+
+// History serves what the snapshot does not hold. Its rows are written with
+// the log, in the same transaction.
+type History interface {
+	// Audit returns rows after (rev, index), oldest first.
+	Audit(ctx context.Context, rev mesh.Revision, index, limit int) ([]AuditRow, error)
+}

@@ -1,0 +1,436 @@
+// Package storetest holds the suite that every engine of package store must
+// pass. It is not for production code.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// Engine is one engine with one empty database.
+type Engine struct {
+	// Open returns a new handle on the database, as another replica would.
+	Open func(t testing.TB) store.Store
+	// Shared says that several handles may be open at once.
+	Shared bool
+	// Spec lets a child process open the same database: see Child.
+	Spec string
+	// Exec runs one SQL statement beside the store.
+	Exec func(t testing.TB, statement string)
+}
+
+// Run runs the suite; fresh returns an engine with an empty database.
+func Run(t *testing.T, fresh func(t *testing.T) Engine) {
+	for name, rule := range map[string]func(*testing.T, Engine){
+		"RevisionsHaveNoGapsAndKeepOrder":    noGaps,
+		"ReadersSeeRevisionsInOrder":         readersSeeOrder,
+		"OwnWriteIsRead":                     ownWrite,
+		"RefusedBatchLeavesNothing":          refused,
+		"LoadEqualsReplay":                   loadEqualsReplay,
+		"PrunedLogAsksForLoad":               prune,
+		"LogBehindTheReaderAsksForLoad":      behind,
+		"UnknownKindAsksForLoad":             unknownKind,
+		"TimeNeverGoesBack":                  timeMoves,
+		"AuditIsWrittenWithTheLog":           audit,
+		"BeatsAreSeenByAll":                  beats,
+		"CommitGivesAHint":                   hint,
+		"KilledBeforeCommitLeavesNothing":    killedInside,
+		"KilledAnywhereLosesNothingPromised": killedAnywhere,
+	} {
+		t.Run(name, func(t *testing.T) { rule(t, fresh(t)) })
+	}
+}
+
+// Batch draws a batch id.
+func Batch() (id store.BatchID) {
+	for i := range id {
+		id[i] = byte(rand.Uint32())
+	}
+	return id
+}
+
+// Append commits commands as one batch on top of whatever is there.
+func Append(t testing.TB, s store.Store, commands ...[]mesh.Event) (last mesh.Revision) {
+	t.Helper()
+	err := s.Lock(t.Context(), headOf(t, s), Batch(), func(tx store.Tx) error {
+		if _, err := tx.Missed(); err != nil {
+			return err
+		}
+		for _, evs := range commands {
+			rev, err := tx.Append(store.Command{Actor: mesh.Actor{Kind: mesh.ActorServer}, Events: evs})
+			if err != nil {
+				return err
+			}
+			last = rev
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last
+}
+
+func headOf(t testing.TB, s store.Store) mesh.Revision {
+	t.Helper()
+	snap, err := s.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap.Rev
+}
+
+func user(id mesh.UserID) []mesh.Event { return []mesh.Event{mesh.UserPut{User: meshgen.User(id)}} }
+
+// handles opens n handles, or one n times where only one may be open.
+func handles(t *testing.T, e Engine, n int) []store.Store {
+	list := make([]store.Store, n)
+	for i := range list {
+		if i == 0 || e.Shared {
+			list[i] = e.Open(t)
+		} else {
+			list[i] = list[0]
+		}
+	}
+	return list
+}
+
+// appendNext commits one user whose id is the revision, retrying while others
+// are ahead by more than was read.
+func appendNext(ctx context.Context, s store.Store, after mesh.Revision, n int) (revs []mesh.Revision, err error) {
+	err = s.Lock(ctx, after, Batch(), func(tx store.Tx) error {
+		for range n {
+			rev, err := tx.Append(store.Command{Actor: mesh.Actor{Kind: mesh.ActorServer}, Events: user(mesh.UserID(tx.Head() + 1))})
+			if err != nil {
+				return err
+			}
+			revs = append(revs, rev)
+		}
+		return nil
+	})
+	return revs, err
+}
+
+func noGaps(t *testing.T, e Engine) {
+	const writers, batches = 4, 15
+	var mu sync.Mutex
+	got := map[mesh.Revision]int{}
+	var wg sync.WaitGroup
+	for _, s := range handles(t, e, writers) {
+		wg.Go(func() {
+			for n := range batches {
+				revs, err := appendNext(t.Context(), s, 0, 1+n%3)
+				if err != nil {
+					t.Errorf("append: %v", err)
+					return
+				}
+				mu.Lock()
+				for _, r := range revs {
+					got[r]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for rev := mesh.Revision(1); int(rev) <= len(got); rev++ {
+		if got[rev] != 1 {
+			t.Fatalf("revision %d was given %d times", rev, got[rev])
+		}
+	}
+}
+
+func readersSeeOrder(t *testing.T, e Engine) {
+	hs := handles(t, e, 3)
+	ctx, stop := context.WithCancel(t.Context())
+	var writers, readers sync.WaitGroup
+	for _, s := range hs[1:] {
+		writers.Go(func() {
+			for range 40 {
+				if _, err := appendNext(ctx, s, 0, 2); err != nil {
+					t.Errorf("append: %v", err)
+				}
+			}
+		})
+	}
+	readers.Go(func() {
+		at := mesh.Revision(0)
+		for at < 160 && ctx.Err() == nil {
+			// entries with a gap are an error of Tail
+			list, err := hs[0].Tail(ctx, at)
+			if err != nil {
+				t.Errorf("tail after %d: %v", at, err)
+				return
+			}
+			if len(list) > 0 {
+				at = list[len(list)-1].Rev
+			}
+		}
+	})
+	writers.Wait()
+	readers.Wait()
+	stop()
+}
+
+func ownWrite(t *testing.T, e Engine) {
+	hs := handles(t, e, 2)
+	for i := range 20 {
+		revs, err := appendNext(t.Context(), hs[0], mesh.Revision(i), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := hs[1].Tail(t.Context(), revs[0]-1)
+		if err != nil || len(list) != 1 || list[0].Rev != revs[0] {
+			t.Fatalf("committed %d, then read %v (%v)", revs[0], list, err)
+		}
+	}
+}
+
+func refused(t *testing.T, e Engine) {
+	s := e.Open(t)
+	boom := errors.New("no")
+	err := s.Lock(t.Context(), 0, Batch(), func(tx store.Tx) error {
+		if _, err := tx.Append(store.Command{Events: user(1), Audit: []store.AuditRow{{Verb: "created"}}}); err != nil {
+			return err
+		}
+		return boom
+	})
+	if !errors.Is(err, boom) {
+		t.Fatalf("got %v", err)
+	}
+	if err := s.Lock(t.Context(), 0, Batch(), func(store.Tx) error { return nil }); err != nil {
+		t.Fatalf("an empty batch: %v", err)
+	}
+	snap, err := s.Load(t.Context())
+	if err != nil || snap.Rev != 0 || snap.UserCount() != 0 {
+		t.Fatalf("a refused batch left revision %d, %d users (%v)", snap.Rev, snap.UserCount(), err)
+	}
+}
+
+// Law 2: Load at N equals Load at M followed by entries M+1…N.
+func loadEqualsReplay(t *testing.T, e Engine) {
+	hs := handles(t, e, 2)
+	r := rand.New(rand.NewPCG(11, 12))
+	want := mesh.Empty()
+	loaded := []*mesh.Snapshot{mesh.Empty()}
+	for range 25 {
+		var commands [][]mesh.Event
+		commands, want = meshgen.History(r, want, 1+r.IntN(20))
+		Append(t, hs[0], commands...)
+		if r.IntN(3) == 0 {
+			s, err := hs[1].Load(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			loaded = append(loaded, s)
+		}
+	}
+	final, err := hs[1].Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if final.Digest() != want.Digest() {
+		t.Fatalf("loaded snapshot differs from the one that was applied:\n%s", cmp.Diff(texts(want), texts(final)))
+	}
+	for _, s := range append(loaded, final) {
+		from := s.Rev
+		list, err := hs[1].Tail(t.Context(), s.Rev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range list {
+			s, _ = mesh.Apply(s, entry.Rev, entry.Events...)
+		}
+		if s.Digest() != final.Digest() {
+			t.Fatalf("load at %d and replay to %d differ:\n%s", from, final.Rev, cmp.Diff(texts(final), texts(s)))
+		}
+	}
+}
+
+func texts(s *mesh.Snapshot) (out []string) {
+	out = append(out, fmt.Sprintf("rev %d counters %+v", s.Rev, s.Counters))
+	for v := range s.Users() {
+		out = append(out, fmt.Sprintf("%+v", *v))
+	}
+	for v := range s.Nodes() {
+		out = append(out, fmt.Sprintf("%+v", *v))
+	}
+	for v := range s.PreAuthKeys() {
+		out = append(out, fmt.Sprintf("%+v", *v))
+	}
+	for v := range s.APIKeys() {
+		out = append(out, fmt.Sprintf("%+v", *v))
+	}
+	return out
+}
+
+func prune(t *testing.T, e Engine) {
+	s := e.Open(t)
+	for i := range 10 {
+		if _, err := appendNext(t.Context(), s, mesh.Revision(i), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := s.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Prune(t.Context(), 6, time.Hour); n != 0 || err != nil {
+		t.Fatalf("pruned %d entries younger than an hour (%v)", n, err)
+	}
+	if n, err := s.Prune(t.Context(), 6, -time.Hour); n != 6 || err != nil {
+		t.Fatalf("pruned %d entries, want 6 (%v)", n, err)
+	}
+	if _, err := s.Tail(t.Context(), 3); !errors.Is(err, store.ErrPruned) {
+		t.Fatalf("tail from before the log: %v", err)
+	}
+	err = s.Lock(t.Context(), 3, Batch(), func(tx store.Tx) error {
+		_, err := tx.Missed()
+		return err
+	})
+	if !errors.Is(err, store.ErrPruned) {
+		t.Fatalf("lock from before the log: %v", err)
+	}
+	if list, err := s.Tail(t.Context(), 6); err != nil || len(list) != 4 {
+		t.Fatalf("tail of what is left: %d entries (%v)", len(list), err)
+	}
+	if _, err := s.Prune(t.Context(), 10, -time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Tail(t.Context(), 10); err != nil || len(list) != 0 {
+		t.Fatalf("tail of an empty log at its head: %d entries (%v)", len(list), err)
+	}
+	if after, err := s.Load(t.Context()); err != nil || after.Digest() != before.Digest() {
+		t.Fatalf("pruning changed what is loaded (%v)", err)
+	}
+}
+
+func behind(t *testing.T, e Engine) {
+	s := e.Open(t)
+	Append(t, s, user(1))
+	if _, err := s.Tail(t.Context(), 9); !errors.Is(err, store.ErrPruned) {
+		t.Fatalf("the log was restored to an older state: %v", err)
+	}
+}
+
+func unknownKind(t *testing.T, e Engine) {
+	s := e.Open(t)
+	Append(t, s, user(1))
+	e.Exec(t, "UPDATE log SET events = CAST('[{\"k\":\"moon.landed\",\"d\":{}}]' AS "+map[bool]string{true: "TEXT)::bytea", false: "BLOB)"}[e.Shared])
+	if _, err := s.Tail(t.Context(), 0); !errors.Is(err, mesh.ErrUnknownKind) {
+		t.Fatalf("tail: %v", err)
+	}
+	if snap, err := s.Load(t.Context()); err != nil || snap.Rev != 1 || snap.UserCount() != 1 {
+		t.Fatalf("load beside an unknown kind: %v", err)
+	}
+}
+
+func timeMoves(t *testing.T, e Engine) {
+	s := e.Open(t)
+	ahead := mesh.TimeOf(time.Now().Add(time.Hour))
+	e.Exec(t, fmt.Sprintf("UPDATE head SET at = %d", ahead))
+	for i := range 3 {
+		err := s.Lock(t.Context(), mesh.Revision(i), Batch(), func(tx store.Tx) error {
+			if tx.Now() < ahead {
+				t.Errorf("batch at %v after one at %v", tx.Now().Time(), ahead.Time())
+			}
+			_, err := tx.Append(store.Command{Events: user(1)})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func audit(t *testing.T, e Engine) {
+	s := e.Open(t)
+	who := mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "root"}
+	err := s.Lock(t.Context(), 0, Batch(), func(tx store.Tx) error {
+		for id := range mesh.UserID(3) {
+			_, err := tx.Append(store.Command{Actor: who, Events: user(id + 1), Audit: []store.AuditRow{
+				{Verb: "created", Kind: "user", Object: (id + 1).String(), After: []byte(`{"name":"x"}`)},
+				{Verb: "changed", Kind: "user", Object: (id + 1).String(), Before: []byte(`{}`), After: []byte(`{}`)},
+			}})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := s.(store.History).Audit(t.Context(), 1, 0, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rows {
+		got = append(got, fmt.Sprintf("%d.%d %s %s %s %s [%s] [%s]", r.Rev, r.Index, r.Actor, r.Verb, r.Kind, r.Object, r.Before, r.After))
+	}
+	want := []string{
+		`1.1 local:root changed user 1 [{}] [{}]`,
+		`2.0 local:root created user 2 [] [{"name":"x"}]`,
+		`2.1 local:root changed user 2 [{}] [{}]`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func beats(t *testing.T, e Engine) {
+	hs := handles(t, e, 2)
+	if _, err := hs[0].Beat(t.Context(), store.Report{ID: "a", Rev: 7, Digest: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	id := store.ReplicaID("b")
+	if !e.Shared {
+		id = "a"
+	}
+	reports, err := hs[1].Beat(t.Context(), store.Report{ID: id, Rev: 7, Digest: "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[bool]int{true: 2, false: 1}[e.Shared]
+	if len(reports) != want || reports[0].ID != "a" || reports[0].Rev != 7 || reports[0].Digest != "d" || reports[0].Age < 0 || reports[0].Age > 10*time.Second {
+		t.Fatalf("got %+v, want %d reports", reports, want)
+	}
+}
+
+func hint(t *testing.T, e Engine) {
+	hs := handles(t, e, 2)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := hs[1].Watch(ctx); err != nil {
+			t.Errorf("watch: %v", err)
+		}
+	})
+	defer wg.Wait()
+	defer stop()
+	if e.Shared {
+		<-hs[1].Changed() // listening now
+	}
+	for i := range 3 {
+		if _, err := appendNext(ctx, hs[0], mesh.Revision(i), 1); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-hs[1].Changed():
+		case <-time.After(10 * time.Second):
+			t.Fatal("no hint")
+		}
+	}
+}
