@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+func (t *tool) apiKeys() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "apikeys",
+		Short: "Create, list, expire and delete the keys of the API",
+		Example: `  fairlead apikeys create --expiration 90d
+  fairlead apikeys list`,
+	}, t.apiKeysCreate(), t.apiKeysList(), t.apiKeysExpire(), t.apiKeysDelete())
+}
+
+func (t *tool) apiKeysCreate() *cobra.Command {
+	var life lifetime
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Create an API key and print it, this once",
+		Long: `Create an API key and print it, this once: the server keeps only a hash.
+
+Recommended lifetimes are 90d in production, 365d for additional keys of a
+console, and 999d only for development or a long-lived console key.`,
+		Example: `  fairlead apikeys create
+  fairlead apikeys create --expiration 365d
+  export FAIRLEAD_CLI_API_KEY=$(fairlead apikeys create)`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			created, err := decode[apiclient.APIKeyResult](answer(client.CreateAPIKey(cmd.Context(), apiclient.APIKeyCreation{Expiration: life.after(t.Now())})))
+			if err != nil {
+				return err
+			}
+			if err := t.show(created, created.APIKey+"\n"); err != nil {
+				return err
+			}
+			t.note("API key %s ends at %s and is not shown again", created.ID, timeText(created.Expiration))
+			return nil
+		},
+	}
+	cmd.Flags().Var(&life, "expiration", "how long the key can be used, such as 90d, 365d or 1y (default 90d)")
+	return cmd
+}
+
+func (t *tool) apiKeysList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List API keys",
+		Long:  "List API keys, expired ones included. Their secrets are masked.",
+		Example: `  fairlead apikeys list
+  fairlead apikeys list --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			list, err := decode[apiclient.APIKeyList](answer(client.ListAPIKeys(cmd.Context())))
+			if err != nil {
+				return err
+			}
+			return t.show(list.APIKeys, table("ID, PREFIX, EXPIRATION, CREATED, LAST SEEN", list.APIKeys, func(k apiclient.APIKey) []string {
+				return []string{k.ID, k.Prefix, timeText(k.Expiration), timeText(k.CreatedAt), optionalTimeText(k.LastSeen)}
+			}))
+		},
+	}
+}
+
+func (t *tool) apiKeysExpire() *cobra.Command {
+	var (
+		key, prefix string
+		force       *bool
+	)
+	cmd := &cobra.Command{
+		Use:   "expire (--key <key> | --prefix <prefix>)",
+		Short: "Expire API keys",
+		Long: `Expire API keys: they are refused from now on, and sessions that use them end.
+
+--key takes an id of either kind, the masked key of a list or the whole key. Only
+the id is sent to the server.
+--prefix takes at least 4 leading characters and expires all keys that match.`,
+		Example: `  fairlead apikeys expire --key 7
+  fairlead apikeys expire --prefix 7Qd0`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (key == "") == (prefix == "") {
+				return wrongUsage("exactly one of --key and --prefix is needed")
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			selection, which := apiclient.APIKeySelection{Key: new(keyID(key))}, "API key "+keyID(key)
+			if prefix != "" {
+				selection, which = apiclient.APIKeySelection{Prefix: new(keyID(prefix))}, "all API keys that begin with "+keyID(prefix)
+			}
+			if err := t.confirm(*force, fmt.Sprintf("Expire %s, so that programs and sessions with it are refused at once?", which)); err != nil {
+				return err
+			}
+			done, err := decode[apiclient.APIKeyExpiry](answer(client.ExpireAPIKeys(cmd.Context(), selection)))
+			if err != nil {
+				return err
+			}
+			var text strings.Builder
+			for _, expired := range done.Expired {
+				fmt.Fprintf(&text, "Expired API key %s\n", expired)
+			}
+			return t.show(done, text.String())
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "`key` by id, masked or whole")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "`characters` with which the ids of the keys begin")
+	force = confirmable(cmd)
+	return cmd
+}
+
+func (t *tool) apiKeysDelete() *cobra.Command {
+	var (
+		key   string
+		force *bool
+	)
+	cmd := &cobra.Command{
+		Use:   "delete --key <key>",
+		Short: "Delete an API key",
+		Long: `Delete an API key: it is refused from now on, sessions that use it end, and it
+is no longer listed.
+
+--key takes an id of either kind, the masked key of a list or the whole key. Only
+the id is sent to the server.`,
+		Example: "  fairlead apikeys delete --key 7",
+		Args:    takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, id, err := t.selectKey(key)
+			if err != nil {
+				return err
+			}
+			if err := t.confirm(*force, fmt.Sprintf("Delete API key %s, so that programs and sessions with it are refused at once?", id)); err != nil {
+				return err
+			}
+			done, err := decode[apiclient.Empty](answer(client.DeleteAPIKey(cmd.Context(), id, nil)))
+			if err != nil {
+				return err
+			}
+			return t.show(done, fmt.Sprintf("Deleted API key %s\n", id))
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "`key` by id, masked or whole")
+	force = confirmable(cmd)
+	return cmd
+}

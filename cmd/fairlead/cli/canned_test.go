@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+)
+
+// canned answers each operation with one fixed value that fills every column.
+// It proves how values are shown, nothing about the server.
+type canned struct{}
+
+func cannedServer() http.Handler { return openapi.Handler(canned{}) }
+
+func reply(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+func at(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func alice() openapi.User {
+	return openapi.User{
+		ID: "1", Name: "alice", CreatedAt: new(at("2026-02-01T08:00:00.123456Z")), NodeCount: 2,
+		DisplayName: "Alice <Admin>", Email: "alice@example.com",
+	}
+}
+
+func preAuthKeys() []openapi.PreAuthKey {
+	return []openapi.PreAuthKey{
+		{
+			ID: "1", Key: "flp_b81KzQx0LmN4_***", User: new(alice()), Used: true, Expired: true,
+			Expiration: at("2026-02-01T10:00:00Z"), CreatedAt: at("2026-02-01T09:00:00Z"), ACLTags: []string{},
+		},
+		{
+			ID: "12", Key: "flp_0000aaaaZZZZ_***", Reusable: true, Ephemeral: true,
+			Expiration: at("2026-03-02T09:30:00Z"), CreatedAt: at("2026-03-01T09:30:00Z"), ACLTags: []string{"tag:server", "tag:web"},
+		},
+	}
+}
+
+func (canned) ListUsers(w http.ResponseWriter, _ *http.Request, params openapi.ListUsersParams) {
+	users := []openapi.User{alice(), {ID: "10", Name: "bob", CreatedAt: new(at("2026-02-03T10:00:00+01:00"))}}
+	if params.Name != nil && *params.Name != "alice" || params.ID != nil {
+		users = []openapi.User{}
+	}
+	reply(w, openapi.UserList{Users: users})
+}
+
+func (canned) CreateUser(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.UserResult{User: alice()})
+}
+
+func (canned) DeleteUser(w http.ResponseWriter, _ *http.Request, _ string) {
+	reply(w, openapi.UserDeletion{DeletedNodes: 2})
+}
+
+func (canned) RenameUser(w http.ResponseWriter, _ *http.Request, _, _ string) {
+	reply(w, openapi.UserResult{User: alice()})
+}
+
+func (canned) ListPreAuthKeys(w http.ResponseWriter, _ *http.Request, _ openapi.ListPreAuthKeysParams) {
+	reply(w, openapi.PreAuthKeyList{PreAuthKeys: preAuthKeys()})
+}
+
+func (canned) CreatePreAuthKey(w http.ResponseWriter, _ *http.Request) {
+	created := preAuthKeys()[1]
+	created.Key = "flp_0000aaaaZZZZ_the-secret"
+	reply(w, openapi.PreAuthKeyResult{PreAuthKey: created})
+}
+
+func (canned) ExpirePreAuthKey(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.Empty{}) }
+
+func (canned) DeletePreAuthKey(w http.ResponseWriter, _ *http.Request, _ openapi.DeletePreAuthKeyParams) {
+	reply(w, openapi.Empty{})
+}
+
+func (canned) ListAPIKeys(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.APIKeyList{APIKeys: []openapi.APIKey{
+		{ID: "1", Prefix: "flk_7Qd0XhVb2mTa_***", Expiration: at("2026-05-30T09:30:00Z"), CreatedAt: at("2026-03-01T09:30:00Z")},
+		{
+			ID: "2", Prefix: "flk_7Qd0ZZZZ0000_***", Expiration: at("2026-02-28T00:00:00Z"), CreatedAt: at("2026-01-01T00:00:00Z"),
+			LastSeen: new(at("2026-02-27T23:59:59Z")), Expired: true,
+		},
+	}})
+}
+
+func (canned) CreateAPIKey(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.APIKeyResult{
+		APIKey: "flk_7Qd0XhVb2mTa_the-secret", ID: "1", Prefix: "flk_7Qd0XhVb2mTa_***", Expiration: at("2026-05-30T09:30:00Z"),
+	})
+}
+
+func (canned) ExpireAPIKeys(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.APIKeyExpiry{Expired: []string{"flk_7Qd0XhVb2mTa_***", "flk_7Qd0ZZZZ0000_***"}})
+}
+
+func (canned) DeleteAPIKey(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DeleteAPIKeyParams) {
+	reply(w, openapi.Empty{})
+}
+
+func (canned) ListNodes(w http.ResponseWriter, _ *http.Request, _ openapi.ListNodesParams) {
+	laptop := openapi.Node{
+		ID: "1", Name: "Alices-Laptop", GivenName: "alices-laptop", Hostname: "Alices-Laptop", User: new(alice()), CreatedBy: new(alice()),
+		MachineKey: "mkey:01", NodeKey: "nodekey:02", DiscoKey: "discokey:03", IPAddresses: []string{"100.64.0.1", "fd7a:115c:a1e0::1"},
+		OS: "linux", Arch: "amd64", ClientVersion: "1.92.3", Online: true, LastSeen: new(at("2026-03-01T09:29:00Z")),
+		RegisterMethod: openapi.RegisterMethodAuthKey, PreAuthKey: new(preAuthKeys()[0]),
+		CreatedAt: at("2026-02-01T09:10:00Z"), UpdatedAt: at("2026-02-02T00:00:00Z"),
+		ApprovedRoutes: []string{}, AvailableRoutes: []string{}, SubnetRoutes: []string{},
+		Tags: []string{}, ForcedTags: []string{}, ValidTags: []string{}, InvalidTags: []string{},
+	}
+	server := laptop
+	server.ID, server.GivenName, server.Online, server.LastSeen, server.Expired = "2", "web-1", false, nil, true
+	server.User = &openapi.User{ID: "2147455555", Name: "tagged-devices"}
+	server.Tags = []string{"tag:server", "tag:web"}
+	reply(w, openapi.NodeList{Nodes: []openapi.Node{laptop, server}})
+}
+
+func (canned) ShowNode(w http.ResponseWriter, _ *http.Request, _ string) { http.NotFound(w, nil) }
+func (canned) EnrolMachine(w http.ResponseWriter, _ *http.Request)       { http.NotFound(w, nil) }
+func (canned) OpenapiDocument(w http.ResponseWriter, _ *http.Request)    { http.NotFound(w, nil) }
+func (canned) DocsPage(w http.ResponseWriter, _ *http.Request)           { http.NotFound(w, nil) }
+func (canned) DatabaseHealth(w http.ResponseWriter, _ *http.Request)     { http.NotFound(w, nil) }
+
+func (canned) Health(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{
+		"database": {{Status: openapi.HealthCheckStatusPass}},
+		"relay":    {{Status: openapi.HealthCheckStatusWarn, Output: "no relay is configured; set derp.server.enabled"}},
+	}})
+}
+
+func (canned) Version(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.Version{
+		Version: "0.28.0", Product: "Fairlead", ProductVersion: "0.1.1", Commit: "4d5e6f70", BuildTime: "2026-03-02T08:00:00Z",
+		Go: openapi.GoVersion{Version: "go1.26.9", OS: "linux", Arch: "amd64"},
+	})
+}
+
+func (canned) DebugDigest(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.Digest{Replica: "r1", Revision: "4711", Digest: "9b74c989", Replicas: []openapi.ReplicaDigest{
+		{ID: "r1", Version: "0.1.1", Revision: "4710", DigestRevision: "4700", Digest: "1f3870be", AgeMillis: 840},
+		{ID: "r2", Version: "0.1.1", Revision: "4711", DigestRevision: "4700", Digest: "1f3870be", AgeMillis: 1900},
+	}})
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/internal/config"
+)
+
+const defaultSocket = "/run/fairlead/fairlead.sock"
+
+// socket returns where the server listens. People who may use the socket need
+// not be able to read the configuration, which holds secrets.
+func (t *tool) socket() string {
+	if c, err := config.Load(t.configFile, t.Environ); err == nil {
+		return c.UnixSocket
+	}
+	if path := t.getenv("FAIRLEAD_UNIX_SOCKET"); path != "" {
+		return path
+	}
+	return defaultSocket
+}
+
+func (t *tool) config() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "config",
+		Short:   "Check the configuration",
+		Example: "  fairlead config check",
+	}, t.configCheck())
+}
+
+func (t *tool) configCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Report every problem of the configuration, with file and line",
+		Long: `Report every problem of the configuration, with file and line, without a running
+server. Exit status 0 if the server would accept it.`,
+		Example: `  fairlead config check
+  fairlead config check --config ./config.yaml`,
+		Args: takes(),
+		RunE: func(*cobra.Command, []string) error {
+			c, err := config.Load(t.configFile, t.Environ)
+			if err != nil {
+				return err
+			}
+			return t.show(checkResult{File: c.File, Warnings: lines(c.Warnings)}, c.Report())
+		},
+	}
+}
+
+// checkResult is a configuration without problems.
+type checkResult struct {
+	File     string   `json:"file"`
+	Warnings []string `json:"warnings"`
+}
+
+func lines(problems []config.Problem) []string {
+	out := []string{}
+	for _, p := range problems {
+		out = append(out, p.String())
+	}
+	return out
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+const answerLimit = 30 * time.Second
+
+var errTooSlow = errors.New("it took too long")
+
+// getenv returns an environment variable, or "".
+func (t *tool) getenv(name string) string {
+	for _, entry := range t.Environ {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// connect returns a client of the server that flags, environment or
+// configuration name. It does not speak to it yet.
+func (t *tool) connect() (*apiclient.Client, error) {
+	server := cmp.Or(t.server, t.getenv("FAIRLEAD_CLI_SERVER"))
+	if server == "" {
+		if t.apiKey != "" {
+			return nil, wrongUsage("--api-key needs --server; the local socket takes no key")
+		}
+		socket := t.socket()
+		// The host is never looked up; it only completes the address.
+		return apiclient.NewClient("http://fairlead", apiclient.WithHTTPClient(overSocket(socket)))
+	}
+	address, err := url.Parse(server)
+	if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
+		return nil, wrongUsage("server address %q must be like https://mesh.example.com", server)
+	}
+	key := cmp.Or(t.apiKey, t.getenv("FAIRLEAD_CLI_API_KEY"))
+	return apiclient.NewClient(server,
+		apiclient.WithHTTPClient(overNetwork(server)),
+		apiclient.WithRequestEditorFn(func(_ context.Context, req *http.Request) error {
+			if key != "" {
+				req.Header.Set("Authorization", "Bearer "+key)
+			}
+			return nil
+		}))
+}
+
+// connection carries requests to one server, and says what to do when it
+// cannot.
+type connection struct {
+	client  http.Client
+	explain func(error) error
+}
+
+func (c *connection) Do(req *http.Request) (*http.Response, error) {
+	resp, err := c.client.Do(req)
+	if err == nil {
+		return resp, nil
+	}
+	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
+		err = urlErr.Err // without the address of the operation
+		if urlErr.Timeout() {
+			err = errTooSlow
+		}
+	}
+	return nil, c.explain(err)
+}
+
+func newConnection(transport *http.Transport, explain func(error) error) *connection {
+	return &connection{
+		client: http.Client{
+			Transport: transport,
+			Timeout:   answerLimit,
+			// A redirected POST would arrive as a GET.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		explain: explain,
+	}
+}
+
+func overSocket(path string) *connection {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return newConnection(&http.Transport{DialContext: dial}, func(err error) error {
+		var opErr *net.OpError
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return fmt.Errorf("may not use the socket %s: permission denied; run this as root or as the user of the service, or use --server", path)
+		case errors.As(err, &opErr) && opErr.Op == "dial":
+			return fmt.Errorf("no server listens on the socket %s (%w); start one with fairlead serve, or use --server", path, opErr.Err)
+		default:
+			return fmt.Errorf("no answer from the server on the socket %s: %w; look at the server's log", path, err)
+		}
+	})
+}
+
+func overNetwork(server string) *connection {
+	return newConnection(&http.Transport{Proxy: http.ProxyFromEnvironment}, func(err error) error {
+		return fmt.Errorf("cannot reach the server at %s: %w; check the address and the network", server, err)
+	})
+}
+
+// answer returns the body of a successful answer; any other becomes an error
+// that says what to do.
+func answer(resp *http.Response, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("the answer broke off: %w; try again", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return body, refusal(resp, body)
+	}
+	return body, nil
+}
+
+// decode reads what answer returned.
+func decode[T any](body []byte, err error) (T, error) {
+	var value T
+	if err != nil {
+		return value, err
+	}
+	if err := json.Unmarshal(body, &value); err != nil {
+		return value, fmt.Errorf("the answer is not understood: %w; compare the versions with fairlead version", err)
+	}
+	return value, nil
+}
+
+func refusal(resp *http.Response, body []byte) error {
+	var problem apiclient.Problem
+	if json.Unmarshal(body, &problem) != nil || problem.Detail == "" {
+		if place := resp.Header.Get("Location"); place != "" {
+			return fmt.Errorf("the server answered %s, go to %s; use that address with --server", resp.Status, place)
+		}
+		return fmt.Errorf("the server answered %s, which does not come from Fairlead; check the address and any proxy", resp.Status)
+	}
+	detail := strings.Join(strings.Fields(problem.Detail), " ")
+	switch resp.StatusCode {
+	case http.StatusBadRequest:
+		return wrongUsage("%s", detail)
+	case http.StatusUnauthorized:
+		return fmt.Errorf("%s; give a valid key with --api-key or FAIRLEAD_CLI_API_KEY", detail)
+	default:
+		return errors.New(detail)
+	}
+}

@@ -1,0 +1,10 @@
+// Package cli is the command line of Fairlead: a client of the administration
+// API that reaches the server over its local socket or, with an address and an
+// API key, from anywhere. It holds no rules of the network and never opens the
+// database; what a command may do is decided by the server.
+//
+// A tool is one run of the command line: the process around it and the global
+// flags. A lifetime is a duration from now that the server is told as a time.
+//
+// It imports config and apiclient, and starts no goroutine.
+package cli

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	for file, commands := range map[string][]string{
+		"users.txt": {
+			"users list", "users create alice", "users rename 1 alice", "users delete alice",
+		},
+		"preauthkeys.txt": {
+			"preauthkeys list", "preauthkeys create --user alice --reusable --tags tag:server",
+			"preauthkeys expire --key 12", "preauthkeys delete --key 12",
+		},
+		"apikeys.txt": {
+			"apikeys list", "apikeys create", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1",
+		},
+		"nodes.txt":   {"nodes list"},
+		"service.txt": {"health", "version", "debug digest"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			var all strings.Builder
+			for _, command := range commands {
+				for _, form := range []string{"", " -o json", " -o yaml"} {
+					args := strings.Fields(command + form)
+					all.WriteString(fairlead(t, socket, args).transcript(args) + "\n")
+				}
+			}
+			golden(t, file, strings.ReplaceAll(all.String(), runtime.Version(), "go1.26.8"))
+		})
+	}
+}
+
+func TestCreatedKeyIsTheFirstLineOfStdout(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	for command, want := range map[string]string{
+		"preauthkeys create --user alice": "flp_0000aaaaZZZZ_the-secret\n",
+		"apikeys create":                  "flk_7Qd0XhVb2mTa_the-secret\n",
+	} {
+		r := fairlead(t, socket, strings.Fields(command))
+		if got := r.stdout.String(); got != want {
+			t.Errorf("%s: stdout %q, want %q", command, got, want)
+		}
+	}
+}
+
+func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
+	got := table("NAME", []string{"evil\x1b[31m\u009b\u202ename\tx\n"}, func(s string) []string { return []string{s} })
+	if want := "NAME\nevil\ufffd[31m\ufffd\ufffdname\ufffdx\ufffd\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestYAMLSaysWhatJSONSays(t *testing.T) {
+	value := map[string]any{"texts": []any{
+		"", "yes", "no", "null", "~", "1", "1e3", "0x1f", "2026-03-01", "a: b", "# no comment", "- dash", "two\nlines\n", " spaces ",
+		"quote \" and '", "back\\slash", "<html> & more", "\u2028", "é", "😀", "\x00\x1b", "tab\t",
+	}, "empty": []any{}, "none": nil, "object": map[string]any{}, "number": 4711.0, "truth": true}
+	text, err := encodeYAML(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded any
+	if err := yaml.Unmarshal([]byte(text), &decoded); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	asJSON, err := json.Marshal(decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got any
+	if err := json.Unmarshal(asJSON, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(value), got); diff != "" {
+		t.Errorf("(-json +yaml):\n%s", diff)
+	}
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+func (t *tool) preAuthKeys() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "preauthkeys",
+		Short: "Create, list, expire and delete the keys with which nodes join",
+		Example: `  fairlead preauthkeys create --user alice
+  fairlead preauthkeys list --user alice`,
+	}, t.preAuthKeysCreate(), t.preAuthKeysList(), t.preAuthKeysExpire(), t.preAuthKeysDelete())
+}
+
+func (t *tool) preAuthKeysCreate() *cobra.Command {
+	var (
+		user                string
+		reusable, ephemeral bool
+		tags                []string
+		life                lifetime
+	)
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Create a pre-auth key and print it, this once",
+		Long: `Create a pre-auth key and print it, this once: the server keeps only a hash.
+
+Nodes join with "tailscale up --login-server <server> --auth-key <key>". They
+belong to the user of the key, or to its tags if it has any.
+
+Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
+		Example: `  fairlead preauthkeys create --user alice
+  fairlead preauthkeys create --user alice --reusable --expiration 24h
+  fairlead preauthkeys create --tags tag:server,tag:web --ephemeral
+  KEY=$(fairlead preauthkeys create --user alice)`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if user == "" && len(tags) == 0 {
+				return wrongUsage("--user or --tags is missing")
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			created, err := decode[apiclient.PreAuthKeyResult](answer(client.CreatePreAuthKey(cmd.Context(), apiclient.PreAuthKeyCreation{
+				User: ifSet(user), Reusable: &reusable, Ephemeral: &ephemeral, ACLTags: tags, Expiration: life.after(t.Now()),
+			})))
+			if err != nil {
+				return err
+			}
+			key := created.PreAuthKey
+			if err := t.show(key, key.Key+"\n"); err != nil {
+				return err
+			}
+			t.note("Pre-auth key %s ends at %s and is not shown again", key.ID, timeText(key.Expiration))
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&user, "user", "", "`user` who owns the nodes, by name or id; not needed with --tags")
+	flags.BoolVar(&reusable, "reusable", false, "let more than one node join with the key")
+	flags.BoolVar(&ephemeral, "ephemeral", false, "remove the nodes when they have been offline for a while")
+	flags.Var(&life, "expiration", "how long the key can be used, such as 1h, 24h or 2w (default 1h)")
+	flags.StringSliceVar(&tags, "tags", nil, "`tag:name` for the nodes; repeat the flag or put commas between several")
+	complete(cmd, "user", t.completeUserFlag)
+	return cmd
+}
+
+func (t *tool) preAuthKeysList() *cobra.Command {
+	var user string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List pre-auth keys",
+		Long:  "List pre-auth keys, expired and used ones included. Their secrets are masked.",
+		Example: `  fairlead preauthkeys list
+  fairlead preauthkeys list --user alice --output yaml`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			list, err := decode[apiclient.PreAuthKeyList](answer(client.ListPreAuthKeys(cmd.Context(), &apiclient.ListPreAuthKeysParams{User: ifSet(user)})))
+			if err != nil {
+				return err
+			}
+			const header = "ID, KEY, USER, REUSABLE, EPHEMERAL, USED, EXPIRATION, CREATED, TAGS"
+			return t.show(list.PreAuthKeys, table(header, list.PreAuthKeys, func(k apiclient.PreAuthKey) []string {
+				return []string{
+					k.ID, k.Key, userName(k.User), yesNo(k.Reusable), yesNo(k.Ephemeral), yesNo(k.Used),
+					timeText(k.Expiration), timeText(k.CreatedAt), strings.Join(k.ACLTags, ","),
+				}
+			}))
+		},
+	}
+	cmd.Flags().StringVar(&user, "user", "", "only keys of this `user`, by name or id")
+	complete(cmd, "user", t.completeUserFlag)
+	return cmd
+}
+
+func (t *tool) preAuthKeysExpire() *cobra.Command {
+	var (
+		key, user string
+		force     *bool
+	)
+	cmd := &cobra.Command{
+		Use:   "expire --key <key>",
+		Short: "Expire a pre-auth key",
+		Long: `Expire a pre-auth key: no further node can join with it. Nodes that have
+joined stay.
+
+--key takes an id of either kind, the masked key of a list or the whole key. Only
+the id is sent to the server.`,
+		Example: `  fairlead preauthkeys expire --key 7
+  fairlead preauthkeys expire --user alice --key flp_b81KzQx0LmN4_***`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, id, err := t.selectKey(key)
+			if err != nil {
+				return err
+			}
+			if err := t.confirm(*force, fmt.Sprintf("Expire pre-auth key %s, so that no further node can join with it?", id)); err != nil {
+				return err
+			}
+			done, err := decode[apiclient.Empty](answer(client.ExpirePreAuthKey(cmd.Context(), apiclient.PreAuthKeySelection{Key: &id, User: ifSet(user)})))
+			if err != nil {
+				return err
+			}
+			return t.show(done, fmt.Sprintf("Expired pre-auth key %s\n", id))
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "`key` by id, masked or whole")
+	cmd.Flags().StringVar(&user, "user", "", "fail unless the key belongs to this `user`, by name or id")
+	complete(cmd, "user", t.completeUserFlag)
+	force = confirmable(cmd)
+	return cmd
+}
+
+func (t *tool) preAuthKeysDelete() *cobra.Command {
+	var (
+		key   string
+		force *bool
+	)
+	cmd := &cobra.Command{
+		Use:   "delete --key <key>",
+		Short: "Delete a pre-auth key",
+		Long: `Delete a pre-auth key: no further node can join with it, and it is no longer
+listed. Nodes that joined with it stay.
+
+--key takes an id of either kind, the masked key of a list or the whole key. Only
+the id is sent to the server.`,
+		Example: "  fairlead preauthkeys delete --key 7",
+		Args:    takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, id, err := t.selectKey(key)
+			if err != nil {
+				return err
+			}
+			if err := t.confirm(*force, fmt.Sprintf("Delete pre-auth key %s, so that no further node can join with it?", id)); err != nil {
+				return err
+			}
+			done, err := decode[apiclient.Empty](answer(client.DeletePreAuthKey(cmd.Context(), &apiclient.DeletePreAuthKeyParams{ID: id})))
+			if err != nil {
+				return err
+			}
+			return t.show(done, fmt.Sprintf("Deleted pre-auth key %s\n", id))
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "`key` by id, masked or whole")
+	force = confirmable(cmd)
+	return cmd
+}
+
+// userName is the owner of a key or node as lists show it.
+func userName(u *apiclient.User) string {
+	if u == nil {
+		return ""
+	}
+	return u.Name
+}

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Env is what the commands see of the process around them.
+type Env struct {
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Terminal bool     // a person sits at both stdin and stdout
+	Environ  []string // as os.Environ
+	Now      func() time.Time
+	Build    Build
+}
+
+// Build says what this binary is.
+type Build struct {
+	Version string
+	Commit  string
+	Time    string
+}
+
+// tool is one run of the command line.
+type tool struct {
+	Env
+	configFile string
+	server     string
+	apiKey     string
+	format     format
+}
+
+// New returns the command tree. The caller may add commands, and runs it with
+// Execute.
+func New(env Env) *cobra.Command {
+	t := &tool{Env: env, format: formatTable}
+	root := group(&cobra.Command{
+		Use:   "fairlead",
+		Short: "Fairlead, the coordination service for your private mesh",
+		Long: `Fairlead, the coordination service for your private mesh.
+
+"fairlead serve" is the service. All other commands talk to a running one: over
+its local socket, or with --server and --api-key from anywhere.
+
+Exit status: 0 done, 1 failed, 2 wrong usage.`,
+		Example: `  fairlead users create alice
+  fairlead preauthkeys create --user alice
+  fairlead nodes list --output json
+  fairlead --server https://mesh.example.com --api-key "$KEY" users list`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	},
+		t.users(), t.preAuthKeys(), t.apiKeys(), t.nodes(),
+		t.health(), t.version(), t.debug(), t.config(), t.completion(),
+	)
+	flags := root.PersistentFlags()
+	flags.StringVar(&t.configFile, "config", "", "configuration `file` (default FAIRLEAD_CONFIG, then /etc/fairlead/config.yaml)")
+	flags.StringVar(&t.server, "server", "", "`address` of the server (default FAIRLEAD_CLI_SERVER, then the local socket)")
+	flags.StringVar(&t.apiKey, "api-key", "", "API `key` for --server (default FAIRLEAD_CLI_API_KEY, which hides it from other users)")
+	flags.VarP(&t.format, "output", "o", "`form` of the output: table, json or yaml")
+	complete(root, "output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(root, "server", cobra.NoFileCompletions)
+	complete(root, "api-key", cobra.NoFileCompletions)
+
+	root.SetIn(t.Stdin)
+	root.SetOut(t.Stdout)
+	root.SetErr(t.Stderr)
+	root.SetUsageFunc(usage)
+	return root
+}
+
+// Execute runs the command that args name and returns the exit status. Whatever
+// fails before a command begins its work is wrong usage.
+func Execute(ctx context.Context, root *cobra.Command, args []string) int {
+	began := false
+	eachCommand(root, func(cmd *cobra.Command) {
+		if run := cmd.RunE; run != nil {
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				began = true
+				return run(cmd, args)
+			}
+		}
+	})
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	var wrong usageError
+	switch {
+	case err == nil:
+		return 0
+	case !began || errors.As(err, &wrong):
+		fmt.Fprintf(root.ErrOrStderr(), "Error: %v; see %s --help\n", err, cmd.CommandPath())
+		return 2
+	default:
+		fmt.Fprintf(root.ErrOrStderr(), "Error: %v\n", err)
+		return 1
+	}
+}
+
+func eachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
+	do(cmd)
+	for _, member := range cmd.Commands() {
+		eachCommand(member, do)
+	}
+}
+
+// usageError is a mistake in how a command was called.
+type usageError struct{ error }
+
+func wrongUsage(text string, args ...any) error {
+	return usageError{fmt.Errorf(text, args...)}
+}
+
+// group makes cmd a command that only holds others: alone it is wrong usage.
+func group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(members...)
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			cmd.SetOut(cmd.ErrOrStderr())
+			return errors.Join(cmd.Help(), wrongUsage("%s needs a command", cmd.CommandPath()))
+		}
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return wrongUsage("unknown command %q, perhaps %s", args[0], strings.Join(near, " or "))
+		}
+		return wrongUsage("unknown command %q", args[0])
+	}
+	return cmd
+}
+
+// takes accepts exactly the named arguments.
+func takes(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		for i, arg := range args {
+			if i == len(names) {
+				return fmt.Errorf("unexpected argument %q", arg)
+			}
+			if arg == "" {
+				return fmt.Errorf("%s must not be empty", names[i])
+			}
+		}
+		if len(args) < len(names) {
+			return fmt.Errorf("%s is missing", names[len(args)])
+		}
+		return nil
+	}
+}
+
+// complete sets how the value of a flag is completed. The flag exists: it was
+// defined a line earlier.
+func complete(cmd *cobra.Command, flag string, with cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, with); err != nil {
+		panic(err)
+	}
+}
+
+// usage prints the part of the help that follows the description.
+func usage(cmd *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:\n  ")
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString(cmd.CommandPath() + " <command>\n")
+	} else {
+		b.WriteString(cmd.UseLine() + "\n")
+	}
+	if cmd.HasExample() {
+		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("\nCommands:\n")
+		for _, member := range cmd.Commands() {
+			if member.IsAvailableCommand() {
+				fmt.Fprintf(&b, "  %-12s %s\n", member.Name(), member.Short)
+			}
+		}
+	}
+	section := func(title string, flags *pflag.FlagSet) {
+		if flags.HasAvailableFlags() {
+			b.WriteString("\n" + title + ":\n" + flags.FlagUsages())
+		}
+	}
+	section("Flags", cmd.LocalFlags())
+	section("Global flags", cmd.InheritedFlags())
+	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
+	return err
+}
+
+func (t *tool) completion() *cobra.Command {
+	scripts := map[string]func(*cobra.Command) error{
+		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(t.Stdout, true) },
+		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(t.Stdout) },
+		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(t.Stdout, true) },
+		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(t.Stdout) },
+	}
+	return &cobra.Command{
+		Use:   "completion <bash|zsh|fish|powershell>",
+		Short: "Print a script that completes commands and flags in your shell",
+		Example: `  source <(fairlead completion bash)
+  fairlead completion bash > /etc/bash_completion.d/fairlead
+  fairlead completion zsh > "${fpath[1]}/_fairlead"
+  fairlead completion fish > ~/.config/fish/completions/fairlead.fish`,
+		Args:      takes("shell"),
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			script, ok := scripts[args[0]]
+			if !ok {
+				return wrongUsage("no completion for %q; choose bash, zsh, fish or powershell", args[0])
+			}
+			return script(cmd.Root())
+		},
+	}
+}

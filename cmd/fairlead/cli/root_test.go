@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestHelpOfTheWholeTree(t *testing.T) {
+	var all strings.Builder
+	eachCommand(New(Env{}), func(cmd *cobra.Command) {
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		all.WriteString(fairlead(t, "", args).transcript(args) + "\n")
+	})
+	golden(t, "help.txt", all.String())
+}
+
+func TestEveryCommandHasAnExample(t *testing.T) {
+	eachCommand(New(Env{}), func(cmd *cobra.Command) {
+		if !strings.Contains(cmd.Example, "fairlead") {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+	})
+}
+
+func TestCreateHelpStatesRecommendedLifetimes(t *testing.T) {
+	for command, lifetimes := range map[string][]string{
+		"preauthkeys create --help": {"1 to 24 hours", "1h in production", "24h for testing"},
+		"apikeys create --help":     {"90d in production", "365d for additional keys", "999d only for development"},
+	} {
+		help := strings.Join(strings.Fields(fairlead(t, "", strings.Fields(command)).stdout.String()), " ")
+		for _, text := range lifetimes {
+			if !strings.Contains(help, text) {
+				t.Errorf("%s does not say %q", command, text)
+			}
+		}
+	}
+}
+
+func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
+	socket, log := listen(t, cannedServer())
+	var all strings.Builder
+	for _, args := range [][]string{
+		{"usr", "list"},
+		{"users", "lst"},
+		{"users", "explode"},
+		{"users", "create"},
+		{"users", "create", ""},
+		{"users", "create", "two", "words"},
+		{"users", "rename", "alice"},
+		{"users", "list", "--nonsense"},
+		{"users", "list", "--output", "xml"},
+		{"preauthkeys", "create"},
+		{"preauthkeys", "create", "--user", "alice", "--expiration", "soon"},
+		{"preauthkeys", "create", "--user", "alice", "--expiration", "-1h"},
+		{"preauthkeys", "expire"},
+		{"apikeys", "expire"},
+		{"apikeys", "expire", "--key", "1", "--prefix", "7Qd0"},
+		{"apikeys", "delete", "1"},
+		{"users", "list", "--server", "mesh.example.com"},
+		{"users", "list", "--api-key", "flk_7Qd0XhVb2mTa_the-secret"},
+		{"completion", "cmd.exe"},
+	} {
+		r := fairlead(t, socket, args)
+		if r.status != 2 || r.stdout.Len() > 0 || strings.Count(r.stderr.String(), "\n") != 1 {
+			t.Errorf("%v: status %d, stdout %q, stderr %q; want status 2 and one line on stderr", args, r.status, &r.stdout, &r.stderr)
+		}
+		all.WriteString(r.transcript(args))
+	}
+	golden(t, "usage.txt", all.String())
+	if sent := log.requests(); len(sent) > 0 {
+		t.Errorf("requests were sent: %v", sent)
+	}
+}
+
+func TestGroupAloneShowsItsHelpAndExitsWithTwo(t *testing.T) {
+	for _, args := range [][]string{{}, {"users"}} {
+		r := fairlead(t, "", args)
+		if r.status != 2 || r.stdout.Len() > 0 || !strings.Contains(r.stderr.String(), "Commands:\n") {
+			t.Errorf("%v: status %d, stdout %q, stderr %q", args, r.status, &r.stdout, &r.stderr)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		r := fairlead(t, "", []string{"completion", shell})
+		if r.status != 0 || !strings.Contains(r.stdout.String(), "__complete") {
+			t.Errorf("%s: status %d, %d bytes", shell, r.status, r.stdout.Len())
+		}
+	}
+	socket, _ := listen(t, cannedServer())
+	for line, want := range map[string]string{
+		"users delete ":               "alice\nbob\n:4\n",
+		"preauthkeys create --user ":  "alice\nbob\n:4\n",
+		"users rename alice ":         ":4\n",
+		"users list --output ":        "table\njson\nyaml\n:4\n",
+		"completion ":                 "bash\nzsh\nfish\npowershell\n:4\n",
+		"nodes l":                     "list\tList nodes\n:4\n",
+		"users delete --server nope ": ":4\n",
+	} {
+		args := append([]string{"__complete"}, strings.Split(line, " ")...)
+		if got := fairlead(t, socket, args).stdout.String(); got != want {
+			t.Errorf("completing %q: got %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestDestructiveCommandsAskOnlyAPerson(t *testing.T) {
+	for _, command := range []string{
+		"users delete alice",
+		"preauthkeys expire --key 1", "preauthkeys delete --key 1",
+		"apikeys expire --key 1", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1",
+	} {
+		for _, c := range []struct {
+			name     string
+			terminal bool
+			answer   string
+			force    bool
+			asks     bool
+			changes  bool
+		}{
+			{name: "script", changes: true},
+			{name: "forced", terminal: true, force: true, changes: true},
+			{name: "yes", terminal: true, answer: "y\n", asks: true, changes: true},
+			{name: "no", terminal: true, answer: "n\n", asks: true},
+			{name: "enter", terminal: true, answer: "\n", asks: true},
+			{name: "end of input", terminal: true, asks: true},
+		} {
+			t.Run(command+"/"+c.name, func(t *testing.T) {
+				socket, log := listen(t, cannedServer())
+				args := strings.Fields(command)
+				if c.force {
+					args = append(args, "--force")
+				}
+				r := fairlead(t, socket, args, func(env *Env) {
+					env.Terminal, env.Stdin = c.terminal, strings.NewReader(c.answer)
+				})
+				changed := false
+				for _, req := range log.requests() {
+					changed = changed || req.Method != http.MethodGet
+				}
+				if changed != c.changes || (r.status == 0) != c.changes {
+					t.Errorf("changed %v, status %d", changed, r.status)
+				}
+				if asked := strings.Contains(r.stderr.String(), "? [y/N] "); asked != c.asks {
+					t.Errorf("stderr %q", &r.stderr)
+				}
+			})
+		}
+	}
+}
+
+func TestQuestionNamesTheNodesThatGo(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	r := fairlead(t, socket, []string{"users", "delete", "alice"}, func(env *Env) { env.Terminal = true })
+	want := "Delete user alice, with all pre-auth keys and 2 nodes that lose access at once? [y/N] "
+	if got := r.stderr.String(); !strings.HasPrefix(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestConfigCheckNeedsNoServer(t *testing.T) {
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good, "server_url: https://mesh.example.com\ndns: {magic_dns: false}\n")
+	write(bad, "server_url: https://mesh.example.com\ndns: {magic_dns: false}\nlisten_adr: x\nlog: {level: loud}\n")
+	noEnv := func(env *Env) { env.Environ = nil }
+
+	r := fairlead(t, "", []string{"config", "check", "--config", good}, noEnv)
+	if r.status != 0 || !strings.Contains(r.stdout.String(), good) {
+		t.Errorf("good file: status %d, stdout %q, stderr %q", r.status, &r.stdout, &r.stderr)
+	}
+	r = fairlead(t, "", []string{"config", "check", "--config", bad}, noEnv)
+	for _, want := range []string{"failed to parse configuration", bad + ":3: ", "listen_addr", bad + ":4: ", "log.level"} {
+		if r.status != 1 || !strings.Contains(r.stderr.String(), want) {
+			t.Errorf("bad file: status %d, stderr %q lacks %q", r.status, &r.stderr, want)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+const (
+	healthLimit  = 5 * time.Second
+	versionLimit = 2 * time.Second
+)
+
+func (t *tool) health() *cobra.Command {
+	return &cobra.Command{
+		Use:   "health",
+		Short: "Say whether the server is healthy",
+		Long: `Say whether the server is healthy. Exit status 0 if it is, 1 if it is not or
+does not answer within 5 seconds. No key is needed.`,
+		Example: `  fairlead health
+  fairlead health --server https://mesh.example.com`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), healthLimit)
+			defer cancel()
+			health, err := decodeHealth(answer(client.Health(ctx)))
+			if err != nil {
+				return err
+			}
+			if health.Status != apiclient.HealthStatusPass {
+				reasons := strings.Join(findings(health), ", ")
+				if reasons == "" {
+					reasons = "it does not say why"
+				}
+				return fmt.Errorf("the server is not healthy: %s; look at its log", reasons)
+			}
+			return t.show(health, strings.Join(append([]string{"pass"}, findings(health)...), "\n")+"\n")
+		},
+	}
+}
+
+// decodeHealth reads what answer returned to the one operation that also says
+// in its own words that it failed.
+func decodeHealth(body []byte, err error) (apiclient.Health, error) {
+	var health apiclient.Health
+	if json.Unmarshal(body, &health) == nil && health.Status == apiclient.HealthStatusFail {
+		return health, nil
+	}
+	return decode[apiclient.Health](body, err)
+}
+
+// findings lists the checks that are not passed, one line each.
+func findings(health apiclient.Health) []string {
+	var lines []string
+	for _, part := range slices.Sorted(maps.Keys(health.Checks)) {
+		for _, check := range health.Checks[part] {
+			if check.Status != apiclient.HealthCheckStatusPass {
+				lines = append(lines, cell(fmt.Sprintf("%s %s: %s", part, check.Status, check.Output)))
+			}
+		}
+	}
+	return lines
+}
+
+// versions is what the version command prints.
+type versions struct {
+	Client binaryVersion  `json:"client"`
+	Server *binaryVersion `json:"server"` // nil when it does not answer
+}
+
+type binaryVersion struct {
+	Version   string `json:"version"`
+	Commit    string `json:"commit"`
+	BuildTime string `json:"buildTime"`
+	Go        string `json:"go"`
+}
+
+func (t *tool) version() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this binary and of the server",
+		Long:  "Print the version of this binary and, if it answers, of the server. No key is needed.",
+		Example: `  fairlead version
+  fairlead version --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			all := versions{Client: binaryVersion{t.Build.Version, t.Build.Commit, t.Build.Time, runtime.Version()}}
+			ctx, cancel := context.WithTimeout(cmd.Context(), versionLimit)
+			defer cancel()
+			if v, err := decode[apiclient.Version](answer(client.Version(ctx))); err == nil {
+				all.Server = &binaryVersion{v.ProductVersion, v.Commit, v.BuildTime, v.Go.Version}
+			}
+			return t.show(all, table("PART, VERSION, COMMIT, BUILT, GO", []string{"client", "server"}, func(part string) []string {
+				v := &all.Client
+				if part == "server" {
+					v = all.Server
+				}
+				if v == nil {
+					return []string{part, "no answer", "", "", ""}
+				}
+				return []string{part, v.Version, v.Commit, v.BuildTime, v.Go}
+			}))
+		},
+	}
+}
+
+func (t *tool) debug() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "debug",
+		Short:   "Look into a running server",
+		Example: "  fairlead debug digest",
+	}, t.debugDigest())
+}
+
+func (t *tool) debugDigest() *cobra.Command {
+	return &cobra.Command{
+		Use:   "digest",
+		Short: "Compare the state of all replicas",
+		Long: `Print the digest of the answering replica's state, then what every live replica
+last reported. Replicas at the same revision must have the same digest; if two
+differ the exit status is 1.`,
+		Example: `  fairlead debug digest
+  fairlead debug digest --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			digest, err := decode[apiclient.Digest](answer(client.DebugDigest(cmd.Context())))
+			if err != nil {
+				return err
+			}
+			rows := [][]string{{digest.Replica + " (now)", "", digest.Revision, digest.Revision, digest.Digest, ""}}
+			for _, r := range digest.Replicas {
+				age := time.Duration(r.AgeMillis) * time.Millisecond
+				rows = append(rows, []string{r.ID, r.Version, r.Revision, r.DigestRevision, r.Digest, age.String()})
+			}
+			const header = "REPLICA, VERSION, REVISION, DIGEST OF, DIGEST, AGE"
+			if err := t.show(digest, table(header, rows, func(row []string) []string { return row })); err != nil {
+				return err
+			}
+			return compareDigests(digest)
+		},
+	}
+}
+
+// compareDigests fails when two replicas disagree about one revision.
+func compareDigests(d apiclient.Digest) error {
+	seen := map[string]string{d.Revision: d.Digest}
+	for _, r := range d.Replicas {
+		if digest, ok := seen[r.DigestRevision]; ok && digest != r.Digest {
+			return errors.New("replicas differ at revision " + r.DigestRevision + "; restart the wrong one and report this")
+		}
+		seen[r.DigestRevision] = r.Digest
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+const completionLimit = time.Second
+
+func (t *tool) users() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "users",
+		Short: "Create, list, rename and delete users",
+		Example: `  fairlead users create alice
+  fairlead users list`,
+	}, t.usersCreate(), t.usersList(), t.usersRename(), t.usersDelete())
+}
+
+func (t *tool) usersCreate() *cobra.Command {
+	var displayName, email, picture string
+	cmd := &cobra.Command{
+		Use:   "create <name>",
+		Short: "Create a user",
+		Long: `Create a user.
+
+A name begins with a letter, followed by letters, digits, ".", "_", "-" and "@".
+Lower case is recommended; names that differ only in case are the same name.`,
+		Example: `  fairlead users create alice
+  fairlead users create bob --display-name "Bob Example" --email bob@example.com`,
+		Args:              takes("name"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			created, err := decode[apiclient.UserResult](answer(client.CreateUser(cmd.Context(), apiclient.UserCreation{
+				Name: name, DisplayName: ifSet(displayName), Email: ifSet(email), PictureURL: ifSet(picture),
+			})))
+			if err != nil {
+				return err
+			}
+			if name != strings.ToLower(name) {
+				t.note("Warning: the name %s has capitals; lower case is recommended", name)
+			}
+			return t.show(created.User, fmt.Sprintf("Created user %s with id %s\n", created.User.Name, created.User.ID))
+		},
+	}
+	cmd.Flags().StringVar(&displayName, "display-name", "", "`name` to show to people")
+	cmd.Flags().StringVar(&email, "email", "", "e-mail `address`")
+	cmd.Flags().StringVar(&picture, "picture-url", "", "`address` of a picture")
+	return cmd
+}
+
+func (t *tool) usersList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List users",
+		Example: `  fairlead users list
+  fairlead users list --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			list, err := decode[apiclient.UserList](answer(client.ListUsers(cmd.Context(), nil)))
+			if err != nil {
+				return err
+			}
+			return t.show(list.Users, table("ID, NAME, NODES, CREATED", list.Users, func(u apiclient.User) []string {
+				return []string{u.ID, u.Name, strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt)}
+			}))
+		},
+	}
+}
+
+func (t *tool) usersRename() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rename <user> <new-name>",
+		Short: "Rename a user",
+		Long:  "Rename a user, given by name or id.",
+		Example: `  fairlead users rename alice alice.example
+  fairlead users rename 3 bob`,
+		Args:              takes("user", "new name"),
+		ValidArgsFunction: t.completeUsers,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			renamed, err := decode[apiclient.UserResult](answer(client.RenameUser(cmd.Context(), args[0], args[1])))
+			if err != nil {
+				return err
+			}
+			return t.show(renamed.User, fmt.Sprintf("Renamed user %s to %s\n", args[0], renamed.User.Name))
+		},
+	}
+}
+
+func (t *tool) usersDelete() *cobra.Command {
+	var force *bool
+	cmd := &cobra.Command{
+		Use:   "delete <user>",
+		Short: "Delete a user with all nodes and pre-auth keys",
+		Long: `Delete a user, given by name or id, with all nodes and pre-auth keys of the user.
+
+The nodes lose access at once. Nodes with tags belong to their tags and stay.`,
+		Example: `  fairlead users delete alice
+  fairlead users delete 3 --force`,
+		Args:              takes("user"),
+		ValidArgsFunction: t.completeUsers,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			if t.Terminal && !*force {
+				user, err := findUser(cmd.Context(), client, args[0])
+				if err != nil {
+					return err
+				}
+				question := fmt.Sprintf("Delete user %s, with all pre-auth keys and %s that lose access at once?",
+					user.Name, count(user.NodeCount, "node"))
+				if err := t.confirm(*force, question); err != nil {
+					return err
+				}
+			}
+			deleted, err := decode[apiclient.UserDeletion](answer(client.DeleteUser(cmd.Context(), args[0])))
+			if err != nil {
+				return err
+			}
+			return t.show(deleted, fmt.Sprintf("Deleted user %s and %s\n", args[0], count(deleted.DeletedNodes, "node")))
+		},
+	}
+	force = confirmable(cmd)
+	return cmd
+}
+
+// findUser looks a user up by name, then by id.
+func findUser(ctx context.Context, client *apiclient.Client, nameOrID string) (apiclient.User, error) {
+	for _, query := range []apiclient.ListUsersParams{{Name: &nameOrID}, {ID: &nameOrID}} {
+		list, err := decode[apiclient.UserList](answer(client.ListUsers(ctx, &query)))
+		if err != nil {
+			return apiclient.User{}, err
+		}
+		if len(list.Users) > 0 {
+			return list.Users[0], nil
+		}
+	}
+	return apiclient.User{}, fmt.Errorf("no user %q; see fairlead users list", nameOrID)
+}
+
+// completeUsers completes the first argument with user names.
+func (t *tool) completeUsers(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return t.completeUserFlag(cmd, nil, "")
+}
+
+// completeUserFlag completes a flag with user names. It stays silent when the
+// server cannot be asked: a shell has no place for an error.
+func (t *tool) completeUserFlag(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if client, err := t.connect(); err == nil {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+		defer cancel()
+		list, _ := decode[apiclient.UserList](answer(client.ListUsers(ctx, nil)))
+		for _, u := range list.Users {
+			names = append(names, u.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// ifSet makes an optional member of a request.
+func ifSet(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
