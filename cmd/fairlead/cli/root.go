@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // Env is what the commands see of the process around them.
@@ -184,13 +183,10 @@ func usage(cmd *cobra.Command) error {
 			}
 		}
 	}
-	section := func(title string, flags *pflag.FlagSet) {
-		if flags.HasAvailableFlags() {
-			b.WriteString("\n" + title + ":\n" + flags.FlagUsages())
-		}
+	b.WriteString("\nFlags:\n" + cmd.LocalFlags().FlagUsages())
+	if cmd.HasInheritedFlags() {
+		b.WriteString("\nGlobal flags:\n" + cmd.InheritedFlags().FlagUsages())
 	}
-	section("Flags", cmd.LocalFlags())
-	section("Global flags", cmd.InheritedFlags())
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err
 }
