@@ -1,0 +1,232 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// DefaultFile is read when no other file is named. It may be missing: then
+// environment and defaults alone make the configuration.
+const DefaultFile = "/etc/fairlead/config.yaml"
+
+// LevelTrace is the log level trace, below slog's own four.
+const LevelTrace = slog.LevelDebug - 4
+
+// Config is a complete configuration: every key has a valid value. Fields are
+// nested as the keys are; docs/configuration.md says what each one means.
+// Empty lists and maps are nil. Nobody changes a Config after Load.
+type Config struct {
+	ServerURL               string // scheme and host, no trailing slash
+	ListenAddr              string
+	MetricsListenAddr       string
+	UnixSocket              string
+	TLSCertPath             string // empty when plain HTTP is served
+	TLSKeyPath              string
+	TrustedProxies          []netip.Prefix
+	APICompatVersion        string
+	SecretsKeyFile          string
+	NodeUpdateCheckInterval time.Duration
+
+	Noise    Noise
+	Prefixes Prefixes
+	Database Database
+	DNS      DNS
+	DERP     DERP
+	Policy   Policy
+	Node     Node
+	History  History
+	Log      Log
+
+	File     string    // the file that was read, empty when there was none
+	Warnings []Problem // what was accepted but is probably not meant
+}
+
+// Noise is the server's identity towards clients.
+type Noise struct {
+	PrivateKeyPath string
+}
+
+// Prefixes are the ranges node addresses come from; both are always valid.
+type Prefixes struct {
+	V4, V6     netip.Prefix
+	Allocation string // sequential or random
+}
+
+// Database names the engine and how to reach it.
+type Database struct {
+	Type     string // sqlite or postgres
+	SQLite   SQLite
+	Postgres Postgres
+}
+
+// SQLite applies when Database.Type is sqlite.
+type SQLite struct {
+	Path string
+}
+
+// Postgres applies, and has at least one host, when Database.Type is postgres.
+type Postgres struct {
+	Hosts           []string // names or addresses, or one socket directory
+	Port            int
+	Name            string
+	User            string
+	Pass            Secret
+	SSLMode         string // in libpq's words
+	MaxOpenConns    int
+	MaxIdleConns    int // at most MaxOpenConns
+	ConnMaxIdleTime time.Duration
+}
+
+// DNS is what clients are told about name resolution.
+type DNS struct {
+	MagicDNS      bool
+	BaseDomain    string // lower case, no trailing dot; set when MagicDNS is
+	Nameservers   Nameservers
+	SearchDomains []string
+	ExtraRecords  []Record
+}
+
+// Nameservers are IP addresses or https URLs.
+type Nameservers struct {
+	Global []string
+	Split  map[string][]string // by domain
+}
+
+// Record is one name that clients answer by themselves.
+type Record struct {
+	Name  string
+	Type  string // A or AAAA
+	Value netip.Addr
+}
+
+// DERP says where relays come from.
+type DERP struct {
+	URLs              []string
+	Paths             []string
+	AutoUpdateEnabled bool
+	UpdateFrequency   time.Duration
+	Server            DERPServer
+}
+
+// DERPServer is the embedded relay.
+type DERPServer struct {
+	Enabled        bool
+	RegionID       int
+	RegionCode     string
+	RegionName     string
+	VerifyClients  bool
+	STUNListenAddr string
+	STUNPublicPort int
+	PrivateKeyPath string
+	IPv4, IPv6     netip.Addr // invalid when clients should ask DNS
+}
+
+// Policy says where the access policy is kept.
+type Policy struct {
+	Mode string // file or database
+	Path string // set when Mode is file
+}
+
+// Node holds the lifetimes of nodes.
+type Node struct {
+	Expiry    time.Duration // 0 is never
+	Ephemeral Ephemeral
+}
+
+// Ephemeral nodes are deleted when they have been away for too long.
+type Ephemeral struct {
+	InactivityTimeout time.Duration
+}
+
+// History is the audit trail and the events kept for consumers.
+type History struct {
+	Retention time.Duration
+}
+
+// Log says how much is logged and in which form.
+type Log struct {
+	Level  slog.Level
+	Format string // text or json
+}
+
+// Secret is text that no formatting, encoding or logging shows.
+// string(secret) is the value.
+type Secret string
+
+const redacted = "[redacted]"
+
+// String hides the value; an empty secret shows as empty.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
+// GoString hides the value from %#v.
+func (s Secret) GoString() string { return fmt.Sprintf("%q", s.String()) }
+
+// MarshalText hides the value from JSON, YAML and log handlers.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// String lists every key with its value, one to a line, without secrets.
+func (c *Config) String() string {
+	var b strings.Builder
+	for _, k := range keysOf(c) {
+		fmt.Fprintf(&b, "%s: %s\n", k.path, k.text())
+	}
+	return b.String()
+}
+
+// LogValue is String as attributes.
+func (c *Config) LogValue() slog.Value {
+	var attrs []slog.Attr
+	for _, k := range keysOf(c) {
+		attrs = append(attrs, slog.String(k.path, k.text()))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// Hash is equal on replicas whose settings agree where they must: what clients
+// are told and what is decided about nodes. Addresses, paths and logging are a
+// replica's own affair. A value that equals its default does not count, so that
+// a release that adds a key does not differ from the one before it.
+func (c *Config) Hash() string {
+	sum := sha256.New()
+	plain := keysOf(withDefaults())
+	for i, k := range keysOf(c) {
+		if k.shared && k.text() != plain[i].text() {
+			fmt.Fprintf(sum, "%s: %s\n", k.path, k.text())
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// Report is what a check prints for a configuration without problems.
+func (c *Config) Report() string {
+	var b strings.Builder
+	if c.File == "" {
+		fmt.Fprintf(&b, "configuration ok: no file, defaults and environment only\n")
+	} else {
+		fmt.Fprintf(&b, "configuration ok: %s\n", c.File)
+	}
+	for _, w := range c.Warnings {
+		fmt.Fprintf(&b, "  warning: %s\n", w)
+	}
+	return b.String()
+}
+
+// text is the value as JSON, which is unambiguous and also YAML.
+func (k key) text() string {
+	b, err := json.Marshal(k.show())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}

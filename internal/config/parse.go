@@ -1,0 +1,219 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	domainPattern  = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+)
+
+func parseText(s string) (string, error) {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", errors.New("must be one line without control characters")
+	}
+	return s, nil
+}
+
+func parseSocketPath(s string) (string, error) {
+	if !strings.HasPrefix(s, "/") || len(s) > 107 {
+		return "", errors.New("must be an absolute path of at most 107 bytes, the limit of the operating system")
+	}
+	return parseText(s)
+}
+
+func parseBool(s string) (bool, error) {
+	switch strings.ToLower(s) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, wrongType("must be true or false")
+}
+
+func parseWhole(least, most int) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if errors.Is(err, strconv.ErrSyntax) {
+			return 0, wrongType("must be a whole number")
+		}
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("must be from %d to %d", least, most)
+		}
+		return n, nil
+	}
+}
+
+func parseLimited(least, most time.Duration) func(string) (time.Duration, error) {
+	return func(s string) (time.Duration, error) {
+		d, err := ParseDuration(s)
+		switch {
+		case err != nil:
+			return 0, wrongType("must be a duration such as 30s, 24h, 90d, 2w or 1y")
+		case d < least:
+			return 0, fmt.Errorf("must be at least %s", least)
+		case most > 0 && d > most:
+			return 0, fmt.Errorf("must be at most %s", most)
+		}
+		return d, nil
+	}
+}
+
+func parseWord(words []string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if !slices.Contains(words, s) {
+			return "", errors.New("must be " + choice(words))
+		}
+		return s, nil
+	}
+}
+
+// choice joins words as prose does: a, b or c.
+func choice(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// parseSSLMode takes true and false for two of libpq's words.
+func parseSSLMode(words []string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		switch s {
+		case "true":
+			return "require", nil
+		case "false":
+			return "disable", nil
+		}
+		return parseWord(words)(s)
+	}
+}
+
+func parseHostPort(s string) (string, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || strings.ContainsAny(host, " /") {
+		return "", errors.New("must be host:port, such as 0.0.0.0:8080 or [::]:8080")
+	}
+	return s, nil
+}
+
+// parsePostgresHost never quotes what it refuses: a connection string put here
+// by mistake carries the password.
+func parsePostgresHost(s string) (string, error) {
+	_, err := netip.ParseAddr(s)
+	if err != nil && strings.ContainsAny(s, ": '\\@=") {
+		return "", unquotable("must be a host name, an address or a socket directory; port, user and password have their own keys")
+	}
+	return parseText(s)
+}
+
+func parseURL(schemes ...string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if strings.Contains(s, "@") {
+			return "", unquotable("must not carry a user name or password")
+		}
+		u, err := url.Parse(s)
+		if err != nil || !slices.Contains(schemes, u.Scheme) || u.Hostname() == "" {
+			return "", fmt.Errorf("must be an absolute URL that begins with %s://", strings.Join(schemes, ":// or "))
+		}
+		return s, nil
+	}
+}
+
+// parseServerURL refuses a path because clients ask at fixed paths below the
+// host whatever path they were given.
+func parseServerURL(s string) (string, error) {
+	if _, err := parseURL("http", "https")(s); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(s)
+	if err != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("must be scheme and host only, such as https://mesh.example.com")
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// parseMeshPrefix takes a range inside the one that clients accept.
+func parseMeshPrefix(outer netip.Prefix) func(string) (netip.Prefix, error) {
+	return func(s string) (netip.Prefix, error) {
+		p, err := netip.ParsePrefix(s)
+		switch {
+		case err != nil:
+			return p, fmt.Errorf("must be an address range such as %s", outer)
+		case p.Bits() < outer.Bits() || !outer.Contains(p.Addr()):
+			return p, fmt.Errorf("must lie inside %s, because clients drop all other addresses", outer)
+		case p != p.Masked():
+			return p, fmt.Errorf("must name the whole range: write %s", p.Masked())
+		case p.Addr().BitLen()-p.Bits() < 2:
+			return p, errors.New("must have room for nodes")
+		}
+		return p, nil
+	}
+}
+
+func parseProxy(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
+		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return p, errors.New("must be an address or a range, such as 127.0.0.1 or 10.0.0.0/8")
+	}
+	return p.Masked(), nil
+}
+
+func parseAddr(family func(netip.Addr) bool, takes string) func(string) (netip.Addr, error) {
+	return func(s string) (netip.Addr, error) {
+		a, err := netip.ParseAddr(s)
+		if err != nil || !family(a) || a.Zone() != "" {
+			return netip.Addr{}, errors.New("must be " + takes)
+		}
+		return a, nil
+	}
+}
+
+func parseDomain(s string) (string, error) {
+	d := strings.ToLower(strings.TrimSuffix(s, "."))
+	if len(d) > 253 || !domainPattern.MatchString(d) {
+		return "", errors.New("must be a domain such as mesh.example.com (international names in their xn-- form)")
+	}
+	return d, nil
+}
+
+// parseBaseDomain leaves room for a node's label: a name has 253 bytes at most.
+func parseBaseDomain(s string) (string, error) {
+	if len(s) > 253-64 {
+		return "", errors.New("must be at most 189 bytes, so that node names fit in front")
+	}
+	return parseDomain(s)
+}
+
+func parseNameserver(s string) (string, error) {
+	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
+		return a.String(), nil
+	}
+	_, err := parseURL("https")(s)
+	if err != nil && !errors.As(err, new(unquotable)) {
+		err = errors.New("must be an IP address or an https:// URL")
+	}
+	return s, err
+}
+
+func parseVersion(s string) (string, error) {
+	if !versionPattern.MatchString(s) {
+		return "", errors.New("must be a version such as 0.28.0")
+	}
+	return s, nil
+}

@@ -1,0 +1,157 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	referenceFile = "../../docs/configuration.md"
+	exampleFile   = "../../deploy/config.example.yaml"
+)
+
+const referenceIntro = `<!-- Generated from internal/config by "go test ./internal/config -update". Do not edit. -->
+
+# Configuration
+
+The service reads one YAML file: the one named by ` + "`--config`" + `, else by ` + "`FAIRLEAD_CONFIG`" + `, else
+` + "`/etc/fairlead/config.yaml`" + `. Only the last may be missing; a service can run from environment variables
+alone. [config.example.yaml](../deploy/config.example.yaml) is a file to start from. After a change, run
+` + "`fairlead config check`" + ` and restart the service.
+
+**Nesting.** A key such as ` + "`log.level`" + ` is written as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + `
+counts as not set. So does an empty text, unless the key has a default: then it is refused.
+
+**Environment.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` and the key in upper case,
+with ` + "`_`" + ` for ` + "`.`" + `. ` + "`log.level`" + ` is ` + "`FAIRLEAD_LOG_LEVEL`" + `. With ` + "`_FILE`" + ` at its end the variable names a file
+that holds the value, without its last line end: ` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Lists have
+commas between their elements; ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` are YAML in one line. An empty
+variable counts as not set.
+
+**Durations** are a number and a unit, or several: ` + "`30s`, `1h30m`, `90d`, `2w`, `1y`" + `. A day has 24 hours, a year 365 days.
+
+**Mistakes.** The service does not start on a key it does not know, a value it cannot use or a variable that begins
+with ` + "`FAIRLEAD_`" + ` and means nothing. It prints every mistake at once, with its line:
+
+` + "```" + `
+failed to parse configuration: yaml: unmarshal errors
+  /etc/fairlead/config.yaml:3: databse: unknown key; the nearest known one is database
+  /etc/fairlead/config.yaml:12: log.level: must be trace, debug, info, warn or error, got "loud"
+  FAIRLEAD_DERP_SERVER_REGION_ID: derp.server.region_id: must be a whole number, got "hq"
+` + "```" + `
+
+**Several replicas.** Keys marked with ¹ must be the same on all of them.
+`
+
+const referenceForeign = `
+## Keys of Headscale
+
+A configuration of Headscale works mostly as it is. These of its keys are not keys here. They are accepted with a
+warning; where values are named, any other value is refused because leaving the key out would change something.
+
+| Key | Accepted | Instead |
+|---|---|---|
+`
+
+var update = flag.Bool("update", false, "write docs/configuration.md")
+
+func reference() string {
+	var b strings.Builder
+	b.WriteString(referenceIntro)
+	c := &Config{}
+	for _, group := range []struct {
+		title string
+		keys  []key
+	}{
+		{"Service", serviceKeys(c)},
+		{"Nodes and addresses", nodeKeys(c)},
+		{"Database", databaseKeys(&c.Database)},
+		{"Name resolution", dnsKeys(&c.DNS)},
+		{"Relays", derpKeys(&c.DERP)},
+	} {
+		fmt.Fprintf(&b, "\n## %s\n\n| Key | Takes | Default | Meaning |\n|---|---|---|---|\n", group.title)
+		for _, k := range group.keys {
+			mark := ""
+			if k.shared {
+				mark = "¹"
+			}
+			fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", k.path, mark, k.takes, code(k.fallback), k.doc)
+		}
+	}
+	b.WriteString(referenceForeign)
+	for _, f := range foreignKeys() {
+		accepted, instead := "any value", f.doc
+		if f.accept != nil {
+			accepted = code(f.accept[len(f.accept)-1])
+		}
+		if len(f.accept) > 1 {
+			accepted = "empty or `false`"
+		}
+		if f.moved != "" {
+			instead = "read as `" + f.moved + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.path, accepted, instead)
+	}
+	return b.String()
+}
+
+func code(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return "`" + s + "`"
+}
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	want := reference()
+	if *update {
+		if err := os.WriteFile(referenceFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("docs/configuration.md differs from the code; run go test ./internal/config -update\n%s", diff)
+	}
+}
+
+func TestExampleLoads(t *testing.T) {
+	c, err := Load(exampleFile, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Warnings) > 0 {
+		t.Errorf("warnings: %v", c.Warnings)
+	}
+}
+
+// In the example "#" and one space begin a remark; any other "#" at the start of
+// a line switches a setting off.
+func TestExampleLoadsWithEverySettingOn(t *testing.T) {
+	text, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := regexp.MustCompile(`(?m)^#(\S|  )`).ReplaceAll(text, []byte("$1"))
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, on, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.DNS.ExtraRecords) == 0 || c.Node.Expiry == 0 || len(c.DERP.URLs) == 0 || c.TLSKeyPath == "" || c.Database.Postgres.Pass == "" {
+		t.Errorf("settings are still off: %s", c)
+	}
+}

@@ -1,0 +1,196 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// refused loads each text alone and wants exactly one problem with the other.
+func refused(t *testing.T, problems map[string]string) {
+	t.Helper()
+	for text, want := range problems {
+		_, got := load(t, text)
+		if !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s\ngot  %s\nwant one problem with %s", text, got, want)
+		}
+	}
+}
+
+func TestRefusedAddressesAndPaths(t *testing.T) {
+	refused(t, map[string]string{
+		`server_url: /mesh`:                          `server_url: must be an absolute URL that begins with http:// or https://, got "/mesh"`,
+		`server_url: ftp://mesh.example.org`:         `server_url: must be an absolute URL`,
+		`server_url: "https://:443"`:                 `server_url: must be an absolute URL`,
+		`server_url: https://mesh.example.org/x`:     `server_url: must be scheme and host only`,
+		`server_url: https://mesh.example.org?a=b`:   `server_url: must be scheme and host only`,
+		`server_url: https://me:pw@mesh.example.org`: `server_url: must not carry a user name or password`,
+		`listen_addr: 8080`:                          `listen_addr: must be host:port, such as 0.0.0.0:8080 or [::]:8080, got "8080"`,
+		`listen_addr: "0.0.0.0:http"`:                `listen_addr: must be host:port`,
+		`listen_addr: "0.0.0.0:65536"`:               `listen_addr: must be host:port`,
+		`listen_addr: "::1:80"`:                      `listen_addr: must be host:port`,
+		`listen_addr: "http://x:80"`:                 `listen_addr: must be host:port`,
+		`listen_addr: ""`:                            `listen_addr: must not be empty; leave it out to get 0.0.0.0:8080`,
+		`trusted_proxies: [nginx]`:                   `trusted_proxies[0]: must be an address or a range`,
+		`derp: {urls: [relays.json]}`:                `derp.urls[0]: must be an absolute URL`,
+		`derp: {server: {ipv4: "::1"}}`:              `derp.server.ipv4: must be an IPv4 address, got "::1"`,
+		`derp: {server: {ipv6: 1.2.3.4}}`:            `derp.server.ipv6: must be an IPv6 address, got "1.2.3.4"`,
+		`derp: {server: {ipv6: "fe80::1%eth0"}}`:     `derp.server.ipv6: must be an IPv6 address`,
+		`unix_socket: fairlead.sock`:                 `unix_socket: must be an absolute path`,
+		`unix_socket: /` + strings.Repeat("x", 107):  `unix_socket: must be an absolute path of at most 107 bytes`,
+		`noise: {private_key_path: ""}`:              `noise.private_key_path: must not be empty`,
+		`noise: {private_key_path: "a\nb"}`:          `noise.private_key_path: must be one line without control characters`,
+		`tls_cert_path: /c.pem`:                      `tls_cert_path: needs tls_key_path beside it; give both or none`,
+		"tls_cert_path: ''\ntls_key_path: /k.pem":    `config.yaml:2: tls_key_path: needs tls_cert_path beside it`,
+		`policy: {mode: file}`:                       `policy.path: is required when policy.mode is file`,
+		`policy: {mode: git}`:                        `policy.mode: must be database or file, got "git"`,
+		`api_compat_version: v1`:                     `api_compat_version: must be a version such as 0.28.0, got "v1"`,
+		`prefixes: {allocation: any}`:                `prefixes.allocation: must be sequential or random`,
+		`prefixes: {v4: 100.64.0.0}`:                 `prefixes.v4: must be an address range such as 100.64.0.0/10`,
+		`prefixes: {v4: 10.0.0.0/8}`:                 `prefixes.v4: must lie inside 100.64.0.0/10, because clients drop all other addresses, got "10.0.0.0/8"`,
+		`prefixes: {v4: 100.0.0.0/8}`:                `prefixes.v4: must lie inside 100.64.0.0/10`,
+		`prefixes: {v4: 100.64.1.0/16}`:              `prefixes.v4: must name the whole range: write 100.64.0.0/16`,
+		`prefixes: {v4: 100.64.0.0/31}`:              `prefixes.v4: must have room for nodes`,
+		`prefixes: {v4: "fd7a:115c:a1e0::/64"}`:      `prefixes.v4: must lie inside 100.64.0.0/10`,
+		`prefixes: {v6: "fd00::/64"}`:                `prefixes.v6: must lie inside fd7a:115c:a1e0::/48`,
+		`prefixes: {v6: ""}`:                         `prefixes.v6: must not be empty; leave it out to get fd7a:115c:a1e0::/48`,
+		`{listen_addr: "0.0.0.0:9090"}`:              `listen_addr: listen_addr 0.0.0.0:9090 and metrics_listen_addr 127.0.0.1:9090 collide`,
+		`metrics_listen_addr: ":8080"`:               `metrics_listen_addr: listen_addr 0.0.0.0:8080 and metrics_listen_addr :8080 collide; choose another port`,
+		"listen_addr: a:1\nmetrics_listen_addr: a:1": `config.yaml:2: metrics_listen_addr: listen_addr a:1 and metrics_listen_addr a:1 collide`,
+	})
+}
+
+func TestRefusedNumbersWordsAndDurations(t *testing.T) {
+	refused(t, map[string]string{
+		`derp: {server: {region_id: 0}}`:                    `derp.server.region_id: must be from 1 to 65535, got "0"`,
+		`derp: {server: {region_id: 99999999999999999999}}`: `derp.server.region_id: must be from 1 to 65535`,
+		`derp: {server: {region_id: 1.5}}`:                  `derp.server.region_id: must be a whole number, got "1.5"`,
+		`derp: {server: {enabled: yes}}`:                    `derp.server.enabled: must be true or false, got "yes"`,
+		`derp: {server: {region_code: {a: b}}}`:             `derp.server.region_code: must be text, got a section`,
+		`derp: {server: {region_code: ""}}`:                 `derp.server.region_code: must not be empty`,
+		`derp: {update_frequency: 10s}`:                     `derp.update_frequency: must be at least 1m0s, got "10s"`,
+		`node_update_check_interval: 10`:                    `node_update_check_interval: must be a duration such as 30s`,
+		`node_update_check_interval: 10ms`:                  `node_update_check_interval: must be at least 1s`,
+		`node_update_check_interval: 2h`:                    `node_update_check_interval: must be at most 1h0m0s`,
+		`node: {ephemeral: {inactivity_timeout: 0}}`:        `node.ephemeral.inactivity_timeout: must be at least 1m0s`,
+		`node: {expiry: 300y}`:                              `node.expiry: must be a duration`,
+		`history: {retention: 1h}`:                          `history.retention: must be at least 24h0m0s`,
+		`log: {level: INFO}`:                                `log.level: must be trace, debug, info, warn or error, got "INFO"`,
+		`log: {format: xml}`:                                `log.format: must be text or json, got "xml"`,
+		"log: {format: &x text, level: *x}":                 `log.level: must be trace, debug, info, warn or error, got an alias`,
+	})
+}
+
+func TestRefusedDatabases(t *testing.T) {
+	refused(t, map[string]string{
+		`database: {type: sqlite, postgres: {port: 0}}`:                     `database.postgres.port: must be from 1 to 65535`,
+		`database: {type: sqlite, postgres: {ssl: maybe}}`:                  `database.postgres.ssl: must be disable, allow, prefer, require, verify-ca or verify-full, got "maybe"`,
+		`database: {type: sqlite, postgres: {max_open_conns: 0}}`:           `database.postgres.max_open_conns: must be from 1 to 1000`,
+		`database: {type: sqlite, postgres: {max_idle_conns: -1}}`:          `database.postgres.max_idle_conns: must be from 0 to 1000`,
+		`database: {type: sqlite, postgres: {max_idle_conns: 11}}`:          `database.postgres.max_idle_conns: must be at most database.postgres.max_open_conns, which is 10, got "11"`,
+		`database: {type: sqlite, postgres: {conn_max_idle_time_secs: 1h}}`: `database.postgres.conn_max_idle_time_secs: must be a whole number, got "1h"`,
+		`database: {type: postgres}`:                                        `database.postgres.host: is required when database.type is postgres`,
+		`database: {postgres: {host: db}}`:                                  `database.postgres.host: is set but database.type is not; add database.type: postgres`,
+		`database: {type: postgres, postgres: {host: "db:5432"}}`:           `database.postgres.host[0]: must be a host name, an address or a socket directory`,
+		`database: {sqlite: {path: ""}}`:                                    `database.sqlite.path: must not be empty`,
+	})
+}
+
+func TestRefusedNameResolution(t *testing.T) {
+	refused(t, map[string]string{
+		`dns: {magic_dns: true}`:                                       `dns.base_domain: is required when dns.magic_dns is true`,
+		`dns: {base_domain: "exa mple"}`:                               `dns.base_domain: must be a domain such as mesh.example.com`,
+		`dns: {base_domain: -a.example}`:                               `dns.base_domain: must be a domain`,
+		`dns: {base_domain: bücher.example}`:                           `(international names in their xn-- form)`,
+		`dns: {base_domain: ` + strings.Repeat("a.", 95) + `com}`:      `dns.base_domain: must be at most 189 bytes`,
+		minimal + `dns: {base_domain: example.org}`:                    `config.yaml:2: dns.base_domain: must not contain mesh.example.org, the host of server_url`,
+		minimal + `dns: {base_domain: mesh.example.org}`:               `dns.base_domain: must not contain mesh.example.org`,
+		`dns: {search_domains: [a_b]}`:                                 `dns.search_domains[0]: must be a domain`,
+		`dns: {nameservers: {global: ["1.1.1.1:53"]}}`:                 `dns.nameservers.global[0]: must be an IP address or an https:// URL`,
+		`dns: {nameservers: {global: ["http://dns.example"]}}`:         `dns.nameservers.global[0]: must be an IP address or an https:// URL`,
+		`dns: {nameservers: {global: {a: b}}}`:                         `dns.nameservers.global: must be a list of IP addresses or https URLs, got a section`,
+		`dns: {nameservers: {global: [[1.1.1.1]]}}`:                    `dns.nameservers.global[0]: must be IP addresses or https URLs, got a list`,
+		`dns: {nameservers: {split: [1.1.1.1]}}`:                       `dns.nameservers.split: must be a section of domains, each with a list of nameservers, got a list`,
+		`dns: {nameservers: {split: {"a b": [1.1.1.1]}}}`:              `dns.nameservers.split: must be a domain`,
+		`dns: {nameservers: {split: {a.b: [x]}}}`:                      `dns.nameservers.split.a.b[0]: must be an IP address`,
+		`dns: {nameservers: {split: {a.b: [], A.B: []}}}`:              `dns.nameservers.split.a.b: is given twice`,
+		`dns: {extra_records: {name: a}}`:                              `dns.extra_records: must be a list of {name, type, value}, got a section`,
+		`dns: {extra_records: [a]}`:                                    `dns.extra_records[0]: must be {name, type, value}, got text`,
+		`dns: {extra_records: [{name: a, type: A}]}`:                   `dns.extra_records[0]: needs name, type and value`,
+		`dns: {extra_records: [{name: a, type: A, ttl: 3}]}`:           `dns.extra_records[0]: takes name, type and value once each, got "ttl"`,
+		`dns: {extra_records: [{name: a, type: CNAME, value: b}]}`:     `dns.extra_records[0].type: must be A or AAAA, got "CNAME"`,
+		`dns: {extra_records: [{name: a, type: A, value: "::1"}]}`:     `dns.extra_records[0].value: must be an address that fits the type, got "::1"`,
+		`dns: {extra_records: [{name: "*", type: A, value: 1.1.1.1}]}`: `dns.extra_records[0].name: must be a domain`,
+	})
+}
+
+func TestAcceptedValues(t *testing.T) {
+	for text, read := range map[string]struct {
+		got  func(*Config) any
+		want any
+	}{
+		"server_url: http://192.168.1.2:8080/":                                               {func(c *Config) any { return c.ServerURL }, "http://192.168.1.2:8080"},
+		"listen_addr: :9000":                                                                 {func(c *Config) any { return c.ServerURL }, "http://localhost:9000"},
+		"{tls_cert_path: /c, tls_key_path: /k}":                                              {func(c *Config) any { return c.ServerURL }, "https://localhost:8080"},
+		"{listen_addr: a:0, metrics_listen_addr: a:0}":                                       {func(c *Config) any { return c.MetricsListenAddr }, "a:0"},
+		"{listen_addr: 10.0.0.1:1, metrics_listen_addr: 10.0.0.2:1}":                         {func(c *Config) any { return c.MetricsListenAddr }, "10.0.0.2:1"},
+		"database: {type: postgres, postgres: {host: 'a, b,'}}":                              {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"a", "b"}},
+		"database: {type: postgres, postgres: {host: /run/pg}}":                              {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"/run/pg"}},
+		"database: {type: postgres, postgres: {host: '::1'}}":                                {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"::1"}},
+		"database: {type: sqlite, postgres: {ssl: true}}":                                    {func(c *Config) any { return c.Database.Postgres.SSLMode }, "require"},
+		"database: {type: sqlite, postgres: {ssl: false}}":                                   {func(c *Config) any { return c.Database.Postgres.SSLMode }, "disable"},
+		"database: {type: sqlite, postgres: {max_open_conns: 5}}":                            {func(c *Config) any { return c.Database.Postgres.MaxIdleConns }, 5},
+		"database: {type: sqlite, postgres: {max_open_conns: 50}}":                           {func(c *Config) any { return c.Database.Postgres.MaxIdleConns }, 10},
+		"dns: {base_domain: example.com}":                                                    {func(c *Config) any { return c.DNS.MagicDNS }, true},
+		"dns: {base_domain: example.com, magic_dns: False}":                                  {func(c *Config) any { return c.DNS.MagicDNS }, false},
+		minimal + "dns: {base_domain: tail.example.org}":                                     {func(c *Config) any { return c.DNS.BaseDomain }, "tail.example.org"},
+		"policy: {path: /acl}":                                                               {func(c *Config) any { return c.Policy }, Policy{Mode: "file", Path: "/acl"}},
+		"policy: {mode: database, path: /acl}":                                               {func(c *Config) any { return c.Policy }, Policy{Mode: "database"}},
+		"derp: {server: {stun_listen_addr: ':3479'}}":                                        {func(c *Config) any { return c.DERP.Server.STUNPublicPort }, 3479},
+		"ephemeral_node_inactivity_timeout: 5m":                                              {func(c *Config) any { return c.Node.Ephemeral.InactivityTimeout.String() }, "5m0s"},
+		"node: {ephemeral: {inactivity_timeout: 9m}}\nephemeral_node_inactivity_timeout: 5m": {func(c *Config) any { return c.Node.Ephemeral.InactivityTimeout.String() }, "9m0s"},
+	} {
+		c, problems := load(t, text)
+		if problems != "" {
+			t.Errorf("%s: %s", text, problems)
+			continue
+		}
+		if diff := cmp.Diff(read.want, read.got(c)); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "server_url: not set; http://localhost:8080 lets only this machine join: set the URL that clients reach",
+		minimal + "policy: {mode: database, path: /a}":                         "config.yaml:2: policy.path: ignored, because policy.mode is database",
+		minimal + "disable_check_updates: true":                                "config.yaml:2: disable_check_updates: ignored: the service never looks for updates",
+		minimal + "logtail: {enabled: false}":                                  "config.yaml:2: logtail: ignored: clients are never told to send their logs elsewhere",
+		minimal + "database: {gorm: {prepare_stmt: 1}}":                        "config.yaml:2: database.gorm: ignored: how the database file is written is not configurable",
+		minimal + "tls_letsencrypt_hostname: ''":                               "config.yaml:2: tls_letsencrypt_hostname: ignored: certificates come from",
+		minimal + "ephemeral_node_inactivity_timeout: 5m":                      "config.yaml:2: ephemeral_node_inactivity_timeout: is now spelled node.ephemeral.inactivity_timeout",
+		"server_url: http://mesh.example.org\nderp: {server: {enabled: true}}": "config.yaml:2: derp.server.enabled: clients reach a relay by TLS only",
+	} {
+		c := mustLoad(t, text)
+		if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].String(), want) {
+			t.Errorf("%q: got %v; want one warning with %q", text, c.Warnings, want)
+		}
+	}
+}
+
+func TestForeignKeyThatAsksForMoreIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"tls_letsencrypt_hostname: mesh.example.org": "tls_letsencrypt_hostname: certificates come from tls_cert_path or from the proxy in front",
+		"oidc: {issuer: https://id.example}":         "oidc: login with OpenID Connect is not supported",
+		"dns: {override_local_dns: false}":           "dns.override_local_dns: dns.nameservers.global always takes the place",
+		"taildrop: {enabled: false}":                 "taildrop.enabled: sending files between nodes cannot be switched off here",
+		"taildrop: off":                              "taildrop: must be a section of keys, got text",
+		"ephemeral_node_inactivity_timeout: 5":       "config.yaml:1: node.ephemeral.inactivity_timeout: must be a duration",
+	} {
+		if _, got := load(t, text); !strings.Contains(got, want) {
+			t.Errorf("%q: got %q; want it to have %q", text, got, want)
+		}
+	}
+}

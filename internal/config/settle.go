@@ -1,0 +1,155 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// settle fills in what follows from other keys and checks what single keys
+// cannot know.
+func (l *loader) settle() {
+	l.settleListeners()
+	l.settleDatabase()
+	l.settleDNS()
+	l.settlePolicy()
+	l.settleRelay()
+}
+
+// isGiven says whether the file or the environment has the key.
+func (l *loader) isGiven(path string) bool {
+	_, ok := l.given[path]
+	return ok
+}
+
+// sound says whether none of the keys was refused: a check over refused values
+// would report a problem that the reader does not have.
+func (l *loader) sound(paths ...string) bool {
+	for _, p := range paths {
+		if l.broken[p] {
+			return false
+		}
+	}
+	return true
+}
+
+// at is where the key was given, or the file as a whole.
+func (l *loader) at(path string) place {
+	if p, ok := l.given[path]; ok {
+		return p
+	}
+	return place{file: l.config.File}
+}
+
+func (l *loader) settleListeners() {
+	c := l.config
+	if (c.TLSCertPath == "") != (c.TLSKeyPath == "") {
+		set, missing := "tls_cert_path", "tls_key_path"
+		if c.TLSCertPath == "" {
+			set, missing = missing, set
+		}
+		if l.sound(set, missing) {
+			l.problem(l.at(set), set, fmt.Errorf("needs %s beside it; give both or none", missing))
+		}
+	}
+	if !l.sound("listen_addr", "metrics_listen_addr") {
+		return
+	}
+	host, port, _ := net.SplitHostPort(c.ListenAddr)
+	metricsHost, metricsPort, _ := net.SplitHostPort(c.MetricsListenAddr)
+	if port == metricsPort && port != "0" && (host == metricsHost || isEveryHost(host) || isEveryHost(metricsHost)) {
+		key := "metrics_listen_addr"
+		if !l.isGiven(key) {
+			key = "listen_addr"
+		}
+		l.problem(l.at(key), key, fmt.Errorf("listen_addr %s and metrics_listen_addr %s collide; choose another port", c.ListenAddr, c.MetricsListenAddr))
+	}
+	if c.ServerURL == "" && l.sound("server_url") {
+		c.ServerURL = "http://localhost:" + port
+		if c.TLSCertPath != "" {
+			c.ServerURL = "https://localhost:" + port
+		}
+		l.warn(l.at("server_url"), "server_url", "not set; "+c.ServerURL+" lets only this machine join: set the URL that clients reach")
+	}
+}
+
+func isEveryHost(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "" || err == nil && a.IsUnspecified()
+}
+
+func (l *loader) settleDatabase() {
+	const typ, host, open, idle = "database.type", "database.postgres.host", "database.postgres.max_open_conns", "database.postgres.max_idle_conns"
+	pg := &l.config.Database.Postgres
+	if !l.isGiven(typ) && l.sound(typ) {
+		for _, k := range l.known {
+			if strings.HasPrefix(k, "database.postgres.") && l.isGiven(k) {
+				l.problem(l.at(k), k, errors.New("is set but database.type is not; add database.type: postgres (or sqlite, which ignores it)"))
+				break
+			}
+		}
+	}
+	if l.config.Database.Type == "postgres" && len(pg.Hosts) == 0 && l.sound(host) {
+		l.problem(l.at(typ), host, errors.New("is required when database.type is postgres"))
+	}
+	if !l.isGiven(idle) {
+		pg.MaxIdleConns = min(pg.MaxIdleConns, pg.MaxOpenConns)
+	}
+	if pg.MaxIdleConns > pg.MaxOpenConns && l.sound(open, idle) {
+		l.problem(l.at(idle), idle, fmt.Errorf("must be at most %s, which is %d, got \"%d\"", open, pg.MaxOpenConns, pg.MaxIdleConns))
+	}
+}
+
+func (l *loader) settleDNS() {
+	const magic, base = "dns.magic_dns", "dns.base_domain"
+	d := &l.config.DNS
+	if !l.isGiven(magic) {
+		d.MagicDNS = d.BaseDomain != ""
+	}
+	if !l.sound(magic, base, "server_url") {
+		return
+	}
+	if d.MagicDNS && d.BaseDomain == "" {
+		l.problem(l.at(magic), base, errors.New("is required when dns.magic_dns is true"))
+	}
+	u, err := url.Parse(l.config.ServerURL)
+	if err != nil || d.BaseDomain == "" {
+		return
+	}
+	if host := strings.ToLower(u.Hostname()); host == d.BaseDomain || strings.HasSuffix(host, "."+d.BaseDomain) {
+		l.problem(l.at(base), base, fmt.Errorf("must not contain %s, the host of server_url: clients would look for the server inside the mesh", host))
+	}
+}
+
+func (l *loader) settlePolicy() {
+	const mode, path = "policy.mode", "policy.path"
+	p := &l.config.Policy
+	switch {
+	case !l.sound(mode, path):
+	case p.Mode == "" && p.Path != "":
+		p.Mode = "file"
+	case p.Mode == "":
+		p.Mode = "database"
+	case p.Mode == "file" && p.Path == "":
+		l.problem(l.at(mode), path, errors.New("is required when policy.mode is file"))
+	case p.Mode == "database" && p.Path != "":
+		l.warn(l.at(path), path, "ignored, because policy.mode is database")
+		p.Path = ""
+	}
+}
+
+func (l *loader) settleRelay() {
+	s := &l.config.DERP.Server
+	if s.STUNPublicPort == 0 {
+		_, port, _ := net.SplitHostPort(s.STUNListenAddr)
+		s.STUNPublicPort, _ = strconv.Atoi(port)
+	}
+	const enabled = "derp.server.enabled"
+	if s.Enabled && l.sound("server_url") && !strings.HasPrefix(l.config.ServerURL, "https://") {
+		l.warn(l.at(enabled), enabled, "clients reach a relay by TLS only; server_url should begin with https://")
+	}
+}
