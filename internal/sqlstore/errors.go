@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"strings"
@@ -29,22 +30,27 @@ func explain(err error) error {
 	var pg *pgconn.PgError
 	var lite *sqlite.Error
 	var connect *pgconn.ConnectError
-	var network net.Error
 	switch {
 	case errors.Is(err, errPoolExhausted):
 		return unavailable("%w", err)
+	case errors.As(err, &pg): // says more than the ConnectError it may be in
+		return explainPostgres(pg, err)
 	case errors.As(err, &connect):
 		return unavailable("failed to connect to database: %w", err)
-	case errors.As(err, &pg):
-		return explainPostgres(pg, err)
 	case errors.As(err, &lite):
 		return explainSQLite(lite, err)
-	case errors.Is(err, syscall.ENOSPC):
-		return unavailable("database write failed: no space left on device: free some space: %w", err)
-	case errors.As(err, &network), pgconn.SafeToRetry(err), strings.Contains(err.Error(), "conn closed"), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, context.DeadlineExceeded):
+		return unavailable("database too slow: %w", err)
+	case lost(err):
 		return unavailable("connection to database lost: %w", err)
 	}
 	return err
+}
+
+func lost(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed) || pgconn.SafeToRetry(err)
 }
 
 func unavailable(format string, args ...any) error {
@@ -55,7 +61,7 @@ func explainPostgres(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
 	case "53100": // disk_full
 		return unavailable("database write failed: no space left on device: free space on the disk of PostgreSQL: %w", err)
-	case "XX001": // data_corrupted
+	case "XX001", "XX002": // data_corrupted, index_corrupted
 		return unavailable("invalid page header: a page of the database is damaged; restore a backup: %w", err)
 	case "53300": // too_many_connections
 		return unavailable("failed to connect to database: too many clients already: lower database.postgres.max_open_conns or raise max_connections: %w", err)
@@ -64,8 +70,9 @@ func explainPostgres(pg *pgconn.PgError, err error) error {
 	case "28P01", "28000": // wrong password, not admitted
 		return unavailable("failed to connect to database: check database.postgres.user and pass: %w", err)
 	}
+	var connect *pgconn.ConnectError
 	switch {
-	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57P"), pg.Code == "25006": // connection, shutdown, standby
+	case errors.As(err, &connect), strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57P"), pg.Code == "25006": // connection, shutdown, standby
 		return unavailable("failed to connect to database: %w", err)
 	case strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "58"): // resources, system
 		return unavailable("database write failed: %w", err)

@@ -8,61 +8,61 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func newDurations(reg prometheus.Registerer) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{
+func newDurations() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "mesh_db_query_duration_seconds",
 		Help:    "Time of each SQL statement.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 13),
 	})
-	reg.MustRegister(h)
-	return h
 }
 
 type poolStat struct{ open, idle, max int }
 
-func poolMetrics(reg prometheus.Registerer, stat func() poolStat) {
-	gauge := func(name, help string, value func(poolStat) int) {
-		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(stat())) }))
+// register publishes the metrics of a store that is open.
+func register(reg prometheus.Registerer, durations prometheus.Histogram, stat func() poolStat) {
+	gauge := func(name, help string, value func(poolStat) int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(stat())) })
 	}
-	gauge("mesh_db_connections_open", "Open connections of the pool.", func(s poolStat) int { return s.open })
-	gauge("mesh_db_connections_idle", "Idle connections of the pool.", func(s poolStat) int { return s.idle })
-	gauge("mesh_db_max_open_connections", "Connections that the pool may open.", func(s poolStat) int { return s.max })
+	reg.MustRegister(
+		durations,
+		gauge("mesh_db_connections_open", "Open connections of the pool.", func(s poolStat) int { return s.open }),
+		gauge("mesh_db_connections_idle", "Idle connections of the pool.", func(s poolStat) int { return s.idle }),
+		gauge("mesh_db_max_open_connections", "Connections that the pool may open.", func(s poolStat) int { return s.max }),
+	)
 }
 
 // tracer times every statement that pgx sends. Statements that travel together
 // are timed from the answer before.
 type tracer struct{ durations prometheus.Histogram }
 
-func newTracer(reg prometheus.Registerer) *tracer { return &tracer{newDurations(reg)} }
-
 type startKey struct{}
 
-func (t *tracer) begin(ctx context.Context) context.Context {
+func (t tracer) begin(ctx context.Context) context.Context {
 	now := time.Now()
 	return context.WithValue(ctx, startKey{}, &now)
 }
 
-func (t *tracer) observe(ctx context.Context) {
+func (t tracer) observe(ctx context.Context) {
 	if last, ok := ctx.Value(startKey{}).(*time.Time); ok {
 		t.durations.Observe(time.Since(*last).Seconds())
 		*last = time.Now()
 	}
 }
 
-func (t *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+func (t tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	return t.begin(ctx)
 }
 
-func (t *tracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+func (t tracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
 	t.observe(ctx)
 }
 
-func (t *tracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+func (t tracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return t.begin(ctx)
 }
 
-func (t *tracer) TraceBatchQuery(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchQueryData) {
+func (t tracer) TraceBatchQuery(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchQueryData) {
 	t.observe(ctx)
 }
 
-func (t *tracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+func (t tracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}

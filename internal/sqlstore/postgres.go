@@ -3,13 +3,16 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,7 +40,14 @@ type PostgresConfig struct {
 
 const (
 	acquireTimeout = 5 * time.Second
-	connectTimeout = 5 * time.Second
+	// connectTimeout is shorter, so that a server which does not answer is not
+	// taken for a pool in use.
+	connectTimeout = 4 * time.Second
+	// answerTimeout bounds all that one call asks of the server. It ends the
+	// wait for a server that is gone without a word; one that lives gives up
+	// earlier by its own limits.
+	answerTimeout = 15 * time.Second
+	loadTimeout   = 5 * time.Minute
 	// channel is what replicas listen on.
 	channel = "fairlead"
 	// nowMicros is the database's clock in the unit of mesh.Time.
@@ -48,7 +58,9 @@ const (
 type Postgres struct {
 	config  *pgx.ConnConfig
 	pool    *pgxpool.Pool
+	idle    idleLimit
 	schema  *schema
+	self    string // tells our own notifications from others'
 	changed chan struct{}
 	beating *pgx.Conn // used by Beat alone
 }
@@ -65,21 +77,23 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 	if err != nil {
 		return nil, err
 	}
-	config.ConnConfig.Tracer = newTracer(reg)
+	durations := newDurations()
+	config.ConnConfig.Tracer = tracer{durations}
 	if err := migratePostgres(ctx, config.ConnConfig); err != nil {
 		return nil, explain(err)
 	}
-	p := &Postgres{config: config.ConnConfig, schema: newSchema(), changed: make(chan struct{}, 1)}
-	idle := int32(cmp.Or(c.MaxIdleConns, c.MaxOpenConns))
-	config.AfterRelease = func(*pgx.Conn) bool { return p.pool.Stat().IdleConns() < idle }
-	if p.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
 		return nil, explain(err)
 	}
-	poolMetrics(reg, func() poolStat {
-		s := p.pool.Stat()
+	register(reg, durations, func() poolStat {
+		s := pool.Stat()
 		return poolStat{open: int(s.TotalConns()), idle: int(s.IdleConns()), max: int(s.MaxConns())}
 	})
-	return p, nil
+	return &Postgres{
+		config: config.ConnConfig, pool: pool, idle: idleLimit{most: cmp.Or(int32(c.MaxIdleConns), config.MaxConns)},
+		schema: newSchema(), self: rand.Text(), changed: make(chan struct{}, 1),
+	}, nil
 }
 
 func (c PostgresConfig) pool() (*pgxpool.Config, error) {
@@ -103,7 +117,14 @@ func (c PostgresConfig) pool() (*pgxpool.Config, error) {
 	}
 	config.MaxConns = int32(cmp.Or(c.MaxOpenConns, 10))
 	config.MaxConnIdleTime = cmp.Or(c.MaxIdleTime, time.Hour)
+	config.HealthCheckPeriod = min(config.HealthCheckPeriod, config.MaxConnIdleTime)
+	config.PingTimeout = time.Second
 	config.ConnConfig.ConnectTimeout = connectTimeout
+	// The connection that listens says nothing for hours: only this tells it
+	// that the server is gone.
+	config.ConnConfig.DialFunc = (&net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
+	}).DialContext
 	// A replica that was stopped in the middle of a commit must not hold the
 	// head row against the others.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "3000"
@@ -113,52 +134,87 @@ func (c PostgresConfig) pool() (*pgxpool.Config, error) {
 	return config, nil
 }
 
+// use runs f with a connection of the pool and a context that ends after limit.
+func (p *Postgres) use(ctx context.Context, limit time.Duration, f func(context.Context, *pgx.Conn) error) error {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return explain(err)
+	}
+	defer p.idle.release(conn, p.pool)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return f(ctx, conn.Conn())
+}
+
 func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
-	c, err := p.pool.Acquire(limited)
-	if err != nil && ctx.Err() == nil && limited.Err() != nil && p.pool.Stat().AcquiredConns() >= p.pool.Stat().MaxConns() {
-		return nil, errPoolExhausted
+	conn, err := p.pool.Acquire(limited)
+	switch {
+	case err == nil || limited.Err() == nil || ctx.Err() != nil:
+		return conn, err
+	case p.pool.Stat().ConstructingConns() > 0:
+		return nil, unavailable("failed to connect to database: no answer within %v", acquireTimeout)
 	}
-	return c, err
+	return nil, errPoolExhausted
+}
+
+// idleLimit keeps a pool from holding more idle connections than it may. The
+// pool itself knows no such limit.
+type idleLimit struct {
+	most int32
+	mu   sync.Mutex // of two that return at once, the second sees the first
+}
+
+func (l *idleLimit) release(conn *pgxpool.Conn, pool *pgxpool.Pool) {
+	l.mu.Lock()
+	keep := pool.Stat().IdleConns() < l.most
+	if keep {
+		conn.Release()
+	}
+	l.mu.Unlock()
+	if !keep {
+		closeConn(conn.Conn())
+		conn.Release() // a closed connection is forgotten
+	}
 }
 
 // Load reads all tables in one transaction, so that they belong together.
-func (p *Postgres) Load(ctx context.Context) (*mesh.Snapshot, error) {
-	conn, err := p.acquire(ctx)
-	if err != nil {
-		return nil, explain(err)
-	}
-	defer conn.Release()
-	var s *mesh.Snapshot
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+func (p *Postgres) Load(ctx context.Context) (s *mesh.Snapshot, err error) {
+	err = p.use(ctx, loadTimeout, func(ctx context.Context, conn *pgx.Conn) error {
+		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			s, err = p.load(ctx, tx)
 			return err
-		}
-		h, err := scanHead(tx.QueryRow(ctx, "SELECT rev, at, counters FROM head WHERE id = 1"))
-		if err != nil {
-			return err
-		}
-		d := mesh.Empty().Edit()
-		for _, t := range p.schema.readers() {
-			rows, err := tx.Query(ctx, t.from.selectAll())
-			if err != nil {
-				return err
-			}
-			if err := readTable(d, rows, t.scan); err != nil {
-				rows.Close()
-				return fmt.Errorf("loading %s: %w", t.from.table, err)
-			}
-			rows.Close()
-		}
-		d.Restore(h.rev, h.counters)
-		s = d.Freeze()
-		return nil
+		})
 	})
 	return s, explain(err)
 }
 
-// rows is what both drivers offer for reading several rows.
+func (p *Postgres) load(ctx context.Context, tx pgx.Tx) (*mesh.Snapshot, error) {
+	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+		return nil, err
+	}
+	h, err := scanHead(tx.QueryRow(ctx, "SELECT rev, at, counters FROM head WHERE id = 1"))
+	if err != nil {
+		return nil, err
+	}
+	d := mesh.Empty().Edit()
+	for _, t := range p.schema.readers() {
+		rows, err := tx.Query(ctx, t.from.selectAll())
+		if err != nil {
+			return nil, err
+		}
+		if err := readTable(d, rows, t.scan); err != nil {
+			rows.Close()
+			return nil, fmt.Errorf("loading %s: %w", t.from.table, err)
+		}
+		rows.Close()
+	}
+	d.Restore(h.rev, h.counters)
+	return d.Freeze(), nil
+}
+
+// rowsReader is what both drivers offer for reading several rows.
 type rowsReader interface {
 	scanner
 	Next() bool
@@ -191,12 +247,12 @@ func readEntries(rows rowsReader) ([]rawEntry, error) {
 // Tail reads head and log as one statement each; the log is read second, so it
 // reaches at least as far as the head.
 func (p *Postgres) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
-	conn, err := p.acquire(ctx)
-	if err != nil {
-		return nil, explain(err)
-	}
-	defer conn.Release()
-	h, raws, err := p.tail(ctx, conn.Conn(), after, "SELECT rev, at, counters, "+nowMicros+" FROM head WHERE id = 1", "")
+	var h head
+	var raws []rawEntry
+	err := p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		h, raws, err = p.tail(ctx, conn, after, "SELECT rev, at, counters, "+nowMicros+" FROM head WHERE id = 1", "")
+		return err
+	})
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -239,63 +295,55 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 
 // Lock costs three round trips whatever the size of the batch: begin, head and
 // tail; all rows; commit.
-func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) (err error) {
-	conn, err := p.acquire(ctx)
-	if err != nil {
-		return explain(err)
-	}
-	defer conn.Release()
-	defer func() {
-		// A connection that is still inside the transaction is of no use to
-		// the next caller, and closing it rolls back.
-		if conn.Conn().PgConn().TxStatus() != 'I' {
-			closeConn(conn.Conn())
+func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
+	return p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) error {
+		lockHead := "SELECT rev, at, counters, " + nowMicros + " FROM head WHERE id = 1 FOR UPDATE"
+		if faultSkipHeadLock() {
+			lockHead = "SELECT rev, at, counters, " + nowMicros + " FROM head WHERE id = 1"
 		}
-	}()
-	lockHead := "SELECT rev, at, counters, " + nowMicros + " FROM head WHERE id = 1 FOR UPDATE"
-	if faultSkipHeadLock() {
-		lockHead = "SELECT rev, at, counters, " + nowMicros + " FROM head WHERE id = 1"
-	}
-	h, raws, err := p.tail(ctx, conn.Conn(), after, lockHead, "BEGIN")
-	if err != nil {
-		return explain(err)
-	}
-	tx := newTx(p.schema, h, raws, after, batch)
-	if err := fn(tx); err != nil {
-		return errors.Join(err, rollback(conn.Conn()))
-	}
-	if tx.empty() {
-		return rollback(conn.Conn())
-	}
-	b, err := p.commitBatch(tx)
-	if err != nil {
-		return errors.Join(err, rollback(conn.Conn()))
-	}
-	if err := conn.SendBatch(ctx, b).Close(); err != nil {
-		return explain(err)
-	}
-	if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
-		return commitError(err)
-	}
-	return nil
+		h, raws, err := p.tail(ctx, conn, after, lockHead, "BEGIN")
+		if err != nil {
+			return explain(err)
+		}
+		tx := newTx(p.schema, h, raws, after, batch)
+		if err := fn(tx); err != nil || tx.empty() {
+			rollback(conn)
+			return err
+		}
+		b, err := p.commitBatch(tx)
+		if err != nil {
+			rollback(conn)
+			return err
+		}
+		if err := conn.SendBatch(ctx, b).Close(); err != nil {
+			return explain(err)
+		}
+		return commit(ctx, conn)
+	})
 }
 
-// commitError tells a refused commit from one whose answer never came.
-func commitError(err error) error {
+// commit cannot be cancelled by the caller, who would only learn less. It tells
+// a refused commit from one whose answer never came.
+func commit(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	defer cancel()
+	_, err := conn.Exec(ctx, "COMMIT")
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Severity == "ERROR" {
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR":
 		return explain(err) // the server decided, and it decided no
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 }
 
-func rollback(conn *pgx.Conn) error {
+// rollback lets go of the head row at once. If it fails, the pool closes the
+// connection, which does the same.
+func rollback(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
-		closeConn(conn)
-	}
-	return nil
+	_, _ = conn.Exec(ctx, "ROLLBACK")
 }
 
 func closeConn(conn *pgx.Conn) {
@@ -323,7 +371,7 @@ func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
 		return nil, err
 	}
 	b.Queue("UPDATE head SET rev = $1, at = $2, counters = $3 WHERE id = 1", int64(tx.head.rev), int64(tx.head.at), string(counters))
-	b.Queue("SELECT pg_notify('" + channel + "', '')")
+	b.Queue("SELECT pg_notify('"+channel+"', $1)", p.self)
 	return b, nil
 }
 
@@ -400,10 +448,14 @@ func (p *Postgres) listen(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
+	p.hint()
 	for {
-		p.hint()
-		if _, err := conn.WaitForNotification(ctx); err != nil {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
 			return err
+		}
+		if n.Payload != p.self {
+			p.hint()
 		}
 	}
 }
@@ -461,16 +513,14 @@ func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Repor
 }
 
 // Prune drops a chunk at a time, so that no statement holds locks for long.
-func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error) {
-	conn, err := p.acquire(ctx)
-	if err != nil {
-		return 0, explain(err)
-	}
-	defer conn.Release()
-	var total int64
+func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
 	for {
-		tag, err := conn.Exec(ctx, `DELETE FROM log WHERE rev IN
-			(SELECT rev FROM log WHERE rev <= $1 AND at < `+nowMicros+` - $2 ORDER BY rev LIMIT 5000)`, int64(keep), age.Microseconds())
+		var tag pgconn.CommandTag
+		err := p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) (err error) {
+			tag, err = conn.Exec(ctx, `DELETE FROM log WHERE rev IN
+				(SELECT rev FROM log WHERE rev <= $1 AND at < `+nowMicros+` - $2 ORDER BY rev LIMIT 5000)`, int64(keep), age.Microseconds())
+			return err
+		})
 		total += tag.RowsAffected()
 		if err != nil || tag.RowsAffected() == 0 {
 			return total, explain(err)
@@ -482,18 +532,16 @@ const selectAudit = `SELECT rev, idx, at, actor, verb, object_kind, object_id, b
 	WHERE rev > $1 OR (rev = $1 AND idx > $2) ORDER BY rev, idx LIMIT $3`
 
 // Audit implements store.History.
-func (p *Postgres) Audit(ctx context.Context, rev mesh.Revision, index, limit int) ([]store.AuditRow, error) {
-	conn, err := p.acquire(ctx)
-	if err != nil {
-		return nil, explain(err)
-	}
-	defer conn.Release()
-	rows, err := conn.Query(ctx, selectAudit, int64(rev), index, limit)
-	if err != nil {
-		return nil, explain(err)
-	}
-	defer rows.Close()
-	out, err := readAudit(rows)
+func (p *Postgres) Audit(ctx context.Context, rev mesh.Revision, index, limit int) (out []store.AuditRow, err error) {
+	err = p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, selectAudit, int64(rev), index, limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		out, err = readAudit(rows)
+		return err
+	})
 	return out, explain(err)
 }
 

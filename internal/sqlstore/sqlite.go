@@ -33,7 +33,6 @@ type SQLite struct {
 	lock      *os.File // held while this process owns the database
 	schema    *schema
 	durations prometheus.Observer
-	changed   chan struct{}
 	suspect   atomic.Bool // the last write failed
 }
 
@@ -65,12 +64,12 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 		db.Close()
 		return nil, explain(err)
 	}
-	l := &SQLite{db: db, lock: lock, schema: newSchema(), durations: newDurations(reg), changed: make(chan struct{}, 1)}
-	poolMetrics(reg, func() poolStat {
+	durations := newDurations()
+	register(reg, durations, func() poolStat {
 		s := db.Stats()
 		return poolStat{open: s.OpenConnections, idle: s.Idle, max: s.MaxOpenConnections}
 	})
-	return l, nil
+	return &SQLite{db: db, lock: lock, schema: newSchema(), durations: durations}, nil
 }
 
 // lockFile takes the lock file beside the database, which also tells whether
@@ -215,10 +214,6 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, explain(err)) // the file will tell
 	}
 	l.suspect.Store(false)
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
 	return nil
 }
 
@@ -267,10 +262,10 @@ func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any
 	return nil
 }
 
-// Changed implements store.Store.
-func (l *SQLite) Changed() <-chan struct{} { return l.changed }
+// Changed is never signalled: there is nobody else.
+func (l *SQLite) Changed() <-chan struct{} { return nil }
 
-// Watch has nothing to do: Lock gives the hint.
+// Watch has nothing to do.
 func (l *SQLite) Watch(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

@@ -57,8 +57,8 @@ type Store interface {
 	// appends becomes durable and visible, all or nothing, when Lock returns
 	// nil. Any error but ErrUnknownOutcome means that nothing was written.
 	Lock(ctx context.Context, after mesh.Revision, batch BatchID, fn func(Tx) error) error
-	// Changed is signalled after a commit by anyone. It is a hint: it may be
-	// spurious, merged or lost.
+	// Changed is signalled after a commit through another handle. It is a
+	// hint: it may be spurious, merged or lost.
 	Changed() <-chan struct{}
 	// Watch keeps Changed alive until ctx ends.
 	Watch(ctx context.Context) error

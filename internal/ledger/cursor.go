@@ -1,0 +1,112 @@
+package ledger
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// announceEvery is how often readers are woken while commits keep coming.
+// Waking ten thousand of them for every commit would cost more than the
+// commits; and readers that move together share their work.
+const announceEvery = 5 * time.Millisecond
+
+// link records what was touched between two announced worlds and leads to the
+// next. Links hold no worlds, so a slow reader pins the world it last used and a
+// few ids, not every world since.
+type link struct {
+	touched []mesh.NodeID
+	known   bool          // touched is complete
+	after   *link         // set before next is closed
+	next    chan struct{} // closed when after is set
+}
+
+// state pairs an announced world with the link that leads on from it.
+type state struct {
+	world *policy.World
+	link  *link
+}
+
+// feed announces worlds to cursors. Run alone calls all but head.
+type feed struct {
+	head    atomic.Pointer[state]
+	pending *state // not announced yet
+	last    time.Time
+	timer   *time.Timer
+}
+
+func (f *feed) start(w *policy.World) {
+	f.head.Store(&state{w, &link{next: make(chan struct{})}})
+	f.timer = time.NewTimer(time.Hour)
+	f.timer.Stop()
+}
+
+// publish announces w, at once when the last time is long enough ago, else
+// together with what follows.
+func (f *feed) publish(w *policy.World, touched []mesh.NodeID, known bool) {
+	if f.pending == nil {
+		f.pending = &state{link: &link{known: true, next: make(chan struct{})}}
+	}
+	f.pending.world = w
+	f.pending.link.touched = append(f.pending.link.touched, touched...)
+	f.pending.link.known = f.pending.link.known && known
+	if wait := announceEvery - time.Since(f.last); wait > 0 {
+		f.timer.Reset(wait)
+		return
+	}
+	f.announce()
+}
+
+func (f *feed) due() <-chan time.Time { return f.timer.C }
+
+func (f *feed) announce() {
+	if f.pending == nil {
+		return
+	}
+	before := f.head.Load()
+	before.link.after = f.pending.link
+	f.head.Store(f.pending)
+	close(before.link.next)
+	f.pending, f.last = nil, time.Now()
+}
+
+// Cursor is a reader's place: the world it last used. A cursor is used by one
+// goroutine.
+type Cursor struct {
+	feed *feed
+	at   *state
+}
+
+// Cursor starts at the world announced last.
+func (l *Ledger) Cursor() *Cursor { return &Cursor{&l.feed, l.feed.head.Load()} }
+
+// World is the world the cursor is at.
+func (c *Cursor) World() *policy.World { return c.at.world }
+
+// More is closed when there is a newer world.
+func (c *Cursor) More() <-chan struct{} { return c.at.link.next }
+
+// Skip moves to the newest announced world and names, in order and once, every
+// node touched on the way. Nil means unknown: the reader compares everything,
+// which is cheaper anyway once a quarter of the nodes was touched.
+func (c *Cursor) Skip() []mesh.NodeID {
+	head := c.feed.head.Load()
+	ids, known := []mesh.NodeID{}, true
+	limit := head.world.NodeCount()/4 + 64
+	for k := c.at.link; k != head.link; {
+		k = k.after
+		known = known && k.known && len(ids) <= limit
+		if known {
+			ids = append(ids, k.touched...)
+		}
+	}
+	c.at = head
+	if !known {
+		return nil
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

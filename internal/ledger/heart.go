@@ -1,0 +1,166 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+const (
+	beatEvery  = 2 * time.Second
+	pruneEvery = time.Minute
+	// logAge and logRows bound the log, which only feeds followers.
+	logAge  = 15 * time.Minute
+	logRows = 1_000_000
+	// aliveAge is three missed beats: until then a replica counts as alive.
+	aliveAge = 3 * beatEvery
+)
+
+// cluster is what this replica knows of the others.
+type cluster struct {
+	checkpoint atomic.Pointer[mesh.Snapshot]
+	reports    atomic.Pointer[[]store.Report]
+}
+
+// Replicas returns the newest report of every replica that is alive, this one
+// included, as of the last beat.
+func (l *Ledger) Replicas() []store.Report {
+	var alive []store.Report
+	if all := l.cluster.reports.Load(); all != nil {
+		for _, r := range *all {
+			if r.Age <= aliveAge {
+				alive = append(alive, r)
+			}
+		}
+	}
+	return alive
+}
+
+// Heart beats until ctx ends: it tells the other replicas how far this one is,
+// compares snapshots with them, and keeps the log short.
+func (l *Ledger) Heart(ctx context.Context) error {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	var quietAt mesh.Revision
+	var pruned time.Time
+	for {
+		report := l.report(quietAt)
+		quietAt = report.Rev
+		reports, err := l.Store.Beat(ctx, report)
+		if ctx.Err() != nil {
+			return nil
+		}
+		l.judge("beat", err)
+		if err == nil {
+			l.cluster.reports.Store(&reports)
+			l.compare(report, reports)
+			l.clear("write") // a beat writes too, or proves that writing works
+			if time.Since(pruned) > pruneEvery {
+				pruned = time.Now()
+				l.prune(ctx, reports)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// report says where this replica is. Its digest is of the current snapshot when
+// nothing has moved since the last beat, else of the last checkpoint: revisions
+// at which replicas can be compared.
+func (l *Ledger) report(quietAt mesh.Revision) store.Report {
+	r := l.Self
+	s := l.World().Snapshot
+	r.Rev = s.Rev
+	if s.Rev != quietAt {
+		s = l.cluster.checkpoint.Load()
+	}
+	if s != nil {
+		r.DigestRev, r.Digest = s.Rev, s.Digest()
+	}
+	return r
+}
+
+// compare counts replicas that hold another snapshot at the same revision. It
+// must never happen.
+func (l *Ledger) compare(self store.Report, reports []store.Report) {
+	for _, r := range reports {
+		if r.ID != self.ID && r.DigestRev == self.DigestRev && self.Digest != "" && r.Digest != self.Digest {
+			l.metrics.mismatches.Inc()
+			l.Log.Error("replicas disagree; keep this log and the database for a report", "rev", r.DigestRev, "replica", r.ID,
+				"digest", self.Digest, "other", r.Digest)
+		}
+	}
+}
+
+// prune never drops what a live replica has not seen.
+func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
+	keep, newest := l.World().Rev, l.World().Rev
+	for _, r := range reports {
+		keep = min(keep, r.Rev)
+	}
+	if newest-logRows > 0 {
+		if n, err := l.Store.Prune(ctx, min(keep, newest-logRows), 0); err != nil || n > 0 {
+			l.Log.Debug("dropped the oldest of a million log entries", "entries", n, "error", err)
+		}
+	}
+	n, err := l.Store.Prune(ctx, keep, logAge)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		l.Log.Warn("cannot shorten the log; trying again in a minute", "error", err)
+		return
+	}
+	l.Log.Debug("shortened the log", "entries", n)
+}
+
+// condition is what does not work at the moment.
+type condition struct {
+	mu   sync.Mutex
+	errs map[string]error // guarded by mu; by what was tried
+}
+
+// judge records how the last try of something ended, and logs when that is
+// news: once when it begins to fail, once when it works again.
+func (l *Ledger) judge(what string, err error) {
+	c := &l.health
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, failing := c.errs[what], len(c.errs) > 0
+	switch {
+	case err != nil && before == nil:
+		l.Log.Error("database trouble", "doing", what, "error", err)
+		if c.errs == nil {
+			c.errs = map[string]error{}
+		}
+		c.errs[what] = err
+	case err != nil:
+		c.errs[what] = err
+	default:
+		delete(c.errs, what)
+		if failing && len(c.errs) == 0 {
+			l.Log.Info("database works again")
+		}
+	}
+}
+
+func (l *Ledger) clear(what string) { l.judge(what, nil) }
+
+// Health is nil, or what keeps this replica from serving.
+func (l *Ledger) Health() error {
+	c := &l.health
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, what := range []string{"write", "follow", "beat"} {
+		if err := c.errs[what]; err != nil {
+			return err
+		}
+	}
+	return nil
+}

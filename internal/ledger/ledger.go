@@ -1,0 +1,203 @@
+// Package ledger owns the current world and is the only way to change it. It
+// alone calls the store, and one goroutine, Run, alone moves the world.
+//
+// It does not know what commands mean, nor who is told about them: a command
+// is a Decide, and readers follow with a Cursor. It imports mesh, policy and
+// store. Run, Heart and the store's Watch are run by the caller.
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// ErrStopped answers a command that came after the end of Run.
+var ErrStopped = errors.New("the service is stopping")
+
+// Decide looks at the world exactly as it will be when its events become
+// durable and returns them, none if nothing is to change, or a refusal. It is
+// pure and quick: the store's write lock is held while it runs, and it may run
+// again if the batch has to be tried again. It must not keep w.
+type Decide func(w *policy.World, now mesh.Time) ([]mesh.Event, error)
+
+// Describe gives the object that an event is about, as people see it in s; a
+// nil shape means that s does not have it, an empty kind that nobody wants to
+// read about such events.
+type Describe func(s *mesh.Snapshot, e mesh.Event) (kind, id string, shape []byte)
+
+// Config of a ledger. Store, Log and Registerer are required.
+type Config struct {
+	Store      store.Store
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+	// Describe fills the audit; without it there is none.
+	Describe Describe
+	// Self is what this replica says of itself; a missing ID is drawn.
+	Self store.Report
+	// BatchLimit is how many commands share a transaction; 64 unless told.
+	BatchLimit int
+}
+
+const (
+	defaultBatchLimit = 64
+	queueLength       = 1024
+)
+
+// Ledger holds the world of this replica.
+type Ledger struct {
+	Config
+	metrics  *metrics
+	world    atomic.Pointer[policy.World]
+	commands chan *command
+	syncs    chan chan struct{}
+	ended    chan struct{}
+	health   condition
+	cluster  cluster
+	feed     feed
+	waiters  waiters
+
+	// Used by Run alone.
+	lastBatch  int
+	lastFollow time.Time
+	lastLoad   time.Time
+}
+
+type command struct {
+	ctx    context.Context //nolint:containedctx // the caller's, to skip commands nobody waits for
+	actor  mesh.Actor
+	decide Decide
+	done   chan result
+}
+
+type result struct {
+	rev mesh.Revision
+	err error
+}
+
+// Open loads the world. It starts nothing.
+func Open(ctx context.Context, c Config) (*Ledger, error) {
+	if c.BatchLimit == 0 {
+		c.BatchLimit = defaultBatchLimit
+	}
+	if c.Self.ID == "" {
+		c.Self.ID = store.ReplicaID(rand.Text()[:12])
+	}
+	l := &Ledger{
+		Config: c, commands: make(chan *command, queueLength), syncs: make(chan chan struct{}), ended: make(chan struct{}),
+	}
+	s, err := c.Store.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &policy.World{Snapshot: s}
+	l.world.Store(w)
+	l.feed.start(w)
+	l.metrics = newMetrics(c.Registerer, l)
+	l.lastFollow, l.lastLoad = time.Now(), time.Now()
+	return l, nil
+}
+
+// World is the newest world this replica knows.
+func (l *Ledger) World() *policy.World { return l.world.Load() }
+
+// Commit blocks until the events that d decides on are durable and visible in
+// World, and returns the revision they have; for a decision without events, the
+// revision it was made at. A refusal of d comes back as it is.
+//
+// When ctx ends first, the command may or may not be committed.
+func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
+	c := &command{ctx: ctx, actor: a, decide: d, done: make(chan result, 1)}
+	select {
+	case l.commands <- c:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-l.ended:
+		return 0, ErrStopped
+	}
+	select {
+	case r := <-c.done:
+		return r.rev, r.err
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%w: %w", store.ErrUnknownOutcome, ctx.Err())
+	case <-l.ended:
+		select {
+		case r := <-c.done:
+			return r.rev, r.err
+		default:
+			return 0, ErrStopped
+		}
+	}
+}
+
+// Sync catches up with the database before an answer such as "unknown key". It
+// is shared by all who ask at once and does nothing when the last look is less
+// than 50 ms ago, so that strangers cannot use it to load the database.
+func (l *Ledger) Sync(ctx context.Context) {
+	done := make(chan struct{})
+	select {
+	case l.syncs <- done:
+	case <-ctx.Done():
+		return
+	case <-l.ended:
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-l.ended:
+	}
+}
+
+// WaitFor blocks until this replica has seen rev.
+func (l *Ledger) WaitFor(ctx context.Context, rev mesh.Revision) error {
+	for {
+		ch := l.waiters.next()
+		if l.World().Rev >= rev {
+			return nil
+		}
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for revision %d, now at %d: %w", rev, l.World().Rev, ctx.Err())
+		case <-l.ended:
+			return ErrStopped
+		}
+	}
+}
+
+// waiters wakes those who wait for the next world. Nobody waits as a rule, and
+// then a commit pays nothing.
+type waiters struct {
+	mu sync.Mutex
+	ch chan struct{} // guarded by mu; nil when nobody waits
+}
+
+func (w *waiters) next() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ch == nil {
+		w.ch = make(chan struct{})
+	}
+	return w.ch
+}
+
+func (w *waiters) wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ch != nil {
+		close(w.ch)
+		w.ch = nil
+	}
+}

@@ -1,0 +1,33 @@
+package ledger
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	commitSeconds prometheus.Histogram
+	batchCommands prometheus.Histogram
+	loads         prometheus.Counter
+	mismatches    prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, l *Ledger) *metrics {
+	m := &metrics{
+		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "mesh_ledger_commit_duration_seconds", Help: "Time of each transaction, from lock to publication.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}),
+		batchCommands: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "mesh_ledger_batch_commands", Help: "Commands that shared a transaction.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 7),
+		}),
+		loads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_ledger_loads_total", Help: "Times all tables were read anew because the log could not be followed.",
+		}),
+		mismatches: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_ledger_digest_mismatches_total", Help: "Times another replica held a different snapshot at the same revision. Must stay zero.",
+		}),
+	}
+	reg.MustRegister(m.commitSeconds, m.batchCommands, m.loads, m.mismatches,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_ledger_revision", Help: "Newest revision this replica knows."},
+			func() float64 { return float64(l.World().Rev) }))
+	return m
+}

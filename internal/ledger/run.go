@@ -1,0 +1,185 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+const (
+	pollEvery    = time.Second            // how long a lost hint can hide a change
+	syncEvery    = 50 * time.Millisecond  // how often Sync may ask the database
+	gatherWait   = time.Millisecond       // how long a batch waits for company
+	storeTimeout = 20 * time.Second       // for one call of the store
+	loadEvery    = 5 * time.Second        // how often the tables may be read anew
+	retryEvery   = 200 * time.Millisecond // between tries to learn the fate of a batch
+)
+
+// Run moves the world until ctx ends: it commits what callers ask for and
+// follows what other replicas commit.
+func (l *Ledger) Run(ctx context.Context) error {
+	defer close(l.ended)
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-l.commands:
+			l.write(ctx, l.gather(c))
+		case <-l.Store.Changed():
+			l.follow(ctx)
+		case <-poll.C:
+			l.follow(ctx)
+		case <-l.feed.due():
+			l.feed.announce()
+		case done := <-l.syncs:
+			if time.Since(l.lastFollow) >= syncEvery {
+				l.follow(ctx)
+			}
+			close(done)
+		}
+	}
+}
+
+// gather takes the commands that wait. After a batch of several it waits a
+// moment for as many to come back: callers that commit in a loop then share one
+// transaction instead of alternating between two.
+func (l *Ledger) gather(first *command) []*command {
+	batch := []*command{first}
+	var patience <-chan time.Time
+	for len(batch) < l.BatchLimit {
+		select {
+		case c := <-l.commands:
+			batch = append(batch, c)
+			continue
+		default:
+		}
+		if l.lastBatch <= 1 || len(batch) >= l.lastBatch {
+			break
+		}
+		if patience == nil {
+			timer := time.NewTimer(gatherWait)
+			defer timer.Stop()
+			patience = timer.C
+		}
+		select {
+		case c := <-l.commands:
+			batch = append(batch, c)
+		case <-patience:
+			l.lastBatch = len(batch)
+			return batch
+		}
+	}
+	l.lastBatch = len(batch)
+	return batch
+}
+
+// follow applies what the log has gained.
+func (l *Ledger) follow(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	err := l.catchUp(ctx)
+	l.lastFollow = time.Now()
+	if !errors.Is(err, context.Canceled) {
+		l.judge("follow", err)
+	}
+}
+
+func (l *Ledger) catchUp(ctx context.Context) error {
+	for {
+		entries, err := l.Store.Tail(ctx, l.World().Rev)
+		if mustLoad(err) {
+			return l.load(ctx, err)
+		}
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		f := newFollower(l.World().Snapshot)
+		if err := f.apply(entries); err != nil {
+			return l.load(ctx, err)
+		}
+		l.publish(f)
+		if len(entries) < store.TailLimit {
+			return nil
+		}
+	}
+}
+
+// mustLoad reports whether the log alone cannot tell the next world.
+func mustLoad(err error) bool {
+	return errors.Is(err, store.ErrPruned) || errors.Is(err, mesh.ErrUnknownKind) || errors.Is(err, errGap)
+}
+
+func (l *Ledger) load(ctx context.Context, why error) error {
+	if time.Since(l.lastLoad) < loadEvery {
+		return fmt.Errorf("reading the tables anew in a moment: %w", why)
+	}
+	l.lastLoad = time.Now()
+	s, err := l.Store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	l.metrics.loads.Inc()
+	l.Log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
+	w := &policy.World{Snapshot: s}
+	l.world.Store(w)
+	l.waiters.wake()
+	l.feed.publish(w, nil, false)
+	return nil
+}
+
+var errGap = errors.New("the log skips a revision")
+
+// checkpointEvery is where replicas stop for a moment to compare themselves.
+const checkpointEvery = 1024
+
+// follower applies entries to a draft.
+type follower struct {
+	draft      *mesh.Draft
+	touched    []mesh.NodeID
+	checkpoint *mesh.Snapshot // the last one passed, if any
+}
+
+func newFollower(s *mesh.Snapshot) *follower {
+	return &follower{draft: s.Edit(), touched: []mesh.NodeID{}}
+}
+
+func (f *follower) rev() mesh.Revision { return f.draft.Snapshot().Rev }
+
+func (f *follower) apply(entries []store.Entry) error {
+	for _, e := range entries {
+		if e.Rev != f.rev()+1 {
+			return fmt.Errorf("%w: %d after %d", errGap, e.Rev, f.rev())
+		}
+		f.applyOne(e.Rev, e.Events)
+	}
+	return nil
+}
+
+func (f *follower) applyOne(rev mesh.Revision, evs []mesh.Event) {
+	f.touched = append(f.touched, f.draft.Apply(rev, evs...)...)
+	if rev%checkpointEvery == 0 {
+		f.checkpoint = f.draft.Freeze()
+		f.draft = f.checkpoint.Edit()
+	}
+}
+
+// publish makes the follower's draft the world. Everything in it is durable.
+func (l *Ledger) publish(f *follower) {
+	w := &policy.World{Snapshot: f.draft.Freeze()}
+	if f.checkpoint != nil {
+		l.cluster.checkpoint.Store(f.checkpoint)
+	}
+	l.world.Store(w)
+	l.waiters.wake()
+	l.feed.publish(w, f.touched, true)
+}

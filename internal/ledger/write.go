@@ -1,0 +1,217 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// write commits a batch and answers its callers.
+func (l *Ledger) write(ctx context.Context, batch []*command) {
+	start := time.Now()
+	results, err := l.commit(ctx, batch)
+	if err != nil {
+		l.judge("write", err)
+	} else {
+		l.judge("write", nil)
+		l.metrics.commitSeconds.Observe(time.Since(start).Seconds())
+		l.metrics.batchCommands.Observe(float64(len(batch)))
+	}
+	for i, c := range batch {
+		if err != nil && results[i].err == nil {
+			results[i] = result{err: err}
+		}
+		c.done <- results[i]
+	}
+}
+
+// commit tries until the batch is decided. The results of refused commands hold
+// even when the others could not be written.
+func (l *Ledger) commit(ctx context.Context, batch []*command) ([]result, error) {
+	for range 3 {
+		id := newBatchID()
+		results, f, err := l.attempt(ctx, id, batch)
+		switch {
+		case err == nil:
+			l.publish(f)
+			return results, nil
+		case errors.Is(err, store.ErrUnknownOutcome):
+			return results, l.resolve(ctx, id, err)
+		case mustLoad(err), errors.Is(err, errFarBehind):
+			if err := l.reread(ctx, err); err != nil {
+				return results, err
+			}
+		default:
+			return results, err
+		}
+	}
+	return make([]result, len(batch)), fmt.Errorf("%w: cannot catch up with the log", store.ErrUnavailable)
+}
+
+func (l *Ledger) reread(ctx context.Context, why error) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if mustLoad(why) {
+		return l.load(ctx, why)
+	}
+	return l.catchUp(ctx)
+}
+
+var errFarBehind = errors.New("too far behind the log to decide")
+
+// attempt runs the batch in one transaction. The shutdown of the service does
+// not interrupt it: a commit cut short is a commit of unknown outcome.
+func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command) ([]result, *follower, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	base := l.World().Snapshot
+	results := make([]result, len(batch))
+	var f *follower
+	err := l.Store.Lock(ctx, base.Rev, id, func(tx store.Tx) error {
+		f = newFollower(base)
+		missed, err := tx.Missed()
+		if err != nil {
+			return err
+		}
+		if err := f.apply(missed); err != nil {
+			return err
+		}
+		if f.rev() != tx.Head() {
+			return errFarBehind
+		}
+		for i, c := range batch {
+			if results[i], err = l.run(tx, f, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return results, f, err
+}
+
+// run decides one command on top of those before it. A refusal affects only
+// that command; an error ends the batch.
+func (l *Ledger) run(tx store.Tx, f *follower, c *command) (result, error) {
+	if err := c.ctx.Err(); err != nil {
+		return result{err: err}, nil // nobody waits for it any more
+	}
+	s := f.draft.Snapshot()
+	evs, err := l.decide(c, &policy.World{Snapshot: s}, tx.Now())
+	if err != nil || len(evs) == 0 {
+		return result{rev: s.Rev, err: err}, nil
+	}
+	evs = mesh.Settle(s, evs)
+	audit := l.before(s, evs)
+	f.applyOne(s.Rev+1, evs)
+	audit = l.after(f.draft.Snapshot(), evs, audit)
+	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit})
+	return result{rev: rev}, err
+}
+
+// decide keeps a fault of one command from taking the others with it.
+func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.Log.Error("a command panicked", "panic", p, "actor", c.actor, "stack", string(debug.Stack()))
+			err = fmt.Errorf("internal error: %v", p)
+		}
+	}()
+	return c.decide(w, now)
+}
+
+// before notes what the objects of evs were.
+func (l *Ledger) before(s *mesh.Snapshot, evs []mesh.Event) []store.AuditRow {
+	rows := make([]store.AuditRow, len(evs))
+	if l.Describe != nil {
+		for i, e := range evs {
+			rows[i].Kind, rows[i].Object, rows[i].Before = l.Describe(s, e)
+		}
+	}
+	return rows
+}
+
+// after adds what they became, and drops the rows nobody wants to read.
+func (l *Ledger) after(s *mesh.Snapshot, evs []mesh.Event, rows []store.AuditRow) []store.AuditRow {
+	kept := rows[:0]
+	for i, row := range rows {
+		if row.Kind == "" {
+			continue
+		}
+		_, _, row.After = l.Describe(s, evs[i])
+		switch {
+		case row.Before == nil:
+			row.Verb = "created"
+		case row.After == nil:
+			row.Verb = "deleted"
+		default:
+			row.Verb = "changed"
+		}
+		kept = append(kept, row)
+	}
+	return kept
+}
+
+// resolve learns whether a batch is in the log. Under the lock no commit is
+// under way, so the log has the last word.
+func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) error {
+	l.Log.Warn("connection lost during a commit; asking the log", "error", cause)
+	l.judge("write", cause)
+	for {
+		found, err := l.look(ctx, id)
+		switch {
+		case err == nil && found:
+			return nil
+		case err == nil:
+			return fmt.Errorf("%w: the connection was lost and the change was not saved; try again", store.ErrUnavailable)
+		case mustLoad(err):
+			// The log cannot be read from here, so nobody can tell.
+			return errors.Join(cause, l.reread(ctx, err))
+		}
+		select {
+		case <-ctx.Done():
+			return cause
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+func (l *Ledger) look(ctx context.Context, id store.BatchID) (found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	f := newFollower(l.World().Snapshot)
+	var head mesh.Revision
+	err = l.Store.Lock(ctx, l.World().Rev, newBatchID(), func(tx store.Tx) error {
+		head = tx.Head()
+		missed, err := tx.Missed()
+		if err != nil {
+			return err
+		}
+		for _, e := range missed {
+			found = found || e.Batch == id
+		}
+		return f.apply(missed)
+	})
+	if err != nil {
+		return false, err
+	}
+	if f.rev() != l.World().Rev {
+		behind := f.rev() < head
+		l.publish(f)
+		if !found && behind {
+			return l.look(ctx, id)
+		}
+	}
+	return found, nil
+}
+
+func newBatchID() (id store.BatchID) {
+	_, _ = rand.Read(id[:]) // never fails
+	return id
+}
