@@ -1,0 +1,105 @@
+package control
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// minPrefix is how much of a prefix may stand for all keys that begin so.
+const minPrefix = 4
+
+// CreateAPIKey adds an API key and returns it with its text, which is kept
+// nowhere. A zero expiration means in 90 days.
+func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, expiration time.Time) (*mesh.APIKey, string, error) {
+	issued := identity.NewKey(identity.KindAPI)
+	var key *mesh.APIKey
+	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		end, err := expiry(expiration, APIKeyLifetime, now)
+		if err != nil {
+			return nil, err
+		}
+		key = &mesh.APIKey{ID: w.Counters.API + 1, Prefix: issued.Prefix, Hash: issued.Hash, Expiry: end, CreatedAt: now}
+		return []mesh.Event{mesh.APIKeyPut{Key: key}}, nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	s.Log.Info("API key created", "key", identity.Mask(identity.KindAPI, key.Prefix), "actor", a)
+	return key, issued.Text, nil
+}
+
+// findAPIKeys finds one key by id, prefix, masked or whole text, or, by the
+// beginning of a prefix, all that match.
+func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, error) {
+	r := identity.ParseRef(identity.KindAPI, ref)
+	if k, ok := w.APIKeyByPrefix(r.Prefix); ok {
+		return []*mesh.APIKey{k}, nil
+	}
+	var keys []*mesh.APIKey
+	switch {
+	case several && len(r.Prefix) < minPrefix:
+		return nil, refuse(Invalid, "prefix", "give at least %d characters of the prefix", minPrefix)
+	case several:
+		for k := range w.APIKeys() {
+			if strings.HasPrefix(k.Prefix, r.Prefix) {
+				keys = append(keys, k)
+			}
+		}
+	default:
+		if k, ok := w.APIKey(r.ID); ok {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, refuse(NotFound, "key", "there is no such API key; list them with: fairlead apikeys list")
+	}
+	return keys, nil
+}
+
+// ExpireAPIKeys ends keys now and returns those that ref names; the ones that
+// had ended stay as they are. With several, ref may be the beginning of a
+// prefix.
+func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, several bool) ([]*mesh.APIKey, error) {
+	var keys []*mesh.APIKey
+	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+		if keys, err = findAPIKeys(w, ref, several); err != nil {
+			return nil, err
+		}
+		for _, k := range keys {
+			if !k.Expiry.Reached(now) {
+				ended := *k
+				ended.Expiry = now
+				evs = append(evs, mesh.APIKeyPut{Key: &ended})
+			}
+		}
+		return evs, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		s.Log.Info("API key expired", "key", identity.Mask(identity.KindAPI, k.Prefix), "actor", a)
+	}
+	return keys, nil
+}
+
+// DeleteAPIKey removes a key.
+func (s *Service) DeleteAPIKey(ctx context.Context, a mesh.Actor, ref string) error {
+	var keys []*mesh.APIKey
+	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+		if keys, err = findAPIKeys(w, ref, false); err != nil {
+			return nil, err
+		}
+		return []mesh.Event{mesh.APIKeyGone{ID: keys[0].ID}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Log.Info("API key deleted", "key", identity.Mask(identity.KindAPI, keys[0].Prefix), "actor", a)
+	return nil
+}

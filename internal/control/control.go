@@ -1,0 +1,131 @@
+// Package control holds the use cases: what may be done to the network, by
+// whom, and what follows. Each checks the shape of what was asked, commits one
+// decision, and says in the log what an operator wants to know.
+//
+// It knows neither HTTP nor storage: it imports ledger, identity, policy and
+// mesh. It starts no goroutine.
+package control
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Config of the service. Ledger, Log and Registerer are required.
+type Config struct {
+	Ledger     *ledger.Ledger
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+	// PrefixV4 and PrefixV6 are where addresses come from.
+	PrefixV4, PrefixV6 netip.Prefix
+	// RandomAddresses gives addresses in no order.
+	RandomAddresses bool
+	// NodeExpiry is how long a new node may stay without authenticating
+	// again; zero means for ever. Tagged nodes stay for ever.
+	NodeExpiry time.Duration
+}
+
+// Service offers the use cases.
+type Service struct {
+	Config
+	registrations prometheus.Counter
+}
+
+// New returns a service over a ledger that is open.
+func New(c Config) *Service {
+	s := &Service{Config: c, registrations: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
+	})}
+	c.Registerer.MustRegister(s.registrations)
+	nodeGauges(c.Registerer, c.Ledger)
+	return s
+}
+
+// nodeGauges describe the whole network, the same on every replica.
+func nodeGauges(reg prometheus.Registerer, l *ledger.Ledger) {
+	gauge := func(name, help string, value func(*mesh.Snapshot) int) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value(l.World().Snapshot)) }))
+	}
+	gauge("mesh_nodes_total", "All stored nodes.", (*mesh.Snapshot).NodeCount)
+	gauge("mesh_nodes_registered", "Nodes that are not expired.", func(s *mesh.Snapshot) int {
+		now, n := mesh.TimeOf(time.Now()), 0
+		for node := range s.Nodes() {
+			if !node.Expired(now) {
+				n++
+			}
+		}
+		return n
+	})
+	gauge("mesh_nodes_online", "Nodes with a live stream on any replica.", (*mesh.Snapshot).OnlineCount)
+	gauge("mesh_nodes_offline", "Nodes without a live stream.", func(s *mesh.Snapshot) int { return s.NodeCount() - s.OnlineCount() })
+}
+
+// Reason says why a use case refused.
+type Reason int
+
+// The reasons. A transport maps each to its own answer.
+const (
+	Invalid  Reason = iota // the request cannot be right, whatever the state
+	NotFound               // it names something that is not there
+	Conflict               // it clashes with what is there
+	BadKey                 // the pre-auth key does not let this node in
+	Denied                 // the policy does not allow it
+)
+
+// Refusal is an answer for the caller, not a fault: its text says what to do.
+type Refusal struct {
+	Reason Reason
+	Path   string // the member of the request that is wrong, if one is
+	Text   string
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+func refuse(reason Reason, path, format string, args ...any) error {
+	return &Refusal{Reason: reason, Path: path, Text: fmt.Sprintf(format, args...)}
+}
+
+// checkText bounds what strangers may store: printable, valid and short. Both
+// databases keep such text as it is.
+func checkText(path, text string, limit int) error {
+	switch {
+	case len(text) > limit:
+		return refuse(Invalid, path, "%s is longer than %d bytes", path, limit)
+	case !utf8.ValidString(text):
+		return refuse(Invalid, path, "%s is not valid UTF-8", path)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return refuse(Invalid, path, "%s holds control characters", path)
+	}
+	return nil
+}
+
+// addresses picks the addresses of a new node.
+func (s *Service) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
+	return func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
+		start4, start6 := w.Counters.V4, w.Counters.V6
+		if s.RandomAddresses {
+			start4, start6 = mesh.AddrAt(s.PrefixV4, draw), mesh.AddrAt(s.PrefixV6, draw)
+		}
+		if v4, err = w.NextAddr(s.PrefixV4, start4); err != nil {
+			return v4, v6, fmt.Errorf("%s: %w", s.PrefixV4, err)
+		}
+		if v6, err = w.NextAddr(s.PrefixV6, start6); err != nil {
+			return v4, v6, fmt.Errorf("%s: %w", s.PrefixV6, err)
+		}
+		return v4, v6, nil
+	}
+}
+
+func draw() uint64 { return rand.Uint64() }

@@ -1,0 +1,147 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// How long keys live unless told, and how many tags one may carry.
+const (
+	PreAuthKeyLifetime = time.Hour
+	APIKeyLifetime     = 90 * 24 * time.Hour
+	maxTags            = 64
+)
+
+// NewPreAuthKey is what a pre-auth key is created from.
+type NewPreAuthKey struct {
+	User       string // name or id; may be missing when there are tags
+	Reusable   bool
+	Ephemeral  bool
+	Tags       []string
+	Expiration time.Time // zero means in an hour
+}
+
+// expiry gives every key an end.
+func expiry(at time.Time, lifetime time.Duration, now mesh.Time) (mesh.Time, error) {
+	if at.IsZero() {
+		return now.Add(lifetime), nil
+	}
+	if end := mesh.TimeOf(at); end > now {
+		return end, nil
+	}
+	return 0, refuse(Invalid, "expiration", "the expiration %s has passed; give a time to come", at.UTC().Format(time.RFC3339))
+}
+
+func checkTags(path string, tags []string) ([]string, error) {
+	if len(tags) > maxTags {
+		return nil, refuse(Invalid, path, "at most %d tags", maxTags)
+	}
+	for _, tag := range tags {
+		if err := policy.CheckTag(tag); err != nil {
+			return nil, refuse(Invalid, path, "%s", err.Error())
+		}
+	}
+	tags = slices.Clone(tags)
+	slices.Sort(tags)
+	if tags = slices.Compact(tags); len(tags) == 0 {
+		return nil, nil
+	}
+	return tags, nil
+}
+
+// CreatePreAuthKey adds a pre-auth key and returns it with its text, which is
+// kept nowhere.
+func (s *Service) CreatePreAuthKey(ctx context.Context, a mesh.Actor, in NewPreAuthKey) (*mesh.PreAuthKey, string, error) {
+	tags, err := checkTags("aclTags", in.Tags)
+	if err != nil {
+		return nil, "", err
+	}
+	if in.User == "" && len(tags) == 0 {
+		return nil, "", refuse(Invalid, "user", "a pre-auth key needs a user, or tags")
+	}
+	issued := identity.NewKey(identity.KindPreAuth)
+	var key *mesh.PreAuthKey
+	_, err = s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		end, err := expiry(in.Expiration, PreAuthKeyLifetime, now)
+		if err != nil {
+			return nil, err
+		}
+		key = &mesh.PreAuthKey{
+			ID: w.Counters.PreAuth + 1, Prefix: issued.Prefix, Hash: issued.Hash,
+			Reusable: in.Reusable, Ephemeral: in.Ephemeral, Tags: tags, Expiry: end, CreatedAt: now,
+		}
+		if in.User != "" {
+			user, err := findUser(w, in.User, "user")
+			if err != nil {
+				return nil, err
+			}
+			key.User = user.ID
+		}
+		return []mesh.Event{mesh.PreAuthKeyPut{Key: key}}, nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	s.Log.Info("pre-auth key created", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+	return key, issued.Text, nil
+}
+
+// findPreAuthKey finds a key by id, prefix, masked or whole text. An owner, if
+// given, is a check: a key of somebody else is not found.
+func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error) {
+	r := identity.ParseRef(identity.KindPreAuth, ref)
+	k, ok := w.PreAuthKeyByPrefix(r.Prefix)
+	if !ok {
+		k, ok = w.PreAuthKey(r.ID)
+	}
+	if ok && owner != "" {
+		user, err := findUser(w, owner, "user")
+		if err != nil {
+			return nil, err
+		}
+		ok = user.ID == k.User
+	}
+	if !ok {
+		return nil, refuse(NotFound, "key", "there is no such pre-auth key; list them with: fairlead preauthkeys list")
+	}
+	return k, nil
+}
+
+// ExpirePreAuthKey ends a key now. One that has ended stays as it is.
+func (s *Service) ExpirePreAuthKey(ctx context.Context, a mesh.Actor, ref, owner string) error {
+	var key *mesh.PreAuthKey
+	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
+		if key, err = findPreAuthKey(w, ref, owner); err != nil || key.Expiry.Reached(now) {
+			return nil, err
+		}
+		ended := *key
+		ended.Expiry = now
+		return []mesh.Event{mesh.PreAuthKeyPut{Key: &ended}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Log.Info("pre-auth key expired", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+	return nil
+}
+
+// DeletePreAuthKey removes a key. Nodes that it let in stay.
+func (s *Service) DeletePreAuthKey(ctx context.Context, a mesh.Actor, ref string) error {
+	var key *mesh.PreAuthKey
+	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+		if key, err = findPreAuthKey(w, ref, ""); err != nil {
+			return nil, err
+		}
+		return []mesh.Event{mesh.PreAuthKeyGone{ID: key.ID}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Log.Info("pre-auth key deleted", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+	return nil
+}

@@ -1,0 +1,155 @@
+package control
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// NewUser is what a user is created from.
+type NewUser struct {
+	Name, DisplayName, Email, PictureURL string
+}
+
+const (
+	maxUserName = 128
+	maxUserText = 512
+)
+
+var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._@-]*$`)
+
+// CheckUserName reports what is wrong with a name, and how to write it.
+func CheckUserName(name string) error {
+	switch {
+	case name == "":
+		return refuse(Invalid, "name", "a user needs a name")
+	case len(name) > maxUserName:
+		return refuse(Invalid, "name", "a user name has at most %d characters", maxUserName)
+	case userName.MatchString(name):
+		return nil
+	}
+	const rule = "a user name begins with a letter and goes on with letters, digits, '.', '_', '-' and '@'"
+	if better := correctName(name); better != "" {
+		return refuse(Invalid, "name", "%q is not a user name: %s; try %q", name, rule, better)
+	}
+	return refuse(Invalid, "name", "%q is not a user name: %s", name, rule)
+}
+
+func correctName(name string) string {
+	better := strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ' || r == '\t':
+			return '-'
+		case r < 128 && userName.MatchString("a"+string(r)):
+			return r
+		}
+		return -1
+	}, strings.ToLower(strings.TrimSpace(name)))
+	better = strings.TrimLeft(better, "0123456789._@-")
+	return better
+}
+
+// findUser finds a user by id or by name. A name cannot begin with a digit, so
+// the two never clash.
+func findUser(w *policy.World, ref, path string) (*mesh.User, error) {
+	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
+		if u, ok := w.User(mesh.UserID(id)); ok {
+			return u, nil
+		}
+	} else if u, ok := w.UserByName(ref); ok {
+		return u, nil
+	}
+	return nil, refuse(NotFound, path, "there is no user %q; list them with: fairlead users list", ref)
+}
+
+// User finds a user by id or name.
+func (s *Service) User(ref string) (*mesh.User, error) {
+	return findUser(s.Ledger.World(), ref, "user")
+}
+
+// CreateUser adds a user.
+func (s *Service) CreateUser(ctx context.Context, a mesh.Actor, in NewUser) (*mesh.User, error) {
+	if err := CheckUserName(in.Name); err != nil {
+		return nil, err
+	}
+	for _, f := range []struct{ path, text string }{{"displayName", in.DisplayName}, {"email", in.Email}, {"pictureUrl", in.PictureURL}} {
+		if err := checkText(f.path, f.text, maxUserText); err != nil {
+			return nil, err
+		}
+	}
+	var user *mesh.User
+	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		if err := nameFree(w, in.Name, 0); err != nil {
+			return nil, err
+		}
+		user = &mesh.User{
+			ID: w.Counters.User + 1, Name: in.Name, DisplayName: in.DisplayName, Email: in.Email, ProfilePicURL: in.PictureURL, CreatedAt: now,
+		}
+		return []mesh.Event{mesh.UserPut{User: user}}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Log.Info("user created", "user", user.Name, "actor", a)
+	if user.Name != mesh.FoldName(user.Name) {
+		s.Log.Warn("user name has capitals; lower case is recommended", "user", user.Name)
+	}
+	return user, nil
+}
+
+func nameFree(w *policy.World, name string, except mesh.UserID) error {
+	if u, ok := w.UserByName(name); ok && u.ID != except {
+		return refuse(Conflict, "name", "there is a user %q already; names are compared without regard to case", u.Name)
+	}
+	return nil
+}
+
+// RenameUser gives a user another name.
+func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string) (*mesh.User, error) {
+	if err := CheckUserName(name); err != nil {
+		return nil, err
+	}
+	var was, user *mesh.User
+	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+		if was, err = findUser(w, ref, "id"); err != nil {
+			return nil, err
+		}
+		if err := nameFree(w, name, was.ID); err != nil {
+			return nil, err
+		}
+		renamed := *was
+		renamed.Name = name
+		user = &renamed
+		if was.Name == name {
+			return nil, nil
+		}
+		return []mesh.Event{mesh.UserPut{User: user}}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Log.Info("user renamed", "user", user.Name, "was", was.Name, "actor", a)
+	return user, nil
+}
+
+// DeleteUser removes a user with all nodes and pre-auth keys, and returns how
+// many nodes went.
+func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref string) (nodes int, err error) {
+	var user *mesh.User
+	_, err = s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+		if user, err = findUser(w, ref, "id"); err != nil {
+			return nil, err
+		}
+		nodes = w.NodesOwned(user.ID)
+		return []mesh.Event{mesh.UserGone{ID: user.ID}}, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.Log.Info("user deleted", "user", user.Name, "nodes", nodes, "actor", a)
+	return nodes, nil
+}
