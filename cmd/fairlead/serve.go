@@ -1,23 +1,57 @@
 package main
 
 import (
-	"errors"
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/cmd/fairlead/cli"
+	"github.com/fairlead-mesh/fairlead/internal/app"
+	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
 // serve is the command that runs the service until it is told to stop. The
 // global flag --config names its configuration.
-func serve(cli.Build) *cobra.Command {
+func serve(build cli.Build) *cobra.Command {
 	return &cobra.Command{
-		Use:     "serve",
-		Short:   "Run the service",
+		Use:   "serve",
+		Short: "Run the service",
+		Long: `Run the service until it is told to stop.
+
+SIGTERM or SIGINT stops it in order: it reports itself unhealthy, finishes the
+requests it has, and ends. A second signal ends it at once.`,
 		Example: "  fairlead serve --config /etc/fairlead/config.yaml",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("this build has no service; use a later one")
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := cmd.Flags().GetString("config")
+			if err != nil {
+				return err
+			}
+			c, err := config.Load(path, os.Environ())
+			if err != nil {
+				return err
+			}
+			return app.Run(stopOnSignal(cmd.Context()), app.Options{
+				Config: c, Log: os.Stderr, Build: app.Build{Version: build.Version, Commit: build.Commit, Time: build.Time},
+			})
 		},
 	}
+}
+
+// stopOnSignal ends the context at the first signal and the process at the
+// second.
+func stopOnSignal(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(1)
+	}()
+	return ctx
 }

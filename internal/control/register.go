@@ -84,6 +84,7 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	if err := r.check(); err != nil {
 		return nil, err
 	}
+	a.ID = r.MachineKey.ShortString()
 	var node *mesh.Node
 	var created bool
 	addresses := s.addresses(draw())

@@ -23,8 +23,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// ErrStopped answers a command that came after the end of Run.
-var ErrStopped = errors.New("the service is stopping")
+// Errors of Commit beside the refusals of a Decide.
+var (
+	// ErrStopped answers a command that came after the end of Run.
+	ErrStopped = errors.New("the service is stopping")
+	// ErrUnavailable says that nothing was written.
+	ErrUnavailable = store.ErrUnavailable
+	// ErrUnknownOutcome says that nobody can tell.
+	ErrUnknownOutcome = store.ErrUnknownOutcome
+)
 
 // Decide looks at the world exactly as it will be when its events become
 // durable and returns them, none if nothing is to change, or a refusal. It is

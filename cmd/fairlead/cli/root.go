@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
 // Env is what the commands see of the process around them.
@@ -93,9 +95,13 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	var wrong usageError
+	var problems config.Problems
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &problems):
+		fmt.Fprintln(root.ErrOrStderr(), problems) // begins with a line that operators search for
+		return 1
 	case !began || errors.As(err, &wrong):
 		fmt.Fprintf(root.ErrOrStderr(), "Error: %v; see %s --help\n", err, cmd.CommandPath())
 		return 2

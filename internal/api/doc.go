@@ -1,0 +1,7 @@
+// Package api is the admin interface over HTTP: it decodes a request, calls one
+// use case or reads one snapshot, and encodes the answer. Paths, shapes and the
+// handler interface come from api/openapi.yaml.
+//
+// It never sees the store. It imports control, identity, ledger (to read) and
+// mesh, and starts no goroutine.
+package api

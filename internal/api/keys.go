@@ -1,0 +1,158 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ListPreAuthKeys implements GET /api/v1/preauthkey.
+func (s *Server) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p openapi.ListPreAuthKeysParams) {
+	snap := s.Ledger.World().Snapshot
+	owner, err := s.filterUser(p.User)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	at, keys := now(), []openapi.PreAuthKey{}
+	for k := range snap.PreAuthKeys() {
+		if owner == 0 || k.User == owner {
+			keys = append(keys, preAuthKeyShape(snap, k, "", at))
+		}
+	}
+	s.reply(w, r, openapi.PreAuthKeyList{PreAuthKeys: keys})
+}
+
+// filterUser is the user whose things are asked for; zero means everybody's.
+func (s *Server) filterUser(ref *string) (mesh.UserID, error) {
+	if or(ref) == "" {
+		return 0, nil
+	}
+	u, err := s.Control.User(*ref)
+	if err != nil {
+		return 0, err
+	}
+	return u.ID, nil
+}
+
+// CreatePreAuthKey implements POST /api/v1/preauthkey.
+func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
+	var in openapi.PreAuthKeyCreation
+	if err := decode(r, &in); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	k, text, err := s.Control.CreatePreAuthKey(r.Context(), actor(r), control.NewPreAuthKey{
+		User: or(in.User), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), Tags: in.ACLTags, Expiration: or(in.Expiration),
+	})
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.reply(w, r, openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(s.Ledger.World().Snapshot, k, text, now())})
+}
+
+// ExpirePreAuthKey implements POST /api/v1/preauthkey/expire.
+func (s *Server) ExpirePreAuthKey(w http.ResponseWriter, r *http.Request) {
+	var in openapi.PreAuthKeySelection
+	err := decode(r, &in)
+	var ref string
+	if err == nil {
+		ref, err = oneOf(map[string]*string{"id": in.ID, "key": in.Key})
+	}
+	if err == nil {
+		err = s.Control.ExpirePreAuthKey(r.Context(), actor(r), ref, or(in.User))
+	}
+	s.done(w, r, err)
+}
+
+// DeletePreAuthKey implements DELETE /api/v1/preauthkey.
+func (s *Server) DeletePreAuthKey(w http.ResponseWriter, r *http.Request, p openapi.DeletePreAuthKeyParams) {
+	s.done(w, r, s.Control.DeletePreAuthKey(r.Context(), actor(r), p.ID))
+}
+
+// done answers a request that returns nothing.
+func (s *Server) done(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.reply(w, r, struct{}{})
+}
+
+// oneOf takes the one member that is given.
+func oneOf(members map[string]*string) (ref string, err error) {
+	given := 0
+	for _, v := range members {
+		if or(v) != "" {
+			ref = *v
+			given++
+		}
+	}
+	if given != 1 {
+		return "", &badRequest{"", "name exactly one key"}
+	}
+	return ref, nil
+}
+
+// ListAPIKeys implements GET /api/v1/apikey.
+func (s *Server) ListAPIKeys(w http.ResponseWriter, r *http.Request) {
+	at, keys := now(), []openapi.APIKey{}
+	for k := range s.Ledger.World().APIKeys() {
+		keys = append(keys, apiKeyShape(k, at))
+	}
+	s.reply(w, r, openapi.APIKeyList{APIKeys: keys})
+}
+
+// CreateAPIKey implements POST /api/v1/apikey.
+func (s *Server) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
+	var in openapi.APIKeyCreation
+	if err := decode(r, &in); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	k, text, err := s.Control.CreateAPIKey(r.Context(), actor(r), or(in.Expiration))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	shape := apiKeyShape(k, now())
+	s.reply(w, r, openapi.APIKeyResult{APIKey: text, ID: shape.ID, Prefix: shape.Prefix, Expiration: shape.Expiration})
+}
+
+// ExpireAPIKeys implements POST /api/v1/apikey/expire. A prefix may stand for
+// several keys; an id or a key names one.
+func (s *Server) ExpireAPIKeys(w http.ResponseWriter, r *http.Request) {
+	var in openapi.APIKeySelection
+	err := decode(r, &in)
+	var ref string
+	if err == nil {
+		ref, err = oneOf(map[string]*string{"id": in.ID, "key": in.Key, "prefix": in.Prefix})
+	}
+	var keys []*mesh.APIKey
+	if err == nil {
+		keys, err = s.Control.ExpireAPIKeys(r.Context(), actor(r), ref, or(in.Prefix) != "")
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	out := openapi.APIKeyExpiry{Expired: []string{}}
+	for _, k := range keys {
+		out.Expired = append(out.Expired, identity.Mask(identity.KindAPI, k.Prefix))
+	}
+	s.reply(w, r, out)
+}
+
+// DeleteAPIKey implements DELETE /api/v1/apikey/{prefix}. With an id in the
+// query the prefix in the path is a placeholder.
+func (s *Server) DeleteAPIKey(w http.ResponseWriter, r *http.Request, prefix string, p openapi.DeleteAPIKeyParams) {
+	ref := prefix
+	if or(p.ID) != "" {
+		ref = *p.ID
+	}
+	s.done(w, r, s.Control.DeleteAPIKey(r.Context(), actor(r), ref))
+}

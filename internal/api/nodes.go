@@ -1,0 +1,80 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strconv"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ListNodes implements GET /api/v1/node.
+func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.ListNodesParams) {
+	snap := s.Ledger.World().Snapshot
+	owner, err := s.filterUser(p.User)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	at, nodes := now(), []openapi.Node{}
+	for n := range snap.Nodes() {
+		if owner == 0 || n.Owner == owner {
+			nodes = append(nodes, nodeShape(snap, n, at))
+		}
+	}
+	s.reply(w, r, openapi.NodeList{Nodes: nodes})
+}
+
+// ShowNode implements GET /api/v1/node/{nodeId}.
+func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string) {
+	snap := s.Ledger.World().Snapshot
+	id, err := strconv.ParseInt(nodeID, 10, 64)
+	n, ok := snap.Node(mesh.NodeID(id))
+	if err != nil || !ok {
+		s.fail(w, r, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no node %q; list them with: fairlead nodes list", nodeID)})
+		return
+	}
+	s.reply(w, r, openapi.NodeResult{Node: nodeShape(snap, n, now())})
+}
+
+// EnrolMachine implements POST /api/v1/machine.
+func (s *Server) EnrolMachine(w http.ResponseWriter, r *http.Request) {
+	reg, err := registration(r)
+	var n *mesh.Node
+	if err == nil {
+		n, err = s.Control.Register(r.Context(), actor(r), reg)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.reply(w, r, openapi.NodeResult{Node: nodeShape(s.Ledger.World().Snapshot, n, now())})
+}
+
+func registration(r *http.Request) (reg control.Registration, err error) {
+	var in openapi.MachineEnrolment
+	if err := decode(r, &in); err != nil {
+		return reg, err
+	}
+	reg = control.Registration{
+		PreAuthKey: in.PreAuthKey, Hostname: in.Hostname, OS: or(in.OS), Arch: or(in.Arch), ClientVersion: or(in.ClientVersion), Tags: in.Tags,
+	}
+	if err := reg.MachineKey.UnmarshalText([]byte(in.MachineKey)); err != nil {
+		return reg, &badRequest{"machineKey", "machineKey: must be mkey: and 64 hexadecimal digits"}
+	}
+	if err := reg.NodeKey.UnmarshalText([]byte(in.NodeKey)); err != nil {
+		return reg, &badRequest{"nodeKey", "nodeKey: must be nodekey: and 64 hexadecimal digits"}
+	}
+	for i, text := range in.RoutableIPs {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			path := fmt.Sprintf("routableIPs[%d]", i)
+			return reg, &badRequest{path, fmt.Sprintf("%s: %q is not a network such as 192.168.7.0/24", path, text)}
+		}
+		reg.RoutableIPs = append(reg.RoutableIPs, p)
+	}
+	return reg, nil
+}

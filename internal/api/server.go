@@ -1,0 +1,108 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Config of the API. All but Document and TrustedProxies are required.
+type Config struct {
+	Control    *control.Service
+	Ledger     *ledger.Ledger
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+	Version    openapi.Version
+	// Health is the state of the service as of the last background check.
+	Health func() openapi.Health
+	// Document is openapi.yaml and Docs the page made from it.
+	Document, Docs []byte
+	// TrustedProxies may say on whose behalf they ask.
+	TrustedProxies []netip.Prefix
+}
+
+// Server implements the generated interface.
+type Server struct {
+	Config
+	requests *prometheus.CounterVec
+	seconds  prometheus.Histogram
+}
+
+var _ openapi.ServerInterface = (*Server)(nil)
+
+// New returns a server; Handler makes it answer.
+func New(c Config) *Server {
+	s := &Server{
+		Config: c,
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
+		}, []string{"code"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "mesh_http_request_duration_seconds", Help: "Time to answer a request.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 11),
+		}),
+	}
+	c.Registerer.MustRegister(s.requests, s.seconds)
+	return s
+}
+
+// now is the clock for what a reader sees as expired.
+func now() mesh.Time { return mesh.TimeOf(time.Now()) }
+
+// Health implements GET /health. It reports the last background check and never
+// asks the database.
+func (s *Server) Health(w http.ResponseWriter, _ *http.Request) {
+	h := s.Config.Health()
+	status := http.StatusOK
+	if h.Status != openapi.HealthStatusPass {
+		status = http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "application/health+json")
+	writeJSON(w, status, h)
+}
+
+// Version implements GET /version.
+func (s *Server) Version(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, s.Config.Version)
+}
+
+// DatabaseHealth implements GET /api/v1/health.
+func (s *Server) DatabaseHealth(w http.ResponseWriter, r *http.Request) {
+	s.reply(w, r, openapi.DatabaseHealth{DatabaseConnectivity: s.Ledger.Health() == nil})
+}
+
+// OpenapiDocument implements GET /api/v1/openapi.yaml.
+func (s *Server) OpenapiDocument(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	write(w, http.StatusOK, s.Document)
+}
+
+// DocsPage implements GET /api/v1/docs.
+func (s *Server) DocsPage(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	write(w, http.StatusOK, s.Docs)
+}
+
+// DebugDigest implements GET /api/v1/debug/digest.
+func (s *Server) DebugDigest(w http.ResponseWriter, r *http.Request) {
+	snap := s.Ledger.World().Snapshot
+	out := openapi.Digest{
+		Replica: string(s.Ledger.Self.ID), Revision: revision(snap.Rev), Digest: snap.Digest(), Replicas: []openapi.ReplicaDigest{},
+	}
+	for _, r := range s.Ledger.Replicas() {
+		out.Replicas = append(out.Replicas, openapi.ReplicaDigest{
+			ID: string(r.ID), Version: r.Version, Revision: revision(r.Rev),
+			DigestRevision: revision(r.DigestRev), Digest: r.Digest, AgeMillis: int(r.Age.Milliseconds()),
+		})
+	}
+	s.reply(w, r, out)
+}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// taggedDevices is the user that lists show for nodes that belong to tags. It
+// is never stored.
+func taggedDevices() *openapi.User {
+	return &openapi.User{ID: "2147455555", Name: "tagged-devices", DisplayName: "Tagged Devices"}
+}
+
+func moment(t mesh.Time) *time.Time {
+	if t == 0 {
+		return nil
+	}
+	at := t.Time()
+	return &at
+}
+
+func userShape(s *mesh.Snapshot, u *mesh.User) openapi.User {
+	return openapi.User{
+		ID: u.ID.String(), Name: u.Name, CreatedAt: moment(u.CreatedAt), DisplayName: u.DisplayName, Email: u.Email,
+		Provider: u.Provider, ProviderID: u.ProviderID, ProfilePicURL: u.ProfilePicURL, NodeCount: s.NodesOwned(u.ID),
+	}
+}
+
+func userOrNull(s *mesh.Snapshot, id mesh.UserID) *openapi.User {
+	u, ok := s.User(id)
+	if !ok {
+		return nil
+	}
+	shape := userShape(s, u)
+	return &shape
+}
+
+func preAuthKeyShape(s *mesh.Snapshot, k *mesh.PreAuthKey, text string, at mesh.Time) openapi.PreAuthKey {
+	if text == "" {
+		text = identity.Mask(identity.KindPreAuth, k.Prefix)
+	}
+	return openapi.PreAuthKey{
+		ID: k.ID.String(), Key: text, User: userOrNull(s, k.User), Reusable: k.Reusable, Ephemeral: k.Ephemeral, Used: k.Used,
+		Expired: k.Expiry.Reached(at), Expiration: k.Expiry.Time(), CreatedAt: k.CreatedAt.Time(), ACLTags: texts(k.Tags),
+	}
+}
+
+func apiKeyShape(k *mesh.APIKey, at mesh.Time) openapi.APIKey {
+	return openapi.APIKey{
+		ID: k.ID.String(), Prefix: identity.Mask(identity.KindAPI, k.Prefix), Expiration: k.Expiry.Time(),
+		Expired: k.Expiry.Reached(at), CreatedAt: k.CreatedAt.Time(),
+	}
+}
+
+func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
+	shape := openapi.Node{
+		ID: n.ID.String(), MachineKey: n.MachineKey.String(), NodeKey: n.NodeKey.String(), DiscoKey: n.Net.DiscoKey.String(),
+		IPAddresses: texts(n.Addrs()), Name: n.Hostname, Hostname: n.Hostname, GivenName: n.Name, User: userOrNull(s, n.Owner),
+		CreatedBy: userOrNull(s, n.CreatedBy), LastSeen: moment(n.Presence.LastSeen), Expiry: moment(n.Expiry), Expired: n.Expired(at),
+		CreatedAt: n.CreatedAt.Time(), UpdatedAt: n.UpdatedAt.Time(), RegisterMethod: openapi.RegisterMethodAuthKey, Online: n.Presence.Online,
+		OS: n.OS, Arch: n.Arch, ClientVersion: n.ClientVersion,
+		Tags: texts(n.Tags), ForcedTags: texts(n.Tags), ValidTags: texts(n.Tags), InvalidTags: []string{},
+		AvailableRoutes: texts(n.RoutableIPs), ApprovedRoutes: []string{}, SubnetRoutes: []string{},
+	}
+	if n.Tagged() {
+		shape.User = taggedDevices()
+	}
+	if k, ok := s.PreAuthKey(n.PreAuthKey); ok {
+		key := preAuthKeyShape(s, k, "", at)
+		shape.PreAuthKey = &key
+	}
+	return shape
+}
+
+// texts is never null: the API shows an empty list.
+func texts[T any](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = fmt.Sprint(v)
+	}
+	return out
+}
+
+// Describe tells the audit what an event is about, in the shapes of the API. It
+// implements ledger.Describe. Presence, endpoints and counters are no news.
+func Describe(s *mesh.Snapshot, e mesh.Event) (kind, id string, shape []byte) {
+	user := func(id mesh.UserID) (string, string, []byte) {
+		u, ok := s.User(id)
+		return "user", id.String(), shapeOf(ok, func() any { return userShape(s, u) })
+	}
+	node := func(id mesh.NodeID) (string, string, []byte) {
+		n, ok := s.Node(id)
+		return "node", id.String(), shapeOf(ok, func() any { return nodeShape(s, n, n.UpdatedAt) })
+	}
+	preAuth := func(id mesh.KeyID) (string, string, []byte) {
+		k, ok := s.PreAuthKey(id)
+		return "preauthkey", id.String(), shapeOf(ok, func() any { return preAuthKeyShape(s, k, "", k.CreatedAt) })
+	}
+	api := func(id mesh.KeyID) (string, string, []byte) {
+		k, ok := s.APIKey(id)
+		return "apikey", id.String(), shapeOf(ok, func() any { return apiKeyShape(k, k.CreatedAt) })
+	}
+	switch e := e.(type) {
+	case mesh.UserPut:
+		return user(e.User.ID)
+	case mesh.UserGone:
+		return user(e.ID)
+	case mesh.NodePut:
+		return node(e.Node.ID)
+	case mesh.NodeGone:
+		return node(e.ID)
+	case mesh.PreAuthKeyPut:
+		return preAuth(e.Key.ID)
+	case mesh.PreAuthKeyGone:
+		return preAuth(e.ID)
+	case mesh.APIKeyPut:
+		return api(e.Key.ID)
+	case mesh.APIKeyGone:
+		return api(e.ID)
+	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor:
+	}
+	return "", "", nil
+}
+
+func shapeOf(ok bool, shape func() any) []byte {
+	if !ok {
+		return nil
+	}
+	data, err := json.Marshal(shape())
+	if err != nil {
+		return nil
+	}
+	return data
+}

@@ -1,0 +1,253 @@
+// Package app is the composition root: it builds every part from the
+// configuration, starts them, and stops them in order. Nothing but the command
+// and tests import it, and nothing is decided in it.
+//
+// It owns all goroutines of the service: each is a Run of some part, started in
+// one group and waited for.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	apispec "github.com/fairlead-mesh/fairlead/api"
+	"github.com/fairlead-mesh/fairlead/internal/api"
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// Options of one run. Config is required.
+type Options struct {
+	Config *config.Config
+	Build  Build
+	// Log takes the log lines; nothing is logged without it.
+	Log io.Writer
+	// DrainDelay is how long the service still answers after it has said that
+	// it is going away, so that balancers can turn elsewhere; a second unless
+	// told.
+	DrainDelay time.Duration
+	// Ready, if set, is called once with the addresses in use.
+	Ready func(Addrs)
+}
+
+// Build says what this binary is.
+type Build struct{ Version, Commit, Time string }
+
+// Addrs are the addresses the service listens on.
+type Addrs struct{ API, Metrics, Socket string }
+
+const (
+	startTimeout = 10 * time.Second
+	stopTimeout  = 15 * time.Second
+	drainDelay   = time.Second
+)
+
+// service holds what the parts share.
+type service struct {
+	Options
+	log      *slog.Logger
+	registry *prometheus.Registry
+	ledger   *ledger.Ledger
+	draining atomic.Bool
+}
+
+// Run builds the service, serves until ctx ends, and stops: it says that it is
+// going away, lets requests finish, and only then ends the ledger and closes the
+// database. Errors are one line that says what to do.
+func Run(ctx context.Context, o Options) error {
+	if o.Log == nil {
+		o.Log = io.Discard
+	}
+	if o.DrainDelay == 0 {
+		o.DrainDelay = drainDelay
+	}
+	s := &service{Options: o, log: newLogger(o.Log, o.Config.Log), registry: prometheus.NewRegistry()}
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, w := range o.Config.Warnings {
+		s.log.Warn("configuration: " + w.String())
+	}
+	return oneLine(s.run(ctx))
+}
+
+func (s *service) run(ctx context.Context) error {
+	st, err := s.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := st.Close(); err != nil {
+			s.log.Warn("closing the database", "error", err)
+		}
+	}()
+	handlers, err := s.build(ctx, st)
+	if err != nil {
+		return err
+	}
+	ls, err := s.listen()
+	if err != nil {
+		return err
+	}
+	defer ls.close()
+	return s.serve(ctx, st, ls, handlers)
+}
+
+func (s *service) openStore(ctx context.Context) (store.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	db := s.Config.Database
+	if db.Type == "sqlite" {
+		return sqlstore.OpenSQLite(ctx, db.SQLite.Path, s.registry)
+	}
+	p := db.Postgres
+	return sqlstore.OpenPostgres(ctx, sqlstore.PostgresConfig{
+		Host: strings.Join(p.Hosts, ","), Port: p.Port, Name: p.Name, User: p.User, Pass: string(p.Pass), SSLMode: p.SSLMode,
+		MaxOpenConns: p.MaxOpenConns, MaxIdleConns: p.MaxIdleConns, MaxIdleTime: p.ConnMaxIdleTime,
+	}, s.registry)
+}
+
+// handlers answer on the three listeners.
+type handlers struct{ api, local, metrics http.Handler }
+
+func (s *service) build(ctx context.Context, st store.Store) (h handlers, err error) {
+	s.ledger, err = ledger.Open(ctx, ledger.Config{
+		Store: st, Log: s.log, Registerer: s.registry, Describe: api.Describe,
+		Self: store.Report{Version: s.Build.Version, ConfigHash: s.Config.Hash()},
+	})
+	if err != nil {
+		return h, err
+	}
+	useCases := control.New(control.Config{
+		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
+		PrefixV4: s.Config.Prefixes.V4, PrefixV6: s.Config.Prefixes.V6, RandomAddresses: s.Config.Prefixes.Allocation == "random",
+		NodeExpiry: s.Config.Node.Expiry,
+	})
+	docs, err := api.RenderDocs(apispec.Document)
+	if err != nil {
+		return h, err
+	}
+	server := api.New(api.Config{
+		Control: useCases, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health,
+		Document: apispec.Document, Docs: docs, TrustedProxies: s.Config.TrustedProxies,
+	})
+	return handlers{api: server.Handler(), local: server.LocalHandler(peer), metrics: metricsHandler(s.registry)}, nil
+}
+
+func (s *service) version() openapi.Version {
+	return openapi.Version{
+		Version: s.Config.APICompatVersion, Product: "Fairlead", ProductVersion: s.Build.Version, Commit: s.Build.Commit, BuildTime: s.Build.Time,
+		Dirty: strings.HasSuffix(s.Build.Version, "-dirty"),
+		Go:    openapi.GoVersion{Version: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH},
+	}
+}
+
+// serve runs all loops until ctx ends or one of them fails.
+func (s *service) serve(ctx context.Context, st store.Store, ls *listeners, h handlers) error {
+	// The loops outlive the listeners: a request that is being answered can
+	// still commit.
+	loops, endLoops := context.WithCancel(context.WithoutCancel(ctx))
+	defer endLoops()
+	g, failed := errgroup.WithContext(loops)
+	for _, loop := range []func(context.Context) error{s.ledger.Run, s.ledger.Heart, st.Watch} {
+		g.Go(func() error { return loop(failed) })
+	}
+	var servers []*http.Server
+	for _, l := range []struct {
+		net.Listener
+		http.Handler
+	}{{ls.api, h.api}, {ls.socket, h.local}, {ls.metrics, h.metrics}} {
+		server := newServer(l.Handler, s.log)
+		servers = append(servers, server)
+		g.Go(func() error {
+			if err := server.Serve(l.Listener); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("serving on %s: %w", l.Addr(), err)
+			}
+			return nil
+		})
+	}
+	s.log.Info("fairlead is ready", "version", s.Build.Version, "api", ls.addrs().API, "metrics", ls.addrs().Metrics, "socket", ls.addrs().Socket,
+		"database", s.Config.Database.Type, "replica", s.ledger.Self.ID, "rev", s.ledger.World().Rev)
+	notify("READY=1")
+	if s.Ready != nil {
+		s.Ready(ls.addrs())
+	}
+	select {
+	case <-ctx.Done():
+		s.drain(failed)
+	case <-failed.Done():
+	}
+	s.shutdown(servers)
+	endLoops()
+	err := g.Wait()
+	s.log.Info("fairlead has stopped")
+	return err
+}
+
+// drain says that the service is going away and gives others time to hear it.
+func (s *service) drain(failed context.Context) {
+	s.log.Info("stopping: finishing what was begun")
+	s.draining.Store(true)
+	notify("STOPPING=1")
+	select {
+	case <-time.After(s.DrainDelay):
+	case <-failed.Done():
+	}
+}
+
+func (s *service) shutdown(servers []*http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	for _, server := range servers {
+		if err := server.Shutdown(ctx); err != nil {
+			s.log.Warn("cutting off requests that did not end", "error", err)
+			_ = server.Close()
+		}
+	}
+}
+
+// health is asked often and by strangers: it only reads.
+func (s *service) health() openapi.Health {
+	h := openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{}}
+	report := func(part string, status openapi.HealthCheckStatus, output string) {
+		h.Checks[part] = append(h.Checks[part], openapi.HealthCheck{Status: status, Output: output})
+		if status == openapi.HealthCheckStatusFail {
+			h.Status = openapi.HealthStatusFail
+		}
+	}
+	if err := s.ledger.Health(); err != nil {
+		report("database", openapi.HealthCheckStatusFail, publicText(err))
+	}
+	if s.draining.Load() {
+		report("service", openapi.HealthCheckStatusFail, "the service is stopping")
+	}
+	for _, r := range s.ledger.Replicas() {
+		if r.ConfigHash != s.ledger.Self.ConfigHash {
+			report("replicas", openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has another configuration; make prefixes, DNS and relays the same on all", r.ID))
+		}
+	}
+	return h
+}
+
+// oneLine joins the lines of an error: it is shown to somebody at a terminal.
+func oneLine(err error) error {
+	if err == nil || !strings.Contains(err.Error(), "\n") {
+		return err
+	}
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+}

@@ -1,0 +1,159 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+type listeners struct{ api, metrics, socket net.Listener }
+
+func (ls *listeners) close() {
+	for _, l := range []net.Listener{ls.api, ls.metrics, ls.socket} {
+		if l != nil {
+			_ = l.Close() // closed already by the servers, as a rule
+		}
+	}
+}
+
+func (ls *listeners) addrs() Addrs {
+	return Addrs{API: ls.api.Addr().String(), Metrics: ls.metrics.Addr().String(), Socket: ls.socket.Addr().String()}
+}
+
+// listen opens all three or none.
+func (s *service) listen() (_ *listeners, err error) {
+	ls := &listeners{}
+	defer func() {
+		if err != nil {
+			ls.close()
+		}
+	}()
+	if ls.api, err = listenTCP("listen_addr", s.Config.ListenAddr); err != nil {
+		return nil, err
+	}
+	if s.Config.TLSCertPath != "" {
+		cert, err := tls.LoadX509KeyPair(s.Config.TLSCertPath, s.Config.TLSKeyPath)
+		if err != nil {
+			return nil, fmt.Errorf("cannot load certificate: check tls_cert_path and tls_key_path: %w", err)
+		}
+		ls.api = tls.NewListener(ls.api, &tls.Config{
+			Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
+		})
+	}
+	if ls.metrics, err = listenTCP("metrics_listen_addr", s.Config.MetricsListenAddr); err != nil {
+		return nil, err
+	}
+	if ls.socket, err = listenUnix(s.Config.UnixSocket); err != nil {
+		return nil, err
+	}
+	return ls, nil
+}
+
+func listenTCP(key, addr string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("address already in use: %s %s: stop what listens there, or choose another port", key, addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", key, addr, err)
+	}
+	return l, nil
+}
+
+// listenUnix opens the socket for the owner and the group. A socket that nobody
+// answers on is left over from a crash and replaced.
+func listenUnix(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, fmt.Errorf("unix_socket %s: %w: make the directory writable for the service's user, or set unix_socket", path, err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
+		if err == nil {
+			_ = c.Close()
+			return nil, fmt.Errorf("address already in use: unix_socket %s: another fairlead is running", path)
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(path) // if that fails, Listen says why
+		}
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("unix_socket %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o770); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("unix_socket %s: %w", path, err)
+	}
+	return l, nil
+}
+
+type connKey struct{}
+
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+	}
+}
+
+// peer is the process at the other end of the local socket.
+func peer(ctx context.Context) mesh.Actor {
+	a := mesh.Actor{Kind: mesh.ActorLocal}
+	c, ok := ctx.Value(connKey{}).(*net.UnixConn)
+	if !ok {
+		return a
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return a
+	}
+	var cred *unix.Ucred
+	if err := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || cred == nil {
+		return a
+	}
+	a.ID = strconv.FormatUint(uint64(cred.Uid), 10)
+	if u, err := user.LookupId(a.ID); err == nil {
+		a.Name = u.Username
+	}
+	return a
+}
+
+func metricsHandler(reg *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// notify tells systemd, if it asked to be told.
+func notify(state string) {
+	path := os.Getenv("NOTIFY_SOCKET")
+	if path == "" {
+		return
+	}
+	c, err := (&net.Dialer{}).DialContext(context.Background(), "unixgram", path)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_, _ = c.Write([]byte(state)) // systemd then reports a timeout
+}
