@@ -66,6 +66,10 @@ fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME, one after the other
 bench: ## run the benchmarks (BENCHTIME=1x: once each)
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG)
 
+.PHONY: figures
+figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector
+	$(call GOTEST) -p=1 -count=1 -v -run='^Test(Ratio|Figure)' $(PKG)
+
 .PHONY: chaos
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
 	$(call GOTEST) -timeout=0 -count=1 ./internal/chaos -chaos=$(CHAOS)

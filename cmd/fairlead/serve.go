@@ -41,17 +41,10 @@ requests it has, and ends. A second signal ends it at once.`,
 	}
 }
 
-// stopOnSignal ends the context at the first signal and the process at the
-// second.
+// stopOnSignal ends the context at the first signal and leaves the second to the
+// system, which ends the process.
 func stopOnSignal(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		os.Exit(1)
-	}()
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(ctx, stop)
 	return ctx
 }

@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 	s := &service{Options: o, log: newLogger(o.Log, o.Config.Log), registry: prometheus.NewRegistry()}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, w := range o.Config.Warnings {
-		s.log.Warn("configuration: " + w.String())
+		s.log.Warn("configuration", "problem", w.String())
 	}
 	return oneLine(s.run(ctx))
 }

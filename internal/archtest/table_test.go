@@ -29,7 +29,7 @@ var table = map[string]row{
 	"backup":          {"mesh store sqlstore", "slog"},
 	"config":          {"", "slog"},
 	"app": {
-		"mesh policy store sqlstore ledger identity control stream wire api webhook relay config",
+		"mesh policy store sqlstore ledger identity control stream wire api api/openapi ./api webhook relay config",
 		"keys http slog prometheus",
 	},
 
@@ -78,6 +78,9 @@ var variables = map[string]string{
 	"cmd/fairlead/main.go version":   "stamped by the linker",
 	"cmd/fairlead/main.go commit":    "stamped by the linker",
 	"cmd/fairlead/main.go buildTime": "stamped by the linker",
+
+	"internal/ledger/ledger.go ErrUnavailable":    "the store's error, for callers who may not know the store",
+	"internal/ledger/ledger.go ErrUnknownOutcome": "the store's error, for callers who may not know the store",
 }
 
 var (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
@@ -40,7 +39,7 @@ var (
 	prefix4  = netip.MustParsePrefix("100.64.0.0/10")
 )
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func openPostgres(t testing.TB, s *pgtest.Server, database string) store.Store {
 	t.Helper()
@@ -62,6 +61,21 @@ func openSQLite(t testing.TB) store.Store {
 	}
 	t.Cleanup(func() { st.Close() })
 	return st
+}
+
+// durable starts a server of its own that keeps its promises.
+func durable(t testing.TB) *pgtest.Server {
+	t.Helper()
+	s, err := pgtest.Start(pgtest.Options{Durable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }
 
 // run starts a ledger with all its loops; they end with the test.
@@ -325,11 +339,7 @@ func TestUnknownOutcomeIsLookedUpInTheLog(t *testing.T) {
 }
 
 func TestLedgerSurvivesAnOutage(t *testing.T) {
-	own, err := pgtest.Start(pgtest.Options{Durable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer own.Stop()
+	own := durable(t)
 	l := run(t, ledger.Config{Store: openPostgres(t, own, own.Database(t))})
 	commit(t, l, mesh.UserPut{User: meshgen.User(1)})
 	if err := own.Pause("immediate"); err != nil {

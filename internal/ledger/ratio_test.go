@@ -27,11 +27,7 @@ const (
 // least ten times as fast together as one by one, and at least half as fast as
 // a bare loop that writes the same rows in batches of 64.
 func TestRatioGroupCommit(t *testing.T) {
-	own, err := pgtest.Start(pgtest.Options{Durable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer own.Stop()
+	own := durable(t)
 	name := own.Database(t)
 	var evs []mesh.Event
 	for id := range mesh.NodeID(ratioNodes) {

@@ -85,16 +85,16 @@ func (u *User) fields(f fields) fields {
 }
 
 func (n *Node) fields(f fields) fields {
-	node, disco := n.NodeKey.Raw32(), n.Net.DiscoKey.Raw32()
+	machine, _ := n.MachineKey.MarshalText() // cannot fail
 	f = f.int(int64(n.ID)).int(int64(n.Owner)).int(int64(n.CreatedBy)).
-		raw(n.MachineKey.UntypedBytes()).raw(node[:]).str(n.Hostname).str(n.Name).addr(n.IPv4).addr(n.IPv6)
+		raw(machine).raw(n.NodeKey.AppendTo(nil)).str(n.Hostname).str(n.Name).addr(n.IPv4).addr(n.IPv6)
 	f = list(f, n.Tags, fields.str)
 	f = f.str(string(n.Method)).int(int64(n.PreAuthKey)).bool(n.Ephemeral).
 		str(n.OS).str(n.Arch).str(n.ClientVersion)
 	f = list(f, n.RoutableIPs, func(f fields, p netip.Prefix) fields { return f.str(p.String()) })
 	f = f.int(int64(n.Expiry)).int(int64(n.CreatedAt)).int(int64(n.UpdatedAt))
 	f = list(f, n.Net.Endpoints, func(f fields, a netip.AddrPort) fields { return f.str(a.String()) })
-	return f.raw(disco[:]).int(int64(n.Net.HomeRelay)).bool(n.Presence.Online).
+	return f.raw(n.Net.DiscoKey.AppendTo(nil)).int(int64(n.Net.HomeRelay)).bool(n.Presence.Online).
 		str(n.Presence.Replica).int(n.Presence.Conn).int(int64(n.Presence.LastSeen))
 }
 

@@ -204,7 +204,9 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 		n := meshgen.Node(1, 1)
 		n.Tags, n.RoutableIPs = []string{"tag:a"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 		return []mesh.Event{
-			mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: n}, mesh.NodeNet{ID: 1, Net: meshgen.Net(1)},
+			mesh.UserPut{User: meshgen.User(1)},
+			mesh.NodePut{Node: n},
+			mesh.NodeNet{ID: 1, Net: meshgen.Net(1)},
 			mesh.Online{ID: 1, Replica: "a", Conn: 1, At: 1},
 			mesh.PreAuthKeyPut{Key: &mesh.PreAuthKey{ID: 1, Prefix: "p", Tags: []string{"tag:a"}}},
 			mesh.APIKeyPut{Key: &mesh.APIKey{ID: 1, Prefix: "p"}},
