@@ -96,7 +96,7 @@ func (s *Server) DocsPage(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) DebugDigest(w http.ResponseWriter, r *http.Request) {
 	snap := s.Ledger.World().Snapshot
 	out := openapi.Digest{
-		Replica: string(s.Ledger.Self.ID), Revision: revision(snap.Rev), Digest: snap.Digest(), Replicas: []openapi.ReplicaDigest{},
+		Replica: string(s.Ledger.Self().ID), Revision: revision(snap.Rev), Digest: snap.Digest(), Replicas: []openapi.ReplicaDigest{},
 	}
 	for _, r := range s.Ledger.Replicas() {
 		out.Replicas = append(out.Replicas, openapi.ReplicaDigest{

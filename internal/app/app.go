@@ -182,7 +182,7 @@ func (s *service) serve(ctx context.Context, st store.Store, ls *listeners, h ha
 		})
 	}
 	s.log.Info("fairlead is ready", "version", s.Build.Version, "api", ls.addrs().API, "metrics", ls.addrs().Metrics, "socket", ls.addrs().Socket,
-		"database", s.Config.Database.Type, "replica", s.ledger.Self.ID, "rev", s.ledger.World().Rev)
+		"database", s.Config.Database.Type, "replica", s.ledger.Self().ID, "rev", s.ledger.World().Rev)
 	notify("READY=1")
 	if s.Ready != nil {
 		s.Ready(ls.addrs())
@@ -237,7 +237,7 @@ func (s *service) health() openapi.Health {
 		report("service", openapi.HealthCheckStatusFail, "the service is stopping")
 	}
 	for _, r := range s.ledger.Replicas() {
-		if r.ConfigHash != s.ledger.Self.ConfigHash {
+		if r.ConfigHash != s.ledger.Self().ConfigHash {
 			report("replicas", openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has another configuration; make prefixes, DNS and relays the same on all", r.ID))
 		}
 	}

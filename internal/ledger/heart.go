@@ -51,7 +51,7 @@ func (l *Ledger) Heart(ctx context.Context) error {
 	for {
 		report := l.report(quietAt)
 		quietAt = report.Rev
-		reports, err := l.Store.Beat(ctx, report)
+		reports, err := l.store.Beat(ctx, report)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -77,7 +77,7 @@ func (l *Ledger) Heart(ctx context.Context) error {
 // nothing has moved since the last beat, else of the last checkpoint: revisions
 // at which replicas can be compared.
 func (l *Ledger) report(quietAt mesh.Revision) store.Report {
-	r := l.Self
+	r := l.self
 	s := l.World().Snapshot
 	r.Rev = s.Rev
 	if s.Rev != quietAt {
@@ -95,7 +95,7 @@ func (l *Ledger) compare(self store.Report, reports []store.Report) {
 	for _, r := range reports {
 		if r.ID != self.ID && r.DigestRev == self.DigestRev && self.Digest != "" && r.Digest != self.Digest {
 			l.metrics.mismatches.Inc()
-			l.Log.Error("replicas disagree; keep this log and the database for a report", "rev", r.DigestRev, "replica", r.ID,
+			l.log.Error("replicas disagree; keep this log and the database for a report", "rev", r.DigestRev, "replica", r.ID,
 				"digest", self.Digest, "other", r.Digest)
 		}
 	}
@@ -108,16 +108,16 @@ func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 		keep = min(keep, r.Rev)
 	}
 	if newest-logRows > 0 {
-		if n, err := l.Store.Prune(ctx, min(keep, newest-logRows), 0); err != nil || n > 0 {
-			l.Log.Debug("dropped the oldest of a million log entries", "entries", n, "error", err)
+		if n, err := l.store.Prune(ctx, min(keep, newest-logRows), 0); err != nil || n > 0 {
+			l.log.Debug("dropped the oldest of a million log entries", "entries", n, "error", err)
 		}
 	}
-	n, err := l.Store.Prune(ctx, keep, logAge)
+	n, err := l.store.Prune(ctx, keep, logAge)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		l.Log.Warn("cannot shorten the log; trying again in a minute", "error", err)
+		l.log.Warn("cannot shorten the log; trying again in a minute", "error", err)
 		return
 	}
-	l.Log.Debug("shortened the log", "entries", n)
+	l.log.Debug("shortened the log", "entries", n)
 }
 
 // condition is what does not work at the moment.
@@ -135,7 +135,7 @@ func (l *Ledger) judge(what string, err error) {
 	before, failing := c.errs[what], len(c.errs) > 0
 	switch {
 	case err != nil && before == nil:
-		l.Log.Error("database trouble", "doing", what, "error", err)
+		l.log.Error("database trouble", "doing", what, "error", err)
 		if c.errs == nil {
 			c.errs = map[string]error{}
 		}
@@ -145,7 +145,7 @@ func (l *Ledger) judge(what string, err error) {
 	default:
 		delete(c.errs, what)
 		if failing && len(c.errs) == 0 {
-			l.Log.Info("database works again")
+			l.log.Info("database works again")
 		}
 	}
 }

@@ -64,7 +64,12 @@ const (
 
 // Ledger holds the world of this replica.
 type Ledger struct {
-	Config
+	store      store.Store
+	log        *slog.Logger
+	describe   Describe
+	self       store.Report
+	batchLimit int
+
 	metrics  *metrics
 	world    atomic.Pointer[policy.World]
 	commands chan *command
@@ -102,7 +107,8 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 		c.Self.ID = store.ReplicaID(rand.Text()[:12])
 	}
 	l := &Ledger{
-		Config: c, commands: make(chan *command, queueLength), syncs: make(chan chan struct{}), ended: make(chan struct{}),
+		store: c.Store, log: c.Log, describe: c.Describe, self: c.Self, batchLimit: c.BatchLimit,
+		commands: make(chan *command, queueLength), syncs: make(chan chan struct{}), ended: make(chan struct{}),
 	}
 	s, err := c.Store.Load(ctx)
 	if err != nil {
@@ -118,6 +124,9 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 
 // World is the newest world this replica knows.
 func (l *Ledger) World() *policy.World { return l.world.Load() }
+
+// Self is what this replica says of itself.
+func (l *Ledger) Self() store.Report { return l.self }
 
 // Commit blocks until the events that d decides on are durable and visible in
 // World, and returns the revision they have; for a decision without events, the

@@ -32,7 +32,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 			return nil
 		case c := <-l.commands:
 			l.write(ctx, l.gather(c))
-		case <-l.Store.Changed():
+		case <-l.store.Changed():
 			l.follow(ctx)
 		case <-poll.C:
 			l.follow(ctx)
@@ -53,7 +53,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 func (l *Ledger) gather(first *command) []*command {
 	batch := []*command{first}
 	var patience <-chan time.Time
-	for len(batch) < l.BatchLimit {
+	for len(batch) < l.batchLimit {
 		select {
 		case c := <-l.commands:
 			batch = append(batch, c)
@@ -93,7 +93,7 @@ func (l *Ledger) follow(ctx context.Context) {
 
 func (l *Ledger) catchUp(ctx context.Context) error {
 	for {
-		entries, err := l.Store.Tail(ctx, l.World().Rev)
+		entries, err := l.store.Tail(ctx, l.World().Rev)
 		if mustLoad(err) {
 			return l.load(ctx, err)
 		}
@@ -124,12 +124,12 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 		return fmt.Errorf("reading the tables anew in a moment: %w", why)
 	}
 	l.lastLoad = time.Now()
-	s, err := l.Store.Load(ctx)
+	s, err := l.store.Load(ctx)
 	if err != nil {
 		return err
 	}
 	l.metrics.loads.Inc()
-	l.Log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
+	l.log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
 	w := &policy.World{Snapshot: s}
 	l.world.Store(w)
 	l.waiters.wake()

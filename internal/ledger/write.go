@@ -74,7 +74,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 	base := l.World().Snapshot
 	results := make([]result, len(batch))
 	var f *follower
-	err := l.Store.Lock(ctx, base.Rev, id, func(tx store.Tx) error {
+	err := l.store.Lock(ctx, base.Rev, id, func(tx store.Tx) error {
 		f = newFollower(base)
 		missed, err := tx.Missed()
 		if err != nil {
@@ -119,7 +119,7 @@ func (l *Ledger) run(tx store.Tx, f *follower, c *command) (result, error) {
 func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.Log.Error("a command panicked", "panic", p, "actor", c.actor, "stack", string(debug.Stack()))
+			l.log.Error("a command panicked", "panic", p, "actor", c.actor, "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
 	}()
@@ -129,9 +129,9 @@ func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (evs []mesh.
 // before notes what the objects of evs were.
 func (l *Ledger) before(s *mesh.Snapshot, evs []mesh.Event) []store.AuditRow {
 	rows := make([]store.AuditRow, len(evs))
-	if l.Describe != nil {
+	if l.describe != nil {
 		for i, e := range evs {
-			rows[i].Kind, rows[i].Object, rows[i].Before = l.Describe(s, e)
+			rows[i].Kind, rows[i].Object, rows[i].Before = l.describe(s, e)
 		}
 	}
 	return rows
@@ -144,7 +144,7 @@ func (l *Ledger) after(s *mesh.Snapshot, evs []mesh.Event, rows []store.AuditRow
 		if row.Kind == "" {
 			continue
 		}
-		_, _, row.After = l.Describe(s, evs[i])
+		_, _, row.After = l.describe(s, evs[i])
 		switch {
 		case row.Before == nil:
 			row.Verb = "created"
@@ -161,7 +161,7 @@ func (l *Ledger) after(s *mesh.Snapshot, evs []mesh.Event, rows []store.AuditRow
 // resolve learns whether a batch is in the log. Under the lock no commit is
 // under way, so the log has the last word.
 func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) error {
-	l.Log.Warn("connection lost during a commit; asking the log", "error", cause)
+	l.log.Warn("connection lost during a commit; asking the log", "error", cause)
 	l.judge("write", cause)
 	for {
 		found, err := l.look(ctx, id)
@@ -187,7 +187,7 @@ func (l *Ledger) look(ctx context.Context, id store.BatchID) (found bool, err er
 	defer cancel()
 	f := newFollower(l.World().Snapshot)
 	var head mesh.Revision
-	err = l.Store.Lock(ctx, l.World().Rev, newBatchID(), func(tx store.Tx) error {
+	err = l.store.Lock(ctx, l.World().Rev, newBatchID(), func(tx store.Tx) error {
 		head = tx.Head()
 		missed, err := tx.Missed()
 		if err != nil {
