@@ -59,7 +59,7 @@ func (l *Ledger) Heart(ctx context.Context) error {
 		if err == nil {
 			l.cluster.reports.Store(&reports)
 			l.compare(report, reports)
-			l.clear("write") // a beat writes too, or proves that writing works
+			l.judge("write", nil) // a beat writes too, or proves that writing works
 			if time.Since(pruned) > pruneEvery {
 				pruned = time.Now()
 				l.prune(ctx, reports)
@@ -122,35 +122,45 @@ func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 
 // condition is what does not work at the moment.
 type condition struct {
-	mu   sync.Mutex
-	errs map[string]error // guarded by mu; by what was tried
+	mu     sync.Mutex
+	faults map[string]fault // guarded by mu; by what was tried
 }
 
-// judge records how the last try of something ended, and logs when that is
-// news: once when it begins to fail, once when it works again.
+type fault struct {
+	err    error
+	logged string // the text in the log
+	at     time.Time
+}
+
+// newsEvery keeps an outage whose reason changes from filling the log.
+const newsEvery = 2 * time.Second
+
+// judge records how the last try of something ended, and logs what is news: the
+// first failure, another reason, and that it works again.
 func (l *Ledger) judge(what string, err error) {
 	c := &l.health
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, failing := c.errs[what], len(c.errs) > 0
-	switch {
-	case err != nil && before == nil:
-		l.log.Error("database trouble", "doing", what, "error", err)
-		if c.errs == nil {
-			c.errs = map[string]error{}
+	if err == nil {
+		if _, failing := c.faults[what]; failing {
+			delete(c.faults, what)
+			if len(c.faults) == 0 {
+				l.log.Info("database works again")
+			}
 		}
-		c.errs[what] = err
-	case err != nil:
-		c.errs[what] = err
-	default:
-		delete(c.errs, what)
-		if failing && len(c.errs) == 0 {
-			l.log.Info("database works again")
-		}
+		return
 	}
+	if c.faults == nil {
+		c.faults = map[string]fault{}
+	}
+	f := c.faults[what]
+	f.err = err
+	if f.logged != err.Error() && time.Since(f.at) > newsEvery {
+		f.logged, f.at = err.Error(), time.Now()
+		l.log.Error("database trouble", "doing", what, "error", err)
+	}
+	c.faults[what] = f
 }
-
-func (l *Ledger) clear(what string) { l.judge(what, nil) }
 
 // Health is nil, or what keeps this replica from serving.
 func (l *Ledger) Health() error {
@@ -158,8 +168,8 @@ func (l *Ledger) Health() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, what := range []string{"write", "follow", "beat"} {
-		if err := c.errs[what]; err != nil {
-			return err
+		if f, failing := c.faults[what]; failing {
+			return f.err
 		}
 	}
 	return nil
