@@ -73,7 +73,7 @@ type Ledger struct {
 	metrics  *metrics
 	world    atomic.Pointer[policy.World]
 	commands chan *command
-	syncs    chan chan struct{}
+	syncs    chan chan error
 	ended    chan struct{}
 	health   condition
 	cluster  cluster
@@ -83,6 +83,7 @@ type Ledger struct {
 	// Used by Run alone.
 	lastBatch  int
 	lastFollow time.Time
+	syncing    []chan error // wait for the next look at the log
 	lastLoad   time.Time
 }
 
@@ -108,7 +109,7 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	}
 	l := &Ledger{
 		store: c.Store, log: c.Log, describe: c.Describe, self: c.Self, batchLimit: c.BatchLimit,
-		commands: make(chan *command, queueLength), syncs: make(chan chan struct{}), ended: make(chan struct{}),
+		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}),
 	}
 	s, err := c.Store.Load(ctx)
 	if err != nil {
@@ -157,22 +158,26 @@ func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revis
 	}
 }
 
-// Sync catches up with the database before an answer such as "unknown key". It
-// is shared by all who ask at once and does nothing when the last look is less
-// than 50 ms ago, so that strangers cannot use it to load the database.
-func (l *Ledger) Sync(ctx context.Context) {
-	done := make(chan struct{})
+// Sync catches up with all that was committed before the call, on any replica.
+// Only after it returned nil may anyone answer "unknown key". One look at the
+// log serves all who ask, and there is one every 50 ms at most, so that
+// strangers cannot use it to load the database.
+func (l *Ledger) Sync(ctx context.Context) error {
+	done := make(chan error, 1)
 	select {
 	case l.syncs <- done:
 	case <-ctx.Done():
-		return
+		return ctx.Err()
 	case <-l.ended:
-		return
+		return ErrStopped
 	}
 	select {
-	case <-done:
+	case err := <-done:
+		return err
 	case <-ctx.Done():
+		return ctx.Err()
 	case <-l.ended:
+		return ErrStopped
 	}
 }
 

@@ -453,7 +453,9 @@ func TestStoppedLedgerAnswersAndLeavesNothing(t *testing.T) {
 	if err := l.WaitFor(t.Context(), 99); !errors.Is(err, ledger.ErrStopped) {
 		t.Fatalf("wait after stop: %v", err)
 	}
-	l.Sync(t.Context())
+	if err := l.Sync(t.Context()); !errors.Is(err, ledger.ErrStopped) {
+		t.Fatalf("sync after stop: %v", err)
+	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 	defer close(l.ended)
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
+	var look <-chan time.Time // set while somebody waits in Sync
 	for {
 		select {
 		case <-ctx.Done():
@@ -38,11 +39,14 @@ func (l *Ledger) Run(ctx context.Context) error {
 			l.follow(ctx)
 		case <-l.feed.due():
 			l.feed.announce()
+		case <-look:
+			look = nil
+			l.follow(ctx)
 		case done := <-l.syncs:
-			if time.Since(l.lastFollow) >= syncEvery {
-				l.follow(ctx)
+			l.syncing = append(l.syncing, done)
+			if look == nil {
+				look = time.After(syncEvery - time.Since(l.lastFollow))
 			}
-			close(done)
 		}
 	}
 }
@@ -89,6 +93,10 @@ func (l *Ledger) follow(ctx context.Context) {
 	if !errors.Is(err, context.Canceled) {
 		l.judge("follow", err)
 	}
+	for _, done := range l.syncing {
+		done <- err
+	}
+	l.syncing = nil
 }
 
 func (l *Ledger) catchUp(ctx context.Context) error {
@@ -121,7 +129,7 @@ func mustLoad(err error) bool {
 
 func (l *Ledger) load(ctx context.Context, why error) error {
 	if time.Since(l.lastLoad) < loadEvery {
-		return fmt.Errorf("reading the tables anew in a moment: %w", why)
+		return fmt.Errorf("%w: reading the tables anew in a moment: %w", store.ErrUnavailable, why)
 	}
 	l.lastLoad = time.Now()
 	s, err := l.store.Load(ctx)
