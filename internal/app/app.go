@@ -54,9 +54,8 @@ type Build struct{ Version, Commit, Time string }
 type Addrs struct{ API, Metrics, Socket string }
 
 const (
-	startTimeout = 10 * time.Second
-	stopTimeout  = 15 * time.Second
-	drainDelay   = time.Second
+	stopTimeout = 15 * time.Second
+	drainDelay  = time.Second
 )
 
 // service holds what the parts share.
@@ -70,7 +69,8 @@ type service struct {
 
 // Run builds the service, serves until ctx ends, and stops: it says that it is
 // going away, lets requests finish, and only then ends the ledger and closes the
-// database. Errors are one line that says what to do.
+// database. Errors are one line that says what to do; to be stopped is none, not
+// even during the start.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = io.Discard
@@ -80,10 +80,15 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s := &service{Options: o, log: newLogger(o.Log, o.Config.Log), registry: prometheus.NewRegistry()}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.registry.MustRegister(relayMetrics()...)
 	for _, w := range o.Config.Warnings {
 		s.log.Warn("configuration", "problem", w.String())
 	}
-	return oneLine(s.run(ctx))
+	err := s.run(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return oneLine(err)
 }
 
 func (s *service) run(ctx context.Context) error {
@@ -109,8 +114,6 @@ func (s *service) run(ctx context.Context) error {
 }
 
 func (s *service) openStore(ctx context.Context) (store.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	db := s.Config.Database
 	if db.Type == "sqlite" {
 		return sqlstore.OpenSQLite(ctx, db.SQLite.Path, s.registry)

@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -77,12 +75,15 @@ func listenTCP(key, addr string) (net.Listener, error) {
 }
 
 // listenUnix opens the socket for the owner and the group. A socket that nobody
-// answers on is left over from a crash and replaced.
+// answers on is left over from a crash and replaced; any other file stays.
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("unix_socket %s: %w: make the directory writable for the service's user, or set unix_socket", path, err)
 	}
-	if _, err := os.Stat(path); err == nil {
+	if info, err := os.Stat(path); err == nil {
+		if info.Mode().Type() != os.ModeSocket {
+			return nil, fmt.Errorf("unix_socket %s: there is a file that is not a socket: remove it, or set unix_socket to another path", path)
+		}
 		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 		if err == nil {
 			_ = c.Close()
@@ -136,12 +137,6 @@ func peer(ctx context.Context) mesh.Actor {
 		a.Name = u.Username
 	}
 	return a
-}
-
-func metricsHandler(reg *prometheus.Registry) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	return mux
 }
 
 // notify tells systemd, if it asked to be told.

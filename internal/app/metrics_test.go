@@ -1,0 +1,52 @@
+package app_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// metricsOf lists the metrics of the service itself by name and type.
+func metricsOf(text string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllStringSubmatch(text, -1) {
+		if !strings.HasPrefix(m[1], "go_") && !strings.HasPrefix(m[1], "process_") {
+			found = append(found, m[1]+" "+m[2])
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func TestEveryMetricIsDescribed(t *testing.T) {
+	document, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var described []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`(?:, label `[a-z]+`)? \\| (\\w+) \\| \\S").FindAllStringSubmatch(string(document), -1) {
+		described = append(described, m[1]+" "+m[2])
+	}
+	slices.Sort(described)
+	for _, env := range [][]string{settings(t), settings(t, postgres(pg.Database(t))...)} {
+		s := run(t, env)
+		fetch(t, "tcp", s.API, "/health") // a label exists once it was counted
+		_, text := fetch(t, "tcp", s.Metrics, "/metrics")
+		if diff := cmp.Diff(described, metricsOf(text)); diff != "" {
+			t.Errorf("docs/metrics.md and the service differ (-described +served):\n%s", diff)
+		}
+		for _, prefix := range []string{"go_", "process_"} {
+			if !strings.Contains(text, "\n"+prefix) {
+				t.Errorf("no metric begins with %s", prefix)
+			}
+		}
+		if status, _ := fetch(t, "tcp", s.Metrics, "/health"); status != 404 {
+			t.Errorf("the metrics listener answers more than /metrics: %d", status)
+		}
+		s.stop(t)
+	}
+}

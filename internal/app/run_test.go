@@ -1,0 +1,247 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/app"
+	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+)
+
+var pg *pgtest.Server
+
+func TestMain(m *testing.M) {
+	os.Exit(pgtest.Main(m, pgtest.Options{}, func(s *pgtest.Server) { pg = s }))
+}
+
+const patience = 20 * time.Second
+
+// settings are a complete configuration, as variables of the environment.
+func settings(t *testing.T, more ...string) []string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fl") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return append([]string{
+		"FAIRLEAD_SERVER_URL=http://127.0.0.1", "FAIRLEAD_LISTEN_ADDR=127.0.0.1:0", "FAIRLEAD_METRICS_LISTEN_ADDR=127.0.0.1:0",
+		"FAIRLEAD_UNIX_SOCKET=" + filepath.Join(dir, "sock"), "FAIRLEAD_DATABASE_SQLITE_PATH=" + filepath.Join(dir, "db.sqlite"),
+	}, more...)
+}
+
+func postgres(name string) []string {
+	return []string{
+		"FAIRLEAD_DATABASE_TYPE=postgres", "FAIRLEAD_DATABASE_POSTGRES_HOST=" + pg.Host, fmt.Sprintf("FAIRLEAD_DATABASE_POSTGRES_PORT=%d", pg.Port),
+		"FAIRLEAD_DATABASE_POSTGRES_NAME=" + name, "FAIRLEAD_DATABASE_POSTGRES_USER=" + pg.User, "FAIRLEAD_DATABASE_POSTGRES_SSL=disable",
+	}
+}
+
+// service is one that runs in this process.
+type service struct {
+	app.Addrs
+	log    *lockedBuffer
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+func run(t *testing.T, env []string) *service {
+	t.Helper()
+	c, err := config.Load("/dev/null", env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s, ready := &service{log: &lockedBuffer{}, cancel: cancel, ended: make(chan error, 1)}, make(chan app.Addrs, 1)
+	go func() {
+		s.ended <- app.Run(ctx, app.Options{
+			Config: c, Log: s.log, DrainDelay: time.Millisecond, Build: app.Build{Version: "1.2.3"}, Ready: func(a app.Addrs) { ready <- a },
+		})
+	}()
+	t.Cleanup(cancel)
+	select {
+	case s.Addrs = <-ready:
+	case err := <-s.ended:
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *service) stop(t *testing.T) {
+	t.Helper()
+	s.cancel()
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not end")
+	}
+}
+
+// fetch asks one of the listeners; over keeps no connection.
+func fetch(t *testing.T, network, address, path string) (int, string) {
+	t.Helper()
+	client := http.Client{Timeout: patience, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+	}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://fairlead"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer // guarded by mu
+}
+
+func (l *lockedBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatal(err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func TestRunLeavesNothingBehind(t *testing.T) {
+	for _, engine := range []struct {
+		name string
+		env  []string
+	}{{"sqlite", nil}, {"postgres", postgres(pg.Database(t))}} {
+		t.Run(engine.name, func(t *testing.T) {
+			env := settings(t, engine.env...)
+			before := runtime.NumGoroutine()
+			for range 2 { // a second run in one process finds nothing of the first
+				s := run(t, env)
+				for network, address := range map[string]string{"tcp": s.API, "unix": s.Socket} {
+					if status, body := fetch(t, network, address, "/health"); status != 200 || body != `{"status":"pass"}` {
+						t.Errorf("health over %s: %d %s", network, status, body)
+					}
+				}
+				s.stop(t)
+				eventually(t, func() error {
+					if now := runtime.NumGoroutine(); now > before {
+						stacks := make([]byte, 1<<20)
+						return fmt.Errorf("%d goroutines, before it were %d:\n%s", now, before, stacks[:runtime.Stack(stacks, true)])
+					}
+					return nil
+				})
+			}
+		})
+	}
+}
+
+func TestFailedStartLeavesNothingBehind(t *testing.T) {
+	env := settings(t, "FAIRLEAD_TLS_CERT_PATH=/nowhere.pem", "FAIRLEAD_TLS_KEY_PATH=/nowhere.pem")
+	c, err := config.Load("/dev/null", env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := runtime.NumGoroutine()
+	for range 2 {
+		err := app.Run(t.Context(), app.Options{Config: c})
+		if err == nil || !strings.HasPrefix(err.Error(), "cannot load certificate: ") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	eventually(t, func() error {
+		if now := runtime.NumGoroutine(); now > before {
+			return fmt.Errorf("%d goroutines, before it were %d", now, before)
+		}
+		return nil
+	})
+}
+
+// Two replicas run in one process, so nothing of theirs is global. They warn
+// about a difference that would confuse clients, and stay healthy.
+func TestReplicasWarnOfAnotherConfiguration(t *testing.T) {
+	name := pg.Database(t)
+	first := run(t, settings(t, postgres(name)...))
+	second := run(t, settings(t, append(postgres(name), "FAIRLEAD_PREFIXES_V4=100.64.1.0/24")...))
+	for _, s := range []*service{first, second} {
+		eventually(t, func() error {
+			var health struct {
+				Status string
+				Checks map[string][]struct{ Status, Output string }
+			}
+			status, body := fetch(t, "tcp", s.API, "/health")
+			if err := json.Unmarshal([]byte(body), &health); err != nil {
+				return err
+			}
+			if warnings := health.Checks["replicas"]; status != 200 || health.Status != "pass" || len(warnings) != 1 || warnings[0].Status != "warn" {
+				return fmt.Errorf("got %d %s, want one warning", status, body)
+			}
+			return nil
+		})
+	}
+	second.stop(t)
+	first.stop(t)
+}
+
+func TestVersionTellsTheBuild(t *testing.T) {
+	s := run(t, settings(t))
+	var got map[string]any
+	if _, body := fetch(t, "tcp", s.API, "/version"); json.Unmarshal([]byte(body), &got) != nil {
+		t.Fatal(body)
+	}
+	want := map[string]any{"version": "0.28.0", "product": "Fairlead", "productVersion": "1.2.3"}
+	for key := range got {
+		if _, ok := want[key]; !ok {
+			delete(got, key)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	s.stop(t)
+}
