@@ -1,0 +1,106 @@
+package main_test
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// registration is the body that enrols a new node.
+func registration(key, hostname string) string {
+	random := func() string {
+		b := make([]byte, 32)
+		_, _ = rand.Read(b) // never fails
+		return hex.EncodeToString(b)
+	}
+	return fmt.Sprintf(`{"preAuthKey": %q, "machineKey": "mkey:%s", "nodeKey": "nodekey:%s", "hostname": %q, "os": "linux"}`, key, random(), random(), hostname)
+}
+
+// provoke makes the service write one line of each kind that operators search
+// for, and returns the secrets it has seen.
+func provoke(t *testing.T, p *process, s settings) (secrets []string) {
+	t.Helper()
+	apiKey := newKey(t, s)
+	mustCommand(t, s, "users", "create", "alice")
+	authKey := strings.TrimSpace(mustCommand(t, s, "preauthkeys", "create", "--user", "alice"))
+	stranger := p.client("flk_aaaaaaaaaaaa_" + rand.Text())
+	stranger.must(t, 401, "GET", "/api/v1/user", "")
+	nobody := p.client("x")
+	nobody.key = ""
+	nobody.must(t, 401, "GET", "/api/v1/user", "")
+	nobody.must(t, 200, "POST", "/api/v1/machine", registration(authKey, "laptop"))
+	nobody.must(t, 401, "POST", "/api/v1/machine", registration(authKey, "desktop"))
+	p.client(apiKey).must(t, 200, "GET", "/api/v1/user", "")
+	return []string{apiKey, authKey, stranger.key}
+}
+
+// phrases are the messages in the order in which provoke causes them.
+var phrases = []string{"authentication failed", "unauthorized", "node registered", "authentication failed"}
+
+func TestMessagesAreThePhrasesOperatorsSearchFor(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	p := serve(t, s)
+	secrets := provoke(t, p, s)
+	p.stop(t)
+	var got []string
+	for _, r := range p.log.records() {
+		if message := r["msg"].(string); slices.Contains(phrases, message) {
+			got = append(got, message)
+		}
+	}
+	if diff := cmp.Diff(phrases, got); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	if lines := strings.Count(p.log.String(), "\n"); lines != len(p.log.records()) {
+		t.Errorf("of %d lines %d are json", lines, len(p.log.records()))
+	}
+	for _, secret := range secrets {
+		if strings.Contains(p.log.String(), secret[len("flk_aaaaaaaaaaaa_"):]) {
+			t.Errorf("the log holds the secret of %s", secret)
+		}
+	}
+}
+
+// serveUnread starts a service whose log does not say where it listens.
+func serveUnread(t *testing.T, s settings) *process {
+	t.Helper()
+	address := "127.0.0.1:" + freePort(t)
+	p := start(t, s.with("listen_addr", address), nil, "serve")
+	p.api = address
+	eventually(t, func() error {
+		_, _, err := p.client("").do("GET", "/health", "")
+		return err
+	})
+	return p
+}
+
+func TestLogAsText(t *testing.T) {
+	t.Parallel()
+	p := serveUnread(t, onSQLite(t).with("log.format", "text"))
+	provoke(t, p, p.settings)
+	p.stop(t)
+	line := regexp.MustCompile(`^time=\S+Z level=(DEBUG|INFO|WARN|ERROR) msg=("[^"]+"|\w+)( \S+=.+)?\n$`)
+	for text := range strings.Lines(p.log.String()) {
+		if !line.MatchString(text) {
+			t.Errorf("%q is not a line of log as text", text)
+		}
+	}
+	says(t, p.log.String(), `level=WARN msg="authentication failed" addr=127.0.0.1`, `level=WARN msg=unauthorized `, `level=INFO msg="node registered" node=`)
+}
+
+func TestQuietServiceLogsNothing(t *testing.T) {
+	t.Parallel()
+	p := serveUnread(t, onSQLite(t).with("log.level", "error"))
+	provoke(t, p, p.settings)
+	p.stop(t)
+	if p.log.String() != "" {
+		t.Errorf("at level error it logs %s", p.log)
+	}
+}

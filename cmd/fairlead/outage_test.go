@@ -1,0 +1,242 @@
+package main_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+)
+
+// Every test here takes something away from a running service, looks at what
+// its operator sees, gives it back and expects the service to recover by itself.
+
+// quiet is how long a state has to last before it counts as steady: several
+// heartbeats.
+const quiet = 7 * time.Second
+
+// outage is a running service that is about to lose something.
+type outage struct {
+	*process
+	client *client
+	health *monitor
+}
+
+func beforeOutage(t *testing.T, s settings) *outage {
+	t.Helper()
+	o := &outage{process: serve(t, s)}
+	mustCommand(t, s, "users", "create", "alice")
+	o.client = o.process.client(newKey(t, s))
+	o.health = watchHealth(t, o.client)
+	return o
+}
+
+// during waits until the health check fails and says why, and holds what must
+// be true as long as the outage lasts.
+func (o *outage) during(t *testing.T, reason string, logged ...string) {
+	t.Helper()
+	eventually(t, func() error {
+		status, body, err := o.client.do("GET", "/health", "")
+		if err != nil {
+			return err
+		}
+		var got healthBody
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			return err
+		}
+		want := healthBody{Status: "fail", Checks: map[string][]check{"database": {{Status: "fail", Output: reason}}}}
+		if diff := cmp.Diff(want, got); status != 503 || diff != "" {
+			return fmt.Errorf("status %d (-want +got):\n%s", status, diff)
+		}
+		return nil
+	})
+	begin := len(o.log.records())
+	for stop := time.After(quiet); ; {
+		says(t, o.client.must(t, 200, "GET", "/api/v1/user", ""), "alice")
+		if status, body, err := o.client.do("POST", "/api/v1/user", largeUser()); err != nil || status != 503 {
+			t.Fatalf("a write during the outage: %d (%v) %s", status, err, body)
+		}
+		select {
+		case <-time.After(pollTime):
+			continue
+		case <-stop:
+		}
+		break
+	}
+	if more := len(o.log.records()) - begin; more > 10 {
+		t.Errorf("%d more log lines while nothing changed", more)
+	}
+	says(t, o.log.String(), logged...)
+	if r := command(t, o.settings, "health"); r.status != 1 || r.stdout != "" ||
+		r.stderr != "Error: the server is not healthy: database fail: "+reason+"; look at its log\n" {
+		t.Errorf("fairlead health during the outage: %+v", r)
+	}
+}
+
+// after waits until the service is well and stays so.
+func (o *outage) after(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		if status, body, err := o.client.do("GET", "/health", ""); err != nil || status != 200 || body != `{"status":"pass"}` {
+			return fmt.Errorf("status %d (%w): %s", status, err, body)
+		}
+		return nil
+	})
+	o.client.must(t, 200, "POST", "/api/v1/user", `{"name": "afterwards"}`)
+	<-time.After(quiet)
+	if diff := cmp.Diff([]int{200, 503, 200}, o.health.changes()); diff != "" {
+		t.Errorf("the health check flaps (-want +got):\n%s", diff)
+	}
+	again := slices.IndexFunc(o.log.records(), func(r map[string]any) bool { return r["msg"] == "database works again" })
+	if again < 0 {
+		t.Error("the log does not say that the database works again")
+	}
+	o.stop(t)
+}
+
+type check struct{ Status, Output string }
+
+type healthBody struct {
+	Status string
+	Checks map[string][]check
+}
+
+// monitor notes the changes of the health check.
+type monitor struct {
+	mu       sync.Mutex
+	statuses []int // guarded by mu
+}
+
+func (m *monitor) note(status int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.statuses); n == 0 || m.statuses[n-1] != status {
+		m.statuses = append(m.statuses, status)
+	}
+}
+
+func (m *monitor) changes() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.statuses)
+}
+
+// watchHealth asks all the time until the test ends.
+func watchHealth(t *testing.T, c *client) *monitor {
+	m, stop, ended := &monitor{}, make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			if status, _, err := c.do("GET", "/health", ""); err == nil {
+				m.note(status)
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(pollTime):
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-ended
+	})
+	return m
+}
+
+// largeUser is the body of a new user that needs space on the disk.
+func largeUser() string {
+	return fmt.Sprintf(`{"name": %q, "displayName": %q, "pictureUrl": %q}`,
+		"u"+rand.Text(), strings.Repeat(rand.Text(), 18), "https://example.com/"+strings.Repeat(rand.Text(), 18))
+}
+
+func TestServiceOutlivesPostgres(t *testing.T) {
+	t.Parallel()
+	server := startPostgres(t, pgtest.Options{})
+	o := beforeOutage(t, onPostgres(t, server))
+	if err := server.Pause("fast"); err != nil {
+		t.Fatal(err)
+	}
+	o.during(t, "connection refused", "failed to connect to database", "connection refused")
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	o.after(t)
+}
+
+func TestServiceOutlivesFullDiskOfPostgres(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "120m")
+	server := startPostgres(t, pgtest.Options{Dir: dir})
+	o := beforeOutage(t, onPostgres(t, server))
+	o.fillDisk(t, dir)
+}
+
+func TestServiceOutlivesFullDiskOfSQLite(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "1m")
+	o := beforeOutage(t, onSQLite(t).with("database.sqlite.path", filepath.Join(dir, "db.sqlite")))
+	o.fillDisk(t, dir)
+}
+
+// fillDisk takes all space, then gives it back.
+func (o *outage) fillDisk(t *testing.T, dir string) {
+	t.Helper()
+	filler := fill(t, dir)
+	for status := 200; status == 200; { // there is some room inside the files
+		var err error
+		if status, _, err = o.client.do("POST", "/api/v1/user", largeUser()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.during(t, "no space left on device", "no space left on device", "database write failed")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	o.after(t)
+}
+
+// smallDisk mounts a file system of this size.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := newDir(t)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+size); err != nil {
+		t.Fatalf("cannot mount a small disk (%v): run this test as root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill writes a file until the disk is full and returns its name.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 1<<20); len(block) > 0; {
+		if n, err := f.Write(block); err != nil {
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Fatal(err)
+			}
+			block = block[:(len(block)-n)/2]
+		}
+	}
+	return f.Name()
+}

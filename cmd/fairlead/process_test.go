@@ -1,0 +1,399 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+)
+
+// The tests of this package run the binary as its operator does: real
+// processes, listeners, signals and databases.
+
+var (
+	binary string         // the fairlead under test
+	pg     *pgtest.Server // for tests that do not harm it
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(mainStatus(m))
+}
+
+func mainStatus(m *testing.M) int {
+	if url := os.Getenv(probeVariable); url != "" {
+		return probe(url)
+	}
+	dir, err := os.MkdirTemp("", "fairlead-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "fairlead")
+	build := exec.CommandContext(context.Background(), "go", "build", fmt.Sprintf("-race=%t", raceDetector), "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building fairlead: %v\n%s", err, out)
+		return 1
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // other users run it too
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	// The tests mostly wait for a process, so more of them than processors may
+	// run at once.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return pgtest.Main(m, pgtest.Options{}, func(s *pgtest.Server) { pg = s })
+}
+
+const (
+	nobody = 65534
+	// patience is for what takes an instant unless the machine is busy.
+	patience = 20 * time.Second
+	pollTime = 20 * time.Millisecond
+	// shownLines of its log tell why a process failed a test.
+	shownLines = 50
+)
+
+// settings are keys of the configuration by their path. They reach the process
+// by its environment.
+type settings map[string]string
+
+func (s settings) environ() []string {
+	// The race detector would let every process wait for a second at its end.
+	env := []string{"PATH=" + os.Getenv("PATH"), "FAIRLEAD_CONFIG=/dev/null", "GORACE=atexit_sleep_ms=0"}
+	for key, value := range s {
+		env = append(env, "FAIRLEAD_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))+"="+value)
+	}
+	return env
+}
+
+// with returns a copy of s in which some keys, given as pairs, have other
+// values.
+func (s settings) with(pairs ...string) settings {
+	changed := settings{}
+	for key, value := range s {
+		changed[key] = value
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		changed[pairs[i]] = pairs[i+1]
+	}
+	return changed
+}
+
+// onSQLite is a complete configuration with all files in a new directory.
+func onSQLite(t *testing.T) settings {
+	t.Helper()
+	return sqliteIn(newDir(t))
+}
+
+func sqliteIn(dir string) settings {
+	return settings{
+		"server_url": "http://127.0.0.1", "listen_addr": "127.0.0.1:0", "metrics_listen_addr": "127.0.0.1:0",
+		"unix_socket": filepath.Join(dir, "fairlead.sock"), "log.format": "json",
+		"database.type": "sqlite", "database.sqlite.path": filepath.Join(dir, "db.sqlite"),
+	}
+}
+
+// onPostgres is the same over a new database of server.
+func onPostgres(t *testing.T, server *pgtest.Server) settings {
+	t.Helper()
+	return onSQLite(t).with("database.type", "postgres", "database.sqlite.path", "",
+		"database.postgres.host", server.Host, "database.postgres.port", fmt.Sprint(server.Port), "database.postgres.ssl", "disable",
+		"database.postgres.name", server.Database(t), "database.postgres.user", server.User, "database.postgres.pass", server.Pass)
+}
+
+// startPostgres starts a server that the test may harm.
+func startPostgres(t *testing.T, o pgtest.Options) *pgtest.Server {
+	t.Helper()
+	server, err := pgtest.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// onBoth runs a test on each engine.
+func onBoth(t *testing.T, test func(*testing.T, settings)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, onSQLite(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, onPostgres(t, pg))
+	})
+}
+
+// newDir is open to all users, and its name is short enough for a socket.
+func newDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// process is a fairlead that was started.
+type process struct {
+	*exec.Cmd
+	settings settings
+	out, log *transcript
+	ended    chan struct{}
+
+	// Known once it is ready.
+	api, metrics string
+}
+
+// start begins "fairlead args…" and does not wait for anything. The process ends
+// with the test.
+func start(t *testing.T, s settings, change func(*exec.Cmd), args ...string) *process {
+	t.Helper()
+	p := &process{
+		Cmd: exec.CommandContext(context.Background(), binary, args...), settings: s,
+		out: &transcript{}, log: &transcript{}, ended: make(chan struct{}),
+	}
+	p.Env, p.Stdout, p.Stderr = s.environ(), p.out, p.log
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if change != nil {
+		change(p.Cmd)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.Wait() // the tests look at ProcessState
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		<-p.ended
+		if strings.Contains(p.log.String(), "WARNING: DATA RACE") || t.Failed() {
+			t.Errorf("the log of fairlead %s ends with:\n%s", strings.Join(args, " "), p.log.tail(shownLines))
+		}
+	})
+	return p
+}
+
+// serve starts the service and waits until it says that it is ready.
+func serve(t *testing.T, s settings) *process {
+	t.Helper()
+	p := start(t, s, nil, "serve")
+	p.awaitReady(t)
+	return p
+}
+
+func (p *process) awaitReady(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		for _, r := range p.log.records() {
+			if r["msg"] == "fairlead is ready" {
+				p.api, p.metrics = r["api"].(string), r["metrics"].(string)
+				return nil
+			}
+		}
+		select {
+		case <-p.ended:
+			t.Fatalf("it ended with %v: %s", p.ProcessState, p.log)
+		default:
+		}
+		return errors.New("it is not ready")
+	})
+}
+
+// status waits for the end and returns the exit status.
+func (p *process) status(t *testing.T, within time.Duration) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(within):
+		t.Fatalf("it still runs after %v: %s", within, p.log)
+	}
+	return p.ProcessState.ExitCode()
+}
+
+func (p *process) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stop ends the service in order.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGTERM)
+	if status := p.status(t, patience); status != 0 {
+		t.Fatalf("exit status %d", status)
+	}
+}
+
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGKILL)
+	<-p.ended
+}
+
+// client speaks to the API or, without a key, over the local socket.
+func (p *process) client(key string) *client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 100}
+	if key == "" {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", p.settings["unix_socket"])
+		}
+	}
+	return &client{http: http.Client{Transport: transport, Timeout: patience}, base: "http://" + p.api, key: key}
+}
+
+type client struct {
+	http http.Client
+	base string
+	key  string
+}
+
+// do returns the status of the answer, or an error when there was none.
+func (c *client) do(method, path, body string) (int, string, error) {
+	req, err := http.NewRequestWithContext(context.Background(), method, c.base+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(answer), err
+}
+
+// must wants this status.
+func (c *client) must(t *testing.T, status int, method, path, body string) string {
+	t.Helper()
+	got, answer, err := c.do(method, path, body)
+	if err != nil || got != status {
+		t.Fatalf("%s %s: got %d (%v), want %d: %s", method, path, got, err, status, answer)
+	}
+	return answer
+}
+
+// result is how a command of the command line ended.
+type result struct {
+	stdout, stderr string
+	status         int
+}
+
+// command runs one to its end.
+func command(t *testing.T, s settings, args ...string) result {
+	t.Helper()
+	p := start(t, s, nil, args...)
+	return result{status: p.status(t, patience), stdout: p.out.String(), stderr: p.log.String()}
+}
+
+// mustCommand returns the standard output of one that succeeds.
+func mustCommand(t *testing.T, s settings, args ...string) string {
+	t.Helper()
+	r := command(t, s, args...)
+	if r.status != 0 {
+		t.Fatalf("fairlead %s: exit status %d: %s", strings.Join(args, " "), r.status, r.stderr)
+	}
+	return r.stdout
+}
+
+// newKey makes an API key over the socket.
+func newKey(t *testing.T, s settings) string {
+	t.Helper()
+	return strings.TrimSpace(mustCommand(t, s, "apikeys", "create"))
+}
+
+// transcript is what a process wrote so far.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (w *transcript) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(b)
+}
+
+func (w *transcript) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+func (w *transcript) tail(n int) string {
+	lines := strings.SplitAfter(w.String(), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "")
+}
+
+// records are the log lines written as json.
+func (w *transcript) records() []map[string]any {
+	var all []map[string]any
+	for line := range strings.Lines(w.String()) {
+		var r map[string]any
+		if json.Unmarshal([]byte(line), &r) == nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// eventually polls until try succeeds.
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("after %v: %v", patience, err)
+		case <-time.After(pollTime):
+		}
+	}
+}
+
+// says fails the test unless text contains every phrase.
+func says(t *testing.T, text string, phrases ...string) {
+	t.Helper()
+	for _, phrase := range phrases {
+		if !strings.Contains(text, phrase) {
+			t.Errorf("got %q, want it to say %q", text, phrase)
+		}
+	}
+}
