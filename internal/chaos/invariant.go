@@ -1,0 +1,147 @@
+package chaos
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// claims records who holds what only one may hold.
+type claims struct {
+	holder map[string]string   // claim → object
+	held   map[string][]string // object → claims
+}
+
+// put replaces what an object holds and returns who else holds some of it.
+func (c *claims) put(object string, wants ...string) (clashes []string) {
+	c.drop(object)
+	for _, w := range wants {
+		if other, taken := c.holder[w]; taken {
+			clashes = append(clashes, fmt.Sprintf("%s has %s of %s", object, w, other))
+			continue
+		}
+		c.holder[w] = object
+		c.held[object] = append(c.held[object], w)
+	}
+	return clashes
+}
+
+func (c *claims) drop(object string) {
+	for _, w := range c.held[object] {
+		delete(c.holder, w)
+	}
+	delete(c.held, object)
+}
+
+func userObject(id mesh.UserID) string   { return fmt.Sprintf("user %d", id) }
+func nodeObject(id mesh.NodeID) string   { return fmt.Sprintf("node %d", id) }
+func preAuthObject(id mesh.KeyID) string { return fmt.Sprintf("pre-auth key %d", id) }
+func apiObject(id mesh.KeyID) string     { return fmt.Sprintf("API key %d", id) }
+
+// event checks one event against everything before it.
+func (c *Checker) event(e Entry, ev mesh.Event) {
+	c.Tally.Events[ev.Kind()]++
+	if Audited(ev) {
+		c.Tally.Audited++
+	}
+	switch ev := ev.(type) {
+	case mesh.UserPut:
+		c.remember(ev)
+		c.put(e, userObject(ev.User.ID), fmt.Sprint(ev.User.CreatedAt), "the user name "+mesh.FoldName(ev.User.Name))
+	case mesh.UserGone:
+		c.gone(e, userObject(ev.ID))
+	case mesh.NodePut:
+		c.remember(ev)
+		c.nodePut(e, ev.Node)
+	case mesh.NodeGone:
+		c.gone(e, nodeObject(ev.ID))
+	case mesh.NodeNet:
+		c.present(e, nodeObject(ev.ID))
+	case mesh.Online:
+		c.present(e, nodeObject(ev.ID))
+	case mesh.Offline:
+		c.present(e, nodeObject(ev.ID))
+	case mesh.PreAuthKeyPut:
+		c.put(e, preAuthObject(ev.Key.ID), ev.Key.Prefix, "the prefix "+ev.Key.Prefix)
+	case mesh.PreAuthKeyGone:
+		c.gone(e, preAuthObject(ev.ID))
+	case mesh.APIKeyPut:
+		c.put(e, apiObject(ev.Key.ID), ev.Key.Prefix, "the API prefix "+ev.Key.Prefix)
+	case mesh.APIKeyGone:
+		c.gone(e, apiObject(ev.ID))
+	case mesh.AddressCursor:
+	}
+}
+
+func (c *Checker) remember(ev mesh.Event) {
+	encoded, err := mesh.EncodeEvents([]mesh.Event{ev})
+	if err != nil {
+		c.Report(Error, "%v", err)
+		return
+	}
+	c.facts[c.fact(string(encoded))] = struct{}{}
+}
+
+// put checks that an id means one thing for ever and that nobody else holds
+// what the object holds now.
+func (c *Checker) put(e Entry, object, identity string, wants ...string) {
+	was, known := c.born[object]
+	switch {
+	case known && was == "":
+		c.Report(Reused, "%s came back at %d", object, e.Rev)
+	case known && was != identity:
+		c.Report(Reused, "%s was %s and is %s at %d", object, was, identity, e.Rev)
+	}
+	c.born[object] = identity
+	for _, clash := range c.claims.put(object, wants...) {
+		c.Report(Shared, "%s at %d", clash, e.Rev)
+	}
+}
+
+func (c *Checker) gone(e Entry, object string) {
+	c.present(e, object)
+	c.born[object] = ""
+	c.claims.drop(object)
+}
+
+func (c *Checker) present(e Entry, object string) {
+	if c.born[object] == "" {
+		c.Report(Stale, "revision %d is about %s, which is not there", e.Rev, object)
+	}
+}
+
+func (c *Checker) nodePut(e Entry, n *mesh.Node) {
+	object := nodeObject(n.ID)
+	if _, known := c.born[object]; !known {
+		c.admit(e, n)
+	}
+	wants := []string{
+		"the name " + n.Name, "the machine key " + n.MachineKey.String(), "the node key " + n.NodeKey.String(),
+	}
+	for _, a := range []netip.Addr{n.IPv4, n.IPv6} {
+		wants = append(wants, "the address "+a.String())
+	}
+	c.put(e, object, n.MachineKey.String(), wants...)
+}
+
+// admit checks the key that let a new node in, as the log has it before this
+// entry.
+func (c *Checker) admit(e Entry, n *mesh.Node) {
+	k, ok := c.replay.PreAuthKey(n.PreAuthKey)
+	if !ok {
+		c.Report(Admitted, "node %d was let in at %d by key %d, which is not there", n.ID, e.Rev, n.PreAuthKey)
+		return
+	}
+	first, again := c.admitted[k.ID]
+	c.admitted[k.ID] = n.ID
+	c.Tally.Enrolments[k.Reusable]++
+	switch {
+	case again && !k.Reusable:
+		c.Report(Admitted, "single-use key %d let in node %d and, at %d, node %d", k.ID, first, e.Rev, n.ID)
+	case k.Used && !k.Reusable:
+		c.Report(Admitted, "node %d was let in at %d by key %d, which was used up", n.ID, e.Rev, k.ID)
+	case k.Expiry.Reached(e.At):
+		c.Report(Admitted, "node %d was let in at %d by key %d, which had expired", n.ID, e.Rev, k.ID)
+	}
+}
