@@ -4,12 +4,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 )
 
 // registration is the body that enrols a new node.
@@ -47,7 +49,7 @@ func TestMessagesAreThePhrasesOperatorsSearchFor(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
 	p := serve(t, s)
-	secrets := provoke(t, p, s)
+	provoke(t, p, s)
 	p.stop(t)
 	var got []string
 	for _, r := range p.log.records() {
@@ -61,11 +63,73 @@ func TestMessagesAreThePhrasesOperatorsSearchFor(t *testing.T) {
 	if lines := strings.Count(p.log.String(), "\n"); lines != len(p.log.records()) {
 		t.Errorf("of %d lines %d are json", lines, len(p.log.records()))
 	}
-	for _, secret := range secrets {
-		if strings.Contains(p.log.String(), secret[len("flk_aaaaaaaaaaaa_"):]) {
-			t.Errorf("the log holds the secret of %s", secret)
+}
+
+func TestSecretsAreNowhere(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s settings) {
+		s = s.with("log.level", "trace")
+		p := serve(t, s)
+		secrets := provoke(t, p, s)
+		places := map[string]string{"log": p.log.String(), "metrics": p.metricsText(t), "database": stored(t, s)}
+		for _, key := range secrets {
+			prefix, secret := key[:len("flk_aaaaaaaaaaaa")], key[len("flk_aaaaaaaaaaaa_"):]
+			for place, text := range places {
+				for _, form := range []string{secret, hex.EncodeToString([]byte(secret))} {
+					if strings.Contains(text, form) {
+						t.Errorf("the %s holds the secret of %s", place, prefix)
+					}
+				}
+			}
 		}
+		if id := secrets[0][len("flk_"):][:12]; !strings.Contains(places["database"], id) {
+			t.Error("the database does not hold the key: the search is blind")
+		}
+	})
+}
+
+func (p *process) metricsText(t *testing.T) string {
+	t.Helper()
+	c := p.client("x")
+	c.base = "http://" + p.metrics
+	return c.must(t, 200, "GET", "/metrics", "")
+}
+
+// stored is all that the database holds, as text.
+func stored(t *testing.T, s settings) string {
+	t.Helper()
+	var all strings.Builder
+	if s["database.type"] == "sqlite" {
+		for _, end := range []string{"", "-wal"} {
+			text, err := os.ReadFile(s["database.sqlite.path"] + end)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+		return all.String()
 	}
+	conn, err := pgx.Connect(t.Context(), pg.URL(s["database.postgres.name"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		var text string
+		if err := conn.QueryRow(t.Context(), "SELECT coalesce(string_agg(t::text, ' '), '') FROM "+table+" t").Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(text)
+	}
+	return all.String()
 }
 
 // serveUnread starts a service whose log does not say where it listens.
