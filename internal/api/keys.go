@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
@@ -11,8 +12,7 @@ import (
 
 // ListPreAuthKeys implements GET /api/v1/preauthkey.
 func (s *Server) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p openapi.ListPreAuthKeysParams) {
-	snap := s.Ledger.World().Snapshot
-	owner, err := s.filterUser(p.User)
+	owner, snap, err := s.filterUser(r, p.User)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -23,19 +23,27 @@ func (s *Server) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p opena
 			keys = append(keys, preAuthKeyShape(snap, k, "", at))
 		}
 	}
-	s.reply(w, r, openapi.PreAuthKeyList{PreAuthKeys: keys})
+	reply(w, snap, openapi.PreAuthKeyList{PreAuthKeys: keys})
 }
 
-// filterUser is the user whose things are asked for; zero means everybody's.
-func (s *Server) filterUser(ref *string) (mesh.UserID, error) {
+// filterUser is the user whose things are asked for and the snapshot to look
+// for them in; zero means everybody's.
+func (s *Server) filterUser(r *http.Request, ref *string) (mesh.UserID, *mesh.Snapshot, error) {
 	if or(ref) == "" {
-		return 0, nil
+		return 0, s.Ledger.World().Snapshot, nil
 	}
-	u, err := s.Control.User(*ref)
-	if err != nil {
-		return 0, err
+	var refusal error
+	u, snap, err := lookup(r.Context(), s.Ledger, func(snap *mesh.Snapshot) (u *mesh.User, ok bool) {
+		u, refusal = control.FindUser(snap, *ref)
+		return u, refusal == nil
+	})
+	switch {
+	case errors.Is(err, errAbsent):
+		return 0, nil, refusal
+	case err != nil:
+		return 0, nil, err
 	}
-	return u.ID, nil
+	return u.ID, snap, nil
 }
 
 // CreatePreAuthKey implements POST /api/v1/preauthkey.
@@ -52,7 +60,8 @@ func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, r, openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(s.Ledger.World().Snapshot, k, text, now())})
+	snap := s.Ledger.World().Snapshot
+	reply(w, snap, openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(snap, k, text, now())})
 }
 
 // ExpirePreAuthKey implements POST /api/v1/preauthkey/expire.
@@ -61,7 +70,7 @@ func (s *Server) ExpirePreAuthKey(w http.ResponseWriter, r *http.Request) {
 	err := decode(r, &in)
 	var ref string
 	if err == nil {
-		ref, err = oneOf(map[string]*string{"id": in.ID, "key": in.Key})
+		ref, err = oneOf("id or key", in.ID, in.Key)
 	}
 	if err == nil {
 		err = s.Control.ExpirePreAuthKey(r.Context(), actor(r), ref, or(in.User))
@@ -80,31 +89,34 @@ func (s *Server) done(w http.ResponseWriter, r *http.Request, err error) {
 		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, r, struct{}{})
+	reply(w, s.Ledger.World().Snapshot, openapi.Empty{})
 }
 
 // oneOf takes the one member that is given.
-func oneOf(members map[string]*string) (ref string, err error) {
-	given := 0
-	for _, v := range members {
-		if or(v) != "" {
-			ref = *v
-			given++
+func oneOf(names string, members ...*string) (ref string, err error) {
+	for _, m := range members {
+		switch {
+		case or(m) == "":
+		case ref != "":
+			return "", &badRequest{"", "give only one of " + names}
+		default:
+			ref = *m
 		}
 	}
-	if given != 1 {
-		return "", &badRequest{"", "name exactly one key"}
+	if ref == "" {
+		return "", &badRequest{"", "name a key by " + names}
 	}
 	return ref, nil
 }
 
 // ListAPIKeys implements GET /api/v1/apikey.
-func (s *Server) ListAPIKeys(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ListAPIKeys(w http.ResponseWriter, _ *http.Request) {
+	snap := s.Ledger.World().Snapshot
 	at, keys := now(), []openapi.APIKey{}
-	for k := range s.Ledger.World().APIKeys() {
+	for k := range snap.APIKeys() {
 		keys = append(keys, apiKeyShape(k, at))
 	}
-	s.reply(w, r, openapi.APIKeyList{APIKeys: keys})
+	reply(w, snap, openapi.APIKeyList{APIKeys: keys})
 }
 
 // CreateAPIKey implements POST /api/v1/apikey.
@@ -120,7 +132,7 @@ func (s *Server) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	shape := apiKeyShape(k, now())
-	s.reply(w, r, openapi.APIKeyResult{APIKey: text, ID: shape.ID, Prefix: shape.Prefix, Expiration: shape.Expiration})
+	reply(w, s.Ledger.World().Snapshot, openapi.APIKeyResult{APIKey: text, ID: shape.ID, Prefix: shape.Prefix, Expiration: shape.Expiration})
 }
 
 // ExpireAPIKeys implements POST /api/v1/apikey/expire. A prefix may stand for
@@ -130,7 +142,7 @@ func (s *Server) ExpireAPIKeys(w http.ResponseWriter, r *http.Request) {
 	err := decode(r, &in)
 	var ref string
 	if err == nil {
-		ref, err = oneOf(map[string]*string{"id": in.ID, "key": in.Key, "prefix": in.Prefix})
+		ref, err = oneOf("id, key or prefix", in.ID, in.Key, in.Prefix)
 	}
 	var keys []*mesh.APIKey
 	if err == nil {
@@ -144,7 +156,7 @@ func (s *Server) ExpireAPIKeys(w http.ResponseWriter, r *http.Request) {
 	for _, k := range keys {
 		out.Expired = append(out.Expired, identity.Mask(identity.KindAPI, k.Prefix))
 	}
-	s.reply(w, r, out)
+	reply(w, s.Ledger.World().Snapshot, out)
 }
 
 // DeleteAPIKey implements DELETE /api/v1/apikey/{prefix}. With an id in the

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -13,8 +14,7 @@ import (
 
 // ListNodes implements GET /api/v1/node.
 func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.ListNodesParams) {
-	snap := s.Ledger.World().Snapshot
-	owner, err := s.filterUser(p.User)
+	owner, snap, err := s.filterUser(r, p.User)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -25,19 +25,26 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 			nodes = append(nodes, nodeShape(snap, n, at))
 		}
 	}
-	s.reply(w, r, openapi.NodeList{Nodes: nodes})
+	reply(w, snap, openapi.NodeList{Nodes: nodes})
 }
 
 // ShowNode implements GET /api/v1/node/{nodeId}.
 func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string) {
-	snap := s.Ledger.World().Snapshot
-	id, err := strconv.ParseInt(nodeID, 10, 64)
-	n, ok := snap.Node(mesh.NodeID(id))
-	if err != nil || !ok {
-		s.fail(w, r, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no node %q; list them with: fairlead nodes list", nodeID)})
+	n, snap, err := lookup(r.Context(), s.Ledger, func(snap *mesh.Snapshot) (*mesh.Node, bool) {
+		id, err := strconv.ParseInt(nodeID, 10, 64)
+		if err != nil {
+			return nil, false
+		}
+		return snap.Node(mesh.NodeID(id))
+	})
+	if errors.Is(err, errAbsent) {
+		err = &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no node %q; list them with: fairlead nodes list", nodeID)}
+	}
+	if err != nil {
+		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, r, openapi.NodeResult{Node: nodeShape(snap, n, now())})
+	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
 }
 
 // EnrolMachine implements POST /api/v1/machine.
@@ -51,7 +58,8 @@ func (s *Server) EnrolMachine(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, r, openapi.NodeResult{Node: nodeShape(s.Ledger.World().Snapshot, n, now())})
+	snap := s.Ledger.World().Snapshot
+	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
 }
 
 func registration(r *http.Request) (reg control.Registration, err error) {
@@ -63,16 +71,15 @@ func registration(r *http.Request) (reg control.Registration, err error) {
 		PreAuthKey: in.PreAuthKey, Hostname: in.Hostname, OS: or(in.OS), Arch: or(in.Arch), ClientVersion: or(in.ClientVersion), Tags: in.Tags,
 	}
 	if err := reg.MachineKey.UnmarshalText([]byte(in.MachineKey)); err != nil {
-		return reg, &badRequest{"machineKey", "machineKey: must be mkey: and 64 hexadecimal digits"}
+		return reg, &badRequest{"machineKey", "machineKey must be mkey: and 64 hexadecimal digits"}
 	}
 	if err := reg.NodeKey.UnmarshalText([]byte(in.NodeKey)); err != nil {
-		return reg, &badRequest{"nodeKey", "nodeKey: must be nodekey: and 64 hexadecimal digits"}
+		return reg, &badRequest{"nodeKey", "nodeKey must be nodekey: and 64 hexadecimal digits"}
 	}
 	for i, text := range in.RoutableIPs {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			path := fmt.Sprintf("routableIPs[%d]", i)
-			return reg, &badRequest{path, fmt.Sprintf("%s: %q is not a network such as 192.168.7.0/24", path, text)}
+			return reg, &badRequest{fmt.Sprintf("routableIPs[%d]", i), fmt.Sprintf("%q is not a network such as 192.168.7.0/24", text)}
 		}
 		reg.RoutableIPs = append(reg.RoutableIPs, p)
 	}

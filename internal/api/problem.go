@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"strconv"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
@@ -32,19 +33,18 @@ func grpcCode(status int) int {
 	return 2
 }
 
-func problem(status int, title, detail string) openapi.Problem {
+func problem(status int, detail string) openapi.Problem {
 	return openapi.Problem{
-		Type: "about:blank", Title: title, Status: status, Detail: detail,
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail,
 		Code: grpcCode(status), Message: detail, Details: []map[string]any{},
 	}
 }
 
 func writeProblem(w http.ResponseWriter, p openapi.Problem) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	writeJSON(w, p.Status, p)
+	write(w, p.Status, "application/problem+json", encoded(p))
 }
 
-// badRequest is a request that cannot be read.
+// badRequest is a request that cannot be read. path is the member to blame.
 type badRequest struct{ path, text string }
 
 func (b *badRequest) Error() string { return b.text }
@@ -53,6 +53,10 @@ func badParameter(err error) error {
 	var missing *openapi.RequiredParamError
 	if errors.As(err, &missing) {
 		return &badRequest{missing.ParamName, "the parameter " + missing.ParamName + " is missing"}
+	}
+	var wrong *openapi.InvalidParamFormatError
+	if errors.As(err, &wrong) {
+		return &badRequest{wrong.ParamName, "the parameter " + wrong.ParamName + " cannot be read"}
 	}
 	return &badRequest{"", err.Error()}
 }
@@ -65,40 +69,48 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		writeProblem(w, problem(http.StatusRequestEntityTooLarge, "Too large", "the body is larger than 1 MiB"))
+		writeProblem(w, problem(http.StatusRequestEntityTooLarge, "the body is larger than 1 MiB"))
 	case errors.As(err, &bad):
-		writeProblem(w, member(problem(http.StatusBadRequest, "Bad request", bad.text), bad.path))
+		writeProblem(w, member(problem(http.StatusBadRequest, bad.text), bad.path))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		writeProblem(w, problem(http.StatusRequestTimeout, "the body did not arrive in time"))
 	case errors.As(err, &refusal):
 		writeProblem(w, refused(refusal))
 	case errors.Is(err, mesh.ErrNoAddress):
 		s.Log.Error("no address left for a new node", "error", err)
-		writeProblem(w, problem(http.StatusConflict, "No address left", err.Error()))
+		writeProblem(w, problem(http.StatusConflict, err.Error()))
 	case errors.Is(err, ledger.ErrUnknownOutcome):
-		writeProblem(w, problem(http.StatusServiceUnavailable, "Outcome unknown", "the database did not answer in time; look whether the change is there before you try again"))
-	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrStopped), errors.Is(err, context.DeadlineExceeded):
+		writeProblem(w, problem(http.StatusServiceUnavailable, "the database did not answer in time; look whether the change is there before you try again"))
+	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrStopped), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		w.Header().Set("Retry-After", "2")
-		writeProblem(w, problem(http.StatusServiceUnavailable, "Unavailable", "the database cannot be used now; nothing was changed, try again"))
-	case errors.Is(err, context.Canceled): // the caller is gone
+		writeProblem(w, problem(http.StatusServiceUnavailable, "the database cannot be used now; nothing was changed, try again"))
 	default:
 		a := actor(r)
-		s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "actor", a, "req", a.RequestID, "error", err)
-		writeProblem(w, problem(http.StatusInternalServerError, "Internal error", "internal error; the log of the service has the details under request "+a.RequestID))
+		s.Log.Error("request failed", "method", r.Method, "path", loggedPath(r), "actor", a, "req", a.RequestID, "error", err)
+		writeProblem(w, problem(http.StatusInternalServerError, "internal error; the log of the service has the details under request "+a.RequestID))
 	}
 }
+
+// rejected is the title of refusals to let a node in.
+const rejected = "Node registration rejected"
 
 func refused(r *control.Refusal) openapi.Problem {
 	switch r.Reason {
 	case control.NotFound:
-		return problem(http.StatusNotFound, "Not found", r.Text)
+		return problem(http.StatusNotFound, r.Text)
 	case control.Conflict:
-		return problem(http.StatusConflict, "Conflict", r.Text)
+		return problem(http.StatusConflict, r.Text)
 	case control.BadKey:
-		return problem(http.StatusUnauthorized, "Node registration rejected", "Authentication failed: invalid key")
+		p := problem(http.StatusUnauthorized, "Authentication failed: invalid key")
+		p.Title = rejected
+		return p
 	case control.Denied:
-		return problem(http.StatusForbidden, "Node registration rejected", "Forbidden: "+r.Text)
+		p := problem(http.StatusForbidden, "Forbidden: "+r.Text)
+		p.Title = rejected
+		return p
 	case control.Invalid:
 	}
-	return member(problem(http.StatusBadRequest, "Bad request", r.Text), r.Path)
+	return member(problem(http.StatusBadRequest, r.Text), r.Path)
 }
 
 func member(p openapi.Problem, path string) openapi.Problem {
@@ -108,27 +120,33 @@ func member(p openapi.Problem, path string) openapi.Problem {
 	return p
 }
 
-// reply answers with what was read at the current revision.
-func (s *Server) reply(w http.ResponseWriter, _ *http.Request, body any) {
-	w.Header().Set("Mesh-Revision", revision(s.Ledger.World().Rev))
-	writeJSON(w, http.StatusOK, body)
+const revisionHeader = "Mesh-Revision"
+
+// reply answers with what was read in snap.
+func reply(w http.ResponseWriter, snap *mesh.Snapshot, body any) {
+	replyEncoded(w, snap, encoded(body))
+}
+
+func replyEncoded(w http.ResponseWriter, snap *mesh.Snapshot, body []byte) {
+	w.Header().Set(revisionHeader, revision(snap.Rev))
+	write(w, http.StatusOK, "application/json", body)
 }
 
 func revision(r mesh.Revision) string { return strconv.FormatInt(int64(r), 10) }
 
-func writeJSON(w http.ResponseWriter, status int, body any) {
+// encoded panics when body cannot be encoded: the shapes are ours, so that is a
+// fault in them.
+func encoded(body any) []byte {
 	data, err := json.Marshal(body)
-	if err != nil { // the shapes are ours: this is a fault in them
-		status, data = http.StatusInternalServerError, []byte(`{"title":"Internal error"}`)
+	if err != nil {
+		panic(err)
 	}
-	if w.Header().Get("Content-Type") == "" {
-		w.Header().Set("Content-Type", "application/json")
-	}
-	write(w, status, data)
+	return data
 }
 
-func write(w http.ResponseWriter, status int, data []byte) {
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+func write(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // a caller that is gone needs no answer
+	_, _ = w.Write(body) // a caller that is gone needs no answer
 }

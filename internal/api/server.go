@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,6 +35,7 @@ type Server struct {
 	Config
 	requests *prometheus.CounterVec
 	seconds  prometheus.Histogram
+	users    atomic.Pointer[userList]
 }
 
 var _ openapi.ServerInterface = (*Server)(nil)
@@ -65,35 +67,32 @@ func (s *Server) Health(w http.ResponseWriter, _ *http.Request) {
 	if h.Status != openapi.HealthStatusPass {
 		status = http.StatusServiceUnavailable
 	}
-	w.Header().Set("Content-Type", "application/health+json")
-	writeJSON(w, status, h)
+	write(w, status, "application/health+json", encoded(h))
 }
 
 // Version implements GET /version.
 func (s *Server) Version(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, s.Config.Version)
+	write(w, http.StatusOK, "application/json", encoded(s.Config.Version))
 }
 
 // DatabaseHealth implements GET /api/v1/health.
-func (s *Server) DatabaseHealth(w http.ResponseWriter, r *http.Request) {
-	s.reply(w, r, openapi.DatabaseHealth{DatabaseConnectivity: s.Ledger.Health() == nil})
+func (s *Server) DatabaseHealth(w http.ResponseWriter, _ *http.Request) {
+	reply(w, s.Ledger.World().Snapshot, openapi.DatabaseHealth{DatabaseConnectivity: s.Ledger.Health() == nil})
 }
 
 // OpenapiDocument implements GET /api/v1/openapi.yaml.
 func (s *Server) OpenapiDocument(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/yaml")
-	write(w, http.StatusOK, s.Document)
+	write(w, http.StatusOK, "application/yaml", s.Document)
 }
 
 // DocsPage implements GET /api/v1/docs.
 func (s *Server) DocsPage(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	write(w, http.StatusOK, s.Docs)
+	write(w, http.StatusOK, "text/html; charset=utf-8", s.Docs)
 }
 
 // DebugDigest implements GET /api/v1/debug/digest.
-func (s *Server) DebugDigest(w http.ResponseWriter, r *http.Request) {
+func (s *Server) DebugDigest(w http.ResponseWriter, _ *http.Request) {
 	snap := s.Ledger.World().Snapshot
 	out := openapi.Digest{
 		Replica: string(s.Ledger.Self().ID), Revision: revision(snap.Rev), Digest: snap.Digest(), Replicas: []openapi.ReplicaDigest{},
@@ -104,5 +103,5 @@ func (s *Server) DebugDigest(w http.ResponseWriter, r *http.Request) {
 			DigestRevision: revision(r.DigestRev), Digest: r.Digest, AgeMillis: int(r.Age.Milliseconds()),
 		})
 	}
-	s.reply(w, r, out)
+	reply(w, snap, out)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -13,7 +14,7 @@ import (
 // taggedDevices is the user that lists show for nodes that belong to tags. It
 // is never stored.
 func taggedDevices() *openapi.User {
-	return &openapi.User{ID: "2147455555", Name: "tagged-devices", DisplayName: "Tagged Devices"}
+	return &openapi.User{ID: "2147455555", Name: control.TaggedDevices, DisplayName: "Tagged Devices"}
 }
 
 func moment(t mesh.Time) *time.Time {
@@ -59,7 +60,7 @@ func apiKeyShape(k *mesh.APIKey, at mesh.Time) openapi.APIKey {
 
 func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
 	shape := openapi.Node{
-		ID: n.ID.String(), MachineKey: n.MachineKey.String(), NodeKey: n.NodeKey.String(), DiscoKey: n.Net.DiscoKey.String(),
+		ID: n.ID.String(), MachineKey: n.MachineKey.String(), NodeKey: n.NodeKey.String(), DiscoKey: discoKey(n),
 		IPAddresses: texts(n.Addrs()), Name: n.Hostname, Hostname: n.Hostname, GivenName: n.Name, User: userOrNull(s, n.Owner),
 		CreatedBy: userOrNull(s, n.CreatedBy), LastSeen: moment(n.Presence.LastSeen), Expiry: moment(n.Expiry), Expired: n.Expired(at),
 		CreatedAt: n.CreatedAt.Time(), UpdatedAt: n.UpdatedAt.Time(), RegisterMethod: openapi.RegisterMethodAuthKey, Online: n.Presence.Online,
@@ -75,6 +76,14 @@ func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
 		shape.PreAuthKey = &key
 	}
 	return shape
+}
+
+// discoKey is empty until the node has connected once.
+func discoKey(n *mesh.Node) string {
+	if n.Net.DiscoKey.IsZero() {
+		return ""
+	}
+	return n.Net.DiscoKey.String()
 }
 
 // texts is never null: the API shows an empty list.

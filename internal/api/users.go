@@ -8,11 +8,18 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// userList is the list of all users as it stands between two changes of an
+// identity: encoding it would be most of the work of answering with it.
+type userList struct {
+	rev  mesh.Revision
+	body []byte
+}
+
 // ListUsers implements GET /api/v1/user. Of several filters the first of name,
 // email and id counts.
-func (s *Server) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.ListUsersParams) {
+func (s *Server) ListUsers(w http.ResponseWriter, _ *http.Request, p openapi.ListUsersParams) {
 	snap := s.Ledger.World().Snapshot
-	keep := func(*mesh.User) bool { return true }
+	var keep func(*mesh.User) bool
 	switch {
 	case or(p.Name) != "":
 		keep = func(u *mesh.User) bool { return mesh.FoldName(u.Name) == mesh.FoldName(*p.Name) }
@@ -20,14 +27,30 @@ func (s *Server) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.Lis
 		keep = func(u *mesh.User) bool { return u.Email == *p.Email }
 	case or(p.ID) != "":
 		keep = func(u *mesh.User) bool { return u.ID.String() == *p.ID }
+	default:
+		s.replyAllUsers(w, snap)
+		return
 	}
-	users := make([]openapi.User, 0, snap.UserCount())
+	users := []openapi.User{}
 	for u := range snap.Users() {
 		if keep(u) {
 			users = append(users, userShape(snap, u))
 		}
 	}
-	s.reply(w, r, openapi.UserList{Users: users})
+	reply(w, snap, openapi.UserList{Users: users})
+}
+
+func (s *Server) replyAllUsers(w http.ResponseWriter, snap *mesh.Snapshot) {
+	list := s.users.Load()
+	if list == nil || list.rev != snap.IdentityRev {
+		users := make([]openapi.User, 0, snap.UserCount())
+		for u := range snap.Users() {
+			users = append(users, userShape(snap, u))
+		}
+		list = &userList{rev: snap.IdentityRev, body: encoded(openapi.UserList{Users: users})}
+		s.users.Store(list)
+	}
+	replyEncoded(w, snap, list.body)
 }
 
 // CreateUser implements POST /api/v1/user.
@@ -40,11 +63,16 @@ func (s *Server) CreateUser(w http.ResponseWriter, r *http.Request) {
 	u, err := s.Control.CreateUser(r.Context(), actor(r), control.NewUser{
 		Name: in.Name, DisplayName: or(in.DisplayName), Email: or(in.Email), PictureURL: or(in.PictureURL),
 	})
+	s.replyUser(w, r, u, err)
+}
+
+func (s *Server) replyUser(w http.ResponseWriter, r *http.Request, u *mesh.User, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, r, openapi.UserResult{User: userShape(s.Ledger.World().Snapshot, u)})
+	snap := s.Ledger.World().Snapshot
+	reply(w, snap, openapi.UserResult{User: userShape(snap, u)})
 }
 
 // DeleteUser implements DELETE /api/v1/user/{id}.
@@ -54,15 +82,11 @@ func (s *Server) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.U
 		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, r, openapi.UserDeletion{DeletedNodes: nodes})
+	reply(w, s.Ledger.World().Snapshot, openapi.UserDeletion{DeletedNodes: nodes})
 }
 
 // RenameUser implements POST /api/v1/user/{id}/rename/{newName}.
 func (s *Server) RenameUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, newName string) {
 	u, err := s.Control.RenameUser(r.Context(), actor(r), id, newName)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.reply(w, r, openapi.UserResult{User: userShape(s.Ledger.World().Snapshot, u)})
+	s.replyUser(w, r, u, err)
 }

@@ -65,16 +65,18 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 // had ended stay as they are. With several, ref may be the beginning of a
 // prefix.
 func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, several bool) ([]*mesh.APIKey, error) {
-	var keys []*mesh.APIKey
+	var keys, ended []*mesh.APIKey
 	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		if keys, err = findAPIKeys(w, ref, several); err != nil {
 			return nil, err
 		}
+		ended = nil
 		for _, k := range keys {
 			if !k.Expiry.Reached(now) {
-				ended := *k
-				ended.Expiry = now
-				evs = append(evs, mesh.APIKeyPut{Key: &ended})
+				end := *k
+				end.Expiry = now
+				ended = append(ended, &end)
+				evs = append(evs, mesh.APIKeyPut{Key: &end})
 			}
 		}
 		return evs, nil
@@ -82,7 +84,7 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range keys {
+	for _, k := range ended {
 		s.Log.Info("API key expired", "key", identity.Mask(identity.KindAPI, k.Prefix), "actor", a)
 	}
 	return keys, nil

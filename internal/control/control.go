@@ -103,7 +103,7 @@ func checkText(path, text string, limit int) error {
 	switch {
 	case len(text) > limit:
 		return refuse(Invalid, path, "%s is longer than %d bytes", path, limit)
-	case !utf8.ValidString(text):
+	case !utf8.ValidString(text), strings.ContainsRune(text, utf8.RuneError): // decoders put it where there was no character
 		return refuse(Invalid, path, "%s is not valid UTF-8", path)
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return refuse(Invalid, path, "%s holds control characters", path)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ const (
 	PreAuthKeyLifetime = time.Hour
 	APIKeyLifetime     = 90 * 24 * time.Hour
 	maxTags            = 64
+	maxYear            = 9999 // the last that RFC 3339 can write
 )
 
 // NewPreAuthKey is what a pre-auth key is created from.
@@ -26,24 +28,29 @@ type NewPreAuthKey struct {
 	Expiration time.Time // zero means in an hour
 }
 
-// expiry gives every key an end.
+// expiry gives every key an end. Tools send a time that is not set as the zero
+// time or as the beginning of 1970.
 func expiry(at time.Time, lifetime time.Duration, now mesh.Time) (mesh.Time, error) {
-	if at.IsZero() {
+	if at.IsZero() || mesh.TimeOf(at) == 0 {
 		return now.Add(lifetime), nil
 	}
-	if end := mesh.TimeOf(at); end > now {
+	switch end := mesh.TimeOf(at); {
+	case end <= now:
+		return 0, refuse(Invalid, "expiration", "the expiration %s has passed; give a time to come", at.UTC().Format(time.RFC3339))
+	case at.UTC().Year() > maxYear:
+		return 0, refuse(Invalid, "expiration", "the expiration lies after the year %d", maxYear)
+	default:
 		return end, nil
 	}
-	return 0, refuse(Invalid, "expiration", "the expiration %s has passed; give a time to come", at.UTC().Format(time.RFC3339))
 }
 
 func checkTags(path string, tags []string) ([]string, error) {
 	if len(tags) > maxTags {
 		return nil, refuse(Invalid, path, "at most %d tags", maxTags)
 	}
-	for _, tag := range tags {
+	for i, tag := range tags {
 		if err := policy.CheckTag(tag); err != nil {
-			return nil, refuse(Invalid, path, "%s", err.Error())
+			return nil, refuse(Invalid, fmt.Sprintf("%s[%d]", path, i), "%s", err.Error())
 		}
 	}
 	tags = slices.Clone(tags)
@@ -76,7 +83,7 @@ func (s *Service) CreatePreAuthKey(ctx context.Context, a mesh.Actor, in NewPreA
 			Reusable: in.Reusable, Ephemeral: in.Ephemeral, Tags: tags, Expiry: end, CreatedAt: now,
 		}
 		if in.User != "" {
-			user, err := findUser(w, in.User, "user")
+			user, err := FindUser(w.Snapshot, in.User)
 			if err != nil {
 				return nil, err
 			}
@@ -100,7 +107,7 @@ func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error
 		k, ok = w.PreAuthKey(r.ID)
 	}
 	if ok && owner != "" {
-		user, err := findUser(w, owner, "user")
+		user, err := FindUser(w.Snapshot, owner)
 		if err != nil {
 			return nil, err
 		}
@@ -115,9 +122,13 @@ func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error
 // ExpirePreAuthKey ends a key now. One that has ended stays as it is.
 func (s *Service) ExpirePreAuthKey(ctx context.Context, a mesh.Actor, ref, owner string) error {
 	var key *mesh.PreAuthKey
+	var before bool
 	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
-		if key, err = findPreAuthKey(w, ref, owner); err != nil || key.Expiry.Reached(now) {
+		if key, err = findPreAuthKey(w, ref, owner); err != nil {
 			return nil, err
+		}
+		if before = key.Expiry.Reached(now); before {
+			return nil, nil
 		}
 		ended := *key
 		ended.Expiry = now
@@ -126,7 +137,9 @@ func (s *Service) ExpirePreAuthKey(ctx context.Context, a mesh.Actor, ref, owner
 	if err != nil {
 		return err
 	}
-	s.Log.Info("pre-auth key expired", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+	if !before {
+		s.Log.Info("pre-auth key expired", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+	}
 	return nil
 }
 

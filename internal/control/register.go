@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
@@ -61,9 +63,9 @@ func (r *Registration) check() (err error) {
 		return err
 	}
 	routes := make([]netip.Prefix, 0, len(r.RoutableIPs))
-	for _, p := range r.RoutableIPs {
+	for i, p := range r.RoutableIPs {
 		if !p.IsValid() || p != p.Masked() {
-			return refuse(Invalid, "routableIPs", "%s is not a network: write it as %s", p, p.Masked())
+			return refuse(Invalid, fmt.Sprintf("routableIPs[%d]", i), "%s is not a network: write it as %s", p, p.Masked())
 		}
 		routes = append(routes, p)
 	}
@@ -84,15 +86,10 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	a.ID = r.MachineKey.ShortString()
-	var node *mesh.Node
-	var created bool
-	addresses := s.addresses(draw())
-	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		node, evs, err = s.decideRegister(w, now, r, addresses)
-		created = len(evs) > 0
-		return evs, err
-	})
+	if a.Kind == mesh.ActorNode {
+		a.ID = r.MachineKey.ShortString()
+	}
+	node, created, err := s.register(ctx, a, r)
 	if err != nil {
 		s.logRefusal(err, a, r)
 		return nil, err
@@ -104,6 +101,30 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	return node, nil
 }
 
+func (s *Service) register(ctx context.Context, a mesh.Actor, r Registration) (node *mesh.Node, created bool, err error) {
+	// A guess must not take the write lock: who does not know a key is sent
+	// away before it.
+	if _, ok := identity.PreAuthKey(s.Ledger.World().Snapshot, r.PreAuthKey); !ok {
+		if err := s.Ledger.Sync(ctx); err != nil {
+			return nil, false, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+		}
+		if _, ok = identity.PreAuthKey(s.Ledger.World().Snapshot, r.PreAuthKey); !ok {
+			return nil, false, errUnknownKey()
+		}
+	}
+	addresses := s.addresses(draw())
+	_, err = s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+		node, evs, err = s.decideRegister(w, now, r, addresses)
+		created = len(evs) > 0
+		return evs, err
+	})
+	return node, created, err
+}
+
+func errUnknownKey() error {
+	return refuse(BadKey, "preAuthKey", "the key is unknown; create one with: fairlead preauthkeys create")
+}
+
 func (s *Service) logRefusal(err error, a mesh.Actor, r Registration) {
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
@@ -111,11 +132,23 @@ func (s *Service) logRefusal(err error, a mesh.Actor, r Registration) {
 	}
 	switch refusal.Reason {
 	case BadKey:
-		s.Log.Warn("authentication failed", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "reason", refusal.Text)
+		s.Log.Warn("authentication failed", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "reason", refusal.Text, "req", a.RequestID)
 	case Denied:
-		s.Log.Warn("ACL denied", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "hostname", r.Hostname, "reason", refusal.Text)
+		s.Log.Warn("ACL denied", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "node", r.Hostname, "user", s.keyOwner(r.PreAuthKey),
+			"rule", refusal.Text, "req", a.RequestID)
 	case Invalid, NotFound, Conflict:
 	}
+}
+
+// keyOwner names the user of a pre-auth key; it is empty if there is none.
+func (s *Service) keyOwner(key string) string {
+	w := s.Ledger.World()
+	if k, ok := identity.PreAuthKey(w.Snapshot, key); ok {
+		if u, ok := w.User(k.User); ok {
+			return u.Name
+		}
+	}
+	return ""
 }
 
 func (s *Service) decideRegister(w *policy.World, now mesh.Time, r Registration,
@@ -123,7 +156,7 @@ func (s *Service) decideRegister(w *policy.World, now mesh.Time, r Registration,
 ) (*mesh.Node, []mesh.Event, error) {
 	k, ok := identity.PreAuthKey(w.Snapshot, r.PreAuthKey)
 	if !ok {
-		return nil, nil, refuse(BadKey, "preAuthKey", "the key is unknown; create one with: fairlead preauthkeys create")
+		return nil, nil, errUnknownKey()
 	}
 	machine := w.NodesByMachine(r.MachineKey)
 	for _, n := range machine {

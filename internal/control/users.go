@@ -15,6 +15,10 @@ type NewUser struct {
 	Name, DisplayName, Email, PictureURL string
 }
 
+// TaggedDevices is shown as the owner of nodes that belong to tags. Nobody may
+// have this name.
+const TaggedDevices = "tagged-devices"
+
 const (
 	maxUserName = 128
 	maxUserText = 512
@@ -29,6 +33,8 @@ func CheckUserName(name string) error {
 		return refuse(Invalid, "name", "a user needs a name")
 	case len(name) > maxUserName:
 		return refuse(Invalid, "name", "a user name has at most %d characters", maxUserName)
+	case mesh.FoldName(name) == TaggedDevices:
+		return refuse(Invalid, "name", "%s is what lists show for nodes with tags; choose another name", TaggedDevices)
 	case userName.MatchString(name):
 		return nil
 	}
@@ -53,22 +59,17 @@ func correctName(name string) string {
 	return better
 }
 
-// findUser finds a user by id or by name. A name cannot begin with a digit, so
+// FindUser finds a user by id or by name. A name cannot begin with a digit, so
 // the two never clash.
-func findUser(w *policy.World, ref, path string) (*mesh.User, error) {
+func FindUser(s *mesh.Snapshot, ref string) (*mesh.User, error) {
 	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
-		if u, ok := w.User(mesh.UserID(id)); ok {
+		if u, ok := s.User(mesh.UserID(id)); ok {
 			return u, nil
 		}
-	} else if u, ok := w.UserByName(ref); ok {
+	} else if u, ok := s.UserByName(ref); ok {
 		return u, nil
 	}
-	return nil, refuse(NotFound, path, "there is no user %q; list them with: fairlead users list", ref)
-}
-
-// User finds a user by id or name.
-func (s *Service) User(ref string) (*mesh.User, error) {
-	return findUser(s.Ledger.World(), ref, "user")
+	return nil, refuse(NotFound, "user", "there is no user %q; list them with: fairlead users list", ref)
 }
 
 // CreateUser adds a user.
@@ -95,10 +96,14 @@ func (s *Service) CreateUser(ctx context.Context, a mesh.Actor, in NewUser) (*me
 		return nil, err
 	}
 	s.Log.Info("user created", "user", user.Name, "actor", a)
-	if user.Name != mesh.FoldName(user.Name) {
-		s.Log.Warn("user name has capitals; lower case is recommended", "user", user.Name)
-	}
+	s.warnOfCapitals(user)
 	return user, nil
+}
+
+func (s *Service) warnOfCapitals(u *mesh.User) {
+	if u.Name != mesh.FoldName(u.Name) {
+		s.Log.Warn("user name has capitals; lower case is recommended", "user", u.Name)
+	}
 }
 
 func nameFree(w *policy.World, name string, except mesh.UserID) error {
@@ -115,7 +120,7 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string
 	}
 	var was, user *mesh.User
 	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
-		if was, err = findUser(w, ref, "id"); err != nil {
+		if was, err = FindUser(w.Snapshot, ref); err != nil {
 			return nil, err
 		}
 		if err := nameFree(w, name, was.ID); err != nil {
@@ -132,7 +137,10 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string
 	if err != nil {
 		return nil, err
 	}
-	s.Log.Info("user renamed", "user", user.Name, "was", was.Name, "actor", a)
+	if user.Name != was.Name {
+		s.Log.Info("user renamed", "user", user.Name, "was", was.Name, "actor", a)
+		s.warnOfCapitals(user)
+	}
 	return user, nil
 }
 
@@ -141,7 +149,7 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string
 func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref string) (nodes int, err error) {
 	var user *mesh.User
 	_, err = s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
-		if user, err = findUser(w, ref, "id"); err != nil {
+		if user, err = FindUser(w.Snapshot, ref); err != nil {
 			return nil, err
 		}
 		nodes = w.NodesOwned(user.ID)

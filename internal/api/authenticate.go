@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// apiPath is where an API key is needed, unless open says otherwise.
+const apiPath = "/api/"
+
+// open lists the operations that need no API key. There is no other.
+func open(r *http.Request) bool {
+	if !strings.HasPrefix(r.URL.Path, apiPath) {
+		return true
+	}
+	switch r.URL.Path {
+	case "/api/v1/machine":
+		return r.Method == http.MethodPost
+	case "/api/v1/openapi.yaml", "/api/v1/docs":
+		return r.Method == http.MethodGet || r.Method == http.MethodHead
+	}
+	return false
+}
+
+// authenticated lets requests in that carry a valid API key. Unknown, malformed,
+// wrong, expired and deleted keys differ in nothing that a caller could see or
+// measure.
+func (s *Server) authenticated(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := mesh.Actor{Kind: mesh.ActorNode, Addr: s.clientAddr(r), RequestID: requestID(r)}
+		if open(r) {
+			next.ServeHTTP(w, r.WithContext(withActor(r.Context(), a)))
+			return
+		}
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if token = strings.TrimSpace(token); token == "" || !strings.EqualFold(scheme, "Bearer") {
+			s.Log.Warn("unauthorized", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
+			unauthorized(w, "Unauthorized: bearer token missing")
+			return
+		}
+		k, _, err := lookup(r.Context(), s.Ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
+			return identity.APIKey(snap, token, now())
+		})
+		switch {
+		case errors.Is(err, errAbsent):
+			s.Log.Warn("authentication failed", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
+			unauthorized(w, "Authentication failed: invalid API key")
+			return
+		case err != nil:
+			s.fail(w, r, err)
+			return
+		}
+		a.Kind, a.ID, a.Name = mesh.ActorKey, k.ID.String(), k.Prefix
+		next.ServeHTTP(w, r.WithContext(withActor(r.Context(), a)))
+	})
+}
+
+func unauthorized(w http.ResponseWriter, detail string) {
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	writeProblem(w, problem(http.StatusUnauthorized, detail))
+}
+
+var errAbsent = errors.New("no replica has it")
+
+// lookup finds something in the newest snapshot. Before it fails with errAbsent
+// it catches up: another replica may just have made it.
+func lookup[T any](ctx context.Context, l *ledger.Ledger, find func(*mesh.Snapshot) (T, bool)) (v T, snap *mesh.Snapshot, err error) {
+	snap = l.World().Snapshot
+	v, ok := find(snap)
+	if ok {
+		return v, snap, nil
+	}
+	if err := l.Sync(ctx); err != nil {
+		return v, nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+	}
+	snap = l.World().Snapshot
+	if v, ok = find(snap); !ok {
+		return v, nil, errAbsent
+	}
+	return v, snap, nil
+}
+
+type actorKey struct{}
+
+func withActor(ctx context.Context, a mesh.Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// actor is who asks; every handler runs behind one that says so.
+func actor(r *http.Request) mesh.Actor {
+	a, _ := r.Context().Value(actorKey{}).(mesh.Actor)
+	return a
+}
+
+var (
+	requestWord = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	keySecret   = regexp.MustCompile(`(fl[kp]_[^_/]*_)[^/]+`)
+)
+
+// requestID takes the caller's or a proxy's id, if it is a plain word.
+func requestID(r *http.Request) string {
+	if id := r.Header.Get("X-Request-Id"); requestWord.MatchString(id) {
+		return id
+	}
+	return rand.Text()[:12]
+}
+
+// loggedPath is the path without the secrets of keys: some operations name a
+// key in their path, and people paste the whole of it.
+func loggedPath(r *http.Request) string { return keySecret.ReplaceAllString(r.URL.Path, "$1***") }
+
+// clientAddr is the peer's address, or what a trusted proxy says it is: the
+// last address in X-Forwarded-For that is not itself a trusted proxy.
+func (s *Server) clientAddr(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || !s.trusted(addr) {
+		return host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		a, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break
+		}
+		if addr = a.Unmap(); !s.trusted(addr) {
+			break
+		}
+	}
+	return addr.String()
+}
+
+func (s *Server) trusted(a netip.Addr) bool {
+	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+}
