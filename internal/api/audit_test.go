@@ -1,0 +1,241 @@
+package api_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+)
+
+// auditor reads the audit as it grows.
+type auditor struct {
+	*service
+	doc  document
+	seen int
+}
+
+// wrote demands that a request succeeded and that it recorded these changes, as
+// "verb kind id", by this actor. It returns before and after of each.
+func (u *auditor) wrote(by mesh.Actor, a *answer, want ...string) (changes []object) {
+	u.t.Helper()
+	a.ok()
+	rows := u.audit()[u.seen:]
+	u.seen += len(rows)
+	var got []string
+	for i, row := range rows {
+		got = append(got, row.Verb+" "+row.Kind+" "+row.Object)
+		if row.Actor != by {
+			u.t.Errorf("%s by %+v, want %+v", got[i], row.Actor, by)
+		}
+		if row.At == 0 || fmt.Sprint(row.Rev) != a.header.Get("Mesh-Revision") || row.Index != i {
+			u.t.Errorf("%s at %d, revision %d.%d", got[i], row.At, row.Rev, row.Index)
+		}
+		change := object{}
+		for name, data := range map[string][]byte{"before": row.Before, "after": row.After} {
+			if len(data) > 0 {
+				change[name] = u.shape(row.Kind, data)
+			}
+		}
+		changes = append(changes, change)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		u.t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	return changes
+}
+
+// shape decodes what the audit keeps of an object: what the API shows of it.
+func (u *auditor) shape(kind string, data []byte) (shape object) {
+	u.t.Helper()
+	if err := json.Unmarshal(data, &shape); err != nil {
+		u.t.Fatal(err)
+	}
+	schemas := map[string]string{"user": "User", "node": "Node", "preauthkey": "PreAuthKey", "apikey": "ApiKey"}
+	for _, m := range u.doc.mismatches(object{"$ref": "#/components/schemas/" + schemas[kind]}, any(shape), kind) {
+		u.t.Error(m)
+	}
+	return shape
+}
+
+// Every write is recorded: who, what, before and after in the shapes of the API.
+func TestEveryWriteIsAudited(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		u := &auditor{service: s, doc: readDocument(t), seen: len(s.audit())}
+		admin := mesh.Actor{Kind: mesh.ActorKey, ID: "1", Name: prefixOf(s.key), Addr: "127.0.0.1", RequestID: "r1"}
+		call := func(method, path string, body any) *answer { return s.call(method, path, body, "X-Request-Id: r1") }
+
+		made := call("POST", "/api/v1/user", object{"name": "alice"})
+		if rows := u.wrote(admin, made, "created user 1"); !cmp.Equal(rows[0], object{"after": made.ok()["user"]}) {
+			t.Errorf("%v", rows[0])
+		}
+		rows := u.wrote(admin, call("POST", "/api/v1/user/alice/rename/bob", nil), "changed user 1")
+		if rows[0]["before"].(object)["name"] != "alice" || rows[0]["after"].(object)["name"] != "bob" {
+			t.Errorf("%v", rows[0])
+		}
+		u.wrote(admin, call("POST", "/api/v1/user/bob/rename/bob", nil))
+
+		key := call("POST", "/api/v1/preauthkey", object{"user": "bob", "reusable": true})
+		text := key.ok()["preAuthKey"].(object)["key"].(string)
+		if rows := u.wrote(admin, key, "created preauthkey 1"); rows[0]["after"].(object)["key"] != masked(text) {
+			t.Errorf("%v", rows[0])
+		}
+		enrol := func(n uint64, want ...string) []object {
+			node := mesh.Actor{Kind: mesh.ActorNode, ID: meshgen.MachineKey(n).ShortString(), Addr: "127.0.0.1", RequestID: "r1"}
+			return u.wrote(node, s.call("POST", "/api/v1/machine", machine(n, text), noKey, "X-Request-Id: r1"), want...)
+		}
+		rows = enrol(1, "created node 1", "changed preauthkey 1")
+		if rows[1]["before"].(object)["used"] != false || rows[1]["after"].(object)["used"] != true || rows[0]["after"].(object)["givenName"] != "host-1" {
+			t.Errorf("%v", rows)
+		}
+		enrol(2, "created node 2") // the key was used before
+		enrol(2)                   // the same again changes nothing
+
+		rows = u.wrote(admin, call("POST", "/api/v1/preauthkey/expire", object{"id": "1"}), "changed preauthkey 1")
+		if cmp.Equal(rows[0]["before"].(object)["expiration"], rows[0]["after"].(object)["expiration"]) {
+			t.Errorf("%v", rows[0])
+		}
+		u.wrote(admin, call("POST", "/api/v1/preauthkey/expire", object{"id": "1"}))
+		u.wrote(admin, call("POST", "/api/v1/preauthkey", object{"aclTags": []string{"tag:a"}}), "created preauthkey 2")
+		rows = u.wrote(admin, call("DELETE", "/api/v1/preauthkey?id=2", nil), "deleted preauthkey 2")
+		if _, after := rows[0]["after"]; after || rows[0]["before"].(object)["id"] != "2" {
+			t.Errorf("%v", rows[0])
+		}
+		rows = u.wrote(admin, call("DELETE", "/api/v1/user/bob", nil), "deleted user 1", "deleted node 1", "deleted node 2", "deleted preauthkey 1")
+		if rows[0]["before"].(object)["nodeCount"] != 2.0 {
+			t.Errorf("%v", rows[0])
+		}
+
+		u.wrote(admin, call("POST", "/api/v1/apikey", nil), "created apikey 2")
+		u.wrote(admin, call("POST", "/api/v1/apikey/expire", object{"id": "2"}), "changed apikey 2")
+		u.wrote(admin, call("DELETE", "/api/v1/apikey/2", nil), "deleted apikey 2")
+	})
+}
+
+// A secret is shown once and then found nowhere: not in the database, the log,
+// the metrics or the audit. What is there, the public part, shows that the
+// search would have found it.
+func TestSecretsAreKeptNowhere(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		dir := t.TempDir()
+		s := start(t, openSQLiteAt(t, filepath.Join(dir, "db")))
+		hunt(t, s, func() (content string) {
+			files, err := filepath.Glob(filepath.Join(dir, "*"))
+			if err != nil || len(files) < 3 { // the database, its lock and its write-ahead log
+				t.Fatalf("%v %v", files, err)
+			}
+			for _, name := range files {
+				data, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				content += string(data)
+			}
+			return content
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		name := postgres(t).Database(t)
+		s := start(t, openPostgres(t, name))
+		hunt(t, s, func() string { return dump(t, name) })
+	})
+}
+
+func hunt(t *testing.T, s *service, stored func() string) {
+	s.newUser("alice")
+	_, apiKey := s.newKey()
+	spent, open := s.preAuthKey(object{"user": "alice"}), s.preAuthKey(object{"user": "alice", "reusable": true, "aclTags": []string{"tag:a"}})
+	keys := []string{s.key, apiKey, spent, open}
+	// Use them, rightly and wrongly, in all the places where one can appear.
+	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+apiKey).ok()
+	s.enrol(machine(1, spent)).ok()
+	s.enrol(machine(2, spent))
+	s.enrol(with(machine(3, open), object{"tags": []string{"tag:admin"}}))
+	s.enrol(with(machine(3, open), object{"hostname": "\x00"}))
+	s.call("POST", "/api/v1/preauthkey/expire", object{"key": open}).ok()
+	s.enrol(machine(3, open))
+	s.call("DELETE", "/api/v1/preauthkey?id="+open, nil).ok()
+	s.call("DELETE", "/api/v1/preauthkey?id="+open, nil)
+	s.call("POST", "/api/v1/apikey/expire", object{"key": apiKey}).ok()
+	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+apiKey)
+	s.call("DELETE", "/api/v1/apikey/"+apiKey, nil, noKey)
+	s.call("DELETE", "/api/v1/apikey/"+apiKey, nil).ok()
+	s.call("GET", "/api/v1/user/"+apiKey, nil)
+	boom := errors.New("upside down")
+	s.store.fail.Store(&boom)
+	s.call("DELETE", "/api/v1/apikey/"+s.key, nil)
+	s.store.fail.Store(nil)
+
+	metrics := serve(promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{}), newRequest(t, "GET", "/metrics")).Body.String()
+	audit, err := json.Marshal(s.audit())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shapes strings.Builder
+	for _, row := range s.audit() {
+		shapes.Write(row.Before)
+		shapes.Write(row.After)
+	}
+	lists := ""
+	for _, path := range []string{"apikey", "preauthkey", "node"} {
+		lists += string(s.call("GET", "/api/v1/"+path, nil).body)
+	}
+	places := map[string]string{
+		"the database": stored(), "the log": s.log.text(), "the metrics": metrics, "the audit": string(audit) + shapes.String(), "lists": lists,
+	}
+	for _, key := range keys {
+		secret := key[len("flk_")+12+1:]
+		for place, content := range places {
+			if strings.Contains(content, secret) {
+				t.Errorf("the secret of %s is in %s", masked(key), place)
+			}
+			if place != "the metrics" && place != "lists" && !strings.Contains(content, prefixOf(key)) {
+				t.Errorf("the search does not even find the public part of %s in %s", masked(key), place)
+			}
+		}
+	}
+}
+
+// dump reads every column of every table as text.
+func dump(t *testing.T, database string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), postgres(t).URL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(tables) < 9 {
+		t.Fatalf("%v %v", tables, err)
+	}
+	var content strings.Builder
+	for _, table := range tables {
+		rows, err := conn.Query(t.Context(), "SELECT * FROM "+pgx.Identifier{table}.Sanitize())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			for _, column := range rows.RawValues() {
+				content.Write(column)
+				content.WriteByte('\n')
+			}
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return content.String()
+}

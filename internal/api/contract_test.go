@@ -1,0 +1,373 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	apispec "github.com/fairlead-mesh/fairlead/api"
+)
+
+// document is openapi.yaml as it is delivered.
+type document struct{ root object }
+
+func readDocument(t testing.TB) document {
+	t.Helper()
+	var root object
+	if err := yaml.Unmarshal(apispec.Document, &root); err != nil {
+		t.Fatal(err)
+	}
+	return document{root}
+}
+
+// follow resolves references.
+func (d document) follow(v any) object {
+	o, _ := v.(object)
+	for {
+		ref, ok := o["$ref"].(string)
+		if !ok {
+			return o
+		}
+		o = d.root
+		for _, part := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
+			o, _ = o[part].(object)
+		}
+	}
+}
+
+// operations yields every operation by "METHOD path".
+func (d document) operations() map[string]object {
+	ops := map[string]object{}
+	for path, item := range d.root["paths"].(object) {
+		for method, op := range item.(object) {
+			if method != "parameters" {
+				ops[strings.ToUpper(method)+" "+path] = op.(object)
+			}
+		}
+	}
+	return ops
+}
+
+// content is what an operation promises to answer with a status: the media type
+// and its schema.
+func (d document) content(op object, status int) (mediaType string, schema object) {
+	response := d.follow(op["responses"].(object)[strconv.Itoa(status)])
+	for mediaType, content := range response["content"].(object) {
+		return mediaType, d.follow(content.(object)["schema"])
+	}
+	return "", nil
+}
+
+// mismatches compares a value with its schema. Members that the schema does not
+// name are mismatches too.
+func (d document) mismatches(schema object, v any, path string) (found []string) {
+	schema = d.follow(schema)
+	if all, ok := schema["allOf"].([]any); ok {
+		inner := maps.Clone(d.follow(all[0]))
+		inner["nullable"] = schema["nullable"]
+		schema = inner
+	}
+	if v == nil {
+		if schema["nullable"] != true {
+			return []string{path + " is null"}
+		}
+		return nil
+	}
+	wrong := func() []string { return []string{fmt.Sprintf("%s is %T, want %s", path, v, schema["type"])} }
+	switch schema["type"] {
+	case "object":
+		o, ok := v.(object)
+		if !ok {
+			return wrong()
+		}
+		return d.memberMismatches(schema, o, path)
+	case "array":
+		list, ok := v.([]any)
+		if !ok {
+			return wrong()
+		}
+		for i, item := range list {
+			found = append(found, d.mismatches(schema["items"].(object), item, fmt.Sprintf("%s[%d]", path, i))...)
+		}
+	case "string":
+		text, ok := v.(string)
+		if !ok {
+			return wrong()
+		}
+		if schema["format"] == "date-time" {
+			if at, err := time.Parse(time.RFC3339, text); err != nil || at.Location() != time.UTC {
+				return []string{path + " is no time in UTC: " + text}
+			}
+		}
+		if enum, ok := schema["enum"].([]any); ok && !slices.Contains(enum, v) {
+			return []string{path + " is none of the enumerated: " + text}
+		}
+	case "integer":
+		if n, ok := v.(float64); !ok || n != float64(int64(n)) {
+			return wrong()
+		}
+	case "boolean":
+		if _, ok := v.(bool); !ok {
+			return wrong()
+		}
+	}
+	return found
+}
+
+func (d document) memberMismatches(schema, o object, path string) (found []string) {
+	properties, _ := schema["properties"].(object)
+	required, _ := schema["required"].([]any)
+	for _, name := range required {
+		if _, ok := o[name.(string)]; !ok {
+			found = append(found, fmt.Sprintf("%s.%s is missing", path, name))
+		}
+	}
+	for name, v := range o {
+		property, ok := properties[name].(object)
+		if more, open := schema["additionalProperties"].(object); !ok && open {
+			property, ok = more, true
+		}
+		if !ok {
+			found = append(found, fmt.Sprintf("%s.%s is not in the document", path, name))
+			continue
+		}
+		found = append(found, d.mismatches(property, v, path+"."+name)...)
+	}
+	return found
+}
+
+// fixture is a service with one of everything.
+type fixture struct {
+	*service
+	user, preAuth, apiKey, node string // ids
+}
+
+func populated(t testing.TB, s *service) fixture {
+	t.Helper()
+	f := fixture{service: s}
+	f.user = s.call("POST", "/api/v1/user", object{"name": "alice"}).ok()["user"].(object)["id"].(string)
+	key := s.call("POST", "/api/v1/preauthkey", object{"user": "alice", "reusable": true}).ok()["preAuthKey"].(object)
+	f.preAuth = key["id"].(string)
+	f.apiKey = s.call("POST", "/api/v1/apikey", nil).ok()["id"].(string)
+	f.node = s.call("POST", "/api/v1/machine", machine(1, key["key"].(string)), noKey).ok()["node"].(object)["id"].(string)
+	return f
+}
+
+// machine is a request to enrol the n-th machine.
+func machine(n uint64, preAuthKey string) object {
+	return object{
+		"preAuthKey": preAuthKey, "machineKey": machineKey(n), "nodeKey": nodeKey(n), "hostname": fmt.Sprintf("host-%d", n),
+	}
+}
+
+// examples is one request for each operation that succeeds on a fixture.
+func examples() map[string]func(f fixture) *answer {
+	list := func(path string) func(fixture) *answer {
+		return func(f fixture) *answer { return f.call("GET", path, nil) }
+	}
+	return map[string]func(f fixture) *answer{
+		"GET /api/v1/user":         list("/api/v1/user"),
+		"GET /api/v1/preauthkey":   list("/api/v1/preauthkey"),
+		"GET /api/v1/apikey":       list("/api/v1/apikey"),
+		"GET /api/v1/node":         list("/api/v1/node"),
+		"GET /api/v1/health":       list("/api/v1/health"),
+		"GET /api/v1/debug/digest": list("/api/v1/debug/digest"),
+		"GET /api/v1/openapi.yaml": list("/api/v1/openapi.yaml"),
+		"GET /api/v1/docs":         list("/api/v1/docs"),
+		"GET /health":              list("/health"),
+		"GET /version":             list("/version"),
+		"GET /api/v1/node/{nodeId}": func(f fixture) *answer {
+			return f.call("GET", "/api/v1/node/"+f.node, nil)
+		},
+		"POST /api/v1/user": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/user", object{"name": "bob", "displayName": "Bob", "email": "bob@example.com", "pictureUrl": "https://example.com/b.png"})
+		},
+		"POST /api/v1/user/{id}/rename/{newName}": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/user/"+f.user+"/rename/carol", nil)
+		},
+		"DELETE /api/v1/user/{id}": func(f fixture) *answer { return f.call("DELETE", "/api/v1/user/"+f.user, nil) },
+		"POST /api/v1/preauthkey": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/preauthkey", object{"user": f.user, "ephemeral": true, "aclTags": []string{"tag:web"}})
+		},
+		"POST /api/v1/preauthkey/expire": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/preauthkey/expire", object{"id": f.preAuth})
+		},
+		"DELETE /api/v1/preauthkey": func(f fixture) *answer {
+			id := f.call("POST", "/api/v1/preauthkey", object{"aclTags": []string{"tag:web"}}).ok()["preAuthKey"].(object)["id"].(string)
+			return f.call("DELETE", "/api/v1/preauthkey?id="+id, nil)
+		},
+		"POST /api/v1/apikey": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/apikey", object{"expiration": time.Now().Add(time.Hour)})
+		},
+		"POST /api/v1/apikey/expire": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/apikey/expire", object{"id": f.apiKey})
+		},
+		"DELETE /api/v1/apikey/{prefix}": func(f fixture) *answer {
+			return f.call("DELETE", "/api/v1/apikey/"+f.apiKey, nil)
+		},
+		"POST /api/v1/machine": func(f fixture) *answer {
+			key := f.call("POST", "/api/v1/preauthkey", object{"user": f.user}).ok()["preAuthKey"].(object)["key"].(string)
+			return f.call("POST", "/api/v1/machine", machine(2, key), noKey)
+		},
+	}
+}
+
+func TestEveryOperationAnswersAsDocumented(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		doc := readDocument(t)
+		ops, calls := doc.operations(), examples()
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(ops)), slices.Sorted(maps.Keys(calls))); diff != "" {
+			t.Fatalf("operations of the document and examples (-document +examples):\n%s", diff)
+		}
+		f := populated(t, s)
+		// What removes things comes last.
+		names := slices.SortedFunc(maps.Keys(ops), func(a, b string) int { return -strings.Compare(a, b) })
+		for _, name := range names {
+			a := calls[name](f)
+			mediaType, schema := doc.content(ops[name], http.StatusOK)
+			if got, _, _ := strings.Cut(a.header.Get("Content-Type"), ";"); a.status != http.StatusOK || got != mediaType {
+				t.Errorf("%s: status %d, %s, want 200, %s\n%s", name, a.status, got, mediaType, a.body)
+				continue
+			}
+			if rev, err := strconv.Atoi(a.header.Get("Mesh-Revision")); err != nil || rev < 1 {
+				t.Errorf("%s: Mesh-Revision %q", name, a.header.Get("Mesh-Revision"))
+			}
+			if a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: headers %v", name, a.header)
+			}
+			if strings.HasSuffix(mediaType, "json") {
+				for _, m := range doc.mismatches(schema, any(a.decoded()), "body") {
+					t.Errorf("%s: %s", name, m)
+				}
+			}
+		}
+	})
+}
+
+// The checker itself must be able to fail.
+func TestSchemaMismatchesAreFound(t *testing.T) {
+	doc := readDocument(t)
+	user := doc.follow(object{"$ref": "#/components/schemas/User"})
+	const good = `{"id":"1","name":"a","createdAt":null,"displayName":"","email":"","providerId":"","provider":"","profilePicUrl":"","nodeCount":0}`
+	for _, c := range []struct{ old, new, want string }{
+		{"", "", ""},
+		{`"id":"1",`, ``, "user.id is missing"},
+		{`"id":"1"`, `"id":1`, "user.id is float64, want string"},
+		{`"id":"1"`, `"id":null`, "user.id is null"},
+		{`"id":"1"`, `"id":"1","hash":"x"`, "user.hash is not in the document"},
+		{`"createdAt":null`, `"createdAt":"yesterday"`, "user.createdAt is no time in UTC: yesterday"},
+		{`"nodeCount":0`, `"nodeCount":0.5`, "user.nodeCount is float64, want integer"},
+	} {
+		var v any
+		if err := json.Unmarshal([]byte(strings.Replace(good, c.old, c.new, 1)), &v); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(doc.mismatches(user, v, "user"), "\n"); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// filled replaces the parameters of a path.
+func filled(path string) string {
+	return strings.NewReplacer("{id}", "1", "{newName}", "bob", "{prefix}", "1", "{nodeId}", "1").Replace(path)
+}
+
+func TestExactlyThreeOperationsNeedNoKey(t *testing.T) {
+	s := sqlite(t).listen()
+	var open []string
+	for path := range readDocument(t).root["paths"].(object) {
+		if !strings.HasPrefix(path, "/api/") {
+			continue
+		}
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+			a := s.call(method, filled(path), nil, noKey)
+			if a.status != http.StatusUnauthorized {
+				open = append(open, method+" "+path)
+				continue
+			}
+			a.fails(401, "Unauthorized", "Unauthorized: bearer token missing", "")
+		}
+	}
+	slices.Sort(open)
+	want := []string{"GET /api/v1/docs", "GET /api/v1/openapi.yaml", "POST /api/v1/machine"}
+	if diff := cmp.Diff(want, open); diff != "" {
+		t.Errorf("answered without a key (-want +got):\n%s", diff)
+	}
+	for _, path := range []string{
+		"/api/v1/user/", "//api/v1/user", "/api//v1/user", "/api/v1/./user", "/api/v1/docs/../user", "/x/../api/v1/user",
+		"/api/v1%2Fuser", "/%61pi/v1/user", "/api/v1/nothing", "/api/v1/", "/api/v2/user", "/API/v1/user",
+	} {
+		if a := s.call("GET", path, nil, noKey); a.status == http.StatusOK {
+			t.Errorf("%s is answered without a key: %s", path, a.body)
+		}
+	}
+}
+
+func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
+	f := populated(t, sqlite(t))
+	for name, op := range examples() {
+		method, path, _ := strings.Cut(name, " ")
+		if method != http.MethodGet || strings.Contains(path, "digest") { // the digest's length may change with the next beat
+			continue
+		}
+		get := op(f)
+		head := f.call("HEAD", strings.Replace(path, "{nodeId}", f.node, 1), nil)
+		if head.status != get.status || len(head.body) != 0 {
+			t.Errorf("HEAD %s: status %d with %d bytes, want %d with none", path, head.status, len(head.body), get.status)
+		}
+		for _, h := range []string{"Content-Type", "Content-Length", "Mesh-Revision"} {
+			if head.header.Get(h) != get.header.Get(h) {
+				t.Errorf("HEAD %s: %s %q, want %q", path, h, head.header.Get(h), get.header.Get(h))
+			}
+		}
+	}
+	for _, path := range []string{"/api/v1/docs", "/api/v1/openapi.yaml"} {
+		if a := f.call("HEAD", path, nil, noKey); a.status != http.StatusOK {
+			t.Errorf("HEAD %s without a key: %d", path, a.status)
+		}
+	}
+}
+
+func TestUnsetValuesAreSentNotLeftOut(t *testing.T) {
+	f := populated(t, sqlite(t))
+	user := f.call("GET", "/api/v1/user", nil).ok()["users"].([]any)[0].(object)
+	want := object{
+		"id": "1", "name": "alice", "createdAt": user["createdAt"], "displayName": "", "email": "", "providerId": "", "provider": "",
+		"profilePicUrl": "", "nodeCount": 1.0,
+	}
+	if diff := cmp.Diff(want, user); diff != "" {
+		t.Errorf("user (-want +got):\n%s", diff)
+	}
+	node := f.call("GET", "/api/v1/node/"+f.node, nil).ok()["node"].(object)
+	unset := object{
+		"discoKey": "", "createdBy": nil, "os": "", "arch": "", "clientVersion": "", "lastSeen": nil, "expiry": nil, "expired": false, "online": false,
+		"approvedRoutes": []any{}, "availableRoutes": []any{}, "subnetRoutes": []any{}, "tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},
+	}
+	for name, want := range unset {
+		if got, ok := node[name]; !ok || !cmp.Equal(got, want) {
+			t.Errorf("node.%s is %v, want %v", name, got, want)
+		}
+	}
+	f.call("DELETE", "/api/v1/preauthkey?id="+f.preAuth, nil).ok()
+	f.call("DELETE", "/api/v1/user/alice", nil).ok()
+	for path, want := range map[string]string{
+		"/api/v1/user": `{"users":[]}`, "/api/v1/node": `{"nodes":[]}`, "/api/v1/preauthkey": `{"preAuthKeys":[]}`,
+	} {
+		if a := f.call("GET", path, nil); string(a.body) != want {
+			t.Errorf("%s: %s, want %s", path, a.body, want)
+		}
+	}
+	if a := f.call("DELETE", "/api/v1/apikey/"+f.apiKey, nil); string(a.body) != `{}` {
+		t.Errorf("an answer without content: %s", a.body)
+	}
+}

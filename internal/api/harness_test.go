@@ -1,0 +1,391 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	apispec "github.com/fairlead-mesh/fairlead/api"
+	"github.com/fairlead-mesh/fairlead/internal/api"
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// pg is started by the first test that wants it: most do not, and each worker
+// of a fuzz target runs this package anew.
+var pg struct {
+	once   sync.Once
+	server *pgtest.Server
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if pg.server != nil {
+		if err := pg.server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func postgres(t testing.TB) *pgtest.Server {
+	t.Helper()
+	pg.once.Do(func() { pg.server, pg.err = pgtest.Start(pgtest.Options{}) })
+	if pg.err != nil {
+		t.Fatal(pg.err)
+	}
+	return pg.server
+}
+
+func openPostgres(t testing.TB, database string) store.Store {
+	t.Helper()
+	p := postgres(t)
+	st, err := sqlstore.OpenPostgres(t.Context(), sqlstore.PostgresConfig{
+		Host: p.Host, Port: p.Port, Name: database, User: p.User, SSLMode: "disable",
+	}, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return st
+}
+
+func openSQLite(t testing.TB) store.Store {
+	t.Helper()
+	return openSQLiteAt(t, filepath.Join(t.TempDir(), "db"))
+}
+
+func openSQLiteAt(t testing.TB, path string) store.Store {
+	t.Helper()
+	st, err := sqlstore.OpenSQLite(t.Context(), path, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return st
+}
+
+// counted counts the calls that reach the database, and can make them fail.
+type counted struct {
+	store.Store
+	locks, tails atomic.Int64
+	fail         atomic.Pointer[error]
+}
+
+func (c *counted) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
+	c.locks.Add(1)
+	if err := c.fail.Load(); err != nil {
+		return *err
+	}
+	return c.Store.Lock(ctx, after, batch, fn)
+}
+
+func (c *counted) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+	c.tails.Add(1)
+	if err := c.fail.Load(); err != nil {
+		return nil, *err
+	}
+	return c.Store.Tail(ctx, after)
+}
+
+// journal keeps the log lines of a service.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(b)
+}
+
+func (j *journal) text() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
+// lines returns the entries with exactly this message.
+func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(j.text()) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if entry["msg"] == msg {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+// service is the API over a real ledger, on a port of its own.
+type service struct {
+	t       testing.TB
+	url     string
+	handler http.Handler
+	local   http.Handler
+	client  *http.Client
+	key     string // an API key, sent unless a request says otherwise
+	ledger  *ledger.Ledger
+	control *control.Service
+	store   *counted
+	log     *journal
+	metrics *prometheus.Registry
+}
+
+// config changes what start takes as given.
+type config struct {
+	api     func(*api.Config)
+	control func(*control.Config)
+}
+
+// start runs a service over st; it ends with the test.
+func start(t testing.TB, st store.Store, changes ...config) *service {
+	t.Helper()
+	s := &service{t: t, store: &counted{Store: st}, log: &journal{}, metrics: prometheus.NewRegistry()}
+	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.Level(-8)}))
+	var err error
+	s.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: s.store, Log: log, Registerer: s.metrics, Describe: api.Describe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s.ledger.Run, s.ledger.Heart, st.Watch)
+	cc := control.Config{
+		Ledger: s.ledger, Log: log, Registerer: s.metrics,
+		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
+	}
+	ac := api.Config{
+		Ledger: s.ledger, Log: log, Registerer: s.metrics, Document: apispec.Document,
+		Version: openapi.Version{Version: "0.28.0", Product: "Fairlead", ProductVersion: "0.0.1"},
+		Health:  func() openapi.Health { return openapi.Health{Status: openapi.HealthStatusPass} },
+	}
+	if ac.Docs, err = api.RenderDocs(apispec.Document); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range changes {
+		if change.control != nil {
+			change.control(&cc)
+		}
+		if change.api != nil {
+			change.api(&ac)
+		}
+	}
+	s.control = control.New(cc)
+	ac.Control = s.control
+	server := api.New(ac)
+	s.handler = server.Handler()
+	s.local = server.LocalHandler(func(context.Context) mesh.Actor {
+		return mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "ada"}
+	})
+	if _, s.key, err = s.control.CreateAPIKey(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run keeps loops going until the test ends.
+func run(t testing.TB, loops ...func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, loop := range loops {
+		wg.Go(func() {
+			if err := loop(ctx); err != nil {
+				t.Errorf("loop: %v", err)
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+// sqlite starts a service over a new SQLite file.
+func sqlite(t testing.TB, changes ...config) *service {
+	t.Helper()
+	return start(t, openSQLite(t), changes...)
+}
+
+// engines runs a test on a service over each engine.
+func engines(t *testing.T, test func(t *testing.T, s *service)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, sqlite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, start(t, openPostgres(t, postgres(t).Database(t)))) })
+}
+
+// listen gives the service a port.
+func (s *service) listen() *service {
+	server := httptest.NewServer(s.handler)
+	s.t.Cleanup(server.Close)
+	s.url, s.client = server.URL, server.Client()
+	return s
+}
+
+// answer is a response with its body read.
+type answer struct {
+	t      testing.TB
+	status int
+	header http.Header
+	body   []byte
+}
+
+// noKey as a header leaves the API key out.
+const noKey = "Authorization: "
+
+// call sends a request; body is text as it is, or a value to encode; headers
+// are lines.
+func (s *service) call(method, path string, body any, headers ...string) *answer {
+	s.t.Helper()
+	if s.url == "" {
+		s.listen()
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, reader(s.t, body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.dress(req, headers)
+	res, err := s.client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &answer{s.t, res.StatusCode, res.Header, data}
+}
+
+// direct calls a handler without a network between.
+func (s *service) direct(h http.Handler, method, path string, body any, headers ...string) *answer {
+	s.t.Helper()
+	req := httptest.NewRequestWithContext(s.t.Context(), method, path, reader(s.t, body))
+	s.dress(req, headers)
+	rec := serve(h, req)
+	return &answer{s.t, rec.Code, rec.Result().Header, rec.Body.Bytes()}
+}
+
+func (s *service) dress(req *http.Request, headers []string) {
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Del(name)
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+}
+
+func reader(t testing.TB, body any) io.Reader {
+	t.Helper()
+	switch body := body.(type) {
+	case nil:
+		return nil
+	case string:
+		return strings.NewReader(body)
+	case io.Reader:
+		return body
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(data)
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+// ok demands success and returns the body.
+func (a *answer) ok() object {
+	a.t.Helper()
+	if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json" {
+		a.t.Fatalf("status %d, %s: %s", a.status, a.header.Get("Content-Type"), a.body)
+	}
+	return a.decoded()
+}
+
+func (a *answer) decoded() (body object) {
+	a.t.Helper()
+	if err := json.Unmarshal(a.body, &body); err != nil {
+		a.t.Fatalf("%v: %s", err, a.body)
+	}
+	return body
+}
+
+// fails demands a problem with this status, title and detail; path, if not
+// empty, is the member to blame.
+func (a *answer) fails(status int, title, detail, path string) {
+	a.t.Helper()
+	want := object{
+		"type": "about:blank", "title": title, "status": float64(status), "detail": detail,
+		"code": float64(grpcCode(status)), "message": detail, "details": []any{},
+	}
+	if path != "" {
+		want["errors"] = []any{object{"path": path, "message": detail}}
+	}
+	if got := a.header.Get("Content-Type"); a.status != status || got != "application/problem+json" {
+		a.t.Errorf("status %d, content type %s; want %d, application/problem+json\n%s", a.status, got, status, a.body)
+		return
+	}
+	if diff := cmp.Diff(want, a.decoded()); diff != "" {
+		a.t.Errorf("problem (-want +got):\n%s", diff)
+	}
+	if a.header.Get("Mesh-Revision") == "" {
+		a.t.Error("a problem without Mesh-Revision")
+	}
+}
+
+func grpcCode(status int) int {
+	codes := map[int]int{400: 3, 401: 16, 403: 7, 404: 5, 409: 6, 412: 9}
+	if code, ok := codes[status]; ok {
+		return code
+	}
+	return 2
+}
+
+func machineKey(n uint64) string { return meshgen.MachineKey(n).String() }
+func nodeKey(n uint64) string    { return meshgen.NodeKey(n).String() }
+
+func newRequest(t testing.TB, method, path string) *http.Request {
+	return httptest.NewRequestWithContext(t.Context(), method, path, nil)
+}
+
+func serve(h http.Handler, req *http.Request) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	return rec
+}
+
+// audit returns all that was recorded for people to read.
+func (s *service) audit() []store.AuditRow {
+	s.t.Helper()
+	rows, err := s.store.Store.(store.History).Audit(s.t.Context(), 0, 0, 10_000)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return rows
+}

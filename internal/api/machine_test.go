@@ -1,0 +1,367 @@
+package api_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+)
+
+// enrol sends a request to POST /api/v1/machine, without an API key.
+func (s *service) enrol(body any) *answer {
+	s.t.Helper()
+	return s.call("POST", "/api/v1/machine", body, noKey)
+}
+
+// with returns a copy of o with other values.
+func with(o object, changes object) object {
+	o = maps.Clone(o)
+	maps.Copy(o, changes)
+	return o
+}
+
+// rejected demands the one answer to a key that does not fit, and one log line.
+func (s *service) rejected(a *answer, reason string) {
+	s.t.Helper()
+	a.fails(401, "Node registration rejected", "Authentication failed: invalid key", "")
+	lines := s.log.lines(s.t, "authentication failed")
+	if last := lines[len(lines)-1]; last["reason"] != reason || last["addr"] != "127.0.0.1" {
+		s.t.Errorf("logged %v, want the reason %q", last, reason)
+	}
+}
+
+const (
+	keyUnknown = "the key is unknown; create one with: fairlead preauthkeys create"
+	keyExpired = "the key has expired; create another"
+	keySpent   = "the key can be used once and was used; create another, or one with --reusable"
+)
+
+func TestMachineIsEnrolledAsAsked(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		s.newUser("alice")
+		key := s.preAuthKey(object{"user": "alice"})
+		got := s.enrol(with(machine(1, key), object{
+			"hostname": "Alice's Läptop", "os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "routableIPs": []string{"192.168.7.0/24", "10.0.0.0/8", "10.0.0.0/8"},
+		})).ok()["node"].(object)
+		keyShape := s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"].([]any)[0].(object)
+		want := object{
+			"id": "1", "machineKey": machineKey(1), "nodeKey": nodeKey(1), "discoKey": "", "ipAddresses": []any{"100.64.0.1", "fd7a:115c:a1e0::1"},
+			"name": "Alice's Läptop", "hostname": "Alice's Läptop", "givenName": "alices-lptop", "user": keyShape["user"], "createdBy": nil,
+			"os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "online": false, "lastSeen": nil, "expiry": nil, "expired": false,
+			"preAuthKey": keyShape, "registerMethod": "REGISTER_METHOD_AUTH_KEY", "createdAt": got["createdAt"], "updatedAt": got["createdAt"],
+			"approvedRoutes": []any{}, "availableRoutes": []any{"10.0.0.0/8", "192.168.7.0/24"}, "subnetRoutes": []any{},
+			"tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("answer (-want +got):\n%s", diff)
+		}
+		if keyShape["used"] != true || keyShape["user"].(object)["nodeCount"] != 1.0 {
+			t.Errorf("the key after its use: %v", keyShape)
+		}
+		if diff := cmp.Diff([]any{want}, s.call("GET", "/api/v1/node", nil).ok()["nodes"]); diff != "" {
+			t.Errorf("list (-want +got):\n%s", diff)
+		}
+		lines := s.log.lines(t, "node registered")
+		if len(lines) != 1 || lines[0]["name"] != "alices-lptop" {
+			t.Errorf("log: %v", lines)
+		}
+		if n := s.counts("mesh_node_registrations_total")[""]; n != 1 {
+			t.Errorf("mesh_node_registrations_total is %d", n)
+		}
+	})
+}
+
+func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
+	s := sqlite(t)
+	s.newUser("alice")
+	made := s.call("POST", "/api/v1/preauthkey", object{"user": "alice"}).ok()["preAuthKey"].(object)
+	request := machine(1, made["key"].(string))
+	first := s.enrol(request).ok()["node"].(object)
+	again := func() {
+		t.Helper()
+		rev := s.ledger.World().Rev
+		got := s.enrol(with(request, object{"hostname": "other", "os": "plan9"})).ok()["node"].(object)
+		got["preAuthKey"], first["preAuthKey"] = nil, nil
+		if diff := cmp.Diff(first, got); diff != "" {
+			t.Errorf("(-first +again):\n%s", diff)
+		}
+		if s.ledger.World().Rev != rev {
+			t.Error("something changed")
+		}
+	}
+	again() // the key can be used once and was used
+	s.call("POST", "/api/v1/preauthkey/expire", object{"id": made["id"]}).ok()
+	again() // and has expired
+
+	s.rejected(s.enrol(with(request, object{"nodeKey": nodeKey(2)})), keyExpired)
+	valid := s.preAuthKey(object{"user": "alice", "reusable": true})
+	const known = "this machine is registered already, as node 1; delete that node first"
+	s.enrol(with(request, object{"nodeKey": nodeKey(2), "preAuthKey": valid})).fails(409, "Conflict", known, "")
+	s.enrol(with(request, object{"preAuthKey": valid})).fails(409, "Conflict", known, "")
+	s.enrol(with(machine(2, valid), object{"nodeKey": nodeKey(1)})).
+		fails(409, "Conflict", "another machine has this node key; make a new one", "")
+	if n := s.ledger.World().NodeCount(); n != 1 {
+		t.Errorf("%d nodes", n)
+	}
+	s.call("DELETE", "/api/v1/preauthkey?id="+made["id"].(string), nil).ok()
+	s.rejected(s.enrol(request), keyUnknown)
+	if n := len(s.log.lines(t, "node registered")); n != 1 {
+		t.Errorf("%d registrations are logged", n)
+	}
+}
+
+func TestKeyThatDoesNotFitIsRejected(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		s.newUser("alice")
+		once := s.preAuthKey(object{"user": "alice"})
+		s.enrol(machine(1, once)).ok()
+		s.rejected(s.enrol(machine(2, once)), keySpent)
+
+		revoked := s.preAuthKey(object{"user": "alice", "reusable": true})
+		s.call("POST", "/api/v1/preauthkey/expire", object{"key": revoked}).ok()
+		s.rejected(s.enrol(machine(2, revoked)), keyExpired)
+
+		deleted := s.preAuthKey(object{"user": "alice"})
+		s.call("DELETE", "/api/v1/preauthkey?id="+prefixOf(deleted), nil).ok()
+		for _, key := range []string{
+			deleted, "x", once + "x", masked(once), prefixOf(once), s.key, strings.Replace(once, "flp_", "flk_", 1), strings.Repeat("x", 1000), "flp_\x00_",
+			"flp_AAAAAAAAAAAA_" + strings.Repeat("a", 43),
+		} {
+			locks := s.store.locks.Load()
+			s.rejected(s.enrol(machine(2, key)), keyUnknown)
+			if s.store.locks.Load() != locks {
+				t.Error("a guess took the write lock")
+			}
+		}
+		if n := s.ledger.World().NodeCount(); n != 1 {
+			t.Errorf("%d nodes", n)
+		}
+		if got, want := len(s.log.lines(t, "authentication failed")), 12; got != want {
+			t.Errorf("%d refusals are logged, want %d", got, want)
+		}
+	})
+}
+
+func TestKeyExpiresByTheClock(t *testing.T) {
+	s := sqlite(t)
+	key := s.preAuthKey(object{"aclTags": []string{"tag:a"}, "reusable": true, "expiration": time.Now().Add(200 * time.Millisecond)})
+	s.enrol(machine(1, key)).ok()
+	deadline := time.Now().Add(10 * time.Second)
+	n := uint64(2)
+	for ; s.enrol(machine(n, key)).status == 200; n++ {
+		if time.Now().After(deadline) {
+			t.Fatal("the key does not expire")
+		}
+	}
+	s.rejected(s.enrol(machine(n, key)), keyExpired)
+	if got := s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"].([]any)[0].(object); got["expired"] != true || got["used"] != true {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestTagsComeFromTheKey(t *testing.T) {
+	s := sqlite(t)
+	s.newUser("alice")
+	key := s.preAuthKey(object{"user": "alice", "reusable": true, "aclTags": []string{"tag:web", "tag:db"}})
+	for n, tags := range [][]string{nil, {"tag:web"}, {"tag:db", "tag:web"}} {
+		node := s.enrol(with(machine(uint64(n), key), object{"tags": tags})).ok()["node"].(object)
+		for _, member := range []string{"tags", "forcedTags", "validTags"} {
+			if !cmp.Equal(node[member], []any{"tag:db", "tag:web"}) {
+				t.Errorf("%s %v", member, node[member])
+			}
+		}
+		user := object{
+			"id": "2147455555", "name": "tagged-devices", "createdAt": nil, "displayName": "Tagged Devices", "email": "", "providerId": "", "provider": "",
+			"profilePicUrl": "", "nodeCount": 0.0,
+		}
+		if diff := cmp.Diff(user, node["user"]); diff != "" {
+			t.Errorf("user (-want +got):\n%s", diff)
+		}
+		if node["createdBy"].(object)["name"] != "alice" {
+			t.Errorf("created by %v", node["createdBy"])
+		}
+	}
+	if got := s.call("GET", "/api/v1/node?user=alice", nil).ok()["nodes"].([]any); len(got) != 0 {
+		t.Errorf("nodes with tags are listed as alice's: %v", got)
+	}
+
+	plain := s.preAuthKey(object{"user": "alice", "reusable": true})
+	for key, text := range map[string]string{
+		key:   "tag not allowed: tag:admin is not a tag of the pre-auth key",
+		plain: "tag not allowed: tag:admin is not a tag of the pre-auth key",
+	} {
+		before := len(s.log.lines(t, "ACL denied"))
+		s.enrol(with(machine(9, key), object{"tags": []string{"tag:admin"}})).fails(403, "Node registration rejected", "Forbidden: "+text, "")
+		lines := s.log.lines(t, "ACL denied")
+		if len(lines) != before+1 {
+			t.Fatalf("%d more lines", len(lines)-before)
+		}
+		last := lines[before]
+		if last["addr"] != "127.0.0.1" || last["node"] != "host-9" || last["user"] != "alice" || last["rule"] != text {
+			t.Errorf("%v", last)
+		}
+	}
+	if n := s.ledger.World().NodeCount(); n != 3 {
+		t.Errorf("%d nodes", n)
+	}
+}
+
+func TestEnrolmentThatCannotBeReadIsRefused(t *testing.T) {
+	s := sqlite(t)
+	key := s.preAuthKey(object{"aclTags": []string{"tag:a"}, "reusable": true})
+	good := machine(1, key)
+	routes := make([]string, 257)
+	for i := range routes {
+		routes[i] = fmt.Sprintf("10.%d.%d.0/24", i/256, i%256)
+	}
+	const badMachine = "machineKey must be mkey: and 64 hexadecimal digits"
+	for _, c := range []struct {
+		change object
+		detail string
+		path   string
+	}{
+		{object{"preAuthKey": nil}, "preAuthKey is required", "preAuthKey"},
+		{object{"machineKey": nil}, "machineKey is required", "machineKey"},
+		{object{"nodeKey": nil}, "nodeKey is required", "nodeKey"},
+		{object{"hostname": nil}, "hostname is required", "hostname"},
+		{object{"hostname": ""}, "hostname is required", "hostname"},
+		{object{"machineKey": "x"}, badMachine, "machineKey"},
+		{object{"machineKey": nodeKey(1)}, badMachine, "machineKey"},
+		{object{"machineKey": machineKey(1) + "00"}, badMachine, "machineKey"},
+		{object{"machineKey": "mkey:" + strings.Repeat("0", 64)}, "a machine key is required, as mkey: and 64 hexadecimal digits", "machineKey"},
+		{object{"nodeKey": machineKey(1)}, "nodeKey must be nodekey: and 64 hexadecimal digits", "nodeKey"},
+		{object{"nodeKey": "nodekey:" + strings.Repeat("0", 64)}, "a node key is required, as nodekey: and 64 hexadecimal digits", "nodeKey"},
+		{object{"hostname": strings.Repeat("a", 256)}, "hostname is longer than 255 bytes", "hostname"},
+		{object{"hostname": "a\x00b"}, "hostname holds control characters", "hostname"},
+		{object{"hostname": "a\x1b[31mb"}, "hostname holds control characters", "hostname"},
+		{object{"hostname": "a\u0085b"}, "hostname holds control characters", "hostname"},
+		{object{"os": strings.Repeat("a", 129)}, "os is longer than 128 bytes", "os"},
+		{object{"arch": "a\nb"}, "arch holds control characters", "arch"},
+		{object{"clientVersion": "\t"}, "clientVersion holds control characters", "clientVersion"},
+		{object{"tags": []string{"tag:a", "tag:"}}, `"tag:" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server`, "tags[1]"},
+		{object{"tags": "tag:a"}, "tags must be a list", "tags"},
+		{object{"routableIPs": []string{"10.0.0.0/8", "10.0.0.0"}}, `"10.0.0.0" is not a network such as 192.168.7.0/24`, "routableIPs[1]"},
+		{object{"routableIPs": []string{"10.0.0.1/8"}}, "10.0.0.1/8 is not a network: write it as 10.0.0.0/8", "routableIPs[0]"},
+		{object{"routableIPs": routes}, "at most 256 routes", "routableIPs"},
+		{object{"routableIPs": object{}}, "routableIPs must be a list", "routableIPs"},
+	} {
+		s.enrol(with(good, c.change)).fails(400, "Bad Request", c.detail, c.path)
+	}
+	raw := strings.NewReplacer("KEY", key, "MACHINE", machineKey(1), "NODE", nodeKey(1))
+	for hostname, detail := range map[string]string{
+		"a\xffb":       "the body is not valid UTF-8",
+		"\xed\xa0\x80": "the body is not valid UTF-8", // half a character, as some encoders write it
+		`a\ud800b`:     "hostname is not valid UTF-8",
+		`a\ufffdb`:     "hostname is not valid UTF-8",
+		`a\u0000b`:     "hostname holds control characters",
+		"a\x00b":       "the body is not JSON: invalid character '\\x00' in string literal at byte 210",
+	} {
+		a := s.enrol(raw.Replace(`{"preAuthKey":"KEY","machineKey":"MACHINE","nodeKey":"NODE","hostname":"`) + hostname + `"}`)
+		if got := a.decoded()["detail"].(string); a.status != 400 || !strings.HasPrefix(got, strings.TrimRight(detail, "0123456789")) {
+			t.Errorf("%q: %d %s", hostname, a.status, got)
+		}
+	}
+	if w := s.ledger.World(); w.NodeCount() != 0 || w.Rev != 2 {
+		t.Errorf("%d nodes at revision %d", w.NodeCount(), w.Rev)
+	}
+	s.enrol(good).ok()
+}
+
+func TestNamesAndAddressesAreGivenInOrder(t *testing.T) {
+	s := sqlite(t)
+	key := s.preAuthKey(object{"aclTags": []string{"tag:a"}, "reusable": true})
+	for n, want := range []string{"laptop", "laptop-1", "laptop-2", "laptop-3"} {
+		node := s.enrol(with(machine(uint64(n), key), object{"hostname": "LapTop.local"})).ok()["node"].(object)
+		addrs := []any{fmt.Sprintf("100.64.0.%d", n+1), fmt.Sprintf("fd7a:115c:a1e0::%d", n+1)}
+		if node["givenName"] != want || node["name"] != "LapTop.local" || !cmp.Equal(node["ipAddresses"], addrs) {
+			t.Errorf("%v %v %v, want %s %v", node["givenName"], node["name"], node["ipAddresses"], want, addrs)
+		}
+	}
+}
+
+func TestRandomAddressesLieInThePrefix(t *testing.T) {
+	s := sqlite(t, config{control: func(c *control.Config) { c.RandomAddresses = true }})
+	key := s.preAuthKey(object{"aclTags": []string{"tag:a"}, "reusable": true})
+	v4, v6 := netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")
+	var seen []netip.Addr
+	for n := range uint64(20) {
+		addrs := s.enrol(machine(n, key)).ok()["node"].(object)["ipAddresses"].([]any)
+		a, b := netip.MustParseAddr(addrs[0].(string)), netip.MustParseAddr(addrs[1].(string))
+		if !v4.Contains(a) || !v6.Contains(b) || slices.Contains(seen, a) || slices.Contains(seen, b) {
+			t.Errorf("%v %v", a, b)
+		}
+		seen = append(seen, a, b)
+	}
+	if slices.IsSortedFunc(seen, netip.Addr.Compare) {
+		t.Error("the addresses are in order")
+	}
+}
+
+func TestFullPrefixIsAConflict(t *testing.T) {
+	s := sqlite(t, config{control: func(c *control.Config) { c.PrefixV4 = netip.MustParsePrefix("100.64.0.0/30") }})
+	s.newUser("alice")
+	key := s.preAuthKey(object{"user": "alice", "reusable": true})
+	s.enrol(machine(1, key)).ok()
+	s.enrol(machine(2, key)).ok()
+	s.enrol(machine(3, key)).fails(409, "Conflict", "100.64.0.0/30: no free address left in the prefix; give the mesh a larger one or delete nodes", "")
+	if n := len(s.log.lines(t, "no address left for a new node")); n != 1 {
+		t.Errorf("%d log lines", n)
+	}
+	s.call("DELETE", "/api/v1/user/alice", nil).ok()
+	key = s.preAuthKey(object{"aclTags": []string{"tag:a"}})
+	s.enrol(machine(3, key)).ok()
+}
+
+func TestNodesOfUsersExpireAndTaggedOnesDoNot(t *testing.T) {
+	s := sqlite(t, config{control: func(c *control.Config) { c.NodeExpiry = 24 * time.Hour }})
+	s.newUser("alice")
+	own := s.enrol(machine(1, s.preAuthKey(object{"user": "alice"}))).ok()["node"].(object)
+	if left := time.Until(moment(t, own["expiry"])); left > 24*time.Hour || left < 23*time.Hour || own["expired"] != false {
+		t.Errorf("expiry in %v, expired %v", left, own["expired"])
+	}
+	tagged := s.enrol(machine(2, s.preAuthKey(object{"user": "alice", "aclTags": []string{"tag:a"}}))).ok()["node"].(object)
+	if tagged["expiry"] != nil {
+		t.Errorf("a node with tags expires at %v", tagged["expiry"])
+	}
+}
+
+func TestNodesAreListedByUserAndShownByID(t *testing.T) {
+	s := sqlite(t)
+	s.newUser("alice")
+	s.newUser("bob")
+	for n, user := range []string{"alice", "bob", "alice"} {
+		s.enrol(machine(uint64(n), s.preAuthKey(object{"user": user}))).ok()
+	}
+	for query, want := range map[string][]string{"": {"1", "2", "3"}, "?user=alice": {"1", "3"}, "?user=2": {"2"}, "?user=": {"1", "2", "3"}} {
+		var got []string
+		for _, n := range s.call("GET", "/api/v1/node"+query, nil).ok()["nodes"].([]any) {
+			got = append(got, n.(object)["id"].(string))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", query, diff)
+		}
+	}
+	s.call("GET", "/api/v1/node?user=nobody", nil).fails(404, "Not Found", `there is no user "nobody"; list them with: fairlead users list`, "")
+	if got := s.call("GET", "/api/v1/node/2", nil).ok()["node"].(object); got["user"].(object)["name"] != "bob" {
+		t.Errorf("%v", got)
+	}
+	for _, id := range []string{"4", "0", "-1", "host-1", "99999999999999999999"} {
+		s.call("GET", "/api/v1/node/"+id, nil).fails(404, "Not Found", fmt.Sprintf("there is no node %q; list them with: fairlead nodes list", id), "")
+	}
+}
+
+func TestAPIKeyIsNotLookedAtForEnrolment(t *testing.T) {
+	s := sqlite(t)
+	key := s.preAuthKey(object{"aclTags": []string{"tag:a"}})
+	s.call("POST", "/api/v1/machine", machine(1, key), "Authorization: Bearer nonsense").ok()
+	if n := len(s.log.lines(t, "authentication failed")); n != 0 {
+		t.Errorf("%d refusals are logged", n)
+	}
+}

@@ -1,0 +1,341 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/api"
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+func TestWhatNoOperationDoesIsAProblem(t *testing.T) {
+	s := sqlite(t)
+	s.call("GET", "/api/v1/nothing", nil).fails(404, "Not Found", "there is no /api/v1/nothing; the operations are listed at /api/v1/docs", "")
+	s.call("GET", "/", nil, noKey).fails(404, "Not Found", "there is no /; the operations are listed at /api/v1/docs", "")
+	for path, allow := range map[string]string{
+		"/api/v1/user": "GET, HEAD, POST", "/api/v1/user/1": "DELETE", "/api/v1/preauthkey": "GET, HEAD, POST, DELETE", "/health": "GET, HEAD",
+	} {
+		for _, method := range []string{"PUT", "OPTIONS", "BREW"} {
+			a := s.call(method, path, nil)
+			a.fails(405, "Method Not Allowed", fmt.Sprintf("%s takes %s, not %s", path, allow, method), "")
+			if a.header.Get("Allow") != allow {
+				t.Errorf("%s: Allow %q, want %q", path, a.header.Get("Allow"), allow)
+			}
+		}
+	}
+}
+
+func TestPanicIsAnsweredAndLogged(t *testing.T) {
+	s := sqlite(t, config{api: func(c *api.Config) { c.Health = func() openapi.Health { panic("boom") } }})
+	s.call("GET", "/health", nil).fails(500, "Internal Server Error", "internal error; the log of the service has the details", "")
+	lines := s.log.lines(t, "a request panicked")
+	if len(lines) != 1 || lines[0]["panic"] != "boom" || !strings.Contains(lines[0]["stack"].(string), "Health") {
+		t.Errorf("%v", lines)
+	}
+	s.call("GET", "/version", nil).ok()
+}
+
+// cutOff panics in the middle of an answer.
+type cutOff struct {
+	*httptest.ResponseRecorder
+	reason any
+}
+
+func (w *cutOff) Write([]byte) (int, error) { panic(w.reason) }
+
+func TestPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
+	s := sqlite(t)
+	for _, reason := range []any{"boom", http.ErrAbortHandler} {
+		func() {
+			defer func() {
+				if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			s.handler.ServeHTTP(&cutOff{httptest.NewRecorder(), reason}, newRequest(t, "GET", "/version"))
+		}()
+	}
+	if lines := s.log.lines(t, "a request panicked"); len(lines) != 1 {
+		t.Errorf("an aborted request is logged: %v", lines)
+	}
+}
+
+func TestMinRevisionWaitsForTheRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sqlite(t)
+		rev := s.ledger.World().Rev
+		got := make(chan *answer, 1)
+		run(t, func(context.Context) error {
+			got <- s.direct(s.handler, "GET", "/api/v1/user", nil, fmt.Sprintf("Mesh-Min-Revision: %d", rev+2))
+			return nil
+		})
+		synctest.Wait()
+		s.direct(s.handler, "POST", "/api/v1/user", object{"name": "alice"}).ok()
+		synctest.Wait()
+		if len(got) != 0 {
+			t.Fatal("answered before the revision was there")
+		}
+		second := s.direct(s.handler, "POST", "/api/v1/user", object{"name": "bob"})
+		a := <-got
+		if users := a.ok()["users"].([]any); len(users) != 2 || a.header.Get("Mesh-Revision") != second.header.Get("Mesh-Revision") {
+			t.Errorf("%d users at revision %s", len(users), a.header.Get("Mesh-Revision"))
+		}
+	})
+}
+
+func TestMinRevisionThatDoesNotComeIs503AfterFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sqlite(t)
+		for _, method := range []string{"GET", "POST"} {
+			begin := time.Now()
+			a := s.direct(s.handler, method, "/api/v1/user", object{"name": "alice"}, "Mesh-Min-Revision: 4711")
+			a.fails(503, "Service Unavailable", "this replica has not seen the revision yet; try again", "")
+			if took := time.Since(begin); took != 5*time.Second || a.header.Get("Retry-After") != "1" {
+				t.Errorf("%s: after %v, Retry-After %q", method, took, a.header.Get("Retry-After"))
+			}
+		}
+		if s.ledger.World().UserCount() != 0 {
+			t.Error("a request that was refused made a user")
+		}
+		begin := time.Now()
+		s.direct(s.handler, "GET", "/health", nil, "Mesh-Min-Revision: 4711")
+		if time.Since(begin) != 0 {
+			t.Error("a probe waits")
+		}
+	})
+}
+
+func TestMinRevisionMustBeARevision(t *testing.T) {
+	s := sqlite(t)
+	for _, text := range []string{"x", "-1", "1.5", "99999999999999999999"} {
+		s.call("GET", "/api/v1/user", nil, "Mesh-Min-Revision: "+text).
+			fails(400, "Bad Request", "Mesh-Min-Revision must be a revision, as Mesh-Revision gives it", "Mesh-Min-Revision")
+	}
+	s.call("GET", "/api/v1/user", nil, "Mesh-Min-Revision: 1").ok()
+}
+
+func TestRevisionOfAWriteIsItsOwn(t *testing.T) {
+	s := sqlite(t)
+	for want := 2; want < 6; want++ {
+		a := s.call("POST", "/api/v1/user", object{"name": fmt.Sprintf("u%d", want)})
+		a.ok()
+		if got := a.header.Get("Mesh-Revision"); got != fmt.Sprint(want) {
+			t.Errorf("revision %s, want %d", got, want)
+		}
+	}
+	a := s.call("POST", "/api/v1/user", object{"name": "u2"})
+	a.fails(409, "Conflict", `there is a user "u2" already; names are compared without regard to case`, "")
+	if got := a.header.Get("Mesh-Revision"); got != "5" {
+		t.Errorf("a refusal carries revision %s, want 5", got)
+	}
+}
+
+func TestLargeBodyIsRefused(t *testing.T) {
+	s := sqlite(t)
+	body := func(size int) string {
+		head, tail := `{"name":"alice","ignored":"`, `"}`
+		return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
+	}
+	s.call("POST", "/api/v1/user", body(1<<20+1)).fails(413, "Request Entity Too Large", "the body is larger than 1 MiB", "")
+	// Without a length the size shows only at the end.
+	s.call("POST", "/api/v1/user", io.MultiReader(strings.NewReader(body(1<<20+1)))).
+		fails(413, "Request Entity Too Large", "the body is larger than 1 MiB", "")
+	s.call("POST", "/api/v1/machine", body(1<<20+1), noKey).fails(413, "Request Entity Too Large", "the body is larger than 1 MiB", "")
+	if s.ledger.World().UserCount() != 0 {
+		t.Fatal("a body that was refused made a user")
+	}
+	s.call("POST", "/api/v1/user", body(1<<20)).ok()
+}
+
+func TestBodyThatEndsEarlyIsTheCallersFault(t *testing.T) {
+	s := sqlite(t).listen()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /api/v1/user HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n{\"name\":", s.key)
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil || !bytes.HasPrefix(got, []byte("HTTP/1.1 400 ")) || !bytes.Contains(got, []byte("the body ended too early")) {
+		t.Errorf("%v: %s", err, got)
+	}
+	if lines := s.log.lines(t, "request failed"); len(lines) != 0 {
+		t.Errorf("%v", lines)
+	}
+}
+
+// oneConn is a listener that hands out one connection.
+type oneConn struct {
+	conn chan net.Conn
+	done chan struct{}
+}
+
+func (l oneConn) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+func (l oneConn) Close() error   { close(l.done); return nil }
+func (l oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+
+func TestBodyThatTricklesInTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sqlite(t)
+		caller, conn := net.Pipe()
+		l := oneConn{make(chan net.Conn, 1), make(chan struct{})}
+		l.conn <- conn
+		server := &http.Server{Handler: s.handler}
+		run(t, func(context.Context) error {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+		defer server.Close()
+		defer caller.Close()
+		begin := time.Now()
+		fmt.Fprintf(caller, "POST /api/v1/user HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n{\"name\":", s.key)
+		res, err := http.ReadResponse(bufio.NewReader(caller), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if took := time.Since(begin); res.StatusCode != http.StatusRequestTimeout || took != 30*time.Second {
+			t.Errorf("status %d after %v", res.StatusCode, took)
+		}
+	})
+}
+
+func TestFailureOfTheDatabaseIsAnAnswer(t *testing.T) {
+	s := sqlite(t)
+	const unavailable = "the database cannot be used now; nothing was changed, try again"
+	for _, c := range []struct {
+		err    error
+		status int
+		title  string
+		detail string
+	}{
+		{fmt.Errorf("%w: connection refused", store.ErrUnavailable), 503, "Service Unavailable", unavailable},
+		{context.DeadlineExceeded, 503, "Service Unavailable", unavailable},
+		{errors.New("page 7 is upside down"), 500, "Internal Server Error", "internal error; the log of the service has the details under request r1"},
+	} {
+		s.store.fail.Store(&c.err)
+		a := s.call("POST", "/api/v1/user", object{"name": "alice"}, "X-Request-Id: r1")
+		a.fails(c.status, c.title, c.detail, "")
+		if (a.header.Get("Retry-After") != "") != (c.status == 503) {
+			t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
+		}
+	}
+	lines := s.log.lines(t, "request failed")
+	if len(lines) != 1 || lines[0]["error"] != "page 7 is upside down" || lines[0]["req"] != "r1" || lines[0]["path"] != "/api/v1/user" {
+		t.Errorf("%v", lines)
+	}
+	// Nobody can tell whether another replica knows them.
+	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer flk_a_b").fails(503, "Service Unavailable", unavailable, "")
+	s.call("GET", "/api/v1/node/1", nil).fails(503, "Service Unavailable", unavailable, "")
+	s.call("GET", "/api/v1/node?user=alice", nil).fails(503, "Service Unavailable", unavailable, "")
+	s.enrol(machine(1, "flp_a_b")).fails(503, "Service Unavailable", unavailable, "")
+	s.call("GET", "/api/v1/user", nil).ok()
+	if got := s.call("GET", "/api/v1/health", nil).ok(); got["databaseConnectivity"] != false {
+		t.Errorf("%v", got)
+	}
+	s.store.fail.Store(nil)
+	s.call("POST", "/api/v1/user", object{"name": "alice"}).ok()
+	for deadline := time.Now().Add(10 * time.Second); s.call("GET", "/api/v1/health", nil).ok()["databaseConnectivity"] != true; {
+		if time.Now().After(deadline) {
+			t.Fatal("the database works again and nobody says so")
+		}
+	}
+}
+
+func TestHealthSaysPassOrFail(t *testing.T) {
+	state := openapi.Health{Status: openapi.HealthStatusPass}
+	s := sqlite(t, config{api: func(c *api.Config) { c.Health = func() openapi.Health { return state } }})
+	check := func(status int, want object) {
+		t.Helper()
+		a := s.call("GET", "/health", nil, noKey)
+		if a.status != status || a.header.Get("Content-Type") != "application/health+json" {
+			t.Errorf("status %d, %s", a.status, a.header.Get("Content-Type"))
+		}
+		if diff := cmp.Diff(want, a.decoded()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	check(200, object{"status": "pass"})
+	state.Status = openapi.HealthStatusFail
+	state.Checks = map[string][]openapi.HealthCheck{"database": {{Status: openapi.HealthCheckStatusFail, Output: "connection refused"}}}
+	check(503, object{"status": "fail", "checks": object{"database": []any{object{"status": "fail", "output": "connection refused"}}}})
+}
+
+func TestMetricsEqualWhatWasSent(t *testing.T) {
+	s := sqlite(t)
+	counted, total := map[string]int{}, 0
+	call := func(h http.Handler, method, path string, body any, headers ...string) {
+		a := s.direct(h, method, path, body, headers...)
+		counted[fmt.Sprint(a.status)]++
+		total++
+	}
+	for range 7 {
+		call(s.handler, "GET", "/api/v1/user", nil)
+		call(s.local, "GET", "/api/v1/node", nil, noKey)
+		call(s.handler, "GET", "/health", nil)
+	}
+	for range 3 {
+		call(s.handler, "POST", "/api/v1/user", object{"name": "alice"})
+		call(s.handler, "GET", "/api/v1/user", nil, noKey)
+		call(s.handler, "GET", "/api/v1/node/99", nil)
+		call(s.handler, "PUT", "/api/v1/user", nil)
+		call(s.handler, "POST", "/api/v1/user", "{")
+	}
+	if diff := cmp.Diff(counted, s.counts("mesh_http_requests_total")); diff != "" {
+		t.Errorf("mesh_http_requests_total (-counted +metric):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"": total}, s.counts("mesh_http_request_duration_seconds")); diff != "" {
+		t.Errorf("mesh_http_request_duration_seconds (-counted +metric):\n%s", diff)
+	}
+	if len(counted) != 6 {
+		t.Errorf("only these were tried: %v", counted)
+	}
+}
+
+// counts reads a counter, or how often a histogram was fed, by label.
+func (s *service) counts(name string) map[string]int {
+	s.t.Helper()
+	families, err := s.metrics.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			label := ""
+			for _, l := range m.GetLabel() {
+				label = l.GetValue()
+			}
+			if f.GetName() == name {
+				counts[label] = int(m.GetCounter().GetValue()) + int(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return counts
+}
