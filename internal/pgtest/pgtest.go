@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
@@ -127,7 +128,7 @@ func (s *Server) init() error {
 // Resume starts the server again on the port it had.
 func (s *Server) Resume() error {
 	if s.Port == 0 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
@@ -143,10 +144,12 @@ func (s *Server) Resume() error {
 		"-c", "fsync=" + durable, "-c", "synchronous_commit=" + durable, "-c", "full_page_writes=" + durable,
 		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal",
 	}, s.opts.Args...)
-	// The shell ends the server when its standard input closes: with Stop, or
-	// because this process is gone.
-	script := `"$@" </dev/null & pid=$!; read -r how; case "$how" in immediate) kill -QUIT $pid;; *) kill -INT $pid;; esac; wait $pid`
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", append([]string{"-c", script, "sh", s.bin + "/postgres"}, args...)...)
+	// The shell ends the server when it is told how, or when its standard input
+	// closes because this process is gone; then it also removes the data.
+	script := `dir=$1; shift; "$@" </dev/null & pid=$!; read -r how || how=gone
+		case "$how" in fast) kill -INT $pid;; *) kill -QUIT $pid;; esac; wait $pid
+		if [ "$how" = gone ]; then rm -rf "$dir"; fi`
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", append([]string{"-c", script, "sh", s.removable(), s.bin + "/postgres"}, args...)...)
 	if err := s.as(cmd); err != nil {
 		return err
 	}
@@ -206,17 +209,23 @@ func (s *Server) Stop() error {
 	return err
 }
 
-func (s *Server) remove() {
+func (s *Server) remove() { os.RemoveAll(s.removable()) }
+
+// removable is what of the directory is ours.
+func (s *Server) removable() string {
 	if s.owned {
-		os.RemoveAll(s.Dir)
-	} else {
-		os.RemoveAll(s.Dir + "/data")
+		return s.Dir
 	}
+	return s.Dir + "/data"
 }
 
 // URL is the address of one database.
 func (s *Server) URL(database string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s:%d/%s?sslmode=disable", s.User, s.Pass, s.Host, s.Port, database)
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(s.User, s.Pass), Host: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)),
+		Path: "/" + database, RawQuery: "sslmode=disable",
+	}
+	return u.String()
 }
 
 // Database makes an empty database for one test and returns its name.
