@@ -200,9 +200,25 @@ func (d *Draft) Freeze() *Snapshot {
 	return s
 }
 
-// Restore fills an empty draft with counters as they were stored. Loading
-// applies the stored values as events and then restores.
+// LoadNode puts a node that was stored into an empty draft, which keeps it. All
+// but nodes is loaded as events; Restore comes last.
+func (d *Draft) LoadNode(n *Node) { d.s.nodes.put(d.e, int64(n.ID), n) }
+
+// LoadNet completes a node that LoadNode put.
+func (d *Draft) LoadNet(id NodeID, net Net, p Presence) {
+	if n, ok := d.s.Node(id); ok {
+		n.Net, n.Presence = net, p
+	}
+}
+
+// Restore ends loading: it indexes the nodes and sets what was stored with the
+// head of the log.
 func (d *Draft) Restore(rev Revision, c Counters) {
+	room := d.s.nodes.count / shards
+	d.s.nodesByMachine.room, d.s.nodeByKey.room, d.s.nodeByName.room, d.s.nodeByAddr.room = room, room, room, 2*room
+	for n := range d.s.Nodes() {
+		d.indexNode(n)
+	}
 	d.s.Rev, d.s.IdentityRev, d.s.Counters = rev, rev, c
 }
 
@@ -284,6 +300,10 @@ func (d *Draft) putNode(rev Revision, put *Node) {
 		d.s.IdentityRev = rev
 	}
 	d.s.nodes.put(d.e, int64(n.ID), &n)
+	d.indexNode(&n)
+}
+
+func (d *Draft) indexNode(n *Node) {
 	ids, _ := d.s.nodesByMachine.at(n.MachineKey)
 	d.s.nodesByMachine.put(d.e, n.MachineKey, append(slices.Clone(ids), n.ID))
 	d.s.nodeByKey.put(d.e, n.NodeKey, n.ID)

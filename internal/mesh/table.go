@@ -126,6 +126,7 @@ type shard[K comparable, V any] struct {
 type index[K comparable, V any] struct {
 	owner  *edit
 	seed   maphash.Seed // decides only where an entry lies
+	room   int          // entries that a new part is made for
 	shards *[shards]*shard[K, V]
 }
 
@@ -159,7 +160,7 @@ func (x *index[K, V]) own(e *edit, k K) *shard[K, V] {
 	s := &x.shards[maphash.Comparable(x.seed, k)%shards]
 	switch {
 	case *s == nil:
-		*s = &shard[K, V]{owner: e, m: map[K]V{}}
+		*s = &shard[K, V]{owner: e, m: make(map[K]V, x.room)}
 	case (*s).owner != e:
 		*s = &shard[K, V]{owner: e, m: maps.Clone((*s).m)}
 	}

@@ -1,6 +1,7 @@
 // Package sqlstore keeps the tables and the log in SQLite, for one process, or
-// in PostgreSQL, for one or many. Rows are mapped in one place for both; what
-// differs between the engines is in postgres.go and sqlite.go.
+// in PostgreSQL, for one or many. Rows are mapped in one place for both: rows.go
+// writes them and load.go reads them. What differs between the engines is in
+// postgres.go with pool.go, and in sqlite.go.
 //
 // It knows rows and transactions, not what they mean: it imports store and
 // mesh and never policy, ledger or control. Watch is the only method that

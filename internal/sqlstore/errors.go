@@ -28,7 +28,6 @@ func explain(err error) error {
 		return err
 	}
 	var pg *pgconn.PgError
-	var lite *sqlite.Error
 	var connect *pgconn.ConnectError
 	switch {
 	case errors.Is(err, errPoolExhausted):
@@ -37,8 +36,8 @@ func explain(err error) error {
 		return explainPostgres(pg, err)
 	case errors.As(err, &connect):
 		return unavailable("failed to connect to database: %w", err)
-	case errors.As(err, &lite):
-		return explainSQLite(lite, err)
+	case sqliteCode(err) != sqlite3.SQLITE_OK:
+		return explainSQLite(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return unavailable("database too slow: %w", err)
 	case lost(err):
@@ -80,8 +79,17 @@ func explainPostgres(pg *pgconn.PgError, err error) error {
 	return err
 }
 
-func explainSQLite(lite *sqlite.Error, err error) error {
-	switch lite.Code() & 0xff {
+// sqliteCode is SQLite's primary code of an error, or zero.
+func sqliteCode(err error) int {
+	var lite *sqlite.Error
+	if !errors.As(err, &lite) {
+		return sqlite3.SQLITE_OK
+	}
+	return lite.Code() & 0xff
+}
+
+func explainSQLite(err error) error {
+	switch sqliteCode(err) {
 	case sqlite3.SQLITE_FULL:
 		return unavailable("database write failed: no space left on device: free some space: %w", err)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

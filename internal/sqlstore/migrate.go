@@ -29,7 +29,7 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 	defer db.Close()
 	// Asked first, so that an unreachable server fails at once and not after
 	// the tries for the lock.
-	ping, cancel := context.WithTimeout(ctx, connectTimeout)
+	ping, cancel := context.WithTimeout(ctx, 2*connectTimeout) // the second host may be the one that answers
 	defer cancel()
 	if err := db.PingContext(ping); err != nil {
 		return err

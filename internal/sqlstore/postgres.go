@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,15 +37,6 @@ type PostgresConfig struct {
 }
 
 const (
-	acquireTimeout = 5 * time.Second
-	// connectTimeout is shorter, so that a server which does not answer is not
-	// taken for a pool in use.
-	connectTimeout = 4 * time.Second
-	// answerTimeout bounds all that one call asks of the server. It ends the
-	// wait for a server that is gone without a word; one that lives gives up
-	// earlier by its own limits.
-	answerTimeout = 15 * time.Second
-	loadTimeout   = 5 * time.Minute
 	// channel is what replicas listen on.
 	channel = "fairlead"
 	// nowMicros is the database's clock in the unit of mesh.Time.
@@ -62,7 +51,8 @@ type Postgres struct {
 	schema  *schema
 	self    string // tells our own notifications from others'
 	changed chan struct{}
-	beating *pgx.Conn // used by Beat alone
+	suspect atomic.Bool // the last write failed
+	beating *pgx.Conn   // used by Beat alone
 }
 
 var (
@@ -96,122 +86,39 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 	}, nil
 }
 
-func (c PostgresConfig) pool() (*pgxpool.Config, error) {
-	quote := func(s string) string {
-		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
-	}
-	keys := map[string]string{
-		"host": c.Host, "port": strconv.Itoa(cmp.Or(c.Port, 5432)), "dbname": c.Name, "user": c.User, "password": c.Pass,
-		"sslmode": cmp.Or(c.SSLMode, "prefer"), "application_name": "fairlead",
-	}
-	if strings.Contains(c.Host, ",") {
-		keys["target_session_attrs"] = "read-write" // after a failover, the new primary
-	}
-	var words []string
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		words = append(words, k+"="+quote(keys[k]))
-	}
-	config, err := pgxpool.ParseConfig(strings.Join(words, " "))
-	if err != nil {
-		return nil, fmt.Errorf("database.postgres: %w", err)
-	}
-	config.MaxConns = int32(cmp.Or(c.MaxOpenConns, 10))
-	config.MaxConnIdleTime = cmp.Or(c.MaxIdleTime, time.Hour)
-	config.HealthCheckPeriod = min(config.HealthCheckPeriod, config.MaxConnIdleTime)
-	config.PingTimeout = time.Second
-	config.ConnConfig.ConnectTimeout = connectTimeout
-	// The connection that listens says nothing for hours: only this tells it
-	// that the server is gone.
-	config.ConnConfig.DialFunc = (&net.Dialer{
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
-	}).DialContext
-	// A replica that was stopped in the middle of a commit must not hold the
-	// head row against the others.
-	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "3000"
-	config.ConnConfig.RuntimeParams["lock_timeout"] = "5000"
-	config.ConnConfig.RuntimeParams["statement_timeout"] = "10000"
-	config.ConnConfig.RuntimeParams["tcp_user_timeout"] = "5000"
-	return config, nil
-}
-
-// use runs f with a connection of the pool and a context that ends after limit.
-func (p *Postgres) use(ctx context.Context, limit time.Duration, f func(context.Context, *pgx.Conn) error) error {
-	conn, err := p.acquire(ctx)
-	if err != nil {
-		return explain(err)
-	}
-	defer p.idle.release(conn, p.pool)
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return f(ctx, conn.Conn())
-}
-
-func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	limited, cancel := context.WithTimeout(ctx, acquireTimeout)
-	defer cancel()
-	conn, err := p.pool.Acquire(limited)
-	switch {
-	case err == nil || limited.Err() == nil || ctx.Err() != nil:
-		return conn, err
-	case p.pool.Stat().ConstructingConns() > 0:
-		return nil, unavailable("failed to connect to database: no answer within %v", acquireTimeout)
-	}
-	return nil, errPoolExhausted
-}
-
-// idleLimit keeps a pool from holding more idle connections than it may. The
-// pool itself knows no such limit.
-type idleLimit struct {
-	most int32
-	mu   sync.Mutex // of two that return at once, the second sees the first
-}
-
-func (l *idleLimit) release(conn *pgxpool.Conn, pool *pgxpool.Pool) {
-	l.mu.Lock()
-	keep := pool.Stat().IdleConns() < l.most
-	if keep {
-		conn.Release()
-	}
-	l.mu.Unlock()
-	if !keep {
-		closeConn(conn.Conn())
-		conn.Release() // a closed connection is forgotten
-	}
-}
-
 // Load reads all tables in one transaction, so that they belong together.
-func (p *Postgres) Load(ctx context.Context) (s *mesh.Snapshot, err error) {
-	err = p.use(ctx, loadTimeout, func(ctx context.Context, conn *pgx.Conn) error {
-		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			s, err = p.load(ctx, tx)
+func (p *Postgres) Load(ctx context.Context) (*mesh.Snapshot, error) {
+	d := mesh.Empty().Edit()
+	var h head
+	err := p.use(ctx, loadTimeout, func(ctx context.Context, conn *pgx.Conn) error {
+		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+			h, err = p.load(ctx, tx, d)
 			return err
 		})
 	})
-	return s, explain(err)
-}
-
-func (p *Postgres) load(ctx context.Context, tx pgx.Tx) (*mesh.Snapshot, error) {
-	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
-		return nil, err
-	}
-	h, err := scanHead(tx.QueryRow(ctx, "SELECT rev, at, counters FROM head WHERE id = 1"))
 	if err != nil {
-		return nil, err
-	}
-	d := mesh.Empty().Edit()
-	for _, t := range p.schema.readers() {
-		rows, err := tx.Query(ctx, t.from.selectAll())
-		if err != nil {
-			return nil, err
-		}
-		if err := readTable(d, rows, t.scan); err != nil {
-			rows.Close()
-			return nil, fmt.Errorf("loading %s: %w", t.from.table, err)
-		}
-		rows.Close()
+		return nil, explain(err)
 	}
 	d.Restore(h.rev, h.counters)
 	return d.Freeze(), nil
+}
+
+func (p *Postgres) load(ctx context.Context, tx pgx.Tx, d *mesh.Draft) (head, error) {
+	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+		return head{}, err
+	}
+	for _, l := range p.schema.loaders() {
+		rows, err := tx.Query(ctx, l.query)
+		if err != nil {
+			return head{}, err
+		}
+		err = l.read(d, rows)
+		rows.Close()
+		if err != nil {
+			return head{}, err
+		}
+	}
+	return scanHead(tx.QueryRow(ctx, "SELECT rev, at, counters FROM head WHERE id = 1"))
 }
 
 // rowsReader is what both drivers offer for reading several rows.
@@ -219,17 +126,6 @@ type rowsReader interface {
 	scanner
 	Next() bool
 	Err() error
-}
-
-func readTable(d *mesh.Draft, rows rowsReader, scan func(scanner) (mesh.Event, error)) error {
-	for rows.Next() {
-		e, err := scan(rows)
-		if err != nil {
-			return err
-		}
-		d.Apply(0, e)
-	}
-	return rows.Err()
 }
 
 func readEntries(rows rowsReader) ([]rawEntry, error) {
@@ -315,10 +211,11 @@ func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.Ba
 			rollback(conn)
 			return err
 		}
-		if err := conn.SendBatch(ctx, b).Close(); err != nil {
-			return explain(err)
+		if err = conn.SendBatch(ctx, b).Close(); err == nil {
+			err = commit(ctx, conn)
 		}
-		return commit(ctx, conn)
+		p.suspect.Store(err != nil)
+		return explain(err)
 	})
 }
 
@@ -333,7 +230,7 @@ func commit(ctx context.Context, conn *pgx.Conn) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR":
-		return explain(err) // the server decided, and it decided no
+		return err // the server decided, and it decided no
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 }
@@ -344,12 +241,6 @@ func rollback(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, _ = conn.Exec(ctx, "ROLLBACK")
-}
-
-func closeConn(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx) // a connection that cannot say goodbye is closed all the same
 }
 
 func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
@@ -461,7 +352,8 @@ func (p *Postgres) listen(ctx context.Context) error {
 }
 
 // Beat uses a connection of its own, so that a busy pool cannot make this
-// replica look dead.
+// replica look dead. After a write that failed it writes more than a beat, to
+// learn when that works again.
 func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
@@ -473,10 +365,22 @@ func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report,
 		p.beating = conn
 	}
 	reports, err := beat(ctx, p.beating, self)
+	if err == nil && p.suspect.Load() {
+		err = probe(ctx, p.beating, self.ID)
+		p.suspect.Store(err != nil)
+	}
 	if err != nil {
 		closeConn(p.beating)
+		return nil, explain(err)
 	}
-	return reports, explain(err)
+	return reports, nil
+}
+
+func probe(ctx context.Context, conn *pgx.Conn, self store.ReplicaID) error {
+	b := &pgx.Batch{}
+	b.Queue(putProbe, probeName+string(self), probeText())
+	b.Queue(dropProbe, probeName+string(self))
+	return conn.SendBatch(ctx, b).Close()
 }
 
 func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Report, error) {

@@ -2,9 +2,7 @@ package sqlstore
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"tailscale.com/types/key"
@@ -170,104 +168,6 @@ func (c *changes) add(e mesh.Event) {
 // scanner is a row of either driver.
 type scanner interface{ Scan(dest ...any) error }
 
-// The readers below mirror add: same columns, same order.
-
-func scanUser(r scanner) (mesh.Event, error) {
-	var u mesh.User
-	err := r.Scan(&u.ID, &u.Name, &u.DisplayName, &u.Email, &u.Provider, &u.ProviderID, &u.ProfilePicURL, &u.CreatedAt)
-	return mesh.UserPut{User: &u}, err
-}
-
-func scanNode(r scanner) (mesh.Event, error) {
-	var n mesh.Node
-	var machine, node, v4, v6, tags, method, routes string
-	var ephemeral int64
-	if err := r.Scan(&n.ID, &n.Owner, &n.CreatedBy, &machine, &node, &n.Hostname, &n.Name, &v4, &v6, &tags, &method, &n.PreAuthKey,
-		&ephemeral, &n.OS, &n.Arch, &n.ClientVersion, &routes, &n.Expiry, &n.CreatedAt, &n.UpdatedAt); err != nil {
-		return nil, err
-	}
-	n.Method, n.Ephemeral, n.Tags = mesh.RegisterMethod(method), ephemeral != 0, split(tags)
-	var err error
-	n.RoutableIPs, err = splitText(routes, netip.ParsePrefix)
-	if err := errors.Join(err, n.MachineKey.UnmarshalText([]byte(machine)), n.NodeKey.UnmarshalText([]byte(node)),
-		n.IPv4.UnmarshalText([]byte(v4)), n.IPv6.UnmarshalText([]byte(v6))); err != nil {
-		return nil, fmt.Errorf("node %d: %w", n.ID, err)
-	}
-	return mesh.NodePut{Node: &n}, nil
-}
-
-func scanNet(r scanner) (mesh.Event, error) {
-	e := mesh.NodeNet{}
-	var endpoints, disco string
-	if err := r.Scan(&e.ID, &endpoints, &disco, &e.Net.HomeRelay); err != nil {
-		return nil, err
-	}
-	var err error
-	if e.Net.Endpoints, err = splitText(endpoints, netip.ParseAddrPort); err != nil {
-		return nil, fmt.Errorf("node %d: %w", e.ID, err)
-	}
-	if disco != "" {
-		if err := e.Net.DiscoKey.UnmarshalText([]byte(disco)); err != nil {
-			return nil, fmt.Errorf("node %d: %w", e.ID, err)
-		}
-	}
-	return e, nil
-}
-
-func scanPresence(r scanner) (mesh.Event, error) {
-	var on mesh.Online
-	var online int64
-	if err := r.Scan(&on.ID, &online, &on.Replica, &on.Conn, &on.At); err != nil {
-		return nil, err
-	}
-	if online == 0 {
-		return mesh.Offline{ID: on.ID, At: on.At}, nil
-	}
-	return on, nil
-}
-
-func scanPreAuth(r scanner) (mesh.Event, error) {
-	var k mesh.PreAuthKey
-	var hash []byte
-	var tags string
-	var reusable, ephemeral, used int64
-	if err := r.Scan(&k.ID, &k.Prefix, &hash, &k.User, &reusable, &ephemeral, &tags, &used, &k.Expiry, &k.CreatedAt); err != nil {
-		return nil, err
-	}
-	copy(k.Hash[:], hash)
-	k.Reusable, k.Ephemeral, k.Used, k.Tags = reusable != 0, ephemeral != 0, used != 0, split(tags)
-	return mesh.PreAuthKeyPut{Key: &k}, nil
-}
-
-func scanAPI(r scanner) (mesh.Event, error) {
-	var k mesh.APIKey
-	var hash []byte
-	if err := r.Scan(&k.ID, &k.Prefix, &hash, &k.Expiry, &k.CreatedAt); err != nil {
-		return nil, err
-	}
-	copy(k.Hash[:], hash)
-	return mesh.APIKeyPut{Key: &k}, nil
-}
-
-// tableReader reads one table into the snapshot that is being loaded.
-type tableReader struct {
-	from *insert
-	scan func(scanner) (mesh.Event, error)
-}
-
-func (s *schema) readers() []tableReader {
-	return []tableReader{
-		{s.users, scanUser},
-		{s.nodes, scanNode},
-		{s.net, scanNet},
-		{s.presence, scanPresence},
-		{s.preAuth, scanPreAuth},
-		{s.api, scanAPI},
-	}
-}
-
-func (in *insert) selectAll() string { return "SELECT " + in.names() + " FROM " + in.table }
-
 const selectLog = "SELECT rev, batch, at, actor, events FROM log WHERE rev > $1 ORDER BY rev LIMIT $2"
 
 // rawEntry is an entry of which the events are not decoded yet.
@@ -357,29 +257,10 @@ func discoText(k key.DiscoPublic) string {
 
 func join(list []string) string { return strings.Join(list, ",") }
 
-func split(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return strings.Split(s, ",")
-}
-
 func joinText[T fmt.Stringer](list []T) string {
 	texts := make([]string, len(list))
 	for i, v := range list {
 		texts[i] = v.String()
 	}
 	return join(texts)
-}
-
-func splitText[T any](s string, parse func(string) (T, error)) ([]T, error) {
-	var out []T
-	for _, part := range split(s) {
-		v, err := parse(part)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, nil
 }

@@ -19,13 +19,17 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	_ "modernc.org/sqlite" // the driver
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// sqliteConns is enough for one writer and a few readers of history.
-const sqliteConns = 4
+const (
+	// sqliteConns is enough for one writer and a few readers of history.
+	sqliteConns = 4
+	sqliteIdle  = 2
+)
 
 // SQLite is the engine for one process: one file, nothing to operate.
 type SQLite struct {
@@ -60,6 +64,7 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 		return nil, openError(path, err)
 	}
 	db.SetMaxOpenConns(sqliteConns)
+	db.SetMaxIdleConns(sqliteIdle)
 	if err := migrate(ctx, goose.DialectSQLite3, db, "migrations/sqlite"); err != nil {
 		db.Close()
 		return nil, explain(err)
@@ -72,28 +77,31 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 	return &SQLite{db: db, lock: lock, schema: newSchema(), durations: durations}, nil
 }
 
-// lockFile takes the lock file beside the database, which also tells whether
-// the directory can be written at all.
-func lockFile(path string) (*os.File, error) {
+// lockFile takes the lock file beside the database, then tries whether the
+// database can be written: what the system says is clearer than what SQLite does.
+func lockFile(path string) (_ *os.File, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, openError(path, err)
 	}
-	for _, name := range []string{path, path + ".lock"} {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o640)
-		if err != nil {
-			return nil, openError(name, err)
-		}
-		if name == path {
-			f.Close()
-			continue
-		}
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			f.Close()
-			return nil, unavailable("failed to open database file: %s is in use by another fairlead process; stop it first, or use PostgreSQL to run several", path)
-		}
-		return f, nil
+	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, openError(path+".lock", err)
 	}
-	return nil, nil
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, unavailable("failed to open database file: %s is in use by another fairlead process; stop it first, or use PostgreSQL to run several", path)
+	} else if err != nil {
+		return nil, openError(path+".lock", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	return lock, f.Close()
 }
 
 // timed runs f and counts it as one statement.
@@ -108,6 +116,22 @@ type executor interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func (l *SQLite) begin(ctx context.Context, opts *sql.TxOptions) (tx *sql.Tx, err error) {
+	err = l.timed(func() error {
+		tx, err = l.db.BeginTx(ctx, opts)
+		return err
+	})
+	return tx, err
+}
+
+// rollback does nothing after a commit.
+func (l *SQLite) rollback(tx *sql.Tx) {
+	start := time.Now()
+	if err := tx.Rollback(); !errors.Is(err, sql.ErrTxDone) {
+		l.durations.Observe(time.Since(start).Seconds())
+	}
 }
 
 func (l *SQLite) exec(ctx context.Context, x executor, query string, args ...any) error {
@@ -142,20 +166,29 @@ func (l *SQLite) head(ctx context.Context, x executor) (h head, err error) {
 
 // Load implements store.Store.
 func (l *SQLite) Load(ctx context.Context) (*mesh.Snapshot, error) {
-	tx, err := l.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return nil, explain(err)
+	s, err := l.load(ctx)
+	if sqliteCode(err) == sqlite3.SQLITE_CORRUPT {
+		// A connection remembers the damaged page. New ones see a repair.
+		l.db.SetMaxIdleConns(-1)
+		l.db.SetMaxIdleConns(sqliteIdle)
 	}
-	defer func() { _ = tx.Rollback() }()
+	return s, explain(err)
+}
+
+func (l *SQLite) load(ctx context.Context) (*mesh.Snapshot, error) {
+	tx, err := l.begin(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer l.rollback(tx)
 	h, err := l.head(ctx, tx)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	d := mesh.Empty().Edit()
-	for _, t := range l.schema.readers() {
-		err := l.query(ctx, tx, func(rows *sql.Rows) error { return readTable(d, rows, t.scan) }, t.from.selectAll())
-		if err != nil {
-			return nil, explain(fmt.Errorf("loading %s: %w", t.from.table, err))
+	for _, t := range l.schema.loaders() {
+		if err := l.query(ctx, tx, func(rows *sql.Rows) error { return t.read(d, rows) }, t.query); err != nil {
+			return nil, err
 		}
 	}
 	d.Restore(h.rev, h.counters)
@@ -185,11 +218,11 @@ func (l *SQLite) tail(ctx context.Context, x executor, after mesh.Revision) (raw
 
 // Lock begins an immediate transaction: SQLite then admits no other writer.
 func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
-	t, err := l.db.BeginTx(ctx, nil)
+	t, err := l.begin(ctx, nil)
 	if err != nil {
 		return explain(err)
 	}
-	defer func() { _ = t.Rollback() }() // nothing after a commit
+	defer l.rollback(t)
 	h, err := l.head(ctx, t)
 	if err != nil {
 		return explain(err)
@@ -211,6 +244,9 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 	}
 	if err := l.timed(t.Commit); err != nil {
 		l.suspect.Store(true)
+		if sqliteCode(err) == sqlite3.SQLITE_FULL {
+			return explain(err) // the page that makes the others count comes last
+		}
 		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, explain(err)) // the file will tell
 	}
 	l.suspect.Store(false)
@@ -251,10 +287,9 @@ func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any
 	}
 	defer stmt.Close()
 	for _, row := range rows {
-		err := l.timed(func() error {
-			_, err := stmt.ExecContext(ctx, row...)
-			return err
-		})
+		start := time.Now()
+		_, err := stmt.ExecContext(ctx, row...)
+		l.durations.Observe(time.Since(start).Seconds())
 		if err != nil {
 			return err
 		}
@@ -279,7 +314,10 @@ func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, e
 		return nil, explain(err)
 	}
 	if l.suspect.Load() {
-		if err := l.exec(ctx, l.db, "UPDATE head SET at = at WHERE id = 1"); err != nil {
+		if err := l.exec(ctx, l.db, putProbe, probeName+string(self.ID), probeText()); err != nil {
+			return nil, explain(err)
+		}
+		if err := l.exec(ctx, l.db, dropProbe, probeName+string(self.ID)); err != nil {
 			return nil, explain(err)
 		}
 		l.suspect.Store(false)

@@ -33,7 +33,7 @@ func (t *tx) empty() bool { return len(t.changes.log) == 0 }
 var errBehind = errors.New("append without having seen all that was missed")
 
 func (t *tx) Append(c store.Command) (mesh.Revision, error) {
-	if len(t.raws) > 0 && t.raws[len(t.raws)-1].Rev != t.found {
+	if mesh.Revision(len(t.raws)) != t.found-t.after {
 		return 0, errBehind
 	}
 	events, err := mesh.EncodeEvents(c.Events)

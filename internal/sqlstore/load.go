@@ -1,0 +1,159 @@
+package sqlstore
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// loader reads one table into a draft. At fifty thousand rows what counts is
+// how much is allocated for each: all rows go through the same variables, and
+// text that is parsed never becomes a string. A loader serves one Load.
+type loader struct {
+	table string
+	query string
+	row   []any             // where a row is scanned to, its id first
+	put   func(*mesh.Draft) // copies what was scanned
+}
+
+func (l loader) read(d *mesh.Draft, rows rowsReader) error {
+	for rows.Next() {
+		if err := rows.Scan(l.row...); err != nil {
+			return fmt.Errorf("loading %s: %w", l.table, err)
+		}
+		if id := *l.row[0].(*int64); id <= 0 || id > mesh.MaxID {
+			return fmt.Errorf("loading %s: no row can have the id %d; restore a backup", l.table, id)
+		}
+		l.put(d)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("loading %s: %w", l.table, err)
+	}
+	return nil
+}
+
+// loaders are in the order in which the tables are read: nodes before what
+// completes them. Each mirrors a case of add: same columns, same order. Ids and
+// times are scanned as plain integers, which spares the drivers reflection.
+func (s *schema) loaders() []loader {
+	return []loader{s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI()}
+}
+
+func (s *schema) loadUsers() loader {
+	var u mesh.User
+	row := []any{(*int64)(&u.ID), &u.Name, &u.DisplayName, &u.Email, &u.Provider, &u.ProviderID, &u.ProfilePicURL, (*int64)(&u.CreatedAt)}
+	return loader{"users", s.users.selectAll(), row, func(d *mesh.Draft) {
+		user := u
+		d.Apply(0, mesh.UserPut{User: &user})
+	}}
+}
+
+func (s *schema) loadNodes() loader {
+	var n mesh.Node
+	var ephemeral int64
+	row := []any{
+		(*int64)(&n.ID), (*int64)(&n.Owner), (*int64)(&n.CreatedBy), parsed(n.MachineKey.UnmarshalText), parsed(n.NodeKey.UnmarshalText),
+		&n.Hostname, &n.Name, parsed(n.IPv4.UnmarshalText), parsed(n.IPv6.UnmarshalText), list(&n.Tags, asIs),
+		(*string)(&n.Method), (*int64)(&n.PreAuthKey), &ephemeral, &n.OS, &n.Arch, &n.ClientVersion, list(&n.RoutableIPs, netip.ParsePrefix),
+		(*int64)(&n.Expiry), (*int64)(&n.CreatedAt), (*int64)(&n.UpdatedAt),
+	}
+	return loader{"nodes", s.nodes.selectAll(), row, func(d *mesh.Draft) {
+		node := n
+		node.Ephemeral = ephemeral != 0
+		d.LoadNode(&node)
+	}}
+}
+
+func (s *schema) loadNet() loader {
+	var id mesh.NodeID
+	var net mesh.Net
+	var p mesh.Presence
+	var relay, online int64
+	disco := parsed(func(text []byte) error {
+		if net.DiscoKey = (key.DiscoPublic{}); len(text) == 0 {
+			return nil
+		}
+		return net.DiscoKey.UnmarshalText(text)
+	})
+	row := []any{
+		(*int64)(&id), list(&net.Endpoints, netip.ParseAddrPort), disco, &relay,
+		&online, &p.Replica, &p.Conn, (*int64)(&p.LastSeen),
+	}
+	query := "SELECT " + s.net.names() + ", " + strings.TrimPrefix(s.presence.names(), "id, ") + " FROM node_net"
+	return loader{"node_net", query, row, func(d *mesh.Draft) {
+		net.HomeRelay, p.Online = int(relay), online != 0
+		d.LoadNet(id, net, p)
+	}}
+}
+
+func (s *schema) loadPreAuth() loader {
+	var k mesh.PreAuthKey
+	var hash []byte
+	var reusable, ephemeral, used int64
+	row := []any{
+		(*int64)(&k.ID), &k.Prefix, &hash, (*int64)(&k.User), &reusable, &ephemeral, list(&k.Tags, asIs), &used,
+		(*int64)(&k.Expiry), (*int64)(&k.CreatedAt),
+	}
+	return loader{"preauth_keys", s.preAuth.selectAll(), row, func(d *mesh.Draft) {
+		key := k
+		copy(key.Hash[:], hash)
+		key.Reusable, key.Ephemeral, key.Used = reusable != 0, ephemeral != 0, used != 0
+		d.Apply(0, mesh.PreAuthKeyPut{Key: &key})
+	}}
+}
+
+func (s *schema) loadAPI() loader {
+	var k mesh.APIKey
+	var hash []byte
+	row := []any{(*int64)(&k.ID), &k.Prefix, &hash, (*int64)(&k.Expiry), (*int64)(&k.CreatedAt)}
+	return loader{"api_keys", s.api.selectAll(), row, func(d *mesh.Draft) {
+		key := k
+		copy(key.Hash[:], hash)
+		d.Apply(0, mesh.APIKeyPut{Key: &key})
+	}}
+}
+
+func (in *insert) selectAll() string { return "SELECT " + in.names() + " FROM " + in.table }
+
+// textParser takes a text column from either driver.
+type textParser struct{ parse func([]byte) error }
+
+func parsed(parse func([]byte) error) *textParser { return &textParser{parse} }
+
+// ScanBytes implements pgtype.BytesScanner.
+func (p *textParser) ScanBytes(text []byte) error { return p.parse(text) }
+
+// Scan implements sql.Scanner.
+func (p *textParser) Scan(value any) error {
+	text, ok := value.(string)
+	if !ok {
+		return fmt.Errorf("found %T where text belongs", value)
+	}
+	return p.parse([]byte(text))
+}
+
+// list parses what join and joinText wrote.
+func list[T any](into *[]T, parse func(string) (T, error)) *textParser {
+	return parsed(func(text []byte) error {
+		*into = nil
+		if len(text) == 0 {
+			return nil
+		}
+		*into = make([]T, 0, 1+bytes.Count(text, []byte(",")))
+		for part := range strings.SplitSeq(string(text), ",") {
+			v, err := parse(part)
+			if err != nil {
+				return err
+			}
+			*into = append(*into, v)
+		}
+		return nil
+	})
+}
+
+func asIs(s string) (string, error) { return s, nil }

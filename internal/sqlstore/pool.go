@@ -1,0 +1,118 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	acquireTimeout = 5 * time.Second
+	// connectTimeout is shorter, so that a server which does not answer is not
+	// taken for a pool in use.
+	connectTimeout = 4 * time.Second
+	// answerTimeout bounds what one call asks of the server. It ends the wait
+	// for a server that is gone without a word; one that lives gives up earlier
+	// by its own limits.
+	answerTimeout = 15 * time.Second
+	loadTimeout   = 5 * time.Minute
+)
+
+func (c PostgresConfig) pool() (*pgxpool.Config, error) {
+	quote := func(s string) string {
+		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+	}
+	keys := map[string]string{
+		"host": c.Host, "port": strconv.Itoa(cmp.Or(c.Port, 5432)), "dbname": c.Name, "user": c.User, "password": c.Pass,
+		"sslmode": cmp.Or(c.SSLMode, "prefer"), "application_name": "fairlead",
+	}
+	if strings.Contains(c.Host, ",") {
+		keys["target_session_attrs"] = "read-write" // after a failover, the new primary
+	}
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		words = append(words, k+"="+quote(keys[k]))
+	}
+	config, err := pgxpool.ParseConfig(strings.Join(words, " "))
+	if err != nil {
+		return nil, fmt.Errorf("database.postgres: %w", err)
+	}
+	config.MaxConns = int32(cmp.Or(c.MaxOpenConns, 10))
+	config.MaxConnIdleTime = cmp.Or(c.MaxIdleTime, time.Hour)
+	config.HealthCheckPeriod = min(config.HealthCheckPeriod, config.MaxConnIdleTime)
+	config.PingTimeout = time.Second
+	config.ConnConfig.ConnectTimeout = connectTimeout
+	// The connection that listens says nothing for hours: only this tells it
+	// that the server is gone.
+	config.ConnConfig.DialFunc = (&net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
+	}).DialContext
+	// A replica that was stopped in the middle of a commit must not hold the
+	// head row against the others.
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "3000"
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "5000"
+	config.ConnConfig.RuntimeParams["statement_timeout"] = "10000"
+	config.ConnConfig.RuntimeParams["tcp_user_timeout"] = "5000"
+	return config, nil
+}
+
+// use runs f with a connection of the pool and a context that ends after limit.
+func (p *Postgres) use(ctx context.Context, limit time.Duration, f func(context.Context, *pgx.Conn) error) error {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return explain(err)
+	}
+	defer p.idle.release(conn, p.pool)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return f(ctx, conn.Conn())
+}
+
+func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	conn, err := p.pool.Acquire(limited)
+	switch {
+	case err == nil || limited.Err() == nil || ctx.Err() != nil:
+		return conn, err
+	case p.pool.Stat().ConstructingConns() > 0:
+		return nil, unavailable("failed to connect to database: no answer within %v", acquireTimeout)
+	}
+	return nil, errPoolExhausted
+}
+
+// idleLimit keeps a pool from holding more idle connections than it may. The
+// pool itself knows no such limit.
+type idleLimit struct {
+	most int32
+	mu   sync.Mutex // of two that return at once, the second sees the first
+}
+
+func (l *idleLimit) release(conn *pgxpool.Conn, pool *pgxpool.Pool) {
+	l.mu.Lock()
+	keep := pool.Stat().IdleConns() < l.most
+	if keep {
+		conn.Release()
+	}
+	l.mu.Unlock()
+	if !keep {
+		closeConn(conn.Conn())
+		conn.Release() // a closed connection is forgotten
+	}
+}
+
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // a connection that cannot say goodbye is closed all the same
+}
