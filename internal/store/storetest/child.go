@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,16 +34,22 @@ func Child(open func(spec string) (store.Store, error)) {
 	}
 	ctx := context.Background()
 	switch job {
+	case "open":
+		if err := s.Close(); err != nil {
+			fmt.Println("error", err)
+		}
 	case "inside":
-		_ = s.Lock(ctx, 0, Batch(), func(tx store.Tx) error {
+		err := s.Lock(ctx, 0, Batch(), func(tx store.Tx) error {
 			for range 5 {
 				if _, err := tx.Append(store.Command{Events: user(mesh.UserID(tx.Head() + 1))}); err != nil {
 					return err
 				}
 			}
 			fmt.Println("inside")
-			select {} // until killed
+			_, err := os.Stdin.Read(make([]byte, 1)) // until killed, or told to go on
+			return err
 		})
+		fmt.Println("left", err)
 	case "anywhere":
 		for at := mesh.Revision(0); ; {
 			revs, err := appendNext(ctx, s, at, 5)
@@ -56,35 +64,75 @@ func Child(open func(spec string) (store.Store, error)) {
 	os.Exit(0)
 }
 
-// child starts this test binary again as a writer and returns its output.
-func child(t *testing.T, e Engine, job string) (*exec.Cmd, *bufio.Scanner) {
+// OpenElsewhere opens and closes a database in another process, which runs as
+// the user with this id, and returns the error that was met there.
+func OpenElsewhere(t testing.TB, spec string, uid int) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+job+" "+e.Spec)
-	out, err := cmd.StdoutPipe()
+	// The file itself may lie where that user cannot go.
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), childEnv+"=open "+spec)
+	if uid != os.Getuid() {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil && len(out) == 0 {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(strings.TrimPrefix(string(out), "error "))
+}
+
+// process is this test binary, started again as a writer.
+type process struct {
+	*exec.Cmd
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+func child(t *testing.T, e Engine, job string) process {
+	t.Helper()
+	p := process{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	p.Env = append(os.Environ(), childEnv+"="+job+" "+e.Spec)
+	in, err := p.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	out, err := p.StdoutPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return cmd, bufio.NewScanner(out)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.in, p.out = in, bufio.NewScanner(out)
+	return p
 }
 
-func kill(t *testing.T, cmd *exec.Cmd) {
+func (p process) signal(t *testing.T, s os.Signal) {
 	t.Helper()
-	if err := cmd.Process.Kill(); err != nil { // SIGKILL
+	if err := p.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // always "signal: killed"
+}
+
+func (p process) kill(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGKILL)
+	_ = p.Wait() // always "signal: killed"
+}
+
+// says fails the test unless the next line begins with want.
+func (p process) says(t *testing.T, want string) {
+	t.Helper()
+	if !p.out.Scan() || !strings.HasPrefix(p.out.Text(), want) {
+		t.Fatalf("child says %q, want %q", p.out.Text(), want)
+	}
 }
 
 func killedInside(t *testing.T, e Engine) {
-	cmd, out := child(t, e, "inside")
-	if !out.Scan() || out.Text() != "inside" {
-		t.Fatalf("child says %q", out.Text())
-	}
-	kill(t, cmd)
+	writer := child(t, e, "inside")
+	writer.says(t, "inside")
+	writer.kill(t)
 	s := e.Open(t)
 	start := time.Now()
 	revs, err := appendNext(t.Context(), s, 0, 1)
@@ -96,20 +144,48 @@ func killedInside(t *testing.T, e Engine) {
 	}
 }
 
+// A process may be stopped for any time, by its machine or by people. It loses
+// the lock before others give up, and learns so when it goes on.
+func stoppedInside(t *testing.T, e Engine) {
+	if !e.Shared {
+		return // nobody else is kept waiting
+	}
+	s := e.Open(t)
+	writer := child(t, e, "inside")
+	writer.says(t, "inside")
+	writer.signal(t, syscall.SIGSTOP)
+	start := time.Now()
+	if _, err := appendNext(t.Context(), s, 0, 1); err != nil {
+		t.Fatalf("beside a stopped writer: %v", err)
+	}
+	if waited := time.Since(start); waited > 4500*time.Millisecond {
+		t.Errorf("a stopped writer held the lock for %v", waited)
+	}
+	writer.signal(t, syscall.SIGCONT)
+	if _, err := fmt.Fprintln(writer.in); err != nil {
+		t.Fatal(err)
+	}
+	writer.says(t, "left "+store.ErrUnavailable.Error())
+	_ = writer.Wait() // what it had to say, it said
+	if snap, err := s.Load(t.Context()); err != nil || snap.Rev != 1 || snap.UserCount() != 1 {
+		t.Fatalf("found revision %d with %d users (%v)", snap.Rev, snap.UserCount(), err)
+	}
+}
+
 func killedAnywhere(t *testing.T, e Engine) {
 	r := rand.New(rand.NewPCG(4, 4))
 	acked := mesh.Revision(0)
 	for range 5 {
-		cmd, out := child(t, e, "anywhere")
+		writer := child(t, e, "anywhere")
 		n := 5 + r.IntN(20)
-		for i := 0; i < n && out.Scan(); i++ {
-			if _, err := fmt.Sscan(out.Text(), &acked); err != nil {
-				t.Fatalf("child says %q", out.Text())
+		for i := 0; i < n && writer.out.Scan(); i++ {
+			if _, err := fmt.Sscan(writer.out.Text(), &acked); err != nil {
+				t.Fatalf("child says %q", writer.out.Text())
 			}
 		}
-		kill(t, cmd)
-		for out.Scan() { // what it had said before it died counts too
-			if _, err := fmt.Sscan(out.Text(), &acked); err != nil {
+		writer.kill(t)
+		for writer.out.Scan() { // what it had said before it died counts too
+			if _, err := fmt.Sscan(writer.out.Text(), &acked); err != nil {
 				break // a line cut in the middle
 			}
 		}

@@ -46,6 +46,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		"BeatsAreSeenByAll":                  beats,
 		"CommitGivesAHint":                   hint,
 		"KilledBeforeCommitLeavesNothing":    killedInside,
+		"StoppedBeforeCommitLosesTheLock":    stoppedInside,
 		"KilledAnywhereLosesNothingPromised": killedAnywhere,
 	} {
 		t.Run(name, func(t *testing.T) { rule(t, fresh(t)) })
@@ -179,6 +180,9 @@ func readersSeeOrder(t *testing.T, e Engine) {
 		}
 	})
 	writers.Wait()
+	if t.Failed() {
+		stop() // the reader waits for what will not come
+	}
 	readers.Wait()
 	stop()
 }
@@ -243,6 +247,9 @@ func loadEqualsReplay(t *testing.T, e Engine) {
 	if final.Digest() != want.Digest() {
 		t.Fatalf("loaded snapshot differs from the one that was applied:\n%s", cmp.Diff(texts(want), texts(final)))
 	}
+	if diff := cmp.Diff(lookups(want), lookups(final)); diff != "" {
+		t.Fatalf("loaded snapshot finds other things than the one that was applied:\n%s", diff)
+	}
 	for _, s := range append(loaded, final) {
 		from := s.Rev
 		list, err := hs[1].Tail(t.Context(), s.Rev)
@@ -275,6 +282,32 @@ func texts(s *mesh.Snapshot) (out []string) {
 	return out
 }
 
+// lookups finds everything in s in every way there is.
+func lookups(s *mesh.Snapshot) (out []string) {
+	out = append(out, fmt.Sprintf("%d online", s.OnlineCount()))
+	for u := range s.Users() {
+		byName, ok := s.UserByName(u.Name)
+		out = append(out, fmt.Sprintf("user %d: %t, owns %d", u.ID, ok && byName == u, s.NodesOwned(u.ID)))
+	}
+	for n := range s.Nodes() {
+		byKey, _ := s.NodeByKey(n.NodeKey)
+		byName, _ := s.NodeByName(n.Name)
+		by4, _ := s.NodeByAddr(n.IPv4)
+		by6, _ := s.NodeByAddr(n.IPv6)
+		byMachine := s.NodesByMachine(n.MachineKey)
+		out = append(out, fmt.Sprintf("node %d: %t %t %t %t %t", n.ID, byKey == n, byName == n, by4 == n, by6 == n, len(byMachine) == 1 && byMachine[0] == n))
+	}
+	for k := range s.PreAuthKeys() {
+		byPrefix, _ := s.PreAuthKeyByPrefix(k.Prefix)
+		out = append(out, fmt.Sprintf("pre-auth key %d: %t", k.ID, byPrefix == k))
+	}
+	for k := range s.APIKeys() {
+		byPrefix, _ := s.APIKeyByPrefix(k.Prefix)
+		out = append(out, fmt.Sprintf("API key %d: %t", k.ID, byPrefix == k))
+	}
+	return out
+}
+
 func prune(t *testing.T, e Engine) {
 	s := e.Open(t)
 	for i := range 10 {
@@ -301,6 +334,9 @@ func prune(t *testing.T, e Engine) {
 	})
 	if !errors.Is(err, store.ErrPruned) {
 		t.Fatalf("lock from before the log: %v", err)
+	}
+	if _, err := appendNext(t.Context(), s, 3, 1); err == nil {
+		t.Fatal("a writer appended without having seen all that was missed")
 	}
 	if list, err := s.Tail(t.Context(), 6); err != nil || len(list) != 4 {
 		t.Fatalf("tail of what is left: %d entries (%v)", len(list), err)

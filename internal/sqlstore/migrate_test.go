@@ -1,0 +1,135 @@
+package sqlstore_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/store/storetest"
+)
+
+func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
+	t.Parallel()
+	name := pg.Database(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if said := storetest.OpenElsewhere(t, pg.URL(name), os.Getuid()); said != "" {
+				t.Errorf("process: %s", said)
+			}
+		})
+	}
+	stores := make([]*sqlstore.Postgres, 8)
+	for i := range stores {
+		wg.Go(func() { stores[i] = openPostgres(t, pgConfig(name)) })
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	var applied, twice int
+	err := session(t, pg.URL(name)).QueryRow(t.Context(), "SELECT count(*), count(*) - count(DISTINCT version_id) FROM goose_db_version").Scan(&applied, &twice)
+	if err != nil || applied < 2 || twice != 0 {
+		t.Fatalf("%d migrations applied, %d of them twice (%v)", applied, twice, err)
+	}
+	for _, s := range stores {
+		heals(t, s)
+	}
+}
+
+// Both engines end with the same tables, column by column.
+func TestSchemasOfBothEnginesAgree(t *testing.T) {
+	name := pg.Database(t)
+	openPostgres(t, pgConfig(name))
+	path := filepath.Join(t.TempDir(), "db.sqlite")
+	openSQLite(t, path)
+	postgres, sqlite := postgresColumns(t, pg.URL(name)), sqliteColumns(t, path)
+	if len(postgres) < 50 {
+		t.Fatalf("found only %d columns", len(postgres))
+	}
+	if diff := cmp.Diff(postgres, sqlite); diff != "" {
+		t.Fatalf("PostgreSQL (-) and SQLite (+) differ:\n%s", diff)
+	}
+}
+
+// columnLine describes a column in words that both engines share. Columns of a
+// primary key are never null, whatever the engine says of them.
+func columnLine(table string, position int, column, typ string, notNull bool, key int, value string) string {
+	family := map[string]string{"bigint": "integer", "integer": "integer", "text": "text", "bytea": "blob", "blob": "blob"}[strings.ToLower(typ)]
+	line := fmt.Sprintf("%s %d %s %s", table, position, column, family)
+	if notNull || key > 0 {
+		line += " not null"
+	}
+	if key > 0 {
+		line += fmt.Sprintf(" key %d", key)
+	}
+	if value != "" {
+		line += " default " + strings.TrimSuffix(value, "::text")
+	}
+	return line
+}
+
+func postgresColumns(t *testing.T, url string) []string {
+	t.Helper()
+	rows, err := session(t, url).Query(t.Context(), `
+		SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, NULL), a.attnotnull,
+			coalesce(array_position(i.indkey::int2[], a.attnum) + 1, 0), coalesce(pg_get_expr(d.adbin, d.adrelid), '')
+		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+		LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+		LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+		WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attnum > 0 AND c.relname NOT LIKE 'goose%'
+		ORDER BY c.relname, a.attnum`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) { return scanColumn(row) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func sqliteColumns(t *testing.T, path string) (lines []string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(t.Context(), `
+		SELECT s.name, c.cid + 1, c.name, c.type, c."notnull", c.pk, coalesce(c.dflt_value, '')
+		FROM sqlite_schema s JOIN pragma_table_info(s.name) c
+		WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite%' AND s.name NOT LIKE 'goose%'
+		ORDER BY s.name, c.cid`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		line, err := scanColumn(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func scanColumn(row interface{ Scan(...any) error }) (string, error) {
+	var table, column, typ, value string
+	var position, key int
+	var notNull bool
+	err := row.Scan(&table, &position, &column, &typ, &notNull, &key, &value)
+	return columnLine(table, position, column, typ, notNull, key, value), err
+}

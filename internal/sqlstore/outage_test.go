@@ -1,0 +1,364 @@
+package sqlstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/store/storetest"
+)
+
+// Every test here provokes a failure for real, at start and in a store that is
+// open, looks for the words of the specification, takes the cause away and
+// expects the same store to work again.
+
+// openFails opens a store in vain and returns why, which must not take long.
+func openFails(t *testing.T, c sqlstore.PostgresConfig) error {
+	t.Helper()
+	start := time.Now()
+	reg := prometheus.NewRegistry()
+	s, err := sqlstore.OpenPostgres(t.Context(), c, reg)
+	if err == nil {
+		s.Close()
+		t.Fatal("opened")
+	}
+	if took := time.Since(start); took > 9*time.Second {
+		t.Fatalf("failed after %v", took)
+	}
+	if families, err := reg.Gather(); err != nil || len(families) != 0 {
+		t.Fatalf("left %d metrics behind (%v)", len(families), err)
+	}
+	return err
+}
+
+// fails waits until s fails as an outage and says all phrases: connections
+// that were idle when it began may be found broken first.
+func fails(t *testing.T, s store.Store, phrases ...string) {
+	t.Helper()
+	eventually(t, func() error {
+		_, err := s.Tail(t.Context(), 0)
+		if err == nil {
+			return errors.New("no failure")
+		}
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("got %v, want %v", err, store.ErrUnavailable)
+		}
+		for _, p := range phrases {
+			if !strings.Contains(err.Error(), p) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// heals waits until s takes a commit again.
+func heals(t *testing.T, s store.Store) {
+	t.Helper()
+	eventually(t, func() error {
+		snap, err := s.Load(t.Context())
+		if err != nil {
+			return err
+		}
+		return appendUser(t.Context(), s, snap.Rev, storetest.Batch(), mesh.UserID(snap.Rev+1))
+	})
+}
+
+// session is a connection beside the store.
+func session(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+func run(t *testing.T, conn *pgx.Conn, statement string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const endOurs = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairlead'"
+
+func TestRefusedConnectionIsNamed(t *testing.T) {
+	t.Parallel()
+	server := startPostgres(t, pgtest.Options{Durable: true})
+	c := configOf(server, server.Database(t))
+	s := openPostgres(t, c)
+	storetest.Append(t, s, user(1))
+	if err := server.Pause("fast"); err != nil {
+		t.Fatal(err)
+	}
+	says(t, openFails(t, c), "failed to connect to database", "connection refused")
+	fails(t, s, "failed to connect to database", "connection refused")
+	_, err := s.Beat(t.Context(), store.Report{ID: "a"})
+	says(t, err, "failed to connect to database", "connection refused")
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	heals(t, s)
+}
+
+func TestWrongPasswordIsNamedAndNotShown(t *testing.T) {
+	t.Parallel()
+	server := startPostgres(t, pgtest.Options{Pass: "correct horse"})
+	c := configOf(server, server.Database(t))
+	s := openPostgres(t, c)
+	beside := session(t, server.URL(c.Name))
+	wrong := c
+	wrong.Pass = `battery' \staple`
+	err := openFails(t, wrong)
+	says(t, err, "failed to connect to database", "check database.postgres.user and pass", "password authentication failed")
+	if strings.Contains(err.Error(), wrong.Pass) {
+		t.Fatalf("%q shows the password", err)
+	}
+	wrong.SSLMode = "neither"
+	if err := openFails(t, wrong); !strings.Contains(err.Error(), "sslmode") || strings.Contains(err.Error(), wrong.Pass) {
+		t.Fatalf("%q shows the password or not the fault", err)
+	}
+	run(t, beside, "ALTER ROLE fairlead PASSWORD 'changed'")
+	run(t, beside, endOurs)
+	fails(t, s, "failed to connect to database", "password authentication failed")
+	run(t, beside, "ALTER ROLE fairlead PASSWORD 'correct horse'")
+	heals(t, s)
+}
+
+func TestTooManyClientsAreNamed(t *testing.T) {
+	t.Parallel()
+	server := startPostgres(t, pgtest.Options{Args: []string{"-c", "max_connections=12", "-c", "superuser_reserved_connections=3"}})
+	c := configOf(server, server.Database(t))
+	server.Exec(t, c.Name, "CREATE ROLE plain LOGIN")
+	server.Exec(t, c.Name, "ALTER DATABASE "+c.Name+" OWNER TO plain")
+	server.Exec(t, c.Name, "GRANT ALL ON SCHEMA public TO plain")
+	plain := c
+	plain.User = "plain"
+	s := openPostgres(t, plain)
+	storetest.Append(t, s, user(1))
+
+	var others []*pgx.Conn
+	take := func(n int) {
+		for range n {
+			others = append(others, session(t, server.URL(c.Name)))
+		}
+	}
+	take(9)
+	run(t, others[0], endOurs)
+	says(t, openFails(t, plain), "failed to connect to database", "too many clients already") // the last three are reserved
+	take(3)
+	says(t, openFails(t, plain), "failed to connect to database", "too many clients already")
+	fails(t, s, "failed to connect to database", "too many clients already")
+	for _, o := range others {
+		o.Close(t.Context())
+	}
+	heals(t, s)
+}
+
+func TestExhaustedPoolIsNamed(t *testing.T) {
+	t.Parallel()
+	c := pgConfig(pg.Database(t))
+	c.MaxOpenConns = 1
+	s := openPostgres(t, c)
+	inside, done, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		ended <- s.Lock(t.Context(), 0, storetest.Batch(), func(tx store.Tx) error {
+			close(inside)
+			<-done
+			_, err := tx.Append(store.Command{Events: user(1)})
+			return err
+		})
+	}()
+	<-inside
+	start := time.Now()
+	_, err := s.Tail(t.Context(), 0)
+	says(t, err, "database connection pool exhausted")
+	if waited := time.Since(start); waited < 4*time.Second || waited > 8*time.Second {
+		t.Errorf("waited for %v, want 5 s", waited)
+	}
+	if _, err := s.Beat(t.Context(), store.Report{ID: "a"}); err != nil {
+		t.Errorf("a busy pool stopped the heart: %v", err)
+	}
+	close(done)
+	says(t, <-ended) // it held the head row for too long
+	heals(t, s)
+}
+
+func TestFullDiskOfPostgresIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "120m")
+	server := startPostgres(t, pgtest.Options{Dir: dir})
+	s := openPostgres(t, configOf(server, server.Database(t)))
+	storetest.Append(t, s, user(1))
+	if _, err := s.Beat(t.Context(), store.Report{ID: "a"}); err != nil { // the next beat needs no more room
+		t.Fatal(err)
+	}
+	filler := fill(t, dir)
+	batch := storetest.Batch()
+	err := s.Lock(t.Context(), 1, batch, func(tx store.Tx) error { return appendLarge(tx, 2) })
+	says(t, err, "database write failed", "no space left on device")
+	if errors.Is(err, store.ErrUnknownOutcome) {
+		t.Fatalf("got %v, want a plain failure", err)
+	}
+	for range 3 {
+		_, err := s.Beat(t.Context(), store.Report{ID: "a"})
+		says(t, err, "database write failed", "no space left on device")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if reports, err := s.Beat(t.Context(), store.Report{ID: "a"}); err != nil || len(reports) != 1 {
+		t.Fatalf("with room again: %v (%v)", reports, err)
+	}
+	if logHolds(t, s, 1, batch) {
+		t.Fatal("the batch is in the log")
+	}
+	heals(t, s)
+}
+
+// appendLarge makes users whose rows need far more than the room that is left
+// in the files of either engine.
+func appendLarge(tx store.Tx, first mesh.UserID) error {
+	for id := first; id < first+400; id++ {
+		u := meshgen.User(id)
+		u.ProfilePicURL = noise(8000)
+		if _, err := tx.Append(store.Command{Events: []mesh.Event{mesh.UserPut{User: u}}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// smallDisk mounts a file system of this size.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := openDir(t)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+size); err != nil {
+		t.Fatalf("cannot mount a small disk (%v): run this test as root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// openDir is a directory that other users can enter.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for up := dir; up != filepath.Clean(os.TempDir()); up = filepath.Dir(up) {
+		if err := os.Chmod(up, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// fill writes a file until the disk is full and returns its name.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 1<<20); len(block) > 0; {
+		if n, err := f.Write(block); err != nil {
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Fatal(err)
+			}
+			block = block[:(len(block)-n)/2]
+		}
+	}
+	return f.Name()
+}
+
+func TestDamagedPageOfPostgresIsNamed(t *testing.T) {
+	t.Parallel()
+	server := startPostgres(t, pgtest.Options{Durable: true})
+	c := configOf(server, server.Database(t))
+	s := openPostgres(t, c)
+	storetest.Append(t, s, user(1))
+	var file string
+	if err := session(t, server.URL(c.Name)).QueryRow(t.Context(), "SELECT pg_relation_filepath('users')").Scan(&file); err != nil {
+		t.Fatal(err)
+	}
+	asleep := func(f func()) {
+		t.Helper()
+		if err := server.Pause("fast"); err != nil {
+			t.Fatal(err)
+		}
+		f()
+		if err := server.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var repair func()
+	asleep(func() { repair = damage(t, filepath.Join(server.Dir, "data", file), 0, 24) })
+	eventually(t, func() error {
+		_, err := s.Load(t.Context())
+		if err == nil {
+			t.Fatal("a damaged page was read")
+		}
+		if !strings.Contains(err.Error(), "invalid page header") {
+			return err
+		}
+		says(t, err, "restore a backup")
+		return nil
+	})
+	asleep(repair)
+	heals(t, s)
+}
+
+// damage overwrites n bytes of a file and returns how to undo it.
+func damage(t *testing.T, file string, offset int64, n int) (repair func()) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	before := make([]byte, n)
+	if _, err := f.ReadAt(before, offset); err != nil {
+		t.Fatal(err)
+	}
+	garbage := make([]byte, n)
+	for i := range garbage {
+		garbage[i] = ^before[i]
+	}
+	write := func(b []byte) {
+		t.Helper()
+		if _, err := f.WriteAt(b, offset); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(garbage)
+	return func() { write(before) }
+}
+
+// noise is text that does not compress.
+func noise(n int) string {
+	var b strings.Builder
+	for b.Len() < n {
+		b.WriteString(rand.Text())
+	}
+	return b.String()
+}

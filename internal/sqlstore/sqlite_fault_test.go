@@ -1,0 +1,156 @@
+package sqlstore_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/store/storetest"
+)
+
+const nobody = 65534
+
+func TestFullDiskOfSQLiteIsNamed(t *testing.T) {
+	dir := smallDisk(t, "1m")
+	s := openSQLite(t, filepath.Join(dir, "db.sqlite"))
+	storetest.Append(t, s, user(1))
+	filler := fill(t, dir)
+	batch, rev := storetest.Batch(), mesh.Revision(1)
+	err := error(nil)
+	for ; err == nil; rev++ { // there is some room inside the files
+		err = appendUser(t.Context(), s, rev, batch, 2)
+	}
+	rev--
+	says(t, err, "database write failed", "no space left on device")
+	if errors.Is(err, store.ErrUnknownOutcome) {
+		t.Fatalf("got %v, want a plain failure", err)
+	}
+	for range 3 {
+		_, err := s.Beat(t.Context(), store.Report{ID: "a"})
+		says(t, err, "database write failed", "no space left on device")
+	}
+	_, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "new.sqlite"), prometheus.NewRegistry())
+	says(t, err, "no space left on device")
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Beat(t.Context(), store.Report{ID: "a"}); err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+	if logHolds(t, s, rev, batch) {
+		t.Fatal("the batch is in the log")
+	}
+	heals(t, s)
+}
+
+func TestMalformedFileOfSQLiteIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db.sqlite")
+	if err := os.WriteFile(path, []byte(strings.Repeat("not a database\n", 500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sqlstore.OpenSQLite(t.Context(), path, prometheus.NewRegistry())
+	says(t, err, "database disk image is malformed", "restore a backup")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	openSQLite(t, path) // nothing of the failure holds the file
+}
+
+func TestDamagedPageOfSQLiteIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db.sqlite")
+	s := openSQLite(t, path)
+	if err := s.Lock(t.Context(), 0, storetest.Batch(), func(tx store.Tx) error { return appendLarge(tx, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil { // moves all pages into the file
+		t.Fatal(err)
+	}
+	s = openSQLite(t, path)
+	root := rootPage(t, path, "users")
+	repair := damage(t, path, (root-1)*4096, 4096)
+	_, err := s.Load(t.Context())
+	says(t, err, "database disk image is malformed", "restore a backup")
+	repair()
+	heals(t, s)
+}
+
+func TestUnwritableDirectoryOfSQLiteIsNamed(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Fatal("run this test as root: it must become another user")
+	}
+	dir := openDir(t)
+	path := filepath.Join(dir, "db.sqlite")
+	const want = "failed to open database file: permission denied"
+	if said := storetest.OpenElsewhere(t, "sqlite:"+path, nobody); !strings.Contains(said, want) {
+		t.Errorf("directory of another user: got %q, want %q", said, want)
+	}
+	if said := storetest.OpenElsewhere(t, "sqlite:"+filepath.Join(dir, "below", "db.sqlite"), nobody); !strings.Contains(said, want) {
+		t.Errorf("directory that cannot be made: got %q, want %q", said, want)
+	}
+	s := openSQLite(t, path)
+	storetest.Append(t, s, user(1))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if said := storetest.OpenElsewhere(t, "sqlite:"+path, nobody); !strings.Contains(said, want) {
+		t.Errorf("file of another user: got %q, want %q", said, want)
+	}
+	for _, name := range []string{path, path + ".lock"} {
+		if err := os.Chown(name, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said := storetest.OpenElsewhere(t, "sqlite:"+path, nobody); !strings.Contains(said, want) {
+		t.Errorf("own file in a directory of another user: got %q, want %q", said, want)
+	}
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if said := storetest.OpenElsewhere(t, "sqlite:"+path, nobody); said != "" {
+		t.Errorf("own directory: %s", said)
+	}
+}
+
+func TestSecondProcessOnSQLiteIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db.sqlite")
+	s := openSQLite(t, path)
+	said := storetest.OpenElsewhere(t, "sqlite:"+path, os.Getuid())
+	for _, want := range []string{path, "in use by another fairlead process", "stop it first, or use PostgreSQL"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("got %q, want it to say %q", said, want)
+		}
+	}
+	if _, err := sqlstore.OpenSQLite(t.Context(), path, prometheus.NewRegistry()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a second time in one process: %v", err)
+	}
+	storetest.Append(t, s, user(1))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if said := storetest.OpenElsewhere(t, "sqlite:"+path, os.Getuid()); said != "" {
+		t.Errorf("after the first one ended: %s", said)
+	}
+}
+
+// rootPage is the number of the page at which a table begins.
+func rootPage(t *testing.T, path, table string) (n int64) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRowContext(t.Context(), "SELECT rootpage FROM sqlite_schema WHERE name = ?", table).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
