@@ -113,7 +113,13 @@ func (s *service) run(ctx context.Context) error {
 	return s.serve(ctx, st, ls, handlers)
 }
 
-func (s *service) openStore(ctx context.Context) (store.Store, error) {
+// database is what both engines offer.
+type database interface {
+	store.Store
+	store.History
+}
+
+func (s *service) openStore(ctx context.Context) (database, error) {
 	db := s.Config.Database
 	if db.Type == "sqlite" {
 		return sqlstore.OpenSQLite(ctx, db.SQLite.Path, s.registry)
@@ -128,9 +134,9 @@ func (s *service) openStore(ctx context.Context) (store.Store, error) {
 // handlers answer on the three listeners.
 type handlers struct{ api, local, metrics http.Handler }
 
-func (s *service) build(ctx context.Context, st store.Store) (h handlers, err error) {
+func (s *service) build(ctx context.Context, st database) (h handlers, err error) {
 	s.ledger, err = ledger.Open(ctx, ledger.Config{
-		Store: st, Log: s.log, Registerer: s.registry, Describe: api.Describe,
+		Store: st, Log: s.log, Registerer: s.registry, Describe: api.Describe, History: st, Retention: s.Config.History.Retention,
 		Self: store.Report{Version: s.Build.Version, ConfigHash: s.Config.Hash()},
 	})
 	if err != nil {

@@ -63,6 +63,7 @@ func (l *Ledger) Heart(ctx context.Context) error {
 			if time.Since(pruned) > pruneEvery {
 				pruned = time.Now()
 				l.prune(ctx, reports)
+				l.forget(ctx)
 			}
 		}
 		select {
@@ -118,6 +119,21 @@ func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 		return
 	}
 	l.log.Debug("shortened the log", "entries", n)
+}
+
+// forget drops what is older than people want to read.
+func (l *Ledger) forget(ctx context.Context) {
+	if l.history == nil || l.retention == 0 {
+		return
+	}
+	n, err := l.history.Forget(ctx, l.retention)
+	switch {
+	case errors.Is(err, context.Canceled):
+	case err != nil:
+		l.log.Warn("cannot drop old history; trying again in a minute", "error", err)
+	case n > 0:
+		l.log.Info("dropped history older than history.retention", "rows", n)
+	}
 }
 
 // condition is what does not work at the moment.

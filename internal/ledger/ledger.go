@@ -51,6 +51,9 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Describe fills the audit; without it there is none.
 	Describe Describe
+	// History is kept for Retention; without one it is kept for ever.
+	History   store.History
+	Retention time.Duration
 	// Self is what this replica says of itself; a missing ID is drawn.
 	Self store.Report
 	// BatchLimit is how many commands share a transaction; 64 unless told.
@@ -67,6 +70,8 @@ type Ledger struct {
 	store      store.Store
 	log        *slog.Logger
 	describe   Describe
+	history    store.History
+	retention  time.Duration
 	self       store.Report
 	batchLimit int
 
@@ -108,7 +113,7 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 		c.Self.ID = store.ReplicaID(rand.Text()[:12])
 	}
 	l := &Ledger{
-		store: c.Store, log: c.Log, describe: c.Describe, self: c.Self, batchLimit: c.BatchLimit,
+		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, self: c.Self, batchLimit: c.BatchLimit,
 		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}),
 	}
 	s, err := c.Store.Load(ctx)

@@ -416,13 +416,25 @@ func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Repor
 	})
 }
 
-// Prune drops a chunk at a time, so that no statement holds locks for long.
-func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
+// Prune implements store.Store.
+func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error) {
+	return p.drop(ctx, "log", "rev <= $2 AND", age, int64(keep))
+}
+
+// Forget implements store.History.
+func (p *Postgres) Forget(ctx context.Context, age time.Duration) (int64, error) {
+	return p.drop(ctx, "audit", "", age)
+}
+
+// drop takes a chunk at a time, so that no statement holds locks for long, and
+// looks only at the oldest rows: the order of revisions is the order of time.
+func (p *Postgres) drop(ctx context.Context, table, also string, age time.Duration, args ...any) (total int64, err error) {
+	statement := "DELETE FROM " + table + " WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM " + table +
+		" ORDER BY rev LIMIT 5000) oldest WHERE " + also + " at < " + nowMicros + " - $1)"
 	for {
 		var tag pgconn.CommandTag
 		err := p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) (err error) {
-			tag, err = conn.Exec(ctx, `DELETE FROM log WHERE rev IN
-				(SELECT rev FROM log WHERE rev <= $1 AND at < `+nowMicros+` - $2 ORDER BY rev LIMIT 5000)`, int64(keep), age.Microseconds())
+			tag, err = conn.Exec(ctx, statement, append([]any{age.Microseconds()}, args...)...)
 			return err
 		})
 		total += tag.RowsAffected()

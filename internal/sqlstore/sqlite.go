@@ -327,9 +327,19 @@ func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, e
 
 // Prune implements store.Store.
 func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error) {
-	var n int64
-	err := l.timed(func() error {
-		res, err := l.db.ExecContext(ctx, "DELETE FROM log WHERE rev <= ? AND at < ?", int64(keep), int64(mesh.TimeOf(time.Now().Add(-age))))
+	return l.drop(ctx, "DELETE FROM log WHERE rev <= ? AND at < ?", int64(keep), before(age))
+}
+
+// Forget looks only at the oldest rows, as PostgreSQL does.
+func (l *SQLite) Forget(ctx context.Context, age time.Duration) (int64, error) {
+	return l.drop(ctx, "DELETE FROM audit WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM audit ORDER BY rev LIMIT 5000) WHERE at < ?)", before(age))
+}
+
+func before(age time.Duration) int64 { return int64(mesh.TimeOf(time.Now().Add(-age))) }
+
+func (l *SQLite) drop(ctx context.Context, statement string, args ...any) (n int64, err error) {
+	err = l.timed(func() error {
+		res, err := l.db.ExecContext(ctx, statement, args...)
 		if err != nil {
 			return err
 		}

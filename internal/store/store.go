@@ -125,4 +125,6 @@ type AuditRow struct {
 type History interface {
 	// Audit returns rows after (rev, index), oldest first.
 	Audit(ctx context.Context, rev mesh.Revision, index, limit int) ([]AuditRow, error)
+	// Forget drops rows older than age and returns how many went.
+	Forget(ctx context.Context, age time.Duration) (int64, error)
 }

@@ -424,6 +424,16 @@ func audit(t *testing.T, e Engine) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
 	}
+	h := s.(store.History)
+	if n, err := h.Forget(t.Context(), time.Hour); n != 0 || err != nil {
+		t.Fatalf("forgot %d rows younger than an hour (%v)", n, err)
+	}
+	if n, err := h.Forget(t.Context(), -time.Hour); n != 6 || err != nil {
+		t.Fatalf("forgot %d rows, want 6 (%v)", n, err)
+	}
+	if rows, err := h.Audit(t.Context(), 0, 0, 10); len(rows) != 0 || err != nil {
+		t.Fatalf("%d rows after all were forgotten (%v)", len(rows), err)
+	}
 }
 
 func beats(t *testing.T, e Engine) {
