@@ -39,7 +39,7 @@ func CheckUserName(name string) error {
 		return nil
 	}
 	const rule = "a user name begins with a letter and goes on with letters, digits, '.', '_', '-' and '@'"
-	if better := correctName(name); better != "" {
+	if better := correctName(name); better != "" && CheckUserName(better) == nil {
 		return refuse(Invalid, "name", "%q is not a user name: %s; try %q", name, rule, better)
 	}
 	return refuse(Invalid, "name", "%q is not a user name: %s", name, rule)

@@ -1,0 +1,271 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+)
+
+var admin = mesh.Actor{Kind: mesh.ActorServer}
+
+// open runs the use cases over a ledger on SQLite; all ends with the test.
+func open(t *testing.T) *control.Service {
+	t.Helper()
+	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "db"), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	log, reg := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: st, Log: log, Registerer: reg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := l.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return control.New(control.Config{
+		Ledger: l, Log: log, Registerer: reg,
+		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
+	})
+}
+
+// reason is why a use case refused; -1 when it did not.
+func reason(err error) control.Reason {
+	var refusal *control.Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Reason
+	}
+	return -1
+}
+
+func TestUserNames(t *testing.T) {
+	for _, name := range []string{
+		"a", "Z", "alice", "Alice", "alice.smith", "alice_smith", "alice-smith", "alice@example.com", "a9", "a..", "a--", "A@", strings.Repeat("a", 128),
+	} {
+		if err := control.CheckUserName(name); err != nil {
+			t.Errorf("%q is refused: %v", name, err)
+		}
+	}
+	for name, try := range map[string]string{
+		"":                           "",
+		"alice smith":                "alice-smith",
+		"Alice  Smith ":              "alice--smith",
+		" alice":                     "alice",
+		"alice\tsmith":               "alice-smith",
+		"1alice":                     "alice",
+		"-alice":                     "alice",
+		".alice":                     "alice",
+		"_alice":                     "alice",
+		"@alice":                     "alice",
+		"alice!":                     "alice",
+		"alice/bob":                  "alicebob",
+		"alice\n":                    "alice",
+		"alice\x00":                  "alice",
+		"аlice":                      "lice", // the first letter is Cyrillic
+		"日本":                         "",
+		"123":                        "",
+		"\xff":                       "",
+		strings.Repeat("a", 129):     "",
+		"tagged-devices":             "",
+		"TAGGED-devices":             "",
+		"alice,bob;drop table users": "alicebobdrop-table-users",
+	} {
+		err := control.CheckUserName(name)
+		if reason(err) != control.Invalid {
+			t.Errorf("%q is taken: %v", name, err)
+			continue
+		}
+		_, tail, _ := strings.Cut(err.Error(), "; try ")
+		if want := fmt.Sprintf("%q", try); try != "" && tail != want || try == "" && tail != "" {
+			t.Errorf("%q: try %s, want %s", name, tail, want)
+		}
+		if try != "" && control.CheckUserName(try) != nil {
+			t.Errorf("the correction %q would be refused too", try)
+		}
+	}
+}
+
+func FuzzUserNameCorrection(f *testing.F) {
+	for _, seed := range []string{"", "alice smith", "1@", "é a", "tagged-devices ", "\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		err := control.CheckUserName(name)
+		if err == nil {
+			return
+		}
+		if _, try, ok := strings.Cut(err.Error(), `; try "`); ok {
+			if err := control.CheckUserName(strings.TrimSuffix(try, `"`)); err != nil {
+				t.Fatalf("%q: the correction is refused: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestUserNamesAreUniqueWithoutRegardToCase(t *testing.T) {
+	s := open(t)
+	if _, err := s.CreateUser(t.Context(), admin, control.NewUser{Name: "Alice"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"alice", "ALICE", "Alice"} {
+		if _, err := s.CreateUser(t.Context(), admin, control.NewUser{Name: name}); reason(err) != control.Conflict {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := s.RenameUser(t.Context(), admin, "aLiCe", "alice"); err != nil {
+		t.Errorf("a user cannot change the case of the name: %v", err)
+	}
+}
+
+func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
+	s := open(t)
+	var evs []mesh.Event
+	for i, prefix := range []string{"abcd00000000", "abcd11111111", "abce00000000", "123400000000", "ABCD00000000"} {
+		evs = append(evs, mesh.APIKeyPut{Key: &mesh.APIKey{ID: mesh.KeyID(i + 1), Prefix: prefix, Expiry: mesh.TimeOf(time.Now().Add(time.Hour)), CreatedAt: 1}})
+	}
+	if _, err := s.Ledger.Commit(t.Context(), admin, func(*policy.World, mesh.Time) ([]mesh.Event, error) { return evs, nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ref     string
+		several bool
+		want    []string
+		reason  control.Reason
+	}{
+		{"abc", true, nil, control.Invalid},
+		{"", true, nil, control.Invalid},
+		{"flk_abc", true, nil, control.Invalid},
+		{"abcd", false, nil, control.NotFound}, // only where several may be meant
+		{"abcf", true, nil, control.NotFound},
+		{"9", false, nil, control.NotFound},
+		{"1234", true, []string{"123400000000"}, -1}, // a prefix, not key number 1234
+		{"4", false, []string{"123400000000"}, -1},   // a number
+		{"abcd", true, []string{"abcd00000000", "abcd11111111"}, -1},
+		{"abcd0", true, []string{"abcd00000000"}, -1},
+		{"flk_ABCD_***", true, []string{"ABCD00000000"}, -1},
+	} {
+		keys, err := s.ExpireAPIKeys(t.Context(), admin, c.ref, c.several)
+		var got []string
+		for _, k := range keys {
+			got = append(got, k.Prefix)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" || reason(err) != c.reason {
+			t.Errorf("%q: %v, keys (-want +got):\n%s", c.ref, err, diff)
+		}
+	}
+	now := mesh.TimeOf(time.Now())
+	for k := range s.Ledger.World().APIKeys() {
+		if expired := k.Prefix != "abce00000000"; k.Expiry.Reached(now) != expired {
+			t.Errorf("%s expired: %v, want %v", k.Prefix, !expired, expired)
+		}
+	}
+}
+
+func TestSpentKeyCannotRegisterSecondMachine(t *testing.T) {
+	s := open(t)
+	_, once, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const machines = 64
+	errs := make([]error, machines)
+	var wg sync.WaitGroup
+	for i := range machines {
+		wg.Go(func() { _, errs[i] = register(t, s, uint64(i), once) })
+	}
+	wg.Wait()
+	admitted := 0
+	for _, err := range errs {
+		switch reason(err) {
+		case -1:
+			admitted++
+			if err != nil {
+				t.Error(err)
+			}
+		case control.BadKey:
+		default:
+			t.Error(err)
+		}
+	}
+	if admitted != 1 || s.Ledger.World().NodeCount() != 1 {
+		t.Errorf("%d machines were let in, %d nodes are there", admitted, s.Ledger.World().NodeCount())
+	}
+}
+
+func register(t *testing.T, s *control.Service, n uint64, key string) (*mesh.Node, error) {
+	return s.Register(t.Context(), mesh.Actor{Kind: mesh.ActorNode}, control.Registration{
+		PreAuthKey: key, MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Hostname: "localhost",
+	})
+}
+
+func TestNoAddressAndNoNameIsGivenTwice(t *testing.T) {
+	s := open(t)
+	_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const machines = 200
+	var wg sync.WaitGroup
+	for i := range machines {
+		wg.Go(func() {
+			if _, err := register(t, s, uint64(i), key); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	addrs, names := map[netip.Addr]bool{}, map[string]bool{}
+	for n := range s.Ledger.World().Nodes() {
+		addrs[n.IPv4], addrs[n.IPv6], names[n.Name] = true, true, true
+	}
+	if len(addrs) != 2*machines || len(names) != machines {
+		t.Errorf("%d addresses and %d names for %d nodes", len(addrs), len(names), machines)
+	}
+}
+
+func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
+	s := open(t)
+	_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("é", 127) // 254 bytes
+	for n, hostname := range []string{"", "a", "Alice's Läptop", "日本語", "👩‍👩‍👧", long} {
+		node, err := s.Register(t.Context(), admin, control.Registration{
+			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(n)), NodeKey: meshgen.NodeKey(uint64(n)), Hostname: hostname, OS: hostname[:0],
+		})
+		if err != nil || node.Hostname != hostname {
+			t.Errorf("%q: %v %v", hostname, node, err)
+		}
+	}
+	for _, hostname := range []string{long + "éé", "a\x00", "a\r", "\x7f", "\u0080", "a\xff", "\ufffd"} {
+		if _, err := s.Register(t.Context(), admin, control.Registration{
+			PreAuthKey: key, MachineKey: meshgen.MachineKey(99), NodeKey: meshgen.NodeKey(99), Hostname: hostname,
+		}); reason(err) != control.Invalid {
+			t.Errorf("%q: %v", hostname, err)
+		}
+	}
+}
