@@ -211,7 +211,7 @@ func TestFullDiskOfPostgresIsNamed(t *testing.T) {
 	}
 	filler := fill(t, dir)
 	batch := storetest.Batch()
-	err := s.Lock(t.Context(), 1, batch, func(tx store.Tx) error { return appendLarge(tx, 2) })
+	err := appendLarge(t.Context(), s, 1, batch)
 	says(t, err, "database write failed", "no space left on device")
 	if errors.Is(err, store.ErrUnknownOutcome) {
 		t.Fatalf("got %v, want a plain failure", err)
@@ -234,15 +234,17 @@ func TestFullDiskOfPostgresIsNamed(t *testing.T) {
 
 // appendLarge makes users whose rows need far more than the room that is left
 // in the files of either engine.
-func appendLarge(tx store.Tx, first mesh.UserID) error {
-	for id := first; id < first+400; id++ {
-		u := meshgen.User(id)
+func appendLarge(ctx context.Context, s store.Store, after mesh.Revision, batch store.BatchID) error {
+	var users []mesh.Event
+	for id := range mesh.UserID(100) {
+		u := meshgen.User(id + 2)
 		u.ProfilePicURL = noise(8000)
-		if _, err := tx.Append(store.Command{Events: []mesh.Event{mesh.UserPut{User: u}}}); err != nil {
-			return err
-		}
+		users = append(users, mesh.UserPut{User: u})
 	}
-	return nil
+	return s.Lock(ctx, after, batch, func(tx store.Tx) error {
+		_, err := tx.Append(store.Command{Events: users})
+		return err
+	})
 }
 
 // smallDisk mounts a file system of this size.

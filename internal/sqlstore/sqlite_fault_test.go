@@ -68,7 +68,7 @@ func TestMalformedFileOfSQLiteIsNamed(t *testing.T) {
 func TestDamagedPageOfSQLiteIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db.sqlite")
 	s := openSQLite(t, path)
-	if err := s.Lock(t.Context(), 0, storetest.Batch(), func(tx store.Tx) error { return appendLarge(tx, 1) }); err != nil {
+	if err := appendLarge(t.Context(), s, 0, storetest.Batch()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil { // moves all pages into the file
