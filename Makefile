@@ -67,6 +67,7 @@ bench: ## run the benchmarks (BENCHTIME=1x: once each)
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG)
 
 .PHONY: figures
+figures: FORMAT = standard-verbose
 figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector
 	$(call GOTEST) -p=1 -count=1 -v -run='^Test(Ratio|Figure)' $(PKG)
 
