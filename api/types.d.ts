@@ -643,7 +643,7 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description Last use, to within some minutes. Null when never used.
+             * @description Last use, to within some minutes. Null when none is known.
              * @example 2026-03-02T12:00:00Z
              */
             lastSeen: string | null;
@@ -853,7 +853,7 @@ export interface components {
              */
             routableIPs?: string[];
             /**
-             * @description Tags the node asks for, beside those of its key.
+             * @description Tags the node asks for. Its key must carry them, and the node gets all tags of its key.
              * @example []
              */
             tags?: string[];
@@ -967,7 +967,7 @@ export interface components {
             status: number;
             /**
              * @description What happened and what to do.
-             * @example no user "alice"
+             * @example there is no user "alice"; list them with: fairlead users list
              */
             detail: string;
             /**
@@ -978,7 +978,7 @@ export interface components {
             code: number;
             /**
              * @description The same as `detail`.
-             * @example no user "alice"
+             * @example there is no user "alice"; list them with: fairlead users list
              */
             message: string;
             /**
@@ -995,7 +995,7 @@ export interface components {
              * @example aclTags[1]
              */
             path: string;
-            /** @example must begin with "tag:" */
+            /** @example "web" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server */
             message: string;
         };
     };
@@ -1042,14 +1042,14 @@ export interface components {
                  *       "type": "about:blank",
                  *       "title": "Bad Request",
                  *       "status": 400,
-                 *       "detail": "expiration: lies in the past; send a later time",
+                 *       "detail": "the expiration 2026-01-01T00:00:00Z has passed; give a time to come",
                  *       "code": 3,
-                 *       "message": "expiration: lies in the past; send a later time",
+                 *       "message": "the expiration 2026-01-01T00:00:00Z has passed; give a time to come",
                  *       "details": [],
                  *       "errors": [
                  *         {
                  *           "path": "expiration",
-                 *           "message": "lies in the past; send a later time"
+                 *           "message": "the expiration 2026-01-01T00:00:00Z has passed; give a time to come"
                  *         }
                  *       ]
                  *     }
@@ -1092,9 +1092,9 @@ export interface components {
                  *       "type": "about:blank",
                  *       "title": "Not Found",
                  *       "status": 404,
-                 *       "detail": "no user \"alice\"",
+                 *       "detail": "there is no user \"alice\"; list them with: fairlead users list",
                  *       "code": 5,
-                 *       "message": "no user \"alice\"",
+                 *       "message": "there is no user \"alice\"; list them with: fairlead users list",
                  *       "details": []
                  *     }
                  */
@@ -1112,8 +1112,9 @@ export interface components {
             };
         };
         /**
-         * @description anything else: 403 when the key may not do this, 503 when the server cannot do it now (the database is not
-         *     reachable, or the wanted revision did not arrive in time), 500 for what should not happen
+         * @description anything else: 403 when the key may not do this, 408 and 413 when the body does not arrive in time or is larger
+         *     than 1 MiB, 503 when the server cannot do it now (the database is not reachable, or the wanted revision did not
+         *     arrive in time), 500 for what should not happen
          */
         Failure: {
             headers: {
@@ -1126,9 +1127,9 @@ export interface components {
                  *       "type": "about:blank",
                  *       "title": "Service Unavailable",
                  *       "status": 503,
-                 *       "detail": "the database cannot be reached; try again in a moment",
+                 *       "detail": "the database cannot be used now; nothing was changed, try again",
                  *       "code": 2,
-                 *       "message": "the database cannot be reached; try again in a moment",
+                 *       "message": "the database cannot be used now; nothing was changed, try again",
                  *       "details": []
                  *     }
                  */
@@ -1239,9 +1240,9 @@ export interface operations {
                      *       "type": "about:blank",
                      *       "title": "Conflict",
                      *       "status": 409,
-                     *       "detail": "a user named \"alice\" exists already",
+                     *       "detail": "there is a user \"alice\" already; names are compared without regard to case",
                      *       "code": 6,
-                     *       "message": "a user named \"alice\" exists already",
+                     *       "message": "there is a user \"alice\" already; names are compared without regard to case",
                      *       "details": []
                      *     }
                      */
@@ -1685,7 +1686,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description the machine key is known with another node key or another pre-auth key, or the node key is in use */
+            /** @description the node asks for a tag that its key does not carry */
+            403: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /**
+             * @description the machine key is known with another node key or another pre-auth key, the node key is in use, or no address
+             *     is left
+             */
             409: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];

@@ -94,7 +94,7 @@ type APIKey struct {
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// LastSeen Last use, to within some minutes. Null when never used.
+	// LastSeen Last use, to within some minutes. Null when none is known.
 	//
 	// Example: 2026-03-02T12:00:00Z
 	LastSeen *time.Time `json:"lastSeen"`
@@ -258,7 +258,7 @@ type MachineEnrolment struct {
 	// Example: ["192.168.7.0/24"]
 	RoutableIPs []string `json:"routableIPs,omitempty"`
 
-	// Tags Tags the node asks for, beside those of its key.
+	// Tags Tags the node asks for. Its key must carry them, and the node gets all tags of its key.
 	//
 	// Example: []
 	Tags []string `json:"tags,omitempty"`
@@ -266,7 +266,7 @@ type MachineEnrolment struct {
 
 // MemberError defines model for MemberError.
 type MemberError struct {
-	// Message Example: must begin with "tag:"
+	// Message Example: "web" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server
 	Message string `json:"message"`
 
 	// Path The member, such as `expiration` or `aclTags[1]`; a query parameter by its name.
@@ -493,7 +493,7 @@ type Problem struct {
 
 	// Detail What happened and what to do.
 	//
-	// Example: no user "alice"
+	// Example: there is no user "alice"; list them with: fairlead users list
 	Detail string `json:"detail"`
 
 	// Details Always empty.
@@ -506,7 +506,7 @@ type Problem struct {
 
 	// Message The same as `detail`.
 	//
-	// Example: no user "alice"
+	// Example: there is no user "alice"; list them with: fairlead users list
 	Message string `json:"message"`
 
 	// Status The HTTP status.
@@ -2733,6 +2733,8 @@ type EnrolMachineResponse struct {
 	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Problem
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -3798,6 +3800,13 @@ func ParseEnrolMachineResponse(rsp *http.Response) (*EnrolMachineResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem

@@ -91,7 +91,7 @@ type APIKey struct {
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// LastSeen Last use, to within some minutes. Null when never used.
+	// LastSeen Last use, to within some minutes. Null when none is known.
 	//
 	// Example: 2026-03-02T12:00:00Z
 	LastSeen *time.Time `json:"lastSeen"`
@@ -255,7 +255,7 @@ type MachineEnrolment struct {
 	// Example: ["192.168.7.0/24"]
 	RoutableIPs []string `json:"routableIPs,omitempty"`
 
-	// Tags Tags the node asks for, beside those of its key.
+	// Tags Tags the node asks for. Its key must carry them, and the node gets all tags of its key.
 	//
 	// Example: []
 	Tags []string `json:"tags,omitempty"`
@@ -263,7 +263,7 @@ type MachineEnrolment struct {
 
 // MemberError defines model for MemberError.
 type MemberError struct {
-	// Message Example: must begin with "tag:"
+	// Message Example: "web" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server
 	Message string `json:"message"`
 
 	// Path The member, such as `expiration` or `aclTags[1]`; a query parameter by its name.
@@ -490,7 +490,7 @@ type Problem struct {
 
 	// Detail What happened and what to do.
 	//
-	// Example: no user "alice"
+	// Example: there is no user "alice"; list them with: fairlead users list
 	Detail string `json:"detail"`
 
 	// Details Always empty.
@@ -503,7 +503,7 @@ type Problem struct {
 
 	// Message The same as `detail`.
 	//
-	// Example: no user "alice"
+	// Example: there is no user "alice"; list them with: fairlead users list
 	Message string `json:"message"`
 
 	// Status The HTTP status.
