@@ -3,19 +3,18 @@ package main_test
 import (
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/disktest"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 )
 
@@ -177,7 +176,7 @@ func TestServiceOutlivesPostgres(t *testing.T) {
 
 func TestServiceOutlivesFullDiskOfPostgres(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, "120m")
+	dir := disktest.Small(t, "120m")
 	server := startPostgres(t, pgtest.Options{Dir: dir})
 	o := beforeOutage(t, onPostgres(t, server))
 	o.fillDisk(t, dir)
@@ -185,7 +184,7 @@ func TestServiceOutlivesFullDiskOfPostgres(t *testing.T) {
 
 func TestServiceOutlivesFullDiskOfSQLite(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, "1m")
+	dir := disktest.Small(t, "1m")
 	o := beforeOutage(t, onSQLite(t).with("database.sqlite.path", filepath.Join(dir, "db.sqlite")))
 	o.fillDisk(t, dir)
 }
@@ -193,7 +192,7 @@ func TestServiceOutlivesFullDiskOfSQLite(t *testing.T) {
 // fillDisk takes all space, then gives it back.
 func (o *outage) fillDisk(t *testing.T, dir string) {
 	t.Helper()
-	filler := fill(t, dir)
+	filler := disktest.Fill(t, dir)
 	for status := 200; status == 200; { // there is some room inside the files
 		var err error
 		if status, _, err = o.client.do("POST", "/api/v1/user", largeUser()); err != nil {
@@ -205,41 +204,4 @@ func (o *outage) fillDisk(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	o.after(t)
-}
-
-// smallDisk mounts a file system of this size.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs root: it mounts a small disk")
-	}
-	dir := newDir(t)
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+size); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// fill writes a file until the disk is full and returns its name.
-func fill(t *testing.T, dir string) string {
-	t.Helper()
-	f, err := os.Create(filepath.Join(dir, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for block := make([]byte, 1<<20); len(block) > 0; {
-		if n, err := f.Write(block); err != nil {
-			if !errors.Is(err, syscall.ENOSPC) {
-				t.Fatal(err)
-			}
-			block = block[:(len(block)-n)/2]
-		}
-	}
-	return f.Name()
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/disktest"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 )
 
@@ -102,7 +103,7 @@ func (s settings) with(pairs ...string) settings {
 // onSQLite is a complete configuration with all files in a new directory.
 func onSQLite(t *testing.T) settings {
 	t.Helper()
-	return sqliteIn(newDir(t))
+	return sqliteIn(disktest.Open(t))
 }
 
 func sqliteIn(dir string) settings {
@@ -146,20 +147,6 @@ func onBoth(t *testing.T, test func(*testing.T, settings)) {
 		t.Parallel()
 		test(t, onPostgres(t, pg))
 	})
-}
-
-// newDir is open to all users, and its name is short enough for a socket.
-func newDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "fl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // process is a fairlead that was started.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fairlead-mesh/fairlead/internal/disktest"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 )
 
@@ -41,7 +42,7 @@ func refuses(t *testing.T, s settings, change func(*exec.Cmd), phrases ...string
 func TestStartNamesRefusedDatabase(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t, pg).with("database.postgres.port", freePort(t))
-	refuses(t, s, nil, "failed to connect to database", "connection refused")
+	refuses(t, s, nil, "failed to connect to database", "connection refused", "database.postgres.host")
 }
 
 // freePort is one that nobody listens on.
@@ -175,7 +176,7 @@ func TestStartNamesDirectoryThatIsNotWritable(t *testing.T) {
 	refuses(t, s, asNobody, "failed to open database file: permission denied", "must own the file and its directory")
 	below := filepath.Join(dir, "below", "db.sqlite")
 	refuses(t, s.with("database.sqlite.path", below), asNobody, "failed to open database file: permission denied", below)
-	writable := filepath.Join(newDir(t), "db.sqlite")
+	writable := filepath.Join(disktest.Open(t), "db.sqlite")
 	if err := os.Chmod(filepath.Dir(writable), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestSecondProcessOnOneFileIsRefused(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
 	first := serve(t, s)
-	refuses(t, sqliteIn(newDir(t)).with("database.sqlite.path", s["database.sqlite.path"]), nil,
+	refuses(t, sqliteIn(disktest.Open(t)).with("database.sqlite.path", s["database.sqlite.path"]), nil,
 		"failed to open database file", s["database.sqlite.path"], "in use by another fairlead process", "use PostgreSQL to run several")
 	first.client("").must(t, 200, "GET", "/api/v1/user", "")
 }
@@ -218,7 +219,7 @@ func TestStartNamesCertificateThatCannotBeLoaded(t *testing.T) {
 
 func TestStartReportsEveryProblemOfTheConfiguration(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(newDir(t), "config.yaml")
+	file := filepath.Join(disktest.Open(t), "config.yaml")
 	for _, c := range []struct{ text, want string }{
 		{"listen_addr: nowhere\nlog:\n  lvl: info\n", "failed to parse configuration\n" +
 			"  FILE:1: listen_addr: must be host:port, such as 0.0.0.0:8080 or [::]:8080, got \"nowhere\"\n" +

@@ -45,6 +45,7 @@ var table = map[string]row{
 	"chaos/replica":     {"mesh mesh/meshgen policy store sqlstore ledger identity control chaos", "slog prometheus"},
 	"meshtest":          {"*", "*"},
 	"pgtest":            {"", "sql testing"},
+	"disktest":          {"", "testing"},
 	"policy/policytest": {"mesh policy", "keys testing"},
 }
 

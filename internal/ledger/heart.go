@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -144,7 +145,7 @@ type condition struct {
 
 type fault struct {
 	err    error
-	logged string // the text in the log
+	logged string // the text in the log, without numbers
 	at     time.Time
 }
 
@@ -171,11 +172,21 @@ func (l *Ledger) judge(what string, err error) {
 	}
 	f := c.faults[what]
 	f.err = err
-	if f.logged != err.Error() && time.Since(f.at) > newsEvery {
-		f.logged, f.at = err.Error(), time.Now()
+	if text := withoutNumbers(err.Error()); f.logged != text && time.Since(f.at) > newsEvery {
+		f.logged, f.at = text, time.Now()
 		l.log.Error("database trouble", "doing", what, "error", err)
 	}
 	c.faults[what] = f
+}
+
+// withoutNumbers makes errors equal that differ in a port or a file number.
+func withoutNumbers(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // Health is nil, or what keeps this replica from serving.

@@ -35,7 +35,7 @@ func explain(err error) error {
 	case errors.As(err, &pg): // says more than the ConnectError it may be in
 		return explainPostgres(pg, err)
 	case errors.As(err, &connect):
-		return unavailable("failed to connect to database: %w", err)
+		return unavailable("failed to connect to database: check that PostgreSQL runs at database.postgres.host and port: %w", err)
 	case sqliteCode(err) != sqlite3.SQLITE_OK:
 		return explainSQLite(err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -66,6 +66,8 @@ func explainPostgres(pg *pgconn.PgError, err error) error {
 		return unavailable("failed to connect to database: too many clients already: lower database.postgres.max_open_conns or raise max_connections: %w", err)
 	case "55P03", "57014", "25P03": // lock_not_available, query_canceled, idle_in_transaction_session_timeout
 		return unavailable("database too slow: %w", err)
+	case "3D000": // invalid_catalog_name
+		return unavailable("failed to connect to database: create the database, or check database.postgres.name: %w", err)
 	case "28P01", "28000": // wrong password, not admitted
 		return unavailable("failed to connect to database: check database.postgres.user and pass: %w", err)
 	}

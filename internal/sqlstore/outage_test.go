@@ -7,13 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fairlead-mesh/fairlead/internal/disktest"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
@@ -202,14 +202,14 @@ func TestExhaustedPoolIsNamed(t *testing.T) {
 
 func TestFullDiskOfPostgresIsNamed(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, "120m")
+	dir := disktest.Small(t, "120m")
 	server := startPostgres(t, pgtest.Options{Dir: dir})
 	s := openPostgres(t, configOf(server, server.Database(t)))
 	storetest.Append(t, s, user(1))
 	if _, err := s.Beat(t.Context(), store.Report{ID: "a"}); err != nil { // the next beat needs no more room
 		t.Fatal(err)
 	}
-	filler := fill(t, dir)
+	filler := disktest.Fill(t, dir)
 	batch := storetest.Batch()
 	err := appendLarge(t.Context(), s, 1, batch)
 	says(t, err, "database write failed", "no space left on device")
@@ -245,52 +245,6 @@ func appendLarge(ctx context.Context, s store.Store, after mesh.Revision, batch 
 		_, err := tx.Append(store.Command{Events: users})
 		return err
 	})
-}
-
-// smallDisk mounts a file system of this size.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := openDir(t)
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+size); err != nil {
-		t.Fatalf("cannot mount a small disk (%v): run this test as root", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// openDir is a directory that other users can enter.
-func openDir(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for up := dir; up != filepath.Clean(os.TempDir()); up = filepath.Dir(up) {
-		if err := os.Chmod(up, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// fill writes a file until the disk is full and returns its name.
-func fill(t *testing.T, dir string) string {
-	t.Helper()
-	f, err := os.Create(filepath.Join(dir, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for block := make([]byte, 1<<20); len(block) > 0; {
-		if n, err := f.Write(block); err != nil {
-			if !errors.Is(err, syscall.ENOSPC) {
-				t.Fatal(err)
-			}
-			block = block[:(len(block)-n)/2]
-		}
-	}
-	return f.Name()
 }
 
 func TestDamagedPageOfPostgresIsNamed(t *testing.T) {

