@@ -59,7 +59,7 @@ fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME, one after the other
 	@grep -rEo --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]*:func | |' | \
 	while read -r dir name; do \
 		echo "fuzz $$dir $$name"; \
-		$(call GOTEST,-$$name) -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) "$$dir"; \
+		$(call GOTEST,-$$name) -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=1x "$$dir"; \
 	done
 
 .PHONY: bench

@@ -46,16 +46,16 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		}
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if token = strings.TrimSpace(token); token == "" || !strings.EqualFold(scheme, "Bearer") {
-			s.Log.Warn("unauthorized", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
+			s.log.Warn("unauthorized", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
 			unauthorized(w, "Unauthorized: bearer token missing")
 			return
 		}
-		k, _, err := lookup(r.Context(), s.Ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
+		k, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
 			return identity.APIKey(snap, token, now())
 		})
 		switch {
 		case errors.Is(err, errAbsent):
-			s.Log.Warn("authentication failed", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
+			s.log.Warn("authentication failed", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
 			unauthorized(w, "Authentication failed: invalid API key")
 			return
 		case err != nil:
@@ -146,5 +146,5 @@ func (s *Server) clientAddr(r *http.Request) string {
 }
 
 func (s *Server) trusted(a netip.Addr) bool {
-	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+	return slices.ContainsFunc(s.trustedProxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }

@@ -30,10 +30,10 @@ func (s *Server) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p opena
 // for them in; zero means everybody's.
 func (s *Server) filterUser(r *http.Request, ref *string) (mesh.UserID, *mesh.Snapshot, error) {
 	if or(ref) == "" {
-		return 0, s.Ledger.World().Snapshot, nil
+		return 0, s.ledger.World().Snapshot, nil
 	}
 	var refusal error
-	u, snap, err := lookup(r.Context(), s.Ledger, func(snap *mesh.Snapshot) (u *mesh.User, ok bool) {
+	u, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (u *mesh.User, ok bool) {
 		u, refusal = control.FindUser(snap, *ref)
 		return u, refusal == nil
 	})
@@ -53,14 +53,14 @@ func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	k, text, err := s.Control.CreatePreAuthKey(r.Context(), actor(r), control.NewPreAuthKey{
+	k, text, err := s.control.CreatePreAuthKey(r.Context(), actor(r), control.NewPreAuthKey{
 		User: or(in.User), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), Tags: in.ACLTags, Expiration: or(in.Expiration),
 	})
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	snap := s.Ledger.World().Snapshot
+	snap := s.ledger.World().Snapshot
 	reply(w, snap, openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(snap, k, text, now())})
 }
 
@@ -73,14 +73,14 @@ func (s *Server) ExpirePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		ref, err = oneOf("id or key", in.ID, in.Key)
 	}
 	if err == nil {
-		err = s.Control.ExpirePreAuthKey(r.Context(), actor(r), ref, or(in.User))
+		err = s.control.ExpirePreAuthKey(r.Context(), actor(r), ref, or(in.User))
 	}
 	s.done(w, r, err)
 }
 
 // DeletePreAuthKey implements DELETE /api/v1/preauthkey.
 func (s *Server) DeletePreAuthKey(w http.ResponseWriter, r *http.Request, p openapi.DeletePreAuthKeyParams) {
-	s.done(w, r, s.Control.DeletePreAuthKey(r.Context(), actor(r), p.ID))
+	s.done(w, r, s.control.DeletePreAuthKey(r.Context(), actor(r), p.ID))
 }
 
 // done answers a request that returns nothing.
@@ -89,7 +89,7 @@ func (s *Server) done(w http.ResponseWriter, r *http.Request, err error) {
 		s.fail(w, r, err)
 		return
 	}
-	reply(w, s.Ledger.World().Snapshot, openapi.Empty{})
+	reply(w, s.ledger.World().Snapshot, openapi.Empty{})
 }
 
 // oneOf takes the one member that is given.
@@ -111,7 +111,7 @@ func oneOf(names string, members ...*string) (ref string, err error) {
 
 // ListAPIKeys implements GET /api/v1/apikey.
 func (s *Server) ListAPIKeys(w http.ResponseWriter, _ *http.Request) {
-	snap := s.Ledger.World().Snapshot
+	snap := s.ledger.World().Snapshot
 	at, keys := now(), []openapi.APIKey{}
 	for k := range snap.APIKeys() {
 		keys = append(keys, apiKeyShape(k, at))
@@ -126,13 +126,13 @@ func (s *Server) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	k, text, err := s.Control.CreateAPIKey(r.Context(), actor(r), or(in.Expiration))
+	k, text, err := s.control.CreateAPIKey(r.Context(), actor(r), or(in.Expiration))
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	shape := apiKeyShape(k, now())
-	reply(w, s.Ledger.World().Snapshot, openapi.APIKeyResult{APIKey: text, ID: shape.ID, Prefix: shape.Prefix, Expiration: shape.Expiration})
+	reply(w, s.ledger.World().Snapshot, openapi.APIKeyResult{APIKey: text, ID: shape.ID, Prefix: shape.Prefix, Expiration: shape.Expiration})
 }
 
 // ExpireAPIKeys implements POST /api/v1/apikey/expire. A prefix may stand for
@@ -146,7 +146,7 @@ func (s *Server) ExpireAPIKeys(w http.ResponseWriter, r *http.Request) {
 	}
 	var keys []*mesh.APIKey
 	if err == nil {
-		keys, err = s.Control.ExpireAPIKeys(r.Context(), actor(r), ref, or(in.Prefix) != "")
+		keys, err = s.control.ExpireAPIKeys(r.Context(), actor(r), ref, or(in.Prefix) != "")
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -156,7 +156,7 @@ func (s *Server) ExpireAPIKeys(w http.ResponseWriter, r *http.Request) {
 	for _, k := range keys {
 		out.Expired = append(out.Expired, identity.Mask(identity.KindAPI, k.Prefix))
 	}
-	reply(w, s.Ledger.World().Snapshot, out)
+	reply(w, s.ledger.World().Snapshot, out)
 }
 
 // DeleteAPIKey implements DELETE /api/v1/apikey/{prefix}. With an id in the
@@ -166,5 +166,5 @@ func (s *Server) DeleteAPIKey(w http.ResponseWriter, r *http.Request, prefix str
 	if or(p.ID) != "" {
 		ref = *p.ID
 	}
-	s.done(w, r, s.Control.DeleteAPIKey(r.Context(), actor(r), ref))
+	s.done(w, r, s.control.DeleteAPIKey(r.Context(), actor(r), ref))
 }

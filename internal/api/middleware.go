@@ -77,7 +77,7 @@ func (s *Server) revised(next http.Handler) http.Handler {
 			}
 			ctx, cancel := context.WithTimeout(r.Context(), minRevisionWait)
 			defer cancel()
-			if err := s.Ledger.WaitFor(ctx, mesh.Revision(rev)); err != nil {
+			if err := s.ledger.WaitFor(ctx, mesh.Revision(rev)); err != nil {
 				w.Header().Set("Retry-After", "1")
 				writeProblem(w, problem(http.StatusServiceUnavailable, "this replica has not seen the revision yet; try again"))
 				return
@@ -118,7 +118,7 @@ func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	s.Log.Error("a request panicked", "panic", p, "method", r.Method, "path", loggedPath(r), "stack", string(debug.Stack()))
+	s.log.Error("a request panicked", "panic", p, "method", r.Method, "path", loggedPath(r), "stack", string(debug.Stack()))
 	if w.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
@@ -138,7 +138,7 @@ func (w *recorder) WriteHeader(status int) {
 		w.status = status
 		w.server.requests.WithLabelValues(strconv.Itoa(status)).Inc()
 		if h := w.Header(); h.Get(revisionHeader) == "" {
-			h.Set(revisionHeader, revision(w.server.Ledger.World().Rev))
+			h.Set(revisionHeader, revision(w.server.ledger.World().Rev))
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)

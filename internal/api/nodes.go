@@ -30,7 +30,7 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 
 // ShowNode implements GET /api/v1/node/{nodeId}.
 func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string) {
-	n, snap, err := lookup(r.Context(), s.Ledger, func(snap *mesh.Snapshot) (*mesh.Node, bool) {
+	n, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.Node, bool) {
 		id, err := strconv.ParseInt(nodeID, 10, 64)
 		if err != nil {
 			return nil, false
@@ -52,13 +52,13 @@ func (s *Server) EnrolMachine(w http.ResponseWriter, r *http.Request) {
 	reg, err := registration(r)
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.Control.Register(r.Context(), actor(r), reg)
+		n, err = s.control.Register(r.Context(), actor(r), reg)
 	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	snap := s.Ledger.World().Snapshot
+	snap := s.ledger.World().Snapshot
 	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
 }
 

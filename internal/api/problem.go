@@ -77,7 +77,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &refusal):
 		writeProblem(w, refused(refusal))
 	case errors.Is(err, mesh.ErrNoAddress):
-		s.Log.Error("no address left for a new node", "error", err)
+		s.log.Error("no address left for a new node", "error", err)
 		writeProblem(w, problem(http.StatusConflict, err.Error()))
 	case errors.Is(err, ledger.ErrUnknownOutcome):
 		writeProblem(w, problem(http.StatusServiceUnavailable, "the database did not answer in time; look whether the change is there before you try again"))
@@ -86,7 +86,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, problem(http.StatusServiceUnavailable, "the database cannot be used now; nothing was changed, try again"))
 	default:
 		a := actor(r)
-		s.Log.Error("request failed", "method", r.Method, "path", loggedPath(r), "actor", a, "req", a.RequestID, "error", err)
+		s.log.Error("request failed", "method", r.Method, "path", loggedPath(r), "actor", a, "req", a.RequestID, "error", err)
 		writeProblem(w, problem(http.StatusInternalServerError, "internal error; the log of the service has the details under request "+a.RequestID))
 	}
 }

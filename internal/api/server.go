@@ -32,7 +32,14 @@ type Config struct {
 
 // Server implements the generated interface.
 type Server struct {
-	Config
+	control        *control.Service
+	ledger         *ledger.Ledger
+	log            *slog.Logger
+	version        openapi.Version
+	health         func() openapi.Health
+	document, docs []byte
+	trustedProxies []netip.Prefix
+
 	requests *prometheus.CounterVec
 	seconds  prometheus.Histogram
 	users    atomic.Pointer[userList]
@@ -43,7 +50,8 @@ var _ openapi.ServerInterface = (*Server)(nil)
 // New returns a server; Handler makes it answer.
 func New(c Config) *Server {
 	s := &Server{
-		Config: c,
+		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health,
+		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
 		}, []string{"code"}),
@@ -62,7 +70,7 @@ func now() mesh.Time { return mesh.TimeOf(time.Now()) }
 // Health implements GET /health. It reports the last background check and never
 // asks the database.
 func (s *Server) Health(w http.ResponseWriter, _ *http.Request) {
-	h := s.Config.Health()
+	h := s.health()
 	status := http.StatusOK
 	if h.Status != openapi.HealthStatusPass {
 		status = http.StatusServiceUnavailable
@@ -72,32 +80,32 @@ func (s *Server) Health(w http.ResponseWriter, _ *http.Request) {
 
 // Version implements GET /version.
 func (s *Server) Version(w http.ResponseWriter, _ *http.Request) {
-	write(w, http.StatusOK, "application/json", encoded(s.Config.Version))
+	write(w, http.StatusOK, "application/json", encoded(s.version))
 }
 
 // DatabaseHealth implements GET /api/v1/health.
 func (s *Server) DatabaseHealth(w http.ResponseWriter, _ *http.Request) {
-	reply(w, s.Ledger.World().Snapshot, openapi.DatabaseHealth{DatabaseConnectivity: s.Ledger.Health() == nil})
+	reply(w, s.ledger.World().Snapshot, openapi.DatabaseHealth{DatabaseConnectivity: s.ledger.Health() == nil})
 }
 
 // OpenapiDocument implements GET /api/v1/openapi.yaml.
 func (s *Server) OpenapiDocument(w http.ResponseWriter, _ *http.Request) {
-	write(w, http.StatusOK, "application/yaml", s.Document)
+	write(w, http.StatusOK, "application/yaml", s.document)
 }
 
 // DocsPage implements GET /api/v1/docs.
 func (s *Server) DocsPage(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	write(w, http.StatusOK, "text/html; charset=utf-8", s.Docs)
+	write(w, http.StatusOK, "text/html; charset=utf-8", s.docs)
 }
 
 // DebugDigest implements GET /api/v1/debug/digest.
 func (s *Server) DebugDigest(w http.ResponseWriter, _ *http.Request) {
-	snap := s.Ledger.World().Snapshot
+	snap := s.ledger.World().Snapshot
 	out := openapi.Digest{
-		Replica: string(s.Ledger.Self().ID), Revision: revision(snap.Rev), Digest: snap.Digest(), Replicas: []openapi.ReplicaDigest{},
+		Replica: string(s.ledger.Self().ID), Revision: revision(snap.Rev), Digest: snap.Digest(), Replicas: []openapi.ReplicaDigest{},
 	}
-	for _, r := range s.Ledger.Replicas() {
+	for _, r := range s.ledger.Replicas() {
 		out.Replicas = append(out.Replicas, openapi.ReplicaDigest{
 			ID: string(r.ID), Version: r.Version, Revision: revision(r.Rev),
 			DigestRevision: revision(r.DigestRev), Digest: r.Digest, AgeMillis: int(r.Age.Milliseconds()),

@@ -97,22 +97,22 @@ func texts[T any](list []T) []string {
 
 // Describe tells the audit what an event is about, in the shapes of the API. It
 // implements ledger.Describe. Presence, endpoints and counters are no news.
-func Describe(s *mesh.Snapshot, e mesh.Event) (kind, id string, shape []byte) {
+func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {
 		u, ok := s.User(id)
 		return "user", id.String(), shapeOf(ok, func() any { return userShape(s, u) })
 	}
 	node := func(id mesh.NodeID) (string, string, []byte) {
 		n, ok := s.Node(id)
-		return "node", id.String(), shapeOf(ok, func() any { return nodeShape(s, n, n.UpdatedAt) })
+		return "node", id.String(), shapeOf(ok, func() any { return nodeShape(s, n, at) })
 	}
 	preAuth := func(id mesh.KeyID) (string, string, []byte) {
 		k, ok := s.PreAuthKey(id)
-		return "preauthkey", id.String(), shapeOf(ok, func() any { return preAuthKeyShape(s, k, "", k.CreatedAt) })
+		return "preauthkey", id.String(), shapeOf(ok, func() any { return preAuthKeyShape(s, k, "", at) })
 	}
 	api := func(id mesh.KeyID) (string, string, []byte) {
 		k, ok := s.APIKey(id)
-		return "apikey", id.String(), shapeOf(ok, func() any { return apiKeyShape(k, k.CreatedAt) })
+		return "apikey", id.String(), shapeOf(ok, func() any { return apiKeyShape(k, at) })
 	}
 	switch e := e.(type) {
 	case mesh.UserPut:

@@ -18,7 +18,7 @@ type userList struct {
 // ListUsers implements GET /api/v1/user. Of several filters the first of name,
 // email and id counts.
 func (s *Server) ListUsers(w http.ResponseWriter, _ *http.Request, p openapi.ListUsersParams) {
-	snap := s.Ledger.World().Snapshot
+	snap := s.ledger.World().Snapshot
 	var keep func(*mesh.User) bool
 	switch {
 	case or(p.Name) != "":
@@ -60,7 +60,7 @@ func (s *Server) CreateUser(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	u, err := s.Control.CreateUser(r.Context(), actor(r), control.NewUser{
+	u, err := s.control.CreateUser(r.Context(), actor(r), control.NewUser{
 		Name: in.Name, DisplayName: or(in.DisplayName), Email: or(in.Email), PictureURL: or(in.PictureURL),
 	})
 	s.replyUser(w, r, u, err)
@@ -71,22 +71,22 @@ func (s *Server) replyUser(w http.ResponseWriter, r *http.Request, u *mesh.User,
 		s.fail(w, r, err)
 		return
 	}
-	snap := s.Ledger.World().Snapshot
+	snap := s.ledger.World().Snapshot
 	reply(w, snap, openapi.UserResult{User: userShape(snap, u)})
 }
 
 // DeleteUser implements DELETE /api/v1/user/{id}.
 func (s *Server) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef) {
-	nodes, err := s.Control.DeleteUser(r.Context(), actor(r), id)
+	nodes, err := s.control.DeleteUser(r.Context(), actor(r), id)
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	reply(w, s.Ledger.World().Snapshot, openapi.UserDeletion{DeletedNodes: nodes})
+	reply(w, s.ledger.World().Snapshot, openapi.UserDeletion{DeletedNodes: nodes})
 }
 
 // RenameUser implements POST /api/v1/user/{id}/rename/{newName}.
 func (s *Server) RenameUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, newName string) {
-	u, err := s.Control.RenameUser(r.Context(), actor(r), id, newName)
+	u, err := s.control.RenameUser(r.Context(), actor(r), id, newName)
 	s.replyUser(w, r, u, err)
 }

@@ -18,7 +18,7 @@ const minPrefix = 4
 func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, expiration time.Time) (*mesh.APIKey, string, error) {
 	issued := identity.NewKey(identity.KindAPI)
 	var key *mesh.APIKey
-	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		end, err := expiry(expiration, APIKeyLifetime, now)
 		if err != nil {
 			return nil, err
@@ -29,7 +29,7 @@ func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, expiration tim
 	if err != nil {
 		return nil, "", err
 	}
-	s.Log.Info("API key created", "key", identity.Mask(identity.KindAPI, key.Prefix), "actor", a)
+	s.log.Info("API key created", "key", identity.Mask(identity.KindAPI, key.Prefix), "actor", a)
 	return key, issued.Text, nil
 }
 
@@ -66,7 +66,7 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 // prefix.
 func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, several bool) ([]*mesh.APIKey, error) {
 	var keys, ended []*mesh.APIKey
-	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		if keys, err = findAPIKeys(w, ref, several); err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 		return nil, err
 	}
 	for _, k := range ended {
-		s.Log.Info("API key expired", "key", identity.Mask(identity.KindAPI, k.Prefix), "actor", a)
+		s.log.Info("API key expired", "key", identity.Mask(identity.KindAPI, k.Prefix), "actor", a)
 	}
 	return keys, nil
 }
@@ -93,7 +93,7 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 // DeleteAPIKey removes a key.
 func (s *Service) DeleteAPIKey(ctx context.Context, a mesh.Actor, ref string) error {
 	var keys []*mesh.APIKey
-	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if keys, err = findAPIKeys(w, ref, false); err != nil {
 			return nil, err
 		}
@@ -102,6 +102,6 @@ func (s *Service) DeleteAPIKey(ctx context.Context, a mesh.Actor, ref string) er
 	if err != nil {
 		return err
 	}
-	s.Log.Info("API key deleted", "key", identity.Mask(identity.KindAPI, keys[0].Prefix), "actor", a)
+	s.log.Info("API key deleted", "key", identity.Mask(identity.KindAPI, keys[0].Prefix), "actor", a)
 	return nil
 }

@@ -38,15 +38,23 @@ type Config struct {
 
 // Service offers the use cases.
 type Service struct {
-	Config
-	registrations prometheus.Counter
+	ledger             *ledger.Ledger
+	log                *slog.Logger
+	prefixV4, prefixV6 netip.Prefix
+	randomAddresses    bool
+	nodeExpiry         time.Duration
+	registrations      prometheus.Counter
 }
 
 // New returns a service over a ledger that is open.
 func New(c Config) *Service {
-	s := &Service{Config: c, registrations: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
-	})}
+	s := &Service{
+		ledger: c.Ledger, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6,
+		randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry,
+		registrations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
+		}),
+	}
 	c.Registerer.MustRegister(s.registrations)
 	nodeGauges(c.Registerer, c.Ledger)
 	return s
@@ -115,14 +123,14 @@ func checkText(path, text string, limit int) error {
 func (s *Service) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
 	return func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
 		start4, start6 := w.Counters.V4, w.Counters.V6
-		if s.RandomAddresses {
-			start4, start6 = mesh.AddrAt(s.PrefixV4, draw), mesh.AddrAt(s.PrefixV6, draw)
+		if s.randomAddresses {
+			start4, start6 = mesh.AddrAt(s.prefixV4, draw), mesh.AddrAt(s.prefixV6, draw)
 		}
-		if v4, err = w.NextAddr(s.PrefixV4, start4); err != nil {
-			return v4, v6, fmt.Errorf("%s: %w", s.PrefixV4, err)
+		if v4, err = w.NextAddr(s.prefixV4, start4); err != nil {
+			return v4, v6, fmt.Errorf("%s: %w", s.prefixV4, err)
 		}
-		if v6, err = w.NextAddr(s.PrefixV6, start6); err != nil {
-			return v4, v6, fmt.Errorf("%s: %w", s.PrefixV6, err)
+		if v6, err = w.NextAddr(s.prefixV6, start6); err != nil {
+			return v4, v6, fmt.Errorf("%s: %w", s.prefixV6, err)
 		}
 		return v4, v6, nil
 	}

@@ -25,8 +25,14 @@ import (
 
 var admin = mesh.Actor{Kind: mesh.ActorServer}
 
+// service is the use cases and the ledger below them.
+type service struct {
+	*control.Service
+	ledger *ledger.Ledger
+}
+
 // open runs the use cases over a ledger on SQLite; all ends with the test.
-func open(t *testing.T) *control.Service {
+func open(t *testing.T) service {
 	t.Helper()
 	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "db"), prometheus.NewRegistry())
 	if err != nil {
@@ -46,10 +52,10 @@ func open(t *testing.T) *control.Service {
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	return control.New(control.Config{
+	return service{control.New(control.Config{
 		Ledger: l, Log: log, Registerer: reg,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
-	})
+	}), l}
 }
 
 // reason is why a use case refused; -1 when it did not.
@@ -146,7 +152,7 @@ func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
 	for i, prefix := range []string{"abcd00000000", "abcd11111111", "abce00000000", "123400000000", "ABCD00000000"} {
 		evs = append(evs, mesh.APIKeyPut{Key: &mesh.APIKey{ID: mesh.KeyID(i + 1), Prefix: prefix, Expiry: mesh.TimeOf(time.Now().Add(time.Hour)), CreatedAt: 1}})
 	}
-	if _, err := s.Ledger.Commit(t.Context(), admin, func(*policy.World, mesh.Time) ([]mesh.Event, error) { return evs, nil }); err != nil {
+	if _, err := s.ledger.Commit(t.Context(), admin, func(*policy.World, mesh.Time) ([]mesh.Event, error) { return evs, nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -177,7 +183,7 @@ func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
 		}
 	}
 	now := mesh.TimeOf(time.Now())
-	for k := range s.Ledger.World().APIKeys() {
+	for k := range s.ledger.World().APIKeys() {
 		if expired := k.Prefix != "abce00000000"; k.Expiry.Reached(now) != expired {
 			t.Errorf("%s expired: %v, want %v", k.Prefix, !expired, expired)
 		}
@@ -210,12 +216,12 @@ func TestSpentKeyCannotRegisterSecondMachine(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if admitted != 1 || s.Ledger.World().NodeCount() != 1 {
-		t.Errorf("%d machines were let in, %d nodes are there", admitted, s.Ledger.World().NodeCount())
+	if admitted != 1 || s.ledger.World().NodeCount() != 1 {
+		t.Errorf("%d machines were let in, %d nodes are there", admitted, s.ledger.World().NodeCount())
 	}
 }
 
-func register(t *testing.T, s *control.Service, n uint64, key string) (*mesh.Node, error) {
+func register(t *testing.T, s service, n uint64, key string) (*mesh.Node, error) {
 	return s.Register(t.Context(), mesh.Actor{Kind: mesh.ActorNode}, control.Registration{
 		PreAuthKey: key, MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Hostname: "localhost",
 	})
@@ -238,7 +244,7 @@ func TestNoAddressAndNoNameIsGivenTwice(t *testing.T) {
 	}
 	wg.Wait()
 	addrs, names := map[netip.Addr]bool{}, map[string]bool{}
-	for n := range s.Ledger.World().Nodes() {
+	for n := range s.ledger.World().Nodes() {
 		addrs[n.IPv4], addrs[n.IPv6], names[n.Name] = true, true, true
 	}
 	if len(addrs) != 2*machines || len(names) != machines {

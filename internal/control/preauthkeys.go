@@ -73,7 +73,7 @@ func (s *Service) CreatePreAuthKey(ctx context.Context, a mesh.Actor, in NewPreA
 	}
 	issued := identity.NewKey(identity.KindPreAuth)
 	var key *mesh.PreAuthKey
-	_, err = s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		end, err := expiry(in.Expiration, PreAuthKeyLifetime, now)
 		if err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (s *Service) CreatePreAuthKey(ctx context.Context, a mesh.Actor, in NewPreA
 	if err != nil {
 		return nil, "", err
 	}
-	s.Log.Info("pre-auth key created", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+	s.log.Info("pre-auth key created", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
 	return key, issued.Text, nil
 }
 
@@ -123,7 +123,7 @@ func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error
 func (s *Service) ExpirePreAuthKey(ctx context.Context, a mesh.Actor, ref, owner string) error {
 	var key *mesh.PreAuthKey
 	var before bool
-	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
 		if key, err = findPreAuthKey(w, ref, owner); err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (s *Service) ExpirePreAuthKey(ctx context.Context, a mesh.Actor, ref, owner
 		return err
 	}
 	if !before {
-		s.Log.Info("pre-auth key expired", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+		s.log.Info("pre-auth key expired", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (s *Service) ExpirePreAuthKey(ctx context.Context, a mesh.Actor, ref, owner
 // DeletePreAuthKey removes a key. Nodes that it let in stay.
 func (s *Service) DeletePreAuthKey(ctx context.Context, a mesh.Actor, ref string) error {
 	var key *mesh.PreAuthKey
-	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if key, err = findPreAuthKey(w, ref, ""); err != nil {
 			return nil, err
 		}
@@ -155,6 +155,6 @@ func (s *Service) DeletePreAuthKey(ctx context.Context, a mesh.Actor, ref string
 	if err != nil {
 		return err
 	}
-	s.Log.Info("pre-auth key deleted", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+	s.log.Info("pre-auth key deleted", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
 	return nil
 }

@@ -96,7 +96,7 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	}
 	if created {
 		s.registrations.Inc()
-		s.Log.Info("node registered", "node", node.ID, "name", node.Name, "user", node.Owner, "tags", node.Tags, "actor", a)
+		s.log.Info("node registered", "node", node.ID, "name", node.Name, "user", node.Owner, "tags", node.Tags, "actor", a)
 	}
 	return node, nil
 }
@@ -104,16 +104,16 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 func (s *Service) register(ctx context.Context, a mesh.Actor, r Registration) (node *mesh.Node, created bool, err error) {
 	// A guess must not take the write lock: who does not know a key is sent
 	// away before it.
-	if _, ok := identity.PreAuthKey(s.Ledger.World().Snapshot, r.PreAuthKey); !ok {
-		if err := s.Ledger.Sync(ctx); err != nil {
+	if _, ok := identity.PreAuthKey(s.ledger.World().Snapshot, r.PreAuthKey); !ok {
+		if err := s.ledger.Sync(ctx); err != nil {
 			return nil, false, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 		}
-		if _, ok = identity.PreAuthKey(s.Ledger.World().Snapshot, r.PreAuthKey); !ok {
+		if _, ok = identity.PreAuthKey(s.ledger.World().Snapshot, r.PreAuthKey); !ok {
 			return nil, false, errUnknownKey()
 		}
 	}
 	addresses := s.addresses(draw())
-	_, err = s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		node, evs, err = s.decideRegister(w, now, r, addresses)
 		created = len(evs) > 0
 		return evs, err
@@ -132,9 +132,9 @@ func (s *Service) logRefusal(err error, a mesh.Actor, r Registration) {
 	}
 	switch refusal.Reason {
 	case BadKey:
-		s.Log.Warn("authentication failed", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "reason", refusal.Text, "req", a.RequestID)
+		s.log.Warn("authentication failed", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "reason", refusal.Text, "req", a.RequestID)
 	case Denied:
-		s.Log.Warn("ACL denied", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "node", r.Hostname, "user", s.keyOwner(r.PreAuthKey),
+		s.log.Warn("ACL denied", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "node", r.Hostname, "user", s.keyOwner(r.PreAuthKey),
 			"rule", refusal.Text, "req", a.RequestID)
 	case Invalid, NotFound, Conflict:
 	}
@@ -142,7 +142,7 @@ func (s *Service) logRefusal(err error, a mesh.Actor, r Registration) {
 
 // keyOwner names the user of a pre-auth key; it is empty if there is none.
 func (s *Service) keyOwner(key string) string {
-	w := s.Ledger.World()
+	w := s.ledger.World()
 	if k, ok := identity.PreAuthKey(w.Snapshot, key); ok {
 		if u, ok := w.User(k.User); ok {
 			return u.Name
@@ -195,8 +195,8 @@ func (s *Service) decideRegister(w *policy.World, now mesh.Time, r Registration,
 		n.CreatedBy = k.User
 	} else {
 		n.Owner = k.User
-		if s.NodeExpiry > 0 {
-			n.Expiry = now.Add(s.NodeExpiry)
+		if s.nodeExpiry > 0 {
+			n.Expiry = now.Add(s.nodeExpiry)
 		}
 	}
 	evs := []mesh.Event{mesh.NodePut{Node: n}, mesh.AddressCursor{V4: v4, V6: v6}}

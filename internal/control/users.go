@@ -83,7 +83,7 @@ func (s *Service) CreateUser(ctx context.Context, a mesh.Actor, in NewUser) (*me
 		}
 	}
 	var user *mesh.User
-	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		if err := nameFree(w, in.Name, 0); err != nil {
 			return nil, err
 		}
@@ -95,14 +95,14 @@ func (s *Service) CreateUser(ctx context.Context, a mesh.Actor, in NewUser) (*me
 	if err != nil {
 		return nil, err
 	}
-	s.Log.Info("user created", "user", user.Name, "actor", a)
+	s.log.Info("user created", "user", user.Name, "actor", a)
 	s.warnOfCapitals(user)
 	return user, nil
 }
 
 func (s *Service) warnOfCapitals(u *mesh.User) {
 	if u.Name != mesh.FoldName(u.Name) {
-		s.Log.Warn("user name has capitals; lower case is recommended", "user", u.Name)
+		s.log.Warn("user name has capitals; lower case is recommended", "user", u.Name)
 	}
 }
 
@@ -119,7 +119,7 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string
 		return nil, err
 	}
 	var was, user *mesh.User
-	_, err := s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if was, err = FindUser(w.Snapshot, ref); err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string
 		return nil, err
 	}
 	if user.Name != was.Name {
-		s.Log.Info("user renamed", "user", user.Name, "was", was.Name, "actor", a)
+		s.log.Info("user renamed", "user", user.Name, "was", was.Name, "actor", a)
 		s.warnOfCapitals(user)
 	}
 	return user, nil
@@ -148,7 +148,7 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string
 // many nodes went.
 func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref string) (nodes int, err error) {
 	var user *mesh.User
-	_, err = s.Ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if user, err = FindUser(w.Snapshot, ref); err != nil {
 			return nil, err
 		}
@@ -158,6 +158,6 @@ func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref string) (nod
 	if err != nil {
 		return 0, err
 	}
-	s.Log.Info("user deleted", "user", user.Name, "nodes", nodes, "actor", a)
+	s.log.Info("user deleted", "user", user.Name, "nodes", nodes, "actor", a)
 	return nodes, nil
 }

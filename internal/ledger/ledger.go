@@ -39,10 +39,10 @@ var (
 // again if the batch has to be tried again. It must not keep w.
 type Decide func(w *policy.World, now mesh.Time) ([]mesh.Event, error)
 
-// Describe gives the object that an event is about, as people see it in s; a
-// nil shape means that s does not have it, an empty kind that nobody wants to
-// read about such events.
-type Describe func(s *mesh.Snapshot, e mesh.Event) (kind, id string, shape []byte)
+// Describe gives the object that an event is about, as people see it in s at
+// that time; a nil shape means that s does not have it, an empty kind that
+// nobody wants to read about such events.
+type Describe func(s *mesh.Snapshot, now mesh.Time, e mesh.Event) (kind, id string, shape []byte)
 
 // Config of a ledger. Store, Log and Registerer are required.
 type Config struct {

@@ -108,9 +108,9 @@ func (l *Ledger) run(tx store.Tx, f *follower, c *command) (result, error) {
 		return result{rev: s.Rev, err: err}, nil
 	}
 	evs = mesh.Settle(s, evs)
-	audit := l.before(s, evs)
+	audit := l.before(s, tx.Now(), evs)
 	f.applyOne(s.Rev+1, evs)
-	audit = l.after(f.draft.Snapshot(), evs, audit)
+	audit = l.after(f.draft.Snapshot(), tx.Now(), evs, audit)
 	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit})
 	return result{rev: rev}, err
 }
@@ -127,24 +127,24 @@ func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (evs []mesh.
 }
 
 // before notes what the objects of evs were.
-func (l *Ledger) before(s *mesh.Snapshot, evs []mesh.Event) []store.AuditRow {
+func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []store.AuditRow {
 	rows := make([]store.AuditRow, len(evs))
 	if l.describe != nil {
 		for i, e := range evs {
-			rows[i].Kind, rows[i].Object, rows[i].Before = l.describe(s, e)
+			rows[i].Kind, rows[i].Object, rows[i].Before = l.describe(s, now, e)
 		}
 	}
 	return rows
 }
 
 // after adds what they became, and drops the rows nobody wants to read.
-func (l *Ledger) after(s *mesh.Snapshot, evs []mesh.Event, rows []store.AuditRow) []store.AuditRow {
+func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event, rows []store.AuditRow) []store.AuditRow {
 	kept := rows[:0]
 	for i, row := range rows {
 		if row.Kind == "" {
 			continue
 		}
-		_, _, row.After = l.describe(s, evs[i])
+		_, _, row.After = l.describe(s, now, evs[i])
 		switch {
 		case row.Before == nil:
 			row.Verb = "created"

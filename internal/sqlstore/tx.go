@@ -64,6 +64,13 @@ func notNil(b []byte) []byte {
 	return b
 }
 
+func orNil(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
 func readAudit(rows rowsReader) ([]store.AuditRow, error) {
 	var out []store.AuditRow
 	for rows.Next() {
@@ -75,6 +82,7 @@ func readAudit(rows rowsReader) ([]store.AuditRow, error) {
 		if err := json.Unmarshal([]byte(actor), &a.Actor); err != nil {
 			return nil, err
 		}
+		a.Before, a.After = orNil(a.Before), orNil(a.After)
 		out = append(out, a)
 	}
 	return out, rows.Err()

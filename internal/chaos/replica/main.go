@@ -146,7 +146,7 @@ func (r *replica) try(ctx context.Context, db sqlstore.PostgresConfig) (store.St
 }
 
 // describe gives the audit as many rows as the service would.
-func describe(_ *mesh.Snapshot, e mesh.Event) (kind, id string, shape []byte) {
+func describe(_ *mesh.Snapshot, _ mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	if !chaos.Audited(e) {
 		return "", "", nil
 	}

@@ -414,6 +414,9 @@ func audit(t *testing.T, e Engine) {
 	}
 	var got []string
 	for _, r := range rows {
+		if (r.Before == nil) != (len(r.Before) == 0) {
+			t.Errorf("what was not there is empty instead of nil: %+v", r)
+		}
 		got = append(got, fmt.Sprintf("%d.%d %s %s %s %s [%s] [%s]", r.Rev, r.Index, r.Actor, r.Verb, r.Kind, r.Object, r.Before, r.After))
 	}
 	want := []string{
