@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,9 +23,15 @@ func serve(build cli.Build) *cobra.Command {
 		Long: `Run the service until it is told to stop.
 
 SIGTERM or SIGINT stops it in order: it reports itself unhealthy, finishes the
-requests it has, and ends. A second signal ends it at once.`,
+requests it has, and ends. A second signal ends it at once. SIGHUP does nothing:
+restart the service to read the configuration again.`,
 		Example: "  fairlead serve --config /etc/fairlead/config.yaml",
-		Args:    cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unexpected argument %q", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := cmd.Flags().GetString("config")
 			if err != nil {
@@ -44,6 +51,7 @@ requests it has, and ends. A second signal ends it at once.`,
 // stopOnSignal ends the context at the first signal and leaves the second to the
 // system, which ends the process.
 func stopOnSignal(ctx context.Context) context.Context {
+	signal.Ignore(syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop)
 	return ctx

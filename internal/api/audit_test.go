@@ -90,7 +90,7 @@ func TestEveryWriteIsAudited(t *testing.T) {
 			t.Errorf("%v", rows[0])
 		}
 		enrol := func(n uint64, want ...string) []object {
-			node := mesh.Actor{Kind: mesh.ActorNode, ID: meshgen.MachineKey(n).ShortString(), Addr: "127.0.0.1", RequestID: "r1"}
+			node := mesh.Actor{Kind: mesh.ActorNode, ID: meshgen.MachineKey(n).String()[:13], Addr: "127.0.0.1", RequestID: "r1"}
 			return u.wrote(node, s.call("POST", "/api/v1/machine", machine(n, text), noKey, "X-Request-Id: r1"), want...)
 		}
 		rows = enrol(1, "created node 1", "changed preauthkey 1")

@@ -40,6 +40,7 @@ func open(r *http.Request) bool {
 func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := mesh.Actor{Kind: mesh.ActorNode, Addr: s.clientAddr(r), RequestID: requestID(r)}
+		w.Header().Set("X-Request-Id", a.RequestID)
 		if open(r) {
 			next.ServeHTTP(w, r.WithContext(withActor(r.Context(), a)))
 			return

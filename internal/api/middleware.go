@@ -31,6 +31,7 @@ func (s *Server) LocalHandler(peer func(context.Context) mesh.Actor) http.Handle
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			a := peer(r.Context())
 			a.RequestID = requestID(r)
+			w.Header().Set("X-Request-Id", a.RequestID)
 			next.ServeHTTP(w, r.WithContext(withActor(r.Context(), a)))
 		})
 	})
@@ -56,6 +57,10 @@ func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 			_, pattern := mux.Handler(probe)
 			return pattern == "/" || pattern == ""
 		})
+		if r.URL.Path == "/metrics" {
+			writeProblem(w, problem(http.StatusNotFound, "metrics are served on another port: see metrics_listen_addr"))
+			return
+		}
 		if len(allowed) == 0 {
 			writeProblem(w, problem(http.StatusNotFound, fmt.Sprintf("there is no %s; the operations are listed at /api/v1/docs", r.URL.Path)))
 			return

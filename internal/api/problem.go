@@ -86,7 +86,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, problem(http.StatusServiceUnavailable, "the database cannot be used now; nothing was changed, try again"))
 	default:
 		a := actor(r)
-		s.log.Error("request failed", "method", r.Method, "path", loggedPath(r), "actor", a, "req", a.RequestID, "error", err)
+		s.log.Error("request failed", "method", r.Method, "path", loggedPath(r), "actor", a.String(), "req", a.RequestID, "error", err)
 		writeProblem(w, problem(http.StatusInternalServerError, "internal error; the log of the service has the details under request "+a.RequestID))
 	}
 }

@@ -247,7 +247,7 @@ func (s *service) health() openapi.Health {
 	}
 	for _, r := range s.ledger.Replicas() {
 		if r.ConfigHash != s.ledger.Self().ConfigHash {
-			report("replicas", openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has another configuration; make prefixes, DNS and relays the same on all", r.ID))
+			report("replicas", openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has another configuration; make the keys that must agree the same on all: see docs/configuration.md", r.ID))
 		}
 	}
 	return h

@@ -68,7 +68,12 @@ func listenTCP(key, addr string) (net.Listener, error) {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("address already in use: %s %s: stop what listens there, or choose another port", key, addr)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("%s %s: permission denied: a port below 1024 needs the capability CAP_NET_BIND_SERVICE", key, addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%s %s: this machine does not have that address; 0.0.0.0 means all it has", key, addr)
+	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", key, addr, err)
 	}
 	return l, nil

@@ -29,7 +29,7 @@ func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, expiration tim
 	if err != nil {
 		return nil, "", err
 	}
-	s.log.Info("API key created", "key", identity.Mask(identity.KindAPI, key.Prefix), "actor", a)
+	s.logFor(a).Info("API key created", "key", identity.Mask(identity.KindAPI, key.Prefix))
 	return key, issued.Text, nil
 }
 
@@ -85,7 +85,7 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 		return nil, err
 	}
 	for _, k := range ended {
-		s.log.Info("API key expired", "key", identity.Mask(identity.KindAPI, k.Prefix), "actor", a)
+		s.logFor(a).Info("API key expired", "key", identity.Mask(identity.KindAPI, k.Prefix))
 	}
 	return keys, nil
 }
@@ -102,6 +102,6 @@ func (s *Service) DeleteAPIKey(ctx context.Context, a mesh.Actor, ref string) er
 	if err != nil {
 		return err
 	}
-	s.log.Info("API key deleted", "key", identity.Mask(identity.KindAPI, keys[0].Prefix), "actor", a)
+	s.logFor(a).Info("API key deleted", "key", identity.Mask(identity.KindAPI, keys[0].Prefix))
 	return nil
 }

@@ -80,6 +80,11 @@ func nodeGauges(reg prometheus.Registerer, l *ledger.Ledger) {
 	gauge("mesh_nodes_offline", "Nodes without a live stream.", func(s *mesh.Snapshot) int { return s.NodeCount() - s.OnlineCount() })
 }
 
+// logFor names who asked in every line about it.
+func (s *Service) logFor(a mesh.Actor) *slog.Logger {
+	return s.log.With("actor", a.String(), "req", a.RequestID)
+}
+
 // Reason says why a use case refused.
 type Reason int
 

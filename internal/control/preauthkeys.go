@@ -94,7 +94,7 @@ func (s *Service) CreatePreAuthKey(ctx context.Context, a mesh.Actor, in NewPreA
 	if err != nil {
 		return nil, "", err
 	}
-	s.log.Info("pre-auth key created", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+	s.logFor(a).Info("pre-auth key created", "key", identity.Mask(identity.KindPreAuth, key.Prefix))
 	return key, issued.Text, nil
 }
 
@@ -138,7 +138,7 @@ func (s *Service) ExpirePreAuthKey(ctx context.Context, a mesh.Actor, ref, owner
 		return err
 	}
 	if !before {
-		s.log.Info("pre-auth key expired", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+		s.logFor(a).Info("pre-auth key expired", "key", identity.Mask(identity.KindPreAuth, key.Prefix))
 	}
 	return nil
 }
@@ -155,6 +155,6 @@ func (s *Service) DeletePreAuthKey(ctx context.Context, a mesh.Actor, ref string
 	if err != nil {
 		return err
 	}
-	s.log.Info("pre-auth key deleted", "key", identity.Mask(identity.KindPreAuth, key.Prefix), "actor", a)
+	s.logFor(a).Info("pre-auth key deleted", "key", identity.Mask(identity.KindPreAuth, key.Prefix))
 	return nil
 }

@@ -87,7 +87,7 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 		return nil, err
 	}
 	if a.Kind == mesh.ActorNode {
-		a.ID = r.MachineKey.ShortString()
+		a.ID = shortKey(r.MachineKey)
 	}
 	node, created, err := s.register(ctx, a, r)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	}
 	if created {
 		s.registrations.Inc()
-		s.log.Info("node registered", "node", node.ID, "name", node.Name, "user", node.Owner, "tags", node.Tags, "actor", a)
+		s.logFor(a).Info("node registered", "node", node.ID, "name", node.Name, "user", s.ownerName(node), "tags", node.Tags)
 	}
 	return node, nil
 }
@@ -132,9 +132,9 @@ func (s *Service) logRefusal(err error, a mesh.Actor, r Registration) {
 	}
 	switch refusal.Reason {
 	case BadKey:
-		s.log.Warn("authentication failed", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "reason", refusal.Text, "req", a.RequestID)
+		s.log.Warn("authentication failed", "addr", a.Addr, "machine", shortKey(r.MachineKey), "reason", refusal.Text, "req", a.RequestID)
 	case Denied:
-		s.log.Warn("ACL denied", "addr", a.Addr, "machine", r.MachineKey.ShortString(), "node", r.Hostname, "user", s.keyOwner(r.PreAuthKey),
+		s.log.Warn("ACL denied", "addr", a.Addr, "machine", shortKey(r.MachineKey), "node", r.Hostname, "user", s.keyOwner(r.PreAuthKey),
 			"rule", refusal.Text, "req", a.RequestID)
 	case Invalid, NotFound, Conflict:
 	}
@@ -206,4 +206,15 @@ func (s *Service) decideRegister(w *policy.World, now mesh.Time, r Registration,
 		evs = append(evs, mesh.PreAuthKeyPut{Key: &used})
 	}
 	return n, evs, nil
+}
+
+// shortKey is the part of a machine key that log lines show.
+func shortKey(k key.MachinePublic) string { return k.String()[:len("mkey:")+8] }
+
+// ownerName is the owner of a node as lists show it.
+func (s *Service) ownerName(n *mesh.Node) string {
+	if u, ok := s.ledger.World().User(n.Owner); ok {
+		return u.Name
+	}
+	return TaggedDevices
 }

@@ -95,7 +95,7 @@ func (s *Service) CreateUser(ctx context.Context, a mesh.Actor, in NewUser) (*me
 	if err != nil {
 		return nil, err
 	}
-	s.log.Info("user created", "user", user.Name, "actor", a)
+	s.logFor(a).Info("user created", "user", user.Name)
 	s.warnOfCapitals(user)
 	return user, nil
 }
@@ -138,7 +138,7 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string
 		return nil, err
 	}
 	if user.Name != was.Name {
-		s.log.Info("user renamed", "user", user.Name, "was", was.Name, "actor", a)
+		s.logFor(a).Info("user renamed", "user", user.Name, "was", was.Name)
 		s.warnOfCapitals(user)
 	}
 	return user, nil
@@ -158,6 +158,6 @@ func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref string) (nod
 	if err != nil {
 		return 0, err
 	}
-	s.log.Info("user deleted", "user", user.Name, "nodes", nodes, "actor", a)
+	s.logFor(a).Info("user deleted", "user", user.Name, "nodes", nodes)
 	return nodes, nil
 }

@@ -119,7 +119,7 @@ func (l *Ledger) run(tx store.Tx, f *follower, c *command) (result, error) {
 func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.log.Error("a command panicked", "panic", p, "actor", c.actor, "stack", string(debug.Stack()))
+			l.log.Error("a command panicked", "panic", p, "actor", c.actor.String(), "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
 	}()

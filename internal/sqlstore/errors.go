@@ -53,8 +53,16 @@ func lost(err error) bool {
 }
 
 func unavailable(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", store.ErrUnavailable, fmt.Errorf(format, args...))
+	return oneLine{fmt.Errorf("%w: %w", store.ErrUnavailable, fmt.Errorf(format, args...))}
 }
+
+// oneLine is an error whose text fits a log line: the driver lists every address
+// it tried on a line of its own.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+
+func (e oneLine) Unwrap() error { return e.error }
 
 func explainPostgres(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
@@ -66,6 +74,8 @@ func explainPostgres(pg *pgconn.PgError, err error) error {
 		return unavailable("failed to connect to database: too many clients already: lower database.postgres.max_open_conns or raise max_connections: %w", err)
 	case "55P03", "57014", "25P03": // lock_not_available, query_canceled, idle_in_transaction_session_timeout
 		return unavailable("database too slow: %w", err)
+	case "42501": // insufficient_privilege
+		return unavailable("failed to prepare the database: the role must own it: ALTER DATABASE … OWNER TO …: %w", err)
 	case "3D000": // invalid_catalog_name
 		return unavailable("failed to connect to database: create the database, or check database.postgres.name: %w", err)
 	case "28P01", "28000": // wrong password, not admitted
