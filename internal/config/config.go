@@ -201,7 +201,7 @@ func (c *Config) Hash() string {
 	sum := sha256.New()
 	plain := keysOf(withDefaults())
 	for i, k := range keysOf(c) {
-		if k.shared && k.text() != plain[i].text() {
+		if k.has(shared) && k.text() != plain[i].text() {
 			fmt.Fprintf(sum, "%s: %s\n", k.path, k.text())
 		}
 	}

@@ -1,7 +1,7 @@
 package config
 
 import (
-	"fmt"
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -10,16 +10,17 @@ import (
 // ParseDuration reads a duration written with Go's units (ns, us, ms, s, m, h)
 // and with d, w and y, alone or combined: 90d, 1d12h, 1.5h. A day is 24 hours, a
 // week 7 days, a year 365 days; calendars and leap days play no part. A bare 0 is
-// accepted. Signs are not, and neither is anything beyond about 292 years.
+// accepted. Signs are not, and neither is anything beyond about 292 years. Errors
+// leave it to the caller to quote s.
 func ParseDuration(s string) (time.Duration, error) {
 	if s == "0" {
 		return 0, nil
 	}
 	if strings.HasPrefix(s, "-") {
-		return 0, fmt.Errorf("invalid duration %q: must not be negative", s)
+		return 0, errors.New("must not be negative")
 	}
 	if s == "" {
-		return 0, badDuration(s)
+		return 0, errDuration
 	}
 	var total time.Duration
 	for rest := s; rest != ""; {
@@ -39,16 +40,14 @@ func ParseDuration(s string) (time.Duration, error) {
 		}
 		part, err := time.ParseDuration(number + unit)
 		if err != nil || part < 0 || number == "" {
-			return 0, badDuration(s)
+			return 0, errDuration
 		}
 		if part > math.MaxInt64/hours || part*hours > math.MaxInt64-total {
-			return 0, fmt.Errorf("invalid duration %q: longer than 292 years", s)
+			return 0, errors.New("longer than 292 years")
 		}
 		total += part * hours
 	}
 	return total, nil
 }
 
-func badDuration(s string) error {
-	return fmt.Errorf("invalid duration %q: write a number and a unit, such as 30s, 24h, 90d, 2w or 1y", s)
-}
+var errDuration = errors.New("write a number and a unit, such as 30s, 24h, 90d, 2w or 1y")

@@ -15,6 +15,10 @@ const (
 	variablePrefix = "FAIRLEAD_"
 	configVariable = variablePrefix + "CONFIG" // names the file; not a key
 	fileSuffix     = "_FILE"                   // the variable names a file that holds the value
+
+	// Of the command line, which reads them itself.
+	cliServer = variablePrefix + "CLI_SERVER"
+	cliAPIKey = variablePrefix + "CLI_API_KEY"
 )
 
 // serviceLink matches what Kubernetes sets in every pod for a service whose
@@ -29,7 +33,7 @@ func variablesOf(env []string) map[string]string {
 		name, text, _ := strings.Cut(e, "=")
 		switch {
 		case !strings.HasPrefix(name, variablePrefix), serviceLink.MatchString(e),
-			strings.HasPrefix(name, variablePrefix+"CLI_"), strings.HasPrefix(name, variablePrefix+"CONSOLE_"):
+			name == cliServer, name == cliAPIKey, strings.HasPrefix(name, variablePrefix+"CONSOLE_"):
 		case text == "":
 			delete(out, name)
 		default:
@@ -57,7 +61,7 @@ func (l *loader) readEnvironment(variables map[string]string) {
 		k, ok := byVariable[direct]
 		switch {
 		case !isFile || !ok:
-			known := append(slices.Sorted(maps.Keys(byVariable)), configVariable)
+			known := append(slices.Sorted(maps.Keys(byVariable)), configVariable, cliServer, cliAPIKey)
 			l.problem(at, "", fmt.Errorf("unknown variable; the nearest known one is %s", nearest(name, known)))
 		case variables[direct] != "":
 			l.problem(at, k.path, fmt.Errorf("%s is set too; remove one", direct))

@@ -95,6 +95,7 @@ func TestBadVariableIsNamed(t *testing.T) {
 		"FAIRLEAD_CONFIG_FILE=/x":                `FAIRLEAD_CONFIG_FILE: unknown variable; the nearest known one is FAIRLEAD_CONFIG`,
 		"FAIRLEAD_DNS_NAMESERVERS_SPLIT={":       `FAIRLEAD_DNS_NAMESERVERS_SPLIT: dns.nameservers.split: must be a section of domains`,
 		"FAIRLEAD_DNS_EXTRA_RECORDS=[a]":         `FAIRLEAD_DNS_EXTRA_RECORDS: dns.extra_records[0]: must be {name, type, value}, got text`,
+		"FAIRLEAD_CLI_SERVR=https://a.example":   `FAIRLEAD_CLI_SERVR: unknown variable; the nearest known one is FAIRLEAD_CLI_SERVER`,
 		"FAIRLEAD_DATABSE_POSTGRES_PORT=1":       `the nearest known one is FAIRLEAD_DATABASE_POSTGRES_PORT`,
 	} {
 		if _, got := load(t, minimal+"database: {type: sqlite}", env); !strings.Contains(got, "\n  "+want) && !strings.Contains(got, want) {

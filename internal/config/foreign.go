@@ -39,7 +39,7 @@ func foreignKeys() []foreignKey {
 		{path: "grpc_allow_insecure", doc: noGRPC},
 		{path: "grpc_listen_addr", doc: noGRPC},
 		{path: "logtail", doc: "clients are never told to send their logs elsewhere"},
-		{path: "oidc", accept: off, doc: "login with OpenID Connect is not supported"},
+		{path: "oidc", accept: off, doc: "sign-in with OpenID Connect does not exist yet; remove the section"},
 		{path: "randomize_client_port", accept: off, doc: "is not supported"},
 		{path: "taildrop.enabled", accept: on, doc: "sending files between nodes cannot be switched off here"},
 		{path: "tls_letsencrypt_cache_dir", doc: noACME},

@@ -13,9 +13,20 @@ type key struct {
 	path     string
 	value           // where it goes and what it takes
 	fallback string // the default, as one would write it; empty when there is none
-	shared   bool   // replicas must agree on it
+	marks    mark
 	doc      string
 }
+
+// mark is what else there is to know about a key.
+type mark uint8
+
+const (
+	shared  mark = 1 << iota // replicas must agree on it
+	pending                  // read and checked; nothing uses it yet
+	none    mark = 0
+)
+
+func (k key) has(m mark) bool { return k.marks&m != 0 }
 
 // variable is the environment variable that overrides the key.
 func (k key) variable() string {
@@ -28,34 +39,33 @@ func keysOf(c *Config) []key {
 }
 
 func serviceKeys(c *Config) []key {
-	const shared = true
 	return []key{
 		{
 			"server_url", scalar(&c.ServerURL, "a URL", parseServerURL), "", shared,
-			"Public URL of the service, the one clients log in to; with TLS `https://<domain>:443`. Without it `http://localhost:<port of listen_addr>` is used, with a warning, and only this machine can join.",
+			"Public URL of the service, for clients; with TLS `https://<domain>:443`. Without it `http://localhost:<port of listen_addr>` is assumed, with a warning.",
 		},
 		{
-			"listen_addr", hostPort(&c.ListenAddr), "0.0.0.0:8080", false,
-			"Listener for clients, API and health.",
+			"listen_addr", hostPort(&c.ListenAddr), "0.0.0.0:8080", none,
+			"Listener for API and health.",
 		},
 		{
-			"metrics_listen_addr", hostPort(&c.MetricsListenAddr), "127.0.0.1:9090", false,
+			"metrics_listen_addr", hostPort(&c.MetricsListenAddr), "127.0.0.1:9090", none,
 			"Listener for metrics. Never make it public.",
 		},
 		{
-			"unix_socket", scalar(&c.UnixSocket, "a file path", parseSocketPath), "/run/fairlead/fairlead.sock", false,
+			"unix_socket", scalar(&c.UnixSocket, "a file path", parseSocketPath), "/run/fairlead/fairlead.sock", none,
 			"Local socket of the command line. Who may open it administers the service without a key.",
 		},
 		{
-			"tls_cert_path", filePath(&c.TLSCertPath), "", false,
+			"tls_cert_path", filePath(&c.TLSCertPath), "", none,
 			"Certificate chain for `listen_addr`, in PEM; with `tls_key_path`. Without both, plain HTTP is served and a proxy terminates TLS.",
 		},
 		{
-			"tls_key_path", filePath(&c.TLSKeyPath), "", false,
+			"tls_key_path", filePath(&c.TLSKeyPath), "", none,
 			"Private key of the certificate, in PEM.",
 		},
 		{
-			"trusted_proxies", list(&c.TrustedProxies, "addresses or ranges", parseProxy), "", false,
+			"trusted_proxies", list(&c.TrustedProxies, "addresses or ranges", parseProxy), "", none,
 			"Proxies whose `X-Forwarded-For` and `X-Real-IP` are believed. Everyone else could invent a client address.",
 		},
 		{
@@ -63,19 +73,19 @@ func serviceKeys(c *Config) []key {
 			"Version that `/version` names to tools that choose their behaviour by it.",
 		},
 		{
-			"noise.private_key_path", filePath(&c.Noise.PrivateKeyPath), "/var/lib/fairlead/noise_private.key", false,
-			"The server's identity towards clients. Made at the first start; losing it strands every client.",
+			"noise.private_key_path", filePath(&c.Noise.PrivateKeyPath), "/var/lib/fairlead/noise_private.key", pending,
+			"The server's identity towards clients.",
 		},
 		{
-			"secrets_key_file", filePath(&c.SecretsKeyFile), "", false,
+			"secrets_key_file", filePath(&c.SecretsKeyFile), "", pending,
 			"File with the key that seals the secrets kept in PostgreSQL; the same on every replica. SQLite does not use it.",
 		},
 		{
-			"policy.mode", oneOf(&c.Policy.Mode, "database", "file"), "", shared,
+			"policy.mode", oneOf(&c.Policy.Mode, "database", "file"), "", shared | pending,
 			"Where the access policy is kept. Without it: `file` when `policy.path` is set, else `database`.",
 		},
 		{
-			"policy.path", filePath(&c.Policy.Path), "", false,
+			"policy.path", filePath(&c.Policy.Path), "", pending,
 			"File of the access policy, for mode `file`.",
 		},
 		{
@@ -83,18 +93,17 @@ func serviceKeys(c *Config) []key {
 			"How long the audit trail and past events are kept.",
 		},
 		{
-			"log.level", level(&c.Log.Level), "info", false,
+			"log.level", level(&c.Log.Level), "info", none,
 			"`debug` and `trace` write large logs.",
 		},
 		{
-			"log.format", oneOf(&c.Log.Format, "text", "json"), "text", false,
+			"log.format", oneOf(&c.Log.Format, "text", "json"), "text", none,
 			"Form of the log lines.",
 		},
 	}
 }
 
 func nodeKeys(c *Config) []key {
-	const shared = true
 	v4, v6 := netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")
 	return []key{
 		{
@@ -114,135 +123,134 @@ func nodeKeys(c *Config) []key {
 			"How long after its login a node must log in again; `0` is never.",
 		},
 		{
-			"node.ephemeral.inactivity_timeout", duration(&c.Node.Ephemeral.InactivityTimeout, time.Minute, 0), "30m", shared,
+			"node.ephemeral.inactivity_timeout", duration(&c.Node.Ephemeral.InactivityTimeout, time.Minute, 0), "30m", shared | pending,
 			"How long an ephemeral node may be offline before it is deleted; at least a minute.",
 		},
 		{
-			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", false,
+			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", pending,
 			"How often expiry, ephemeral nodes and lost connections are looked after; 1s to 1h.",
 		},
 	}
 }
 
 func databaseKeys(d *Database) []key {
-	const each, pg = false, "database.postgres."
+	const pg = "database.postgres."
 	return []key{
 		{
-			"database.type", oneOf(&d.Type, "sqlite", "postgres"), "sqlite", each,
+			"database.type", oneOf(&d.Type, "sqlite", "postgres"), "sqlite", none,
 			"`sqlite` for one process, `postgres` for one or many. Must be written when any `database.postgres` key is.",
 		},
 		{
-			"database.sqlite.path", filePath(&d.SQLite.Path), "/var/lib/fairlead/db.sqlite", each,
+			"database.sqlite.path", filePath(&d.SQLite.Path), "/var/lib/fairlead/db.sqlite", none,
 			"The database file. Its directory must be writable too.",
 		},
 		{
-			pg + "host", list(&d.Postgres.Hosts, "host names", parsePostgresHost), "", each,
+			pg + "host", list(&d.Postgres.Hosts, "host names", parsePostgresHost), "", none,
 			"Name or address of the server, several of them, or the directory of its socket.",
 		},
-		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", each, "Port on every host."},
-		{pg + "name", text(&d.Postgres.Name), "fairlead", each, "Name of the database."},
-		{pg + "user", text(&d.Postgres.User), "fairlead", each, "Name of the role."},
+		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port on every host."},
+		{pg + "name", text(&d.Postgres.Name), "fairlead", none, "Name of the database."},
+		{pg + "user", text(&d.Postgres.User), "fairlead", none, "Name of the role."},
 		{
-			pg + "pass", secret(&d.Postgres.Pass), "", each,
+			pg + "pass", secret(&d.Postgres.Pass), "", none,
 			"Password of the role; the same as the server's `POSTGRES_PASSWORD`. Never shown in logs.",
 		},
 		{
-			pg + "ssl", sslMode(&d.Postgres.SSLMode), "prefer", each,
+			pg + "ssl", sslMode(&d.Postgres.SSLMode), "prefer", none,
 			"TLS to the server. `true` means `require`, `false` means `disable`.",
 		},
-		{pg + "max_open_conns", whole(&d.Postgres.MaxOpenConns, 1, 1000), "10", each, "Size of the connection pool."},
+		{pg + "max_open_conns", whole(&d.Postgres.MaxOpenConns, 1, 1000), "10", none, "Size of the connection pool."},
 		{
-			pg + "max_idle_conns", whole(&d.Postgres.MaxIdleConns, 0, 1000), "10", each,
+			pg + "max_idle_conns", whole(&d.Postgres.MaxIdleConns, 0, 1000), "10", none,
 			"A released connection is closed when more than these are idle; at most `max_open_conns`, which the default follows.",
 		},
 		{
-			pg + "conn_max_idle_time_secs", seconds(&d.Postgres.ConnMaxIdleTime, 1, 604800), "3600", each,
+			pg + "conn_max_idle_time_secs", seconds(&d.Postgres.ConnMaxIdleTime, 1, 604800), "3600", none,
 			"An idle connection is closed after this time.",
 		},
 	}
 }
 
 func dnsKeys(d *DNS) []key {
-	const shared = true
 	return []key{
 		{
-			"dns.magic_dns", boolean(&d.MagicDNS), "", shared,
+			"dns.magic_dns", boolean(&d.MagicDNS), "", shared | pending,
 			"Whether clients resolve the names of nodes. Without it: whether `dns.base_domain` is set.",
 		},
 		{
-			"dns.base_domain", scalar(&d.BaseDomain, "a domain", parseBaseDomain), "", shared,
+			"dns.base_domain", scalar(&d.BaseDomain, "a domain", parseBaseDomain), "", shared | pending,
 			"Suffix of node names. The host of `server_url` must not lie in it, or clients would look for the server inside the mesh.",
 		},
 		{
-			"dns.nameservers.global", list(&d.Nameservers.Global, "IP addresses or https URLs", parseNameserver), "", shared,
+			"dns.nameservers.global", list(&d.Nameservers.Global, "IP addresses or https URLs", parseNameserver), "", shared | pending,
 			"Nameservers that clients use for everything instead of their own.",
 		},
 		{
-			"dns.nameservers.split", perDomain(&d.Nameservers.Split), "", shared,
+			"dns.nameservers.split", perDomain(&d.Nameservers.Split), "", shared | pending,
 			"Nameservers for single domains; an empty list lets clients answer from `dns.extra_records` alone.",
 		},
 		{
-			"dns.search_domains", list(&d.SearchDomains, "domains", parseDomain), "", shared,
+			"dns.search_domains", list(&d.SearchDomains, "domains", parseDomain), "", shared | pending,
 			"Domains tried after `dns.base_domain` for short names.",
 		},
 		{
-			"dns.extra_records", records(&d.ExtraRecords), "", shared,
+			"dns.extra_records", records(&d.ExtraRecords), "", shared | pending,
 			"Names that clients answer by themselves; `type` is `A` or `AAAA`.",
 		},
 	}
 }
 
 func derpKeys(d *DERP) []key {
-	const each, shared, server = false, true, "derp.server."
+	const server = "derp.server."
 	return []key{
 		{
-			"derp.urls", list(&d.URLs, "URLs", parseURL("http", "https")), "", shared,
+			"derp.urls", list(&d.URLs, "URLs", parseURL("http", "https")), "", shared | pending,
 			"Relay maps to download, in JSON.",
 		},
 		{
-			"derp.paths", list(&d.Paths, "file paths", parseText), "", each,
+			"derp.paths", list(&d.Paths, "file paths", parseText), "", pending,
 			"Relay maps to read from files, in YAML or JSON.",
 		},
 		{
-			"derp.auto_update_enabled", boolean(&d.AutoUpdateEnabled), "true", each,
+			"derp.auto_update_enabled", boolean(&d.AutoUpdateEnabled), "true", pending,
 			"Whether relay maps are read again from time to time.",
 		},
 		{
-			"derp.update_frequency", duration(&d.UpdateFrequency, time.Minute, 0), "24h", each,
+			"derp.update_frequency", duration(&d.UpdateFrequency, time.Minute, 0), "24h", pending,
 			"How often; at least a minute.",
 		},
 		{
-			server + "enabled", boolean(&d.Server.Enabled), "false", each,
+			server + "enabled", boolean(&d.Server.Enabled), "false", pending,
 			"Whether this service is a relay itself. Clients reach a relay by TLS only, so `server_url` should be https.",
 		},
 		{
-			server + "region_id", whole(&d.Server.RegionID, 1, 65535), "999", each,
+			server + "region_id", whole(&d.Server.RegionID, 1, 65535), "999", pending,
 			"Number of the relay's region; 900 to 999 are free for own relays.",
 		},
-		{server + "region_code", text(&d.Server.RegionCode), "fairlead", each, "Short name of the region."},
-		{server + "region_name", text(&d.Server.RegionName), "Fairlead embedded relay", each, "Name of the region that people see."},
+		{server + "region_code", text(&d.Server.RegionCode), "fairlead", pending, "Short name of the region."},
+		{server + "region_name", text(&d.Server.RegionName), "Fairlead embedded relay", pending, "Name of the region that people see."},
 		{
-			server + "verify_clients", boolean(&d.Server.VerifyClients), "true", each,
+			server + "verify_clients", boolean(&d.Server.VerifyClients), "true", pending,
 			"Whether the relay serves only nodes of this mesh.",
 		},
 		{
-			server + "stun_listen_addr", hostPort(&d.Server.STUNListenAddr), "0.0.0.0:3478", each,
+			server + "stun_listen_addr", hostPort(&d.Server.STUNListenAddr), "0.0.0.0:3478", pending,
 			"UDP listener by which clients learn their public address.",
 		},
 		{
-			server + "stun_public_port", whole(&d.Server.STUNPublicPort, 1, 65535), "", each,
+			server + "stun_public_port", whole(&d.Server.STUNPublicPort, 1, 65535), "", pending,
 			"UDP port that clients are told. Without it: the port of `stun_listen_addr`.",
 		},
 		{
-			server + "private_key_path", filePath(&d.Server.PrivateKeyPath), "/var/lib/fairlead/derp_server_private.key", each,
-			"The relay's identity. Made at the first start.",
+			server + "private_key_path", filePath(&d.Server.PrivateKeyPath), "/var/lib/fairlead/derp_server_private.key", pending,
+			"The relay's identity.",
 		},
 		{
-			server + "ipv4", scalar(&d.Server.IPv4, "an IPv4 address", parseAddr(netip.Addr.Is4, "an IPv4 address")), "", each,
+			server + "ipv4", scalar(&d.Server.IPv4, "an IPv4 address", parseAddr(netip.Addr.Is4, "an IPv4 address")), "", pending,
 			"Public address of the relay, for clients whose DNS does not work.",
 		},
 		{
-			server + "ipv6", scalar(&d.Server.IPv6, "an IPv6 address", parseAddr(netip.Addr.Is6, "an IPv6 address")), "", each,
+			server + "ipv6", scalar(&d.Server.IPv6, "an IPv6 address", parseAddr(netip.Addr.Is6, "an IPv6 address")), "", pending,
 			"Public IPv6 address of the relay, likewise.",
 		},
 	}

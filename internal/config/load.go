@@ -181,14 +181,18 @@ func readLimited(path string) ([]byte, error) {
 	return data, err
 }
 
-// syntaxProblem reports what the parser says, without the one thing it quotes:
-// an unknown anchor may be a password that begins with *.
+// syntaxProblem reports what the parser says, in plainer words where it has its
+// own, and without the one thing it quotes: an unknown anchor may be a password
+// that begins with *.
 func (l *loader) syntaxProblem(data []byte, err error) {
 	m := syntaxError.FindStringSubmatch(err.Error())
 	least, _ := strconv.Atoi(m[1])
 	text := m[2]
-	if strings.HasPrefix(text, "unknown anchor") {
+	switch {
+	case strings.HasPrefix(text, "unknown anchor"):
 		text = "a value that begins with * must be quoted"
+	case strings.HasPrefix(text, "found unexpected end of stream"):
+		text, least = "a quotation mark has no partner", 1 // where it stands, not where the file ends
 	}
 	l.problem(place{l.file, syntaxLine(data, max(least, 1))}, "", errors.New(text))
 }

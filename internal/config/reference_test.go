@@ -44,10 +44,13 @@ with ` + "`FAIRLEAD_`" + ` and means nothing. It prints every mistake at once, w
 failed to parse configuration: yaml: unmarshal errors
   /etc/fairlead/config.yaml:3: databse: unknown key; the nearest known one is database
   /etc/fairlead/config.yaml:12: log.level: must be trace, debug, info, warn or error, got "loud"
-  FAIRLEAD_DERP_SERVER_REGION_ID: derp.server.region_id: must be a whole number, got "hq"
+  FAIRLEAD_DATABASE_POSTGRES_PORT: database.postgres.port: must be a whole number, got "pg"
 ` + "```" + `
 
 **Several replicas.** Keys marked with ¹ must be the same on all of them.
+
+**Not yet.** Keys marked with ² are read and checked, without effect until clients can join. The service warns when one is
+set.
 `
 
 const referenceForeign = `
@@ -67,22 +70,22 @@ func reference() string {
 	b.WriteString(referenceIntro)
 	c := &Config{}
 	for _, group := range []struct {
-		title string
-		keys  []key
+		title, words string
+		keys         []key
 	}{
-		{"Service", serviceKeys(c)},
-		{"Nodes and addresses", nodeKeys(c)},
-		{"Database", databaseKeys(&c.Database)},
-		{"Name resolution", dnsKeys(&c.DNS)},
-		{"Relays", derpKeys(&c.DERP)},
+		{"Service", "", serviceKeys(c)},
+		{"Nodes and addresses", "A node is a device of the mesh; an ephemeral one is meant to be deleted when it stays away.", nodeKeys(c)},
+		{"Database", "", databaseKeys(&c.Database)},
+		{"Name resolution", "With MagicDNS clients resolve the names of nodes by themselves. Split DNS asks other nameservers about single domains.", dnsKeys(&c.DNS)},
+		{"Relays", "A DERP relay carries traffic between nodes that cannot reach each other. By STUN a client learns its public address.", derpKeys(&c.DERP)},
 	} {
-		fmt.Fprintf(&b, "\n## %s\n\n| Key | Takes | Default | Meaning |\n|---|---|---|---|\n", group.title)
+		fmt.Fprintf(&b, "\n## %s\n\n", group.title)
+		if group.words != "" {
+			fmt.Fprintf(&b, "%s\n\n", group.words)
+		}
+		b.WriteString("| Key | Takes | Default | Meaning |\n|---|---|---|---|\n")
 		for _, k := range group.keys {
-			mark := ""
-			if k.shared {
-				mark = "¹"
-			}
-			fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", k.path, mark, k.takes, code(k.fallback), k.doc)
+			fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", k.path, signs(k), k.takes, code(k.fallback), k.doc)
 		}
 	}
 	b.WriteString(referenceForeign)
@@ -100,6 +103,17 @@ func reference() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.path, accepted, instead)
 	}
 	return b.String()
+}
+
+// signs are the marks of a key, as the introduction explains them.
+func signs(k key) (s string) {
+	if k.has(shared) {
+		s += " ¹"
+	}
+	if k.has(pending) {
+		s += " ²"
+	}
+	return s
 }
 
 func code(s string) string {
@@ -151,7 +165,10 @@ func TestExampleLoadsWithEverySettingOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.DNS.ExtraRecords) == 0 || c.Node.Expiry == 0 || len(c.DERP.URLs) == 0 || c.TLSKeyPath == "" || c.Database.Postgres.Pass == "" {
+	if len(c.TrustedProxies) == 0 || c.Node.Expiry == 0 || c.TLSKeyPath == "" || c.Database.Postgres.Pass == "" {
 		t.Errorf("settings are still off: %s", c)
+	}
+	if len(c.Warnings) > 0 {
+		t.Errorf("warnings: %v", c.Warnings)
 	}
 }
