@@ -47,7 +47,7 @@ console, and 999d only for development or a long-lived console key.`,
 			return nil
 		},
 	}
-	cmd.Flags().Var(&life, "expiration", "how long the key can be used, such as 90d, 365d or 1y (default 90d)")
+	cmd.Flags().Var(&life, "expiration", "how long the key can be used, such as 365d or 1y (default 90d, also for 0)")
 	return cmd
 }
 
@@ -68,8 +68,8 @@ func (t *tool) apiKeysList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(list.APIKeys, table("ID, PREFIX, EXPIRATION, CREATED, LAST SEEN", list.APIKeys, func(k apiclient.APIKey) []string {
-				return []string{k.ID, k.Prefix, timeText(k.Expiration), timeText(k.CreatedAt), optionalTimeText(k.LastSeen)}
+			return t.show(list.APIKeys, table("ID, PREFIX, EXPIRED, EXPIRATION, CREATED", list.APIKeys, func(k apiclient.APIKey) []string {
+				return []string{k.ID, k.Prefix, yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt)}
 			}))
 		},
 	}
@@ -81,19 +81,18 @@ func (t *tool) apiKeysExpire() *cobra.Command {
 		force       *bool
 	)
 	cmd := &cobra.Command{
-		Use:   "expire (--key <key> | --prefix <prefix>)",
+		Use:   "expire (<key> | --prefix <prefix>)",
 		Short: "Expire API keys",
-		Long: `Expire API keys: they are refused from now on, and sessions that use them end.
+		Long: `Expire API keys: they are refused from now on.
 
---key takes an id of either kind, the masked key of a list or the whole key. Only
-the id is sent to the server.
---prefix takes at least 4 leading characters and expires all keys that match.`,
-		Example: `  fairlead apikeys expire --key 7
+` + keyForms + ` --prefix takes at least 4 leading characters of an
+id and expires all keys that match.`,
+		Example: `  fairlead apikeys expire 7
   fairlead apikeys expire --prefix 7Qd0`,
-		Args: takes(),
+		Args: takesKey(&key),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (key == "") == (prefix == "") {
-				return wrongUsage("exactly one of --key and --prefix is needed")
+				return wrongUsage("give either a key or --prefix")
 			}
 			client, err := t.connect()
 			if err != nil {
@@ -103,7 +102,7 @@ the id is sent to the server.
 			if prefix != "" {
 				selection, which = apiclient.APIKeySelection{Prefix: new(keyID(prefix))}, "all API keys that begin with "+keyID(prefix)
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Expire %s, so that programs and sessions with it are refused at once?", which)); err != nil {
+			if err := t.confirm(*force, fmt.Sprintf("Expire %s, so that programs with it are refused at once?", which)); err != nil {
 				return err
 			}
 			done, err := decode[apiclient.APIKeyExpiry](answer(client.ExpireAPIKeys(cmd.Context(), selection)))
@@ -117,7 +116,7 @@ the id is sent to the server.
 			return t.show(done, text.String())
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "`key` by id, masked or whole")
+	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`characters` with which the ids of the keys begin")
 	force = confirmable(cmd)
 	return cmd
@@ -129,21 +128,19 @@ func (t *tool) apiKeysDelete() *cobra.Command {
 		force *bool
 	)
 	cmd := &cobra.Command{
-		Use:   "delete --key <key>",
+		Use:   "delete <key>",
 		Short: "Delete an API key",
-		Long: `Delete an API key: it is refused from now on, sessions that use it end, and it
-is no longer listed.
+		Long: `Delete an API key: it is refused from now on, and it is no longer listed.
 
---key takes an id of either kind, the masked key of a list or the whole key. Only
-the id is sent to the server.`,
-		Example: "  fairlead apikeys delete --key 7",
-		Args:    takes(),
+` + keyForms,
+		Example: "  fairlead apikeys delete 7",
+		Args:    takesKey(&key),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, id, err := t.selectKey(key)
 			if err != nil {
 				return err
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Delete API key %s, so that programs and sessions with it are refused at once?", id)); err != nil {
+			if err := t.confirm(*force, fmt.Sprintf("Delete API key %s, so that programs with it are refused at once?", id)); err != nil {
 				return err
 			}
 			done, err := decode[apiclient.Empty](answer(client.DeleteAPIKey(cmd.Context(), id, nil)))
@@ -153,7 +150,7 @@ the id is sent to the server.`,
 			return t.show(done, fmt.Sprintf("Deleted API key %s\n", id))
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "`key` by id, masked or whole")
+	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
 	force = confirmable(cmd)
 	return cmd
 }

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/internal/config"
@@ -11,13 +15,17 @@ const defaultSocket = "/run/fairlead/fairlead.sock"
 // socket returns where the server listens. People who may use the socket need
 // not be able to read the configuration, which holds secrets.
 func (t *tool) socket() string {
-	if c, err := config.Load(t.configFile, t.Environ); err == nil {
+	c, err := config.Load(t.configFile, t.Environ)
+	if err == nil {
 		return c.UnixSocket
 	}
-	if path := t.getenv("FAIRLEAD_UNIX_SOCKET"); path != "" {
-		return path
+	path := cmp.Or(t.getenv("FAIRLEAD_UNIX_SOCKET"), defaultSocket)
+	unread := "the configuration"
+	if problems := (config.Problems)(nil); errors.As(err, &problems) && len(problems) > 0 {
+		unread = problems[0].File
 	}
-	return defaultSocket
+	fmt.Fprintf(t.Stderr, "Warning: cannot read %s, see fairlead config check; using the socket %s\n", unread, path)
+	return path
 }
 
 func (t *tool) config() *cobra.Command {

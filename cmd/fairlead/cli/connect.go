@@ -99,7 +99,7 @@ func overSocket(path string) *connection {
 		var opErr *net.OpError
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			return fmt.Errorf("may not use the socket %s: permission denied; run this as root or as the user of the service, or use --server", path)
+			return fmt.Errorf("may not use the socket %s: permission denied; run this as root or as the user of the service, join its group, or use --server", path)
 		case errors.As(err, &opErr) && opErr.Op == "dial":
 			return fmt.Errorf("no server listens on the socket %s (%w); start one with fairlead serve, or use --server", path, opErr.Err)
 		default:
@@ -110,6 +110,9 @@ func overSocket(path string) *connection {
 
 func overNetwork(server string) *connection {
 	return newConnection(&http.Transport{Proxy: http.ProxyFromEnvironment}, func(err error) error {
+		if errors.Is(err, http.ErrSchemeMismatch) {
+			return fmt.Errorf("the server at %s speaks plain HTTP; write http:// in its address", server)
+		}
 		return fmt.Errorf("cannot reach the server at %s: %w; check the address and the network", server, err)
 	})
 }
@@ -157,7 +160,23 @@ func refusal(resp *http.Response, body []byte) error {
 		return wrongUsage("%s", detail)
 	case http.StatusUnauthorized:
 		return fmt.Errorf("%s; give a valid key with --api-key or FAIRLEAD_CLI_API_KEY", detail)
+	case http.StatusNotFound:
+		return errors.New(detail + listHint(detail))
 	default:
 		return errors.New(detail)
 	}
+}
+
+// listHint names the command that lists the things of which one was not found.
+func listHint(detail string) string {
+	for _, of := range []struct{ thing, command string }{
+		{"no such pre-auth key", "preauthkeys"},
+		{"no such API key", "apikeys"},
+		{"no user ", "users"},
+	} {
+		if strings.Contains(detail, of.thing) && !strings.Contains(detail, "fairlead") {
+			return "; list them with: fairlead " + of.command + " list"
+		}
+	}
+	return ""
 }

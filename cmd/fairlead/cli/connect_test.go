@@ -42,6 +42,8 @@ func TestSecretOfAKeyIsNotSent(t *testing.T) {
 		"apikeys expire --key flk_7Qd0XhVb2mTa_" + theSecret:                  {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"key":"7Qd0XhVb2mTa"}`},
 		"apikeys expire --prefix flk_7Qd0":                                    {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"prefix":"7Qd0"}`},
 		"apikeys expire --prefix flk_7Qd0XhVb2mTa_***":                        {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"prefix":"7Qd0XhVb2mTa"}`},
+		"apikeys expire flk_7Qd0XhVb2mTa_" + theSecret:                        {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"key":"7Qd0XhVb2mTa"}`},
+		"preauthkeys delete flp_b81KzQx0LmN4_" + theSecret:                    {Method: "DELETE", Path: "/api/v1/preauthkey?id=b81KzQx0LmN4"},
 		"apikeys delete --key flk_7Qd0XhVb2mTa_" + theSecret:                  {Method: "DELETE", Path: "/api/v1/apikey/7Qd0XhVb2mTa"},
 	} {
 		socket, log := listen(t, cannedServer())
@@ -97,9 +99,17 @@ func TestSocketComesFromTheConfigurationThenTheEnvironment(t *testing.T) {
 		{file: file + ".missing", want: defaultSocket},
 		{environ: []string{"FAIRLEAD_CONFIG=" + file}, want: "/configured.sock"},
 	} {
-		tool := &tool{Env: Env{Environ: c.environ}, configFile: c.file}
+		var stderr strings.Builder
+		tool := &tool{Env: Env{Environ: c.environ, Stderr: &stderr}, configFile: c.file}
 		if got := tool.socket(); got != c.want {
 			t.Errorf("file %q, environment %v: got %s, want %s", c.file, c.environ, got, c.want)
+		}
+		warning := ""
+		if strings.HasSuffix(c.file, ".missing") {
+			warning = "Warning: cannot read " + c.file + ", see fairlead config check; using the socket " + c.want + "\n"
+		}
+		if stderr.String() != warning {
+			t.Errorf("file %q, environment %v: stderr %q, want %q", c.file, c.environ, &stderr, warning)
 		}
 	}
 }
@@ -115,8 +125,16 @@ func TestFailureIsOneLineThatSaysWhatToDo(t *testing.T) {
 		stderr string
 	}{
 		{
-			problem(404, `no user \"zoe\"; see the list of users`), "users delete zoe", 1,
-			"Error: no user \"zoe\"; see the list of users\n",
+			problem(404, `there is no user \"zoe\"`), "users delete zoe", 1,
+			"Error: there is no user \"zoe\"; list them with: fairlead users list\n",
+		},
+		{
+			problem(404, `there is no such API key`), "apikeys delete 7", 1,
+			"Error: there is no such API key; list them with: fairlead apikeys list\n",
+		},
+		{
+			problem(404, `there is no such pre-auth key; list them with: fairlead preauthkeys list`), "preauthkeys delete 7", 1,
+			"Error: there is no such pre-auth key; list them with: fairlead preauthkeys list\n",
 		},
 		{
 			problem(400, `name: begin with a letter,\nsuch as \"a1\"`), "users create 1a", 2,
@@ -149,7 +167,7 @@ func TestFailureIsOneLineThatSaysWhatToDo(t *testing.T) {
 		{
 			answering(200, "application/json", `{"replica":"r1","revision":"7","digest":"aa","replicas":[{"id":"r2","digestRevision":"7","digest":"bb"}]}`),
 			"debug digest", 1,
-			"Error: replicas differ at revision 7; restart the wrong one and report this\n",
+			"Compared 2 of 2 replicas, at revision 7\nError: replicas differ at revision 7; restart the wrong one and report this\n",
 		},
 	} {
 		socket, _ := listen(t, c.server)
@@ -174,9 +192,20 @@ func TestMissingServerIsNamedByItsSocket(t *testing.T) {
 	}
 }
 
+func TestPlainServerBehindAnHTTPSAddressIsNamed(t *testing.T) {
+	server := httptest.NewServer(cannedServer())
+	defer server.Close()
+	address := strings.Replace(server.URL, "http:", "https:", 1)
+	r := fairlead(t, "", []string{"health", "--server", address})
+	want := "Error: the server at " + address + " speaks plain HTTP; write http:// in its address\n"
+	if r.status != 1 || r.stderr.String() != want {
+		t.Errorf("status %d, stderr %q, want %q", r.status, &r.stderr, want)
+	}
+}
+
 func TestForbiddenSocketSaysWhoMayUseIt(t *testing.T) {
 	err := overSocket("/s").explain(&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)})
-	want := "may not use the socket /s: permission denied; run this as root or as the user of the service, or use --server"
+	want := "may not use the socket /s: permission denied; run this as root or as the user of the service, join its group, or use --server"
 	if err.Error() != want {
 		t.Errorf("got %q", err)
 	}

@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/apiclient"
 	"github.com/fairlead-mesh/fairlead/internal/config"
@@ -44,11 +48,30 @@ func keyID(key string) string {
 	return key
 }
 
-// selectKey connects for a command about the key that --key names.
+// keyForms describes what names a key in the commands that take one.
+const keyForms = `A key is given by an id of either kind, masked as in a list, or whole. Only the
+id is sent to the server.`
+
+// takesKey accepts a key as the only argument, in place of --key.
+func takesKey(key *string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1:
+			return fmt.Errorf("unexpected argument %q", args[1])
+		case len(args) == 1 && *key != "":
+			return errors.New("give the key once, alone or with --key")
+		case len(args) == 1:
+			*key = args[0]
+		}
+		return nil
+	}
+}
+
+// selectKey connects for a command about one key.
 func (t *tool) selectKey(key string) (client *apiclient.Client, id string, err error) {
 	id = keyID(key)
 	if id == "" {
-		return nil, "", wrongUsage("--key is missing")
+		return nil, "", wrongUsage("the key is missing")
 	}
 	client, err = t.connect()
 	return client, id, err

@@ -36,7 +36,7 @@ func fairlead(t *testing.T, socket string, args []string, with ...func(*Env)) *r
 		Stdin:   strings.NewReader(""),
 		Stdout:  &r.stdout,
 		Stderr:  &r.stderr,
-		Environ: []string{"FAIRLEAD_CONFIG=" + filepath.Join(t.TempDir(), "missing.yaml"), "FAIRLEAD_UNIX_SOCKET=" + socket},
+		Environ: []string{"FAIRLEAD_CONFIG=/dev/null", "FAIRLEAD_UNIX_SOCKET=" + socket},
 		Now:     func() time.Time { return time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC) },
 		Build:   Build{Version: "0.1.0", Commit: "0a1b2c3d", Time: "2026-03-01T08:00:00Z"},
 	}

@@ -30,8 +30,8 @@ func (t *tool) preAuthKeysCreate() *cobra.Command {
 		Short: "Create a pre-auth key and print it, this once",
 		Long: `Create a pre-auth key and print it, this once: the server keeps only a hash.
 
-Nodes join with "tailscale up --login-server <server> --auth-key <key>". They
-belong to the user of the key, or to its tags if it has any.
+Nodes enrol with it by POST /api/v1/machine; clients cannot join yet. They
+belong to the user of the key or, if it has any, to its tags.
 
 Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 		Example: `  fairlead preauthkeys create --user alice
@@ -64,8 +64,8 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 	flags := cmd.Flags()
 	flags.StringVar(&user, "user", "", "`user` who owns the nodes, by name or id; not needed with --tags")
 	flags.BoolVar(&reusable, "reusable", false, "let more than one node join with the key")
-	flags.BoolVar(&ephemeral, "ephemeral", false, "remove the nodes when they have been offline for a while")
-	flags.Var(&life, "expiration", "how long the key can be used, such as 1h, 24h or 2w (default 1h)")
+	flags.BoolVar(&ephemeral, "ephemeral", false, "mark nodes as ephemeral; nothing removes them yet")
+	flags.Var(&life, "expiration", "how long the key can be used, such as 24h or 2w (default 1h, also for 0)")
 	flags.StringSliceVar(&tags, "tags", nil, "`tag:name` for the nodes; repeat the flag or put commas between several")
 	complete(cmd, "user", t.completeUserFlag)
 	return cmd
@@ -89,10 +89,10 @@ func (t *tool) preAuthKeysList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			const header = "ID, KEY, USER, REUSABLE, EPHEMERAL, USED, EXPIRATION, CREATED, TAGS"
+			const header = "ID, KEY, USER, REUSABLE, EPHEMERAL, USED, EXPIRED, EXPIRATION, CREATED, TAGS"
 			return t.show(list.PreAuthKeys, table(header, list.PreAuthKeys, func(k apiclient.PreAuthKey) []string {
 				return []string{
-					k.ID, k.Key, userName(k.User), yesNo(k.Reusable), yesNo(k.Ephemeral), yesNo(k.Used),
+					k.ID, k.Key, userName(k.User), yesNo(k.Reusable), yesNo(k.Ephemeral), yesNo(k.Used), yesNo(k.Expired),
 					timeText(k.Expiration), timeText(k.CreatedAt), strings.Join(k.ACLTags, ","),
 				}
 			}))
@@ -109,16 +109,15 @@ func (t *tool) preAuthKeysExpire() *cobra.Command {
 		force     *bool
 	)
 	cmd := &cobra.Command{
-		Use:   "expire --key <key>",
+		Use:   "expire <key>",
 		Short: "Expire a pre-auth key",
 		Long: `Expire a pre-auth key: no further node can join with it. Nodes that have
 joined stay.
 
---key takes an id of either kind, the masked key of a list or the whole key. Only
-the id is sent to the server.`,
-		Example: `  fairlead preauthkeys expire --key 7
-  fairlead preauthkeys expire --user alice --key flp_b81KzQx0LmN4_***`,
-		Args: takes(),
+` + keyForms,
+		Example: `  fairlead preauthkeys expire 7
+  fairlead preauthkeys expire --user alice flp_b81KzQx0LmN4_***`,
+		Args: takesKey(&key),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, id, err := t.selectKey(key)
 			if err != nil {
@@ -134,7 +133,7 @@ the id is sent to the server.`,
 			return t.show(done, fmt.Sprintf("Expired pre-auth key %s\n", id))
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "`key` by id, masked or whole")
+	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
 	cmd.Flags().StringVar(&user, "user", "", "fail unless the key belongs to this `user`, by name or id")
 	complete(cmd, "user", t.completeUserFlag)
 	force = confirmable(cmd)
@@ -147,15 +146,14 @@ func (t *tool) preAuthKeysDelete() *cobra.Command {
 		force *bool
 	)
 	cmd := &cobra.Command{
-		Use:   "delete --key <key>",
+		Use:   "delete <key>",
 		Short: "Delete a pre-auth key",
 		Long: `Delete a pre-auth key: no further node can join with it, and it is no longer
 listed. Nodes that joined with it stay.
 
---key takes an id of either kind, the masked key of a list or the whole key. Only
-the id is sent to the server.`,
-		Example: "  fairlead preauthkeys delete --key 7",
-		Args:    takes(),
+` + keyForms,
+		Example: "  fairlead preauthkeys delete 7",
+		Args:    takesKey(&key),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, id, err := t.selectKey(key)
 			if err != nil {
@@ -171,7 +169,7 @@ the id is sent to the server.`,
 			return t.show(done, fmt.Sprintf("Deleted pre-auth key %s\n", id))
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "`key` by id, masked or whole")
+	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
 	force = confirmable(cmd)
 	return cmd
 }

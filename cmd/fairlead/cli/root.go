@@ -64,11 +64,17 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 		t.users(), t.preAuthKeys(), t.apiKeys(), t.nodes(),
 		t.health(), t.version(), t.debug(), t.config(), t.completion(),
 	)
+	help := helpCommand()
+	root.AddCommand(help)
+	root.SetHelpCommand(help)
+	root.Version = t.Build.Version
+	root.SetVersionTemplate("fairlead {{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of this binary")
 	flags := root.PersistentFlags()
 	flags.StringVar(&t.configFile, "config", "", "configuration `file` (default FAIRLEAD_CONFIG, then /etc/fairlead/config.yaml)")
 	flags.StringVar(&t.server, "server", "", "`address` of the server (default FAIRLEAD_CLI_SERVER, then the local socket)")
 	flags.StringVar(&t.apiKey, "api-key", "", "API `key` for --server (default FAIRLEAD_CLI_API_KEY, which hides it from other users)")
-	flags.VarP(&t.format, "output", "o", "`form` of the output: table, json or yaml")
+	flags.VarP(&t.format, "output", "o", "`form` to print in: table, json or yaml")
 	complete(root, "output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(root, "server", cobra.NoFileCompletions)
 	complete(root, "api-key", cobra.NoFileCompletions)
@@ -143,6 +149,23 @@ func group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// helpCommand is --help for people who write it first.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [command]",
+		Short:   "Describe a command",
+		Example: "  fairlead help users create",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			described, unknown, err := cmd.Root().Find(args)
+			if err != nil || len(unknown) > 0 {
+				return wrongUsage("unknown command %q", strings.Join(args, " "))
+			}
+			described.InitDefaultHelpFlag()
+			return described.Help()
+		},
+	}
+}
+
 // takes accepts exactly the named arguments.
 func takes(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
@@ -169,6 +192,8 @@ func complete(cmd *cobra.Command, flag string, with cobra.CompletionFunc) {
 	}
 }
 
+const helpWidth = 80
+
 // usage prints the part of the help that follows the description.
 func usage(cmd *cobra.Command) error {
 	var b strings.Builder
@@ -189,9 +214,9 @@ func usage(cmd *cobra.Command) error {
 			}
 		}
 	}
-	b.WriteString("\nFlags:\n" + cmd.LocalFlags().FlagUsages())
+	b.WriteString("\nFlags:\n" + cmd.LocalFlags().FlagUsagesWrapped(helpWidth))
 	if cmd.HasInheritedFlags() {
-		b.WriteString("\nGlobal flags:\n" + cmd.InheritedFlags().FlagUsages())
+		b.WriteString("\nGlobal flags:\n" + cmd.InheritedFlags().FlagUsagesWrapped(helpWidth))
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err

@@ -19,6 +19,25 @@ func TestHelpOfTheWholeTree(t *testing.T) {
 	golden(t, "help.txt", all.String())
 }
 
+func TestHelpFitsEightyColumns(t *testing.T) {
+	text, err := os.ReadFile("testdata/help.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if len(strings.TrimSuffix(line, "\n")) > helpWidth {
+			t.Errorf("too wide: %s", line)
+		}
+	}
+}
+
+func TestVersionFlagNeedsNoServer(t *testing.T) {
+	r := fairlead(t, "/nowhere", []string{"--version"})
+	if got, want := r.stdout.String(), "fairlead 0.1.0\n"; r.status != 0 || got != want {
+		t.Errorf("status %d, stdout %q, want %q", r.status, got, want)
+	}
+}
+
 func TestEveryCommandHasAnExample(t *testing.T) {
 	eachCommand(New(Env{}), func(cmd *cobra.Command) {
 		if !strings.Contains(cmd.Example, "fairlead") {
@@ -60,7 +79,11 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"preauthkeys", "expire"},
 		{"apikeys", "expire"},
 		{"apikeys", "expire", "--key", "1", "--prefix", "7Qd0"},
-		{"apikeys", "delete", "1"},
+		{"apikeys", "expire", "1", "--prefix", "7Qd0"},
+		{"apikeys", "delete", "1", "2"},
+		{"apikeys", "delete", "1", "--key", "2"},
+		{"help", "explode"},
+		{"help", "users", "explode"},
 		{"users", "list", "--server", "mesh.example.com"},
 		{"users", "list", "--api-key", "flk_7Qd0XhVb2mTa_the-secret"},
 		{"completion", "cmd.exe"},

@@ -93,7 +93,7 @@ func (t *tool) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary and of the server",
-		Long:  "Print the version of this binary and, if it answers, of the server. No key is needed.",
+		Long:  "Print the version of this binary and, if it answers, of the server. No key is\nneeded.",
 		Example: `  fairlead version
   fairlead version --output json`,
 		Args: takes(),
@@ -135,8 +135,11 @@ func (t *tool) debugDigest() *cobra.Command {
 		Use:   "digest",
 		Short: "Compare the state of all replicas",
 		Long: `Print the digest of the answering replica's state, then what every live replica
-last reported. Replicas at the same revision must have the same digest; if two
-differ the exit status is 1.`,
+last reported.
+
+Only digests at the same revision can be compared, and must be the same; if two
+differ the exit status is 1. A few seconds after the last change every replica
+reports its newest revision; under steady change, every 1024th.`,
 		Example: `  fairlead debug digest
   fairlead debug digest --output json`,
 		Args: takes(),
@@ -154,13 +157,31 @@ differ the exit status is 1.`,
 				age := time.Duration(r.AgeMillis) * time.Millisecond
 				rows = append(rows, []string{r.ID, r.Version, r.Revision, r.DigestRevision, r.Digest, age.String()})
 			}
-			const header = "REPLICA, VERSION, REVISION, DIGEST OF, DIGEST, AGE"
+			const header = "REPLICA, VERSION, REVISION, AT REVISION, DIGEST, AGE"
 			if err := t.show(digest, table(header, rows, func(row []string) []string { return row })); err != nil {
 				return err
 			}
+			t.note("%s", compared(digest))
 			return compareDigests(digest)
 		},
 	}
+}
+
+// compared says at which revision most replicas gave a digest, and how many did.
+func compared(d apiclient.Digest) string {
+	all, most, revision := map[string]bool{d.Replica: true}, 1, d.Revision
+	at := map[string]map[string]bool{d.Revision: {d.Replica: true}}
+	for _, r := range d.Replicas {
+		all[r.ID] = true
+		if at[r.DigestRevision] == nil {
+			at[r.DigestRevision] = map[string]bool{}
+		}
+		at[r.DigestRevision][r.ID] = true
+		if n := len(at[r.DigestRevision]); n > most {
+			most, revision = n, r.DigestRevision
+		}
+	}
+	return fmt.Sprintf("Compared %d of %s, at revision %s", most, count(len(all), "replica"), revision)
 }
 
 // compareDigests fails when two replicas disagree about one revision.

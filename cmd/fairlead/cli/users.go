@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -111,7 +112,8 @@ func (t *tool) usersDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete <user>",
 		Short: "Delete a user with all nodes and pre-auth keys",
-		Long: `Delete a user, given by name or id, with all nodes and pre-auth keys of the user.
+		Long: `Delete a user, given by name or id, with all nodes and pre-auth keys of the
+user.
 
 The nodes lose access at once. Nodes with tags belong to their tags and stay.`,
 		Example: `  fairlead users delete alice
@@ -156,7 +158,7 @@ func findUser(ctx context.Context, client *apiclient.Client, nameOrID string) (a
 			return list.Users[0], nil
 		}
 	}
-	return apiclient.User{}, fmt.Errorf("no user %q; see fairlead users list", nameOrID)
+	return apiclient.User{}, fmt.Errorf("there is no user %q; list them with: fairlead users list", nameOrID)
 }
 
 // completeUsers completes the first argument with user names.
@@ -171,7 +173,9 @@ func (t *tool) completeUsers(cmd *cobra.Command, args []string, _ string) ([]str
 // server cannot be asked: a shell has no place for an error.
 func (t *tool) completeUserFlag(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	if client, err := t.connect(); err == nil {
+	silent := *t
+	silent.Stderr = io.Discard
+	if client, err := silent.connect(); err == nil {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
 		defer cancel()
 		list, _ := decode[apiclient.UserList](answer(client.ListUsers(ctx, nil)))
