@@ -212,8 +212,8 @@ export interface paths {
         put?: never;
         /**
          * Expire API keys
-         * @description From now on the keys are refused, and sessions that use them end. Exactly one member of the request selects
-         *     the keys. `prefix` may select several; `id` and `key` select one.
+         * @description From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
+         *     several; `id` and `key` select one.
          */
         post: operations["expireApiKeys"];
         delete?: never;
@@ -253,7 +253,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an API key
-         * @description The key is refused from now on, sessions that use it end, and it is no longer listed.
+         * @description The key is refused from now on, and it is no longer listed.
          */
         delete: operations["deleteApiKey"];
         options?: never;
@@ -550,7 +550,7 @@ export interface components {
             key: string;
             /** @description More than one node may join with it. */
             reusable: boolean;
-            /** @description Nodes that join with it are removed when they have been offline for a while. */
+            /** @description Nodes that join with it are ephemeral. Nothing removes them yet. */
             ephemeral: boolean;
             /** @description At least one node has joined with it. */
             used: boolean;
@@ -643,8 +643,8 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description Last use, to within some minutes. Null when none is known.
-             * @example 2026-03-02T12:00:00Z
+             * @description Always null so far.
+             * @example null
              */
             lastSeen: string | null;
         };

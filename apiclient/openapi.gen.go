@@ -94,9 +94,7 @@ type APIKey struct {
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// LastSeen Last use, to within some minutes. Null when none is known.
-	//
-	// Example: 2026-03-02T12:00:00Z
+	// LastSeen Always null so far.
 	LastSeen *time.Time `json:"lastSeen"`
 
 	// Prefix The key with its secret masked.
@@ -408,7 +406,7 @@ type PreAuthKey struct {
 	// CreatedAt Example: 2026-03-01T09:30:00Z
 	CreatedAt time.Time `json:"createdAt"`
 
-	// Ephemeral Nodes that join with it are removed when they have been offline for a while.
+	// Ephemeral Nodes that join with it are ephemeral. Nothing removes them yet.
 	Ephemeral bool `json:"ephemeral"`
 
 	// Expiration Example: 2026-03-01T10:30:00Z
@@ -852,8 +850,8 @@ type ClientInterface interface {
 
 	// ExpireAPIKeysWithBody Expire API keys
 	//
-	// From now on the keys are refused, and sessions that use them end. Exactly one member of the request selects
-	// the keys. `prefix` may select several; `id` and `key` select one.
+	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
+	// several; `id` and `key` select one.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -862,8 +860,8 @@ type ClientInterface interface {
 
 	// ExpireAPIKeys Expire API keys
 	//
-	// From now on the keys are refused, and sessions that use them end. Exactly one member of the request selects
-	// the keys. `prefix` may select several; `id` and `key` select one.
+	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
+	// several; `id` and `key` select one.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -872,7 +870,7 @@ type ClientInterface interface {
 
 	// DeleteAPIKey Delete an API key
 	//
-	// The key is refused from now on, sessions that use it end, and it is no longer listed.
+	// The key is refused from now on, and it is no longer listed.
 	//
 	// Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 	DeleteAPIKey(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1093,8 +1091,8 @@ func (c *Client) CreateAPIKey(ctx context.Context, body CreateAPIKeyJSONRequestB
 
 // ExpireAPIKeysWithBody Expire API keys
 //
-// From now on the keys are refused, and sessions that use them end. Exactly one member of the request selects
-// the keys. `prefix` may select several; `id` and `key` select one.
+// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
+// several; `id` and `key` select one.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1113,8 +1111,8 @@ func (c *Client) ExpireAPIKeysWithBody(ctx context.Context, contentType string, 
 
 // ExpireAPIKeys Expire API keys
 //
-// From now on the keys are refused, and sessions that use them end. Exactly one member of the request selects
-// the keys. `prefix` may select several; `id` and `key` select one.
+// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
+// several; `id` and `key` select one.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1133,7 +1131,7 @@ func (c *Client) ExpireAPIKeys(ctx context.Context, body ExpireAPIKeysJSONReques
 
 // DeleteAPIKey Delete an API key
 //
-// The key is refused from now on, sessions that use it end, and it is no longer listed.
+// The key is refused from now on, and it is no longer listed.
 //
 // Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 func (c *Client) DeleteAPIKey(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2350,8 +2348,8 @@ type ClientWithResponsesInterface interface {
 
 	// ExpireAPIKeysWithBodyWithResponse Expire API keys
 	//
-	// From now on the keys are refused, and sessions that use them end. Exactly one member of the request selects
-	// the keys. `prefix` may select several; `id` and `key` select one.
+	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
+	// several; `id` and `key` select one.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -2360,8 +2358,8 @@ type ClientWithResponsesInterface interface {
 
 	// ExpireAPIKeysWithResponse Expire API keys
 	//
-	// From now on the keys are refused, and sessions that use them end. Exactly one member of the request selects
-	// the keys. `prefix` may select several; `id` and `key` select one.
+	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
+	// several; `id` and `key` select one.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -2370,7 +2368,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteAPIKeyWithResponse Delete an API key
 	//
-	// The key is refused from now on, sessions that use it end, and it is no longer listed.
+	// The key is refused from now on, and it is no longer listed.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3158,8 +3156,8 @@ func (c *ClientWithResponses) CreateAPIKeyWithResponse(ctx context.Context, body
 
 // ExpireAPIKeysWithBodyWithResponse Expire API keys
 //
-// From now on the keys are refused, and sessions that use them end. Exactly one member of the request selects
-// the keys. `prefix` may select several; `id` and `key` select one.
+// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
+// several; `id` and `key` select one.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -3174,8 +3172,8 @@ func (c *ClientWithResponses) ExpireAPIKeysWithBodyWithResponse(ctx context.Cont
 
 // ExpireAPIKeysWithResponse Expire API keys
 //
-// From now on the keys are refused, and sessions that use them end. Exactly one member of the request selects
-// the keys. `prefix` may select several; `id` and `key` select one.
+// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
+// several; `id` and `key` select one.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -3190,7 +3188,7 @@ func (c *ClientWithResponses) ExpireAPIKeysWithResponse(ctx context.Context, bod
 
 // DeleteAPIKeyWithResponse Delete an API key
 //
-// The key is refused from now on, sessions that use it end, and it is no longer listed.
+// The key is refused from now on, and it is no longer listed.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -91,9 +91,7 @@ type APIKey struct {
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// LastSeen Last use, to within some minutes. Null when none is known.
-	//
-	// Example: 2026-03-02T12:00:00Z
+	// LastSeen Always null so far.
 	LastSeen *time.Time `json:"lastSeen"`
 
 	// Prefix The key with its secret masked.
@@ -405,7 +403,7 @@ type PreAuthKey struct {
 	// CreatedAt Example: 2026-03-01T09:30:00Z
 	CreatedAt time.Time `json:"createdAt"`
 
-	// Ephemeral Nodes that join with it are removed when they have been offline for a while.
+	// Ephemeral Nodes that join with it are ephemeral. Nothing removes them yet.
 	Ephemeral bool `json:"ephemeral"`
 
 	// Expiration Example: 2026-03-01T10:30:00Z
