@@ -21,7 +21,7 @@ func (t *tool) socket() string {
 	}
 	path := cmp.Or(t.getenv("FAIRLEAD_UNIX_SOCKET"), defaultSocket)
 	unread := "the configuration"
-	if problems := (config.Problems)(nil); errors.As(err, &problems) && len(problems) > 0 {
+	if problems := config.Problems(nil); errors.As(err, &problems) && len(problems) > 0 {
 		unread = problems[0].File
 	}
 	fmt.Fprintf(t.Stderr, "Warning: cannot read %s, see fairlead config check; using the socket %s\n", unread, path)

@@ -178,6 +178,15 @@ func TestFailureIsOneLineThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
+func TestReplicaWithoutDigestIsNotCompared(t *testing.T) {
+	socket, _ := listen(t, answering(200, "application/json", `{"replica":"r1","revision":"3","digest":"cc",
+		"replicas":[{"id":"r1","digestRevision":"0","digest":""},{"id":"r2","digestRevision":"0","digest":"aa"}]}`))
+	r := fairlead(t, socket, []string{"debug", "digest"})
+	if want := "Compared 1 of 2 replicas, at revision 3\n"; r.status != 0 || r.stderr.String() != want {
+		t.Errorf("status %d, stderr %q, want %q", r.status, &r.stderr, want)
+	}
+}
+
 func TestMissingServerIsNamedByItsSocket(t *testing.T) {
 	missing, dead := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "s")
 	if err := os.WriteFile(dead, nil, 0o600); err != nil {

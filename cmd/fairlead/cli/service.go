@@ -173,6 +173,9 @@ func compared(d apiclient.Digest) string {
 	at := map[string]map[string]bool{d.Revision: {d.Replica: true}}
 	for _, r := range d.Replicas {
 		all[r.ID] = true
+		if r.Digest == "" { // it has just started, and never stood still
+			continue
+		}
 		if at[r.DigestRevision] == nil {
 			at[r.DigestRevision] = map[string]bool{}
 		}
@@ -188,6 +191,9 @@ func compared(d apiclient.Digest) string {
 func compareDigests(d apiclient.Digest) error {
 	seen := map[string]string{d.Revision: d.Digest}
 	for _, r := range d.Replicas {
+		if r.Digest == "" {
+			continue
+		}
 		if digest, ok := seen[r.DigestRevision]; ok && digest != r.Digest {
 			return errors.New("replicas differ at revision " + r.DigestRevision + "; restart the wrong one and report this")
 		}
