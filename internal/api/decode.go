@@ -15,12 +15,28 @@ import (
 	"unicode/utf8"
 )
 
+// What a request body may be, and a smaller one from those who have shown no
+// key: what they cost must stay below what they pay.
+const (
+	maxBody              = 1 << 20
+	bodyTimeout          = 30 * time.Second
+	maxStrangersBody     = 64 << 10
+	strangersBodyTimeout = 5 * time.Second
+	maxList              = 1000
+)
+
 // decode reads a JSON body into dest, a pointer to a struct of the API. It also
 // takes what older tools send: snake_case names, numbers where an id is a
 // string, null and unknown members. A wrong type and a missing member that is
 // required are errors with the member's path.
-func decode(r *http.Request, dest any) error {
-	data, err := io.ReadAll(r.Body)
+func decode(w http.ResponseWriter, r *http.Request, dest any) error {
+	limit, timeout := int64(maxBody), bodyTimeout
+	if open(r) {
+		limit, timeout = maxStrangersBody, strangersBodyTimeout
+	}
+	// Where it cannot be set there is no connection to hold.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge), errors.Is(err, os.ErrDeadlineExceeded):
@@ -55,8 +71,9 @@ func decodeBody(data []byte, dest any) error {
 			raw, ok = members[snake(name)]
 		}
 		if ok && string(raw) != "null" {
-			if err := decodeMember(raw, name, v.Field(i)); err != nil {
-				return err
+			if where, want := decodeMember(raw, v.Field(i)); want != "" {
+				path := name + where
+				return &badRequest{path, path + " must be " + want}
 			}
 		}
 		if v.Field(i).Kind() == reflect.String && v.Field(i).Len() == 0 { // an optional one is a pointer
@@ -66,21 +83,21 @@ func decodeBody(data []byte, dest any) error {
 	return nil
 }
 
-func decodeMember(raw json.RawMessage, path string, v reflect.Value) error {
-	want := ""
+// decodeMember says what it wants if raw is something else, and where in v.
+func decodeMember(raw json.RawMessage, v reflect.Value) (where, want string) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if at, ok := v.Addr().Interface().(**time.Time); ok {
-			return decodeTime(raw, path, at)
+			return "", decodeTime(raw, at)
 		}
 		v.Set(reflect.New(v.Type().Elem()))
-		return decodeMember(raw, path, v.Elem())
+		return decodeMember(raw, v.Elem())
 	case reflect.Slice:
-		return decodeList(raw, path, v)
+		return decodeList(raw, v)
 	case reflect.String:
 		if raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
 			v.SetString(string(raw))
-			return nil
+			return "", ""
 		}
 		want = "a text"
 	case reflect.Bool:
@@ -89,37 +106,45 @@ func decodeMember(raw json.RawMessage, path string, v reflect.Value) error {
 		panic("no request has a member of type " + v.Type().String())
 	}
 	if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-		return &badRequest{path, path + " must be " + want}
+		return "", want
 	}
-	return nil
+	return "", ""
 }
 
-func decodeList(raw json.RawMessage, path string, v reflect.Value) error {
-	var items []json.RawMessage
-	if json.Unmarshal(raw, &items) != nil {
-		return &badRequest{path, path + " must be a list"}
+func decodeList(raw json.RawMessage, v reflect.Value) (where, want string) {
+	if raw[0] != '[' {
+		return "", "a list"
 	}
-	v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
-	for i, item := range items {
-		if err := decodeMember(item, fmt.Sprintf("%s[%d]", path, i), v.Index(i)); err != nil {
-			return err
+	items := json.NewDecoder(bytes.NewReader(raw))
+	_, _ = items.Token() // raw is valid: no error can come
+	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	var item json.RawMessage
+	for i := 0; items.More(); i++ {
+		if i == maxList {
+			return "", fmt.Sprintf("a list of at most %d", maxList)
+		}
+		_ = items.Decode(&item)
+		v.Grow(1)
+		v.SetLen(i + 1)
+		if where, want := decodeMember(item, v.Index(i)); want != "" {
+			return fmt.Sprintf("[%d]%s", i, where), want
 		}
 	}
-	return nil
+	return "", ""
 }
 
 // decodeTime takes RFC 3339; an empty text means unset, as older tools send.
-func decodeTime(raw json.RawMessage, path string, at **time.Time) error {
+func decodeTime(raw json.RawMessage, at **time.Time) (want string) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && text == "" {
-		return nil
+		return ""
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return &badRequest{path, path + " must be a time such as 2027-01-31T12:00:00Z"}
+		return "a time such as 2027-01-31T12:00:00Z"
 	}
 	*at = &t
-	return nil
+	return ""
 }
 
 // snake turns aclTags into acl_tags and routableIPs into routable_ips.

@@ -49,7 +49,7 @@ func (s *Server) filterUser(r *http.Request, ref *string) (mesh.UserID, *mesh.Sn
 // CreatePreAuthKey implements POST /api/v1/preauthkey.
 func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 	var in openapi.PreAuthKeyCreation
-	if err := decode(r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -67,7 +67,7 @@ func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 // ExpirePreAuthKey implements POST /api/v1/preauthkey/expire.
 func (s *Server) ExpirePreAuthKey(w http.ResponseWriter, r *http.Request) {
 	var in openapi.PreAuthKeySelection
-	err := decode(r, &in)
+	err := decode(w, r, &in)
 	var ref string
 	if err == nil {
 		ref, err = oneOf("id or key", in.ID, in.Key)
@@ -122,7 +122,7 @@ func (s *Server) ListAPIKeys(w http.ResponseWriter, _ *http.Request) {
 // CreateAPIKey implements POST /api/v1/apikey.
 func (s *Server) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 	var in openapi.APIKeyCreation
-	if err := decode(r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -139,7 +139,7 @@ func (s *Server) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 // several keys; an id or a key names one.
 func (s *Server) ExpireAPIKeys(w http.ResponseWriter, r *http.Request) {
 	var in openapi.APIKeySelection
-	err := decode(r, &in)
+	err := decode(w, r, &in)
 	var ref string
 	if err == nil {
 		ref, err = oneOf("id, key or prefix", in.ID, in.Key, in.Prefix)

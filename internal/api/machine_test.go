@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -372,4 +373,45 @@ func TestAPIKeyIsNotLookedAtForEnrolment(t *testing.T) {
 	if n := len(s.log.lines(t, "authentication failed")); n != 0 {
 		t.Errorf("%d refusals are logged", n)
 	}
+}
+
+// Whoever knows an address can send these without a key, as often as they like.
+func TestStrangersBodyCostsLittle(t *testing.T) {
+	s := sqlite(t)
+	fill := func(head, piece, tail string, size int) string {
+		return head + strings.Repeat(piece, (size-len(head)-len(tail))/len(piece)) + tail
+	}
+	const required = `{"preAuthKey":"a","machineKey":"b","nodeKey":"c","hostname":"d"`
+	var members strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&members, `,"%x":1`, i)
+	}
+	for name, c := range map[string]struct {
+		body   string
+		status int
+		path   string
+	}{
+		"too large":    {fill(required+`,"tags":[`, "1,", "1]}", 1<<20), 413, ""},
+		"long list":    {fill(required+`,"tags":[`, "1,", "1]}", 64<<10), 400, "tags"},
+		"deep list":    {fill(required+`,"tags":[[`, "[],", "[]]]}", 64<<10), 400, "tags[0]"},
+		"many members": {required + members.String() + "}", 400, "machineKey"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		const rounds = 20
+		for range rounds {
+			a := s.direct(s.handler, "POST", "/api/v1/machine", c.body, noKey)
+			if a.status != c.status || !strings.Contains(string(a.body), `"path":"`+c.path) && c.path != "" {
+				t.Fatalf("%s: %d %s", name, a.status, a.body)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		cost := (after.TotalAlloc - before.TotalAlloc) / rounds
+		t.Logf("%s: %d kB allocated for a body of %d kB", name, cost>>10, len(c.body)>>10)
+		if cost > 2<<20 {
+			t.Errorf("%s costs more than 2 MB", name)
+		}
+	}
+	a := s.enrol(with(machine(1, "flp_a_b"), object{"tags": slices.Repeat([]string{"tag:a"}, 1001)}))
+	a.fails(400, "Bad Request", "tags must be a list of at most 1000", "tags")
 }

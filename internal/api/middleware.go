@@ -15,11 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-const (
-	maxBody         = 1 << 20
-	bodyTimeout     = 30 * time.Second
-	minRevisionWait = 5 * time.Second
-)
+const minRevisionWait = 5 * time.Second
 
 // Handler answers on the public listener, where an API key is asked for.
 func (s *Server) Handler() http.Handler { return s.chain(s.authenticated) }
@@ -87,11 +83,6 @@ func (s *Server) revised(next http.Handler) http.Handler {
 				writeProblem(w, problem(http.StatusServiceUnavailable, "this replica has not seen the revision yet; try again"))
 				return
 			}
-		}
-		if r.ContentLength != 0 {
-			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-			// A body that trickles in ends here, not with the server's patience.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
 		next.ServeHTTP(w, r)
 	})

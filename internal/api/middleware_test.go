@@ -150,11 +150,14 @@ func TestLargeBodyIsRefused(t *testing.T) {
 		head, tail := `{"name":"alice","ignored":"`, `"}`
 		return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 	}
-	s.call("POST", "/api/v1/user", body(1<<20+1)).fails(413, "Request Entity Too Large", "the body is larger than 1 MiB", "")
+	s.call("POST", "/api/v1/user", body(1<<20+1)).fails(413, "Request Entity Too Large", "the body is larger than 1024 KiB", "")
 	// Without a length the size shows only at the end.
 	s.call("POST", "/api/v1/user", io.MultiReader(strings.NewReader(body(1<<20+1)))).
-		fails(413, "Request Entity Too Large", "the body is larger than 1 MiB", "")
-	s.call("POST", "/api/v1/machine", body(1<<20+1), noKey).fails(413, "Request Entity Too Large", "the body is larger than 1 MiB", "")
+		fails(413, "Request Entity Too Large", "the body is larger than 1024 KiB", "")
+	for _, h := range []http.Handler{s.handler, s.local} {
+		s.direct(h, "POST", "/api/v1/machine", body(64<<10+1), noKey).fails(413, "Request Entity Too Large", "the body is larger than 64 KiB", "")
+		s.direct(h, "POST", "/api/v1/machine", body(64<<10), noKey).fails(400, "Bad Request", "hostname is required", "hostname")
+	}
 	if s.ledger.World().UserCount() != 0 {
 		t.Fatal("a body that was refused made a user")
 	}

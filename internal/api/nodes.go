@@ -49,7 +49,7 @@ func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string)
 
 // EnrolMachine implements POST /api/v1/machine.
 func (s *Server) EnrolMachine(w http.ResponseWriter, r *http.Request) {
-	reg, err := registration(r)
+	reg, err := registration(w, r)
 	var n *mesh.Node
 	if err == nil {
 		n, err = s.control.Register(r.Context(), actor(r), reg)
@@ -62,9 +62,9 @@ func (s *Server) EnrolMachine(w http.ResponseWriter, r *http.Request) {
 	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
 }
 
-func registration(r *http.Request) (reg control.Registration, err error) {
+func registration(w http.ResponseWriter, r *http.Request) (reg control.Registration, err error) {
 	var in openapi.MachineEnrolment
-	if err := decode(r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return reg, err
 	}
 	reg = control.Registration{

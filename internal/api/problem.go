@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -69,7 +70,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		writeProblem(w, problem(http.StatusRequestEntityTooLarge, "the body is larger than 1 MiB"))
+		writeProblem(w, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d KiB", tooLarge.Limit>>10)))
 	case errors.As(err, &bad):
 		writeProblem(w, member(problem(http.StatusBadRequest, bad.text), bad.path))
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -56,7 +56,7 @@ func (s *Server) replyAllUsers(w http.ResponseWriter, snap *mesh.Snapshot) {
 // CreateUser implements POST /api/v1/user.
 func (s *Server) CreateUser(w http.ResponseWriter, r *http.Request) {
 	var in openapi.UserCreation
-	if err := decode(r, &in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		s.fail(w, r, err)
 		return
 	}
