@@ -29,6 +29,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
@@ -56,6 +57,8 @@ type Addrs struct{ API, Metrics, Socket string }
 const (
 	stopTimeout = 15 * time.Second
 	drainDelay  = time.Second
+	// clockSlack is how far clocks may differ before people are told.
+	clockSlack = time.Minute
 )
 
 // service holds what the parts share.
@@ -244,6 +247,10 @@ func (s *service) health() openapi.Health {
 	}
 	if s.draining.Load() {
 		report("service", openapi.HealthCheckStatusFail, "the service is stopping")
+	}
+	if ahead := s.ledger.World().At.Sub(mesh.TimeOf(time.Now())); ahead > clockSlack {
+		report("clock", openapi.HealthCheckStatusWarn,
+			fmt.Sprintf("the newest change is %v in the future; set the clocks of this machine and of the database right: keys are judged by the later one", ahead.Round(time.Second)))
 	}
 	for _, r := range s.ledger.Replicas() {
 		if r.ConfigHash != s.ledger.Self().ConfigHash {

@@ -275,3 +275,27 @@ func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 		}
 	}
 }
+
+// Run under the race detector: a caller that has gone must share nothing with a
+// decision that still runs.
+func TestCallersMayLeaveAtAnyMoment(t *testing.T) {
+	s := open(t)
+	if _, err := s.CreateUser(t.Context(), admin, control.NewUser{Name: "alice"}); err != nil {
+		t.Fatal(err)
+	}
+	_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*10*time.Microsecond)
+			defer cancel()
+			_, _ = s.Register(ctx, admin, control.Registration{PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(i)), NodeKey: meshgen.NodeKey(uint64(i)), Hostname: "host"})
+			_, _ = s.CreateUser(ctx, admin, control.NewUser{Name: fmt.Sprint("user", i)})
+			_, _ = s.DeleteUser(ctx, admin, fmt.Sprint("user", i-1))
+		})
+	}
+	wg.Wait()
+}

@@ -101,7 +101,7 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	return node, nil
 }
 
-func (s *Service) register(ctx context.Context, a mesh.Actor, r Registration) (node *mesh.Node, created bool, err error) {
+func (s *Service) register(ctx context.Context, a mesh.Actor, r Registration) (*mesh.Node, bool, error) {
 	// A guess must not take the write lock: who does not know a key is sent
 	// away before it.
 	if _, ok := identity.PreAuthKey(s.ledger.World().Snapshot, r.PreAuthKey); !ok {
@@ -113,12 +113,17 @@ func (s *Service) register(ctx context.Context, a mesh.Actor, r Registration) (n
 		}
 	}
 	addresses := s.addresses(draw())
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+	var node *mesh.Node
+	var created bool
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		node, evs, err = s.decideRegister(w, now, r, addresses)
 		created = len(evs) > 0
 		return evs, err
 	})
-	return node, created, err
+	if err != nil {
+		return nil, false, err
+	}
+	return node, created, nil
 }
 
 func errUnknownKey() error {

@@ -146,9 +146,10 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string
 
 // DeleteUser removes a user with all nodes and pre-auth keys, and returns how
 // many nodes went.
-func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref string) (nodes int, err error) {
+func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref string) (int, error) {
 	var user *mesh.User
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+	var nodes int
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if user, err = FindUser(w.Snapshot, ref); err != nil {
 			return nil, err
 		}

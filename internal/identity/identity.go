@@ -85,7 +85,9 @@ func matches(kept *mesh.Secret, given mesh.Secret) bool {
 	return subtle.ConstantTimeCompare(kept[:], given[:]) == 1 && known
 }
 
-// APIKey returns the key that text is, if it is valid at now. Unknown, wrong
+// APIKey returns the key that text is, if it is valid at now or at the time of
+// the newest entry, whichever is later: a key that was ended by the clock of the
+// database is ended, even if the clock of this machine is behind. Unknown, wrong
 // and expired keys take the same work.
 func APIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, bool) {
 	prefix, secret := split(KindAPI, text)
@@ -94,7 +96,7 @@ func APIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, bool) {
 	if found {
 		kept = &k.Hash
 	}
-	if !matches(kept, secret) || k.Expiry.Reached(now) {
+	if !matches(kept, secret) || k.Expiry.Reached(max(now, s.At)) {
 		return nil, false
 	}
 	return k, true

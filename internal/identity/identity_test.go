@@ -176,3 +176,16 @@ func FuzzAPIKey(f *testing.F) {
 		}
 	})
 }
+
+// A key is ended by the clock of the database; the clock of this machine may be
+// behind it.
+func TestEndedKeyStaysEndedWhateverThisClockSays(t *testing.T) {
+	issued := identity.NewKey(identity.KindAPI)
+	const ended = mesh.Time(2_000_000)
+	d := mesh.Empty().Edit()
+	d.Apply(1, mesh.APIKeyPut{Key: &mesh.APIKey{ID: 1, Prefix: issued.Prefix, Hash: issued.Hash, Expiry: ended}})
+	d.Stamp(ended, mesh.BatchID{})
+	if _, ok := identity.APIKey(d.Freeze(), issued.Text, ended-1_000_000); ok {
+		t.Fatal("a key that was ended opens the door to whose clock is a second behind")
+	}
+}

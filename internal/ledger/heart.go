@@ -34,7 +34,7 @@ func (l *Ledger) Replicas() []store.Report {
 	var alive []store.Report
 	if all := l.cluster.reports.Load(); all != nil {
 		for _, r := range *all {
-			if r.Age <= aliveAge {
+			if r.Age.Abs() <= aliveAge {
 				alive = append(alive, r)
 			}
 		}
@@ -92,13 +92,14 @@ func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 }
 
 // compare counts replicas that hold another snapshot at the same revision. It
-// must never happen.
+// must never happen; if it does, each reads the tables anew and they agree.
 func (l *Ledger) compare(self store.Report, reports []store.Report) {
 	for _, r := range reports {
 		if r.ID != self.ID && r.DigestRev == self.DigestRev && self.Digest != "" && r.Digest != self.Digest {
 			l.metrics.mismatches.Inc()
 			l.log.Error("replicas disagree; keep this log and the database for a report", "rev", r.DigestRev, "replica", r.ID,
 				"digest", self.Digest, "other", r.Digest)
+			l.disagree.Store(true)
 		}
 	}
 }

@@ -36,7 +36,8 @@ var (
 // Decide looks at the world exactly as it will be when its events become
 // durable and returns them, none if nothing is to change, or a refusal. It is
 // pure and quick: the store's write lock is held while it runs, and it may run
-// again if the batch has to be tried again. It must not keep w.
+// again if the batch has to be tried again. It must not keep w. What it writes
+// to may be read once Commit has returned nil; after an error it may still run.
 type Decide func(w *policy.World, now mesh.Time) ([]mesh.Event, error)
 
 // Describe gives the object that an event is about, as people see it in s at
@@ -84,6 +85,7 @@ type Ledger struct {
 	cluster  cluster
 	feed     feed
 	waiters  waiters
+	disagree atomic.Bool // another replica holds another snapshot
 
 	// Used by Run alone.
 	lastBatch  int

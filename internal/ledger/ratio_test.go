@@ -20,7 +20,8 @@ import (
 const (
 	ratioNodes   = 1000
 	ratioCallers = 64
-	ratioTime    = 2 * time.Second
+	ratioRounds  = 3
+	ratioTime    = time.Second
 )
 
 // TestRatioGroupCommit holds, in one run with fsync on: 64 callers commit at
@@ -33,17 +34,23 @@ func TestRatioGroupCommit(t *testing.T) {
 	for id := range mesh.NodeID(ratioNodes) {
 		evs = append(evs, mesh.NodePut{Node: meshgen.Node(id+1, 1)}, mesh.NodeNet{ID: id + 1, Net: meshgen.Net(1)})
 	}
-	var one, group, bare float64
 	t.Run("seed", func(t *testing.T) {
 		seed := run(t, ledger.Config{Store: openPostgres(t, own, name)})
 		commit(t, seed, mesh.UserPut{User: meshgen.User(1)})
 		commit(t, seed, evs...)
 	})
-	t.Run("one by one", func(t *testing.T) {
-		one = rate(t, run(t, ledger.Config{Store: openPostgres(t, own, name), BatchLimit: 1}))
-	})
-	t.Run("together", func(t *testing.T) { group = rate(t, run(t, ledger.Config{Store: openPostgres(t, own, name)})) })
-	t.Run("bare loop", func(t *testing.T) { bare = bareRate(t, own, name) })
+	// The three take turns, and the best of each counts: what else the machine
+	// does hits them all.
+	var one, group, bare float64
+	for range ratioRounds {
+		t.Run("one by one", func(t *testing.T) {
+			one = max(one, rate(t, run(t, ledger.Config{Store: openPostgres(t, own, name), BatchLimit: 1})))
+		})
+		t.Run("together", func(t *testing.T) {
+			group = max(group, rate(t, run(t, ledger.Config{Store: openPostgres(t, own, name)})))
+		})
+		t.Run("bare loop", func(t *testing.T) { bare = max(bare, bareRate(t, own, name)) })
+	}
 	t.Logf("commits per second: one by one %.0f, together %.0f, bare loop %.0f; ratios %.1f and %.2f", one, group, bare, group/one, group/bare)
 	if group < 10*one {
 		t.Errorf("group commit is only %.1f times as fast", group/one)
@@ -115,7 +122,7 @@ func bareRate(t *testing.T, own *pgtest.Server, name string) float64 {
 		b.Queue("BEGIN")
 		b.Queue(`INSERT INTO node_net (id, endpoints, disco_key, home_relay) SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[])
 			ON CONFLICT (id) DO UPDATE SET endpoints = excluded.endpoints, disco_key = excluded.disco_key, home_relay = excluded.home_relay`, ids, endpoints, discos, relays)
-		b.Queue("INSERT INTO log (rev, batch, at, actor, events) SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::text[], $5::bytea[])", revs, batches, ats, actors, events)
+		b.Queue("INSERT INTO log (rev, batch, prev, at, actor, events) SELECT * FROM unnest($1::bigint[], $2::bytea[], $2::bytea[], $3::bigint[], $4::text[], $5::bytea[])", revs, batches, ats, actors, events)
 		b.Queue("UPDATE head SET rev = $1 WHERE id = 1", rev)
 		b.Queue("COMMIT")
 		if err := conn.SendBatch(ctx, b).Close(); err != nil {

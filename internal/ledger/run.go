@@ -18,6 +18,7 @@ const (
 	storeTimeout = 20 * time.Second       // for one call of the store
 	loadEvery    = 5 * time.Second        // how often the tables may be read anew
 	retryEvery   = 200 * time.Millisecond // between tries to learn the fate of a batch
+	resolveFor   = 10 * time.Second       // for all of them
 )
 
 // Run moves the world until ctx ends: it commits what callers ask for and
@@ -100,6 +101,12 @@ func (l *Ledger) follow(ctx context.Context) {
 }
 
 func (l *Ledger) catchUp(ctx context.Context) error {
+	if l.disagree.Load() {
+		if err := l.load(ctx, errDisagree); err != nil {
+			return err
+		}
+		l.disagree.Store(false)
+	}
 	for {
 		entries, err := l.store.Tail(ctx, l.World().Rev)
 		if mustLoad(err) {
@@ -145,7 +152,9 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	return nil
 }
 
-var errGap = errors.New("the log skips a revision")
+var errDisagree = errors.New("another replica holds another snapshot")
+
+var errGap = errors.New("the log does not continue what this replica has")
 
 // checkpointEvery is where replicas stop for a moment to compare themselves.
 const checkpointEvery = 1024
@@ -163,18 +172,21 @@ func newFollower(s *mesh.Snapshot) *follower {
 
 func (f *follower) rev() mesh.Revision { return f.draft.Snapshot().Rev }
 
+// apply refuses entries that do not follow what this replica has: a log that
+// skips a revision, or one that was replaced by another with the same numbers.
 func (f *follower) apply(entries []store.Entry) error {
 	for _, e := range entries {
-		if e.Rev != f.rev()+1 {
+		if e.Rev != f.rev()+1 || e.Prev != f.draft.Snapshot().Batch {
 			return fmt.Errorf("%w: %d after %d", errGap, e.Rev, f.rev())
 		}
-		f.applyOne(e.Rev, e.Events)
+		f.applyOne(e.Rev, e.At, e.Batch, e.Events)
 	}
 	return nil
 }
 
-func (f *follower) applyOne(rev mesh.Revision, evs []mesh.Event) {
+func (f *follower) applyOne(rev mesh.Revision, at mesh.Time, batch store.BatchID, evs []mesh.Event) {
 	f.touched = append(f.touched, f.draft.Apply(rev, evs...)...)
+	f.draft.Stamp(at, batch)
 	if rev%checkpointEvery == 0 {
 		f.checkpoint = f.draft.Freeze()
 		f.draft = f.checkpoint.Edit()

@@ -86,8 +86,11 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 		if f.rev() != tx.Head() {
 			return errFarBehind
 		}
+		if f.draft.Snapshot().Batch != tx.Last() {
+			return fmt.Errorf("%w: another history at %d", errGap, f.rev())
+		}
 		for i, c := range batch {
-			if results[i], err = l.run(tx, f, c); err != nil {
+			if results[i], err = l.run(tx, id, f, c); err != nil {
 				return err
 			}
 		}
@@ -98,7 +101,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 
 // run decides one command on top of those before it. A refusal affects only
 // that command; an error ends the batch.
-func (l *Ledger) run(tx store.Tx, f *follower, c *command) (result, error) {
+func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, c *command) (result, error) {
 	if err := c.ctx.Err(); err != nil {
 		return result{err: err}, nil // nobody waits for it any more
 	}
@@ -109,7 +112,7 @@ func (l *Ledger) run(tx store.Tx, f *follower, c *command) (result, error) {
 	}
 	evs = mesh.Settle(s, evs)
 	audit := l.before(s, tx.Now(), evs)
-	f.applyOne(s.Rev+1, evs)
+	f.applyOne(s.Rev+1, tx.Now(), id, evs)
 	audit = l.after(f.draft.Snapshot(), tx.Now(), evs, audit)
 	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit})
 	return result{rev: rev}, err
@@ -160,7 +163,11 @@ func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event, rows [
 
 // resolve learns whether a batch is in the log. Under the lock no commit is
 // under way, so the log has the last word.
+// While nobody can tell, nothing else is decided; so after a while the callers
+// hear that the outcome is unknown, and whoever follows the log will see it.
 func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) error {
+	ctx, cancel := context.WithTimeout(ctx, resolveFor)
+	defer cancel()
 	l.log.Warn("connection lost during a commit; asking the log", "error", cause)
 	l.judge("write", cause)
 	for {

@@ -15,6 +15,9 @@ type (
 	KeyID  int64
 )
 
+// BatchID names one transaction of one replica for ever.
+type BatchID [16]byte
+
 // MaxID bounds every id, so that a damaged entry cannot make a table huge.
 const MaxID = 1<<32 - 1
 

@@ -14,6 +14,10 @@ import (
 type Snapshot struct {
 	// Rev is the last change of any kind.
 	Rev Revision
+	// At is the time of the newest entry, and Batch the transaction it came
+	// with: two histories with the same revisions differ in it.
+	At    Time
+	Batch BatchID
 	// IdentityRev is the last change of a user, owner, tag or address. It is
 	// known only as far back as this process has followed the log.
 	IdentityRev Revision
@@ -213,13 +217,14 @@ func (d *Draft) LoadNet(id NodeID, net Net, p Presence) {
 
 // Restore ends loading: it indexes the nodes and sets what was stored with the
 // head of the log.
-func (d *Draft) Restore(rev Revision, c Counters) {
+func (d *Draft) Restore(rev Revision, at Time, batch BatchID, c Counters) {
 	room := d.s.nodes.count / shards
 	d.s.nodesByMachine.room, d.s.nodeByKey.room, d.s.nodeByName.room, d.s.nodeByAddr.room = room, room, room, 2*room
 	for n := range d.s.Nodes() {
 		d.indexNode(n)
 	}
 	d.s.Rev, d.s.IdentityRev, d.s.Counters = rev, rev, c
+	d.Stamp(at, batch)
 }
 
 // Apply returns the snapshot after evs and the nodes they touched.
@@ -228,6 +233,9 @@ func Apply(s *Snapshot, rev Revision, evs ...Event) (*Snapshot, []NodeID) {
 	touched := d.Apply(rev, evs...)
 	return d.Freeze(), touched
 }
+
+// Stamp notes when, and with which transaction, the newest entry was written.
+func (d *Draft) Stamp(at Time, batch BatchID) { d.s.At, d.s.Batch = at, batch }
 
 // Apply moves the draft to rev and returns the nodes that evs touched. It
 // derives nothing: consequences were added to evs by Settle.

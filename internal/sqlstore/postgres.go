@@ -99,7 +99,7 @@ func (p *Postgres) Load(ctx context.Context) (*mesh.Snapshot, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	d.Restore(h.rev, h.counters)
+	d.Restore(h.rev, h.at, h.batch, h.counters)
 	return d.Freeze(), nil
 }
 
@@ -118,7 +118,7 @@ func (p *Postgres) load(ctx context.Context, tx pgx.Tx, d *mesh.Draft) (head, er
 			return head{}, err
 		}
 	}
-	return scanHead(tx.QueryRow(ctx, "SELECT rev, at, counters FROM head WHERE id = 1"))
+	return scanHead(tx.QueryRow(ctx, selectHead+" FROM head WHERE id = 1"))
 }
 
 // rowsReader is what both drivers offer for reading several rows.
@@ -146,7 +146,7 @@ func (p *Postgres) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry
 	var h head
 	var raws []rawEntry
 	err := p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		h, raws, err = p.tail(ctx, conn, after, "SELECT rev, at, counters, "+nowMicros+" FROM head WHERE id = 1", "")
+		h, raws, err = p.tail(ctx, conn, after, selectHead+", "+nowMicros+" FROM head WHERE id = 1", "")
 		return err
 	})
 	if err != nil {
@@ -179,7 +179,7 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 	if h, err = scanHead(res.QueryRow(), &now); err != nil {
 		return h, nil, err
 	}
-	h.at = max(h.at, now)
+	h.now = max(h.at, now)
 	rows, err := res.Query()
 	if err != nil {
 		return h, nil, err
@@ -193,9 +193,9 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 // tail; all rows; commit.
 func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
 	return p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) error {
-		lockHead := "SELECT rev, at, counters, " + nowMicros + " FROM head WHERE id = 1 FOR UPDATE"
+		lockHead := selectHead + ", " + nowMicros + " FROM head WHERE id = 1 FOR UPDATE"
 		if faultSkipHeadLock() {
-			lockHead = "SELECT rev, at, counters, " + nowMicros + " FROM head WHERE id = 1"
+			lockHead = selectHead + ", " + nowMicros + " FROM head WHERE id = 1"
 		}
 		h, raws, err := p.tail(ctx, conn, after, lockHead, "BEGIN")
 		if err != nil {
@@ -261,7 +261,7 @@ func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Queue("UPDATE head SET rev = $1, at = $2, counters = $3 WHERE id = 1", int64(tx.head.rev), int64(tx.head.at), string(counters))
+	b.Queue("UPDATE head SET rev = $1, at = $2, batch = $3, counters = $4 WHERE id = 1", int64(tx.head.rev), int64(tx.head.now), tx.batch[:], string(counters))
 	b.Queue("SELECT pg_notify('"+channel+"', $1)", p.self)
 	return b, nil
 }
@@ -392,7 +392,7 @@ func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Repor
 	b.Queue("INSERT INTO replicas (id, at, report) VALUES ($1, "+nowMicros+", $2) ON CONFLICT (id) DO UPDATE SET at = excluded.at, report = excluded.report",
 		string(self.ID), string(text))
 	b.Queue("DELETE FROM replicas WHERE at < " + nowMicros + " - 3600000000")
-	b.Queue("SELECT id, " + nowMicros + " - at, report FROM replicas WHERE at > " + nowMicros + " - 60000000 ORDER BY id")
+	b.Queue("SELECT id, " + nowMicros + " - at, report FROM replicas WHERE abs(" + nowMicros + " - at) < 60000000 ORDER BY id")
 	res := conn.SendBatch(ctx, b)
 	defer res.Close()
 	for range 2 {

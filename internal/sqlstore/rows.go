@@ -78,7 +78,7 @@ func newSchema() *schema {
 		preAuth: upsert("preauth_keys", column{"id", integer}, column{"prefix", text}, column{"hash", blob}, column{"user_id", integer}, column{"reusable", integer},
 			column{"ephemeral", integer}, column{"tags", text}, column{"used", integer}, column{"expiry", integer}, column{"created_at", integer}),
 		api: upsert("api_keys", column{"id", integer}, column{"prefix", text}, column{"hash", blob}, column{"expiry", integer}, column{"created_at", integer}),
-		log: &insert{table: "log", columns: []column{{"rev", integer}, {"batch", blob}, {"at", integer}, {"actor", text}, {"events", blob}}},
+		log: &insert{table: "log", columns: []column{{"rev", integer}, {"batch", blob}, {"prev", blob}, {"at", integer}, {"actor", text}, {"events", blob}}},
 		audit: &insert{table: "audit", columns: []column{
 			{"rev", integer},
 			{"idx", integer},
@@ -168,7 +168,7 @@ func (c *changes) add(e mesh.Event) {
 // scanner is a row of either driver.
 type scanner interface{ Scan(dest ...any) error }
 
-const selectLog = "SELECT rev, batch, at, actor, events FROM log WHERE rev > $1 ORDER BY rev LIMIT $2"
+const selectLog = "SELECT rev, batch, prev, at, actor, events FROM log WHERE rev > $1 ORDER BY rev LIMIT $2"
 
 // rawEntry is an entry of which the events are not decoded yet.
 type rawEntry struct {
@@ -179,9 +179,10 @@ type rawEntry struct {
 
 func scanEntry(r scanner) (rawEntry, error) {
 	var e rawEntry
-	var batch []byte
-	err := r.Scan(&e.Rev, &batch, &e.At, &e.actor, &e.events)
+	var batch, prev []byte
+	err := r.Scan(&e.Rev, &batch, &prev, &e.At, &e.actor, &e.events)
 	copy(e.Batch[:], batch)
+	copy(e.Prev[:], prev)
 	return e, err
 }
 
@@ -211,16 +212,22 @@ func entries(raws []rawEntry, after, head mesh.Revision) ([]store.Entry, error) 
 // head is the row that writers lock.
 type head struct {
 	rev      mesh.Revision
-	at       mesh.Time
+	at       mesh.Time // of the newest entry
+	batch    store.BatchID
 	counters mesh.Counters
+	now      mesh.Time // not before at
 }
+
+const selectHead = "SELECT rev, at, batch, counters"
 
 func scanHead(r scanner, more ...any) (head, error) {
 	var h head
 	var counters string
-	if err := r.Scan(append([]any{&h.rev, &h.at, &counters}, more...)...); err != nil {
+	var batch []byte
+	if err := r.Scan(append([]any{&h.rev, &h.at, &batch, &counters}, more...)...); err != nil {
 		return h, err
 	}
+	copy(h.batch[:], batch)
 	if counters == "" {
 		return h, nil
 	}

@@ -34,7 +34,9 @@ const (
 // SQLite is the engine for one process: one file, nothing to operate.
 type SQLite struct {
 	db        *sql.DB
-	lock      *os.File // held while this process owns the database
+	path      string
+	file      os.FileInfo // what is open
+	lock      *os.File    // held while this process owns the database
 	schema    *schema
 	durations prometheus.Observer
 	suspect   atomic.Bool // the last write failed
@@ -48,7 +50,7 @@ var (
 // OpenSQLite opens or creates the file at path and brings its tables up to
 // date. It refuses a file that another process has open.
 func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ *SQLite, err error) {
-	lock, err := lockFile(path)
+	lock, file, err := lockFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 		}
 	}()
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
-		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
+		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=journal_size_limit(67108864)&_txlock=immediate"
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, openError(path, err)
@@ -74,18 +76,18 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 		s := db.Stats()
 		return poolStat{open: s.OpenConnections, idle: s.Idle, max: s.MaxOpenConnections}
 	})
-	return &SQLite{db: db, lock: lock, schema: newSchema(), durations: durations}, nil
+	return &SQLite{db: db, path: path, file: file, lock: lock, schema: newSchema(), durations: durations}, nil
 }
 
 // lockFile takes the lock file beside the database, then tries whether the
 // database can be written: what the system says is clearer than what SQLite does.
-func lockFile(path string) (_ *os.File, err error) {
+func lockFile(path string) (_ *os.File, _ os.FileInfo, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, openError(path, err)
+		return nil, nil, openError(path, err)
 	}
 	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
-		return nil, openError(path+".lock", err)
+		return nil, nil, openError(path+".lock", err)
 	}
 	defer func() {
 		if err != nil {
@@ -93,15 +95,42 @@ func lockFile(path string) (_ *os.File, err error) {
 		}
 	}()
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, unavailable("failed to open database file: %s is in use by another fairlead process; stop it first, or use PostgreSQL to run several", path)
+		return nil, nil, unavailable("failed to open database file: %s is in use by another fairlead process; stop it first, or use PostgreSQL to run several", path)
 	} else if err != nil {
-		return nil, openError(path+".lock", err)
+		return nil, nil, openError(path+".lock", err)
+	}
+	if orphan, err := orphaned(path); err != nil || orphan {
+		return nil, nil, unavailable("failed to open database file: %s is gone but %s-wal is there: put the database back, or move that file away to start empty", path, path)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, nil, openError(path, err)
 	}
-	return lock, f.Close()
+	defer f.Close()
+	file, err := f.Stat()
+	return lock, file, err
+}
+
+// orphaned reports whether the log of a database is there without it: a new
+// database would take the place of one that is only misplaced.
+func orphaned(path string) (bool, error) {
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return false, nil // OpenFile says what is wrong, if anything is
+	}
+	wal, err := os.Stat(path + "-wal")
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && wal.Size() > 0, err
+}
+
+// present fails when the file was removed or replaced under this process: what
+// is written then is lost with it.
+func (l *SQLite) present() error {
+	if file, err := os.Stat(l.path); err != nil || !os.SameFile(file, l.file) {
+		return unavailable("database write failed: %s was removed or replaced while in use: stop the service, put the file back, start again", l.path)
+	}
+	return nil
 }
 
 // timed runs f and counts it as one statement.
@@ -157,10 +186,10 @@ func (l *SQLite) query(ctx context.Context, x executor, read func(*sql.Rows) err
 
 func (l *SQLite) head(ctx context.Context, x executor) (h head, err error) {
 	err = l.timed(func() error {
-		h, err = scanHead(x.QueryRowContext(ctx, "SELECT rev, at, counters FROM head WHERE id = 1"))
+		h, err = scanHead(x.QueryRowContext(ctx, selectHead+" FROM head WHERE id = 1"))
 		return err
 	})
-	h.at = max(h.at, mesh.TimeOf(time.Now()))
+	h.now = max(h.at, mesh.TimeOf(time.Now()))
 	return h, err
 }
 
@@ -191,7 +220,7 @@ func (l *SQLite) load(ctx context.Context) (*mesh.Snapshot, error) {
 			return nil, err
 		}
 	}
-	d.Restore(h.rev, h.counters)
+	d.Restore(h.rev, h.at, h.batch, h.counters)
 	return d.Freeze(), nil
 }
 
@@ -238,6 +267,9 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 	if tx.empty() {
 		return nil
 	}
+	if err := l.present(); err != nil {
+		return err
+	}
 	if err := l.write(ctx, t, tx); err != nil {
 		l.suspect.Store(true)
 		return explain(err)
@@ -273,7 +305,7 @@ func (l *SQLite) write(ctx context.Context, t *sql.Tx, tx *tx) error {
 	if err != nil {
 		return err
 	}
-	return l.exec(ctx, t, "UPDATE head SET rev = ?, at = ?, counters = ? WHERE id = 1", int64(tx.head.rev), int64(tx.head.at), string(counters))
+	return l.exec(ctx, t, "UPDATE head SET rev = ?, at = ?, batch = ?, counters = ? WHERE id = 1", int64(tx.head.rev), int64(tx.head.now), tx.batch[:], string(counters))
 }
 
 func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any) error {
@@ -310,6 +342,9 @@ func (l *SQLite) Watch(ctx context.Context) error {
 // the disk alone. After a write that failed it writes, to learn when that works
 // again.
 func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
+	if err := l.present(); err != nil {
+		return nil, err
+	}
 	if _, err := l.head(ctx, l.db); err != nil {
 		return nil, explain(err)
 	}
@@ -327,26 +362,34 @@ func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, e
 
 // Prune implements store.Store.
 func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error) {
-	return l.drop(ctx, "DELETE FROM log WHERE rev <= ? AND at < ?", int64(keep), before(age))
+	return l.drop(ctx, "DELETE FROM log WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM log ORDER BY rev LIMIT 5000) WHERE rev <= ? AND at < ?)",
+		int64(keep), before(age))
 }
 
-// Forget looks only at the oldest rows, as PostgreSQL does.
+// Forget implements store.History.
 func (l *SQLite) Forget(ctx context.Context, age time.Duration) (int64, error) {
 	return l.drop(ctx, "DELETE FROM audit WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM audit ORDER BY rev LIMIT 5000) WHERE at < ?)", before(age))
 }
 
 func before(age time.Duration) int64 { return int64(mesh.TimeOf(time.Now().Add(-age))) }
 
-func (l *SQLite) drop(ctx context.Context, statement string, args ...any) (n int64, err error) {
-	err = l.timed(func() error {
-		res, err := l.db.ExecContext(ctx, statement, args...)
-		if err != nil {
+// drop takes a chunk at a time, so that writers get their turn in between.
+func (l *SQLite) drop(ctx context.Context, statement string, args ...any) (total int64, err error) {
+	for {
+		var n int64
+		err := l.timed(func() error {
+			res, err := l.db.ExecContext(ctx, statement, args...)
+			if err != nil {
+				return err
+			}
+			n, err = res.RowsAffected()
 			return err
+		})
+		total += n
+		if err != nil || n == 0 {
+			return total, explain(err)
 		}
-		n, err = res.RowsAffected()
-		return err
-	})
-	return n, explain(err)
+	}
 }
 
 // Audit implements store.History.

@@ -155,3 +155,41 @@ func rootPage(t *testing.T, path, table string) (n int64) {
 	}
 	return n
 }
+
+func TestRemovedSQLiteFileIsNoticed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "db.sqlite")
+	s := openSQLite(t, path)
+	storetest.Append(t, s, user(1))
+	aside := path + ".aside"
+	if err := os.Rename(path, aside); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Lock(t.Context(), 1, storetest.Batch(), func(tx store.Tx) error {
+		_, err := tx.Append(store.Command{Events: user(2)})
+		return err
+	})
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "removed or replaced") {
+		t.Fatalf("a write into a file that is gone: %v", err)
+	}
+	if _, err := s.Beat(t.Context(), store.Report{ID: "a"}); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("a beat over a file that is gone: %v", err)
+	}
+	if err := os.Rename(aside, path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Beat(t.Context(), store.Report{ID: "a"}); err != nil {
+		t.Fatalf("a beat over the file that is back: %v", err)
+	}
+}
+
+func TestOrphanedLogOfSQLiteIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "db.sqlite")
+	if err := os.WriteFile(path+"-wal", []byte("what is left of a database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlstore.OpenSQLite(t.Context(), path, prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "put the database back") {
+		t.Fatalf("opening beside an orphaned log: %v", err)
+	}
+}

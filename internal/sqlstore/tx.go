@@ -13,20 +13,23 @@ type tx struct {
 	head    head
 	after   mesh.Revision
 	found   mesh.Revision // the head when it was locked
+	last    store.BatchID // and its batch
 	raws    []rawEntry
 	batch   store.BatchID
 	changes *changes
 }
 
 func newTx(s *schema, h head, raws []rawEntry, after mesh.Revision, batch store.BatchID) *tx {
-	return &tx{head: h, after: after, found: h.rev, raws: raws, batch: batch, changes: newChanges(s)}
+	return &tx{head: h, after: after, found: h.rev, last: h.batch, raws: raws, batch: batch, changes: newChanges(s)}
 }
 
 func (t *tx) Missed() ([]store.Entry, error) { return entries(t.raws, t.after, t.found) }
 
 func (t *tx) Head() mesh.Revision { return t.head.rev }
 
-func (t *tx) Now() mesh.Time { return t.head.at }
+func (t *tx) Last() store.BatchID { return t.last }
+
+func (t *tx) Now() mesh.Time { return t.head.now }
 
 func (t *tx) empty() bool { return len(t.changes.log) == 0 }
 
@@ -49,8 +52,9 @@ func (t *tx) Append(c store.Command) (mesh.Revision, error) {
 		t.changes.add(e)
 		t.head.counters = t.head.counters.After(e)
 	}
-	rev, at := int64(t.head.rev), int64(t.head.at)
-	t.changes.log = append(t.changes.log, []any{rev, t.batch[:], at, string(actor), events})
+	rev, at, prev := int64(t.head.rev), int64(t.head.now), t.head.batch
+	t.changes.log = append(t.changes.log, []any{rev, t.batch[:], prev[:], at, string(actor), events})
+	t.head.batch = t.batch
 	for i, a := range c.Audit {
 		t.changes.audit = append(t.changes.audit, []any{rev, int64(i), at, string(actor), a.Verb, a.Kind, a.Object, notNil(a.Before), notNil(a.After)})
 	}

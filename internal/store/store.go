@@ -26,12 +26,13 @@ var (
 )
 
 // BatchID names one transaction of one ledger for ever.
-type BatchID [16]byte
+type BatchID = mesh.BatchID
 
 // Entry is one command in the log.
 type Entry struct {
 	Rev    mesh.Revision
 	Batch  BatchID
+	Prev   BatchID // the batch of the entry before
 	At     mesh.Time
 	Actor  mesh.Actor
 	Events []mesh.Event
@@ -81,9 +82,10 @@ type Tx interface {
 	// more than TailLimit the first of them are returned and Append must not
 	// be called: follow with Tail first.
 	Missed() ([]Entry, error)
-	// Head is the newest revision and Now the time of this batch, not before
-	// that of any earlier one.
+	// Head is the newest revision, Last the batch it came with, and Now the
+	// time of this batch, not before that of any earlier one.
 	Head() mesh.Revision
+	Last() BatchID
 	Now() mesh.Time
 	// Append buffers one command and returns its revision.
 	Append(c Command) (mesh.Revision, error)

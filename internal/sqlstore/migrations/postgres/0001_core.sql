@@ -1,17 +1,22 @@
 -- +goose Up
 
--- The single row that every writer locks: it gives the log its order.
+-- The single row that every writer locks: it gives the log its order. Its batch
+-- is that of the newest entry.
 CREATE TABLE head (
     id       BIGINT PRIMARY KEY,
     rev      BIGINT NOT NULL,
     at       BIGINT NOT NULL,
+    batch    BYTEA  NOT NULL,
     counters TEXT   NOT NULL
 );
-INSERT INTO head (id, rev, at, counters) VALUES (1, 0, 0, '');
+INSERT INTO head (id, rev, at, batch, counters) VALUES (1, 0, 0, '', '');
 
+-- Each entry names the batch of the entry before it, so that nobody follows a
+-- history that was replaced under it.
 CREATE TABLE log (
     rev    BIGINT PRIMARY KEY,
     batch  BYTEA  NOT NULL,
+    prev   BYTEA  NOT NULL,
     at     BIGINT NOT NULL,
     actor  TEXT   NOT NULL,
     events BYTEA  NOT NULL

@@ -1,17 +1,22 @@
 -- +goose Up
 
--- The single row that every writer locks: it gives the log its order.
+-- The single row that every writer locks: it gives the log its order. Its batch
+-- is that of the newest entry.
 CREATE TABLE head (
     id       INTEGER PRIMARY KEY,
     rev      INTEGER NOT NULL,
     at       INTEGER NOT NULL,
+    batch    BLOB   NOT NULL,
     counters TEXT   NOT NULL
 );
-INSERT INTO head (id, rev, at, counters) VALUES (1, 0, 0, '');
+INSERT INTO head (id, rev, at, batch, counters) VALUES (1, 0, 0, x'', '');
 
+-- Each entry names the batch of the entry before it, so that nobody follows a
+-- history that was replaced under it.
 CREATE TABLE log (
     rev    INTEGER PRIMARY KEY,
     batch  BLOB   NOT NULL,
+    prev   BLOB   NOT NULL,
     at     INTEGER NOT NULL,
     actor  TEXT   NOT NULL,
     events BLOB   NOT NULL

@@ -1,0 +1,100 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// A backup put back under running replicas gives a log with the same numbers and
+// other content. Whoever missed the change must notice before it decides
+// anything.
+func TestReplacedHistoryIsNoticed(t *testing.T) {
+	for name, more := range map[string]int{"at the same revision": 0, "further on": 3} {
+		t.Run(name, func(t *testing.T) {
+			db := pg.Database(t)
+			st := &asleep{Store: openPostgres(t, pg, db)}
+			stalled := run(t, ledger.Config{Store: st})
+			other := run(t, ledger.Config{Store: openPostgres(t, pg, db)})
+			commit(t, other, mesh.UserPut{User: meshgen.User(1)})
+			for id := range mesh.UserID(3) {
+				commit(t, other, mesh.UserPut{User: &mesh.User{ID: id + 2, Name: fmt.Sprint("before", id)}})
+			}
+			if err := stalled.WaitFor(t.Context(), 4); err != nil {
+				t.Fatal(err)
+			}
+			st.sleeping.Store(true)
+			// The backup of revision 1 is put back, and work goes on.
+			pg.Exec(t, db, "DELETE FROM users WHERE id > 1")
+			pg.Exec(t, db, "DELETE FROM log WHERE rev > 1")
+			pg.Exec(t, db, `UPDATE head SET rev = 1, batch = (SELECT batch FROM log WHERE rev = 1), counters = '{"user":1,"node":0,"preAuth":0,"api":0,"v4":"","v6":""}'`)
+			eventually(t, "the other replica reads the backup", func() bool { return other.World().Rev == 1 })
+			for id := range mesh.UserID(3 + more) {
+				commit(t, other, mesh.UserPut{User: &mesh.User{ID: id + 2, Name: fmt.Sprint("after", id)}})
+			}
+			st.sleeping.Store(false)
+			eventually(t, "a command of the stalled replica is decided on the new history", func() bool {
+				_, err := stalled.Commit(t.Context(), server, addUser("after0"))
+				return errors.Is(err, errTaken)
+			})
+			if stalled.World().Digest() != other.World().Digest() {
+				t.Fatal("the replicas hold different snapshots")
+			}
+		})
+	}
+}
+
+// asleep is the store of a replica that was stopped.
+type asleep struct {
+	store.Store
+	sleeping atomic.Bool
+}
+
+func (a *asleep) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+	if a.sleeping.Load() {
+		return nil, fmt.Errorf("%w: asleep", store.ErrUnavailable)
+	}
+	return a.Store.Tail(ctx, after)
+}
+
+func TestUnknownOutcomeDoesNotHoldUpOthersForEver(t *testing.T) {
+	st := &gone{Store: openSQLite(t)}
+	l := run(t, ledger.Config{Store: st})
+	st.away.Store(true)
+	start := time.Now()
+	if _, err := l.Commit(t.Context(), server, addUser("alice")); !errors.Is(err, store.ErrUnknownOutcome) {
+		t.Fatalf("a commit whose answer never came: %v", err)
+	}
+	if waited := time.Since(start); waited > 15*time.Second {
+		t.Fatalf("the caller waited for %v", waited)
+	}
+	st.away.Store(false)
+	if _, err := l.Commit(t.Context(), server, addUser("bob")); err != nil {
+		t.Fatalf("when the database is back: %v", err)
+	}
+}
+
+// gone is a store whose first commit gets no answer and which then is away.
+type gone struct {
+	store.Store
+	away atomic.Bool
+	lost atomic.Bool
+}
+
+func (g *gone) Lock(ctx context.Context, after mesh.Revision, id store.BatchID, fn func(store.Tx) error) error {
+	switch {
+	case !g.away.Load():
+		return g.Store.Lock(ctx, after, id, fn)
+	case g.lost.CompareAndSwap(false, true):
+		return store.ErrUnknownOutcome
+	}
+	return store.ErrUnavailable
+}
