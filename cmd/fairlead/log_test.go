@@ -156,7 +156,7 @@ func TestLogAsText(t *testing.T) {
 			t.Errorf("%q is not a line of log as text", text)
 		}
 	}
-	says(t, p.log.String(), `level=WARN msg="authentication failed" addr=127.0.0.1`, `level=WARN msg=unauthorized `, `level=INFO msg="node registered" node=`)
+	says(t, p.log.String(), `level=WARN msg="authentication failed" addr=127.0.0.1`, `level=WARN msg=unauthorized `, `level=INFO msg="node registered" actor=`)
 }
 
 func TestQuietServiceLogsNothing(t *testing.T) {

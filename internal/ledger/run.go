@@ -15,7 +15,7 @@ const (
 	pollEvery    = time.Second            // how long a lost hint can hide a change
 	syncEvery    = 50 * time.Millisecond  // how often Sync may ask the database
 	gatherWait   = time.Millisecond       // how long a batch waits for company
-	storeTimeout = 20 * time.Second       // for one call of the store
+	storeTimeout = 20 * time.Second       // for one transaction
 	loadEvery    = 5 * time.Second        // how often the tables may be read anew
 	retryEvery   = 200 * time.Millisecond // between tries to learn the fate of a batch
 	resolveFor   = 10 * time.Second       // for all of them
@@ -87,8 +87,6 @@ func (l *Ledger) gather(first *command) []*command {
 
 // follow applies what the log has gained.
 func (l *Ledger) follow(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	err := l.catchUp(ctx)
 	l.lastFollow = time.Now()
 	if !errors.Is(err, context.Canceled) {

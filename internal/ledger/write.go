@@ -56,8 +56,6 @@ func (l *Ledger) commit(ctx context.Context, batch []*command) ([]result, error)
 }
 
 func (l *Ledger) reread(ctx context.Context, why error) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	if mustLoad(why) {
 		return l.load(ctx, why)
 	}

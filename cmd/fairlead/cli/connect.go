@@ -17,7 +17,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-const answerLimit = 30 * time.Second
+const (
+	answerLimit = 30 * time.Second
+	// maxAnswer is more than the list of a hundred thousand nodes.
+	maxAnswer = 512 << 20
+)
 
 var errTooSlow = errors.New("it took too long")
 
@@ -45,7 +49,10 @@ func (t *tool) connect() (*apiclient.Client, error) {
 	}
 	address, err := url.Parse(server)
 	if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
-		return nil, wrongUsage("server address %q must be like https://mesh.example.com", server)
+		return nil, wrongUsage("the server address must be like https://mesh.example.com")
+	}
+	if address.User != nil {
+		return nil, wrongUsage("a server address holds no user or password; give the key with FAIRLEAD_CLI_API_KEY")
 	}
 	key := cmp.Or(t.apiKey, t.getenv("FAIRLEAD_CLI_API_KEY"))
 	return apiclient.NewClient(server,
@@ -124,9 +131,12 @@ func answer(resp *http.Response, err error) ([]byte, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("the answer broke off: %w; try again", err)
+	case len(body) > maxAnswer:
+		return nil, errors.New("the answer is larger than 512 MiB; check the address")
 	}
 	if resp.StatusCode != http.StatusOK {
 		return body, refusal(resp, body)

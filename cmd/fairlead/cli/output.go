@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -52,6 +53,7 @@ func (t *tool) show(value any, text string) error {
 		}
 		text = encoded
 	case formatTable:
+		text = printable(text)
 	}
 	_, err := io.WriteString(t.Stdout, text)
 	return err
@@ -60,7 +62,7 @@ func (t *tool) show(value any, text string) error {
 // note tells a person what a script need not know.
 func (t *tool) note(text string, args ...any) {
 	if t.format == formatTable {
-		fmt.Fprintf(t.Stderr, text+"\n", args...)
+		fmt.Fprintln(t.Stderr, printable(fmt.Sprintf(text, args...)))
 	}
 }
 
@@ -81,7 +83,7 @@ func encodeYAML(value any) (string, error) {
 		return "", err
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+	if err := yaml.Unmarshal([]byte(escapeForYAML(text)), &doc); err != nil {
 		return "", err
 	}
 	plain(&doc)
@@ -90,6 +92,19 @@ func encodeYAML(value any) (string, error) {
 	enc.SetIndent(2)
 	err = errors.Join(enc.Encode(&doc), enc.Close())
 	return b.String(), err
+}
+
+// escapeForYAML writes as escapes what JSON takes as it is and YAML does not.
+func escapeForYAML(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || unicode.IsGraphic(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteToASCII(string(r)), `"`))
+		}
+	}
+	return b.String()
 }
 
 func plain(n *yaml.Node) {
@@ -118,14 +133,19 @@ func table[T any](header string, items []T, cells func(T) []string) string {
 	return b.String()
 }
 
-// cell makes text safe to print: nodes choose their own hostnames, and a
-// terminal would obey control characters in them.
+// cell is text for a table.
 func cell(text string) string {
 	if text == "" {
 		return "-"
 	}
+	return printable(strings.ReplaceAll(text, "\n", string(unicode.ReplacementChar)))
+}
+
+// printable makes text safe to show: nodes choose their own hostnames, servers
+// what they answer, and a terminal would obey control characters in it.
+func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
+		if unicode.IsPrint(r) || r == '\n' {
 			return r
 		}
 		return unicode.ReplacementChar

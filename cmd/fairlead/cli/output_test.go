@@ -84,3 +84,17 @@ func TestYAMLSaysWhatJSONSays(t *testing.T) {
 		t.Errorf("(-json +yaml):\n%s", diff)
 	}
 }
+
+func TestYAMLShowsWhateverANodeCallsItself(t *testing.T) {
+	for _, name := range []string{"\ufeff", "\uffff", "\u2028", "\u202e", "\u0085", "é", "👩‍💻", "\U000e0001"} {
+		text, err := encodeYAML(map[string]string{"name": name})
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		var back map[string]string
+		if err := yaml.Unmarshal([]byte(text), &back); err != nil || back["name"] != name {
+			t.Errorf("%q became %q (%v)", name, text, err)
+		}
+	}
+}

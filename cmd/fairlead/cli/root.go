@@ -109,10 +109,10 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 		fmt.Fprintln(root.ErrOrStderr(), problems) // begins with a line that operators search for
 		return 1
 	case !began || errors.As(err, &wrong):
-		fmt.Fprintf(root.ErrOrStderr(), "Error: %v; see %s --help\n", err, cmd.CommandPath())
+		fmt.Fprintf(root.ErrOrStderr(), "Error: %s; see %s --help\n", printable(err.Error()), cmd.CommandPath())
 		return 2
 	default:
-		fmt.Fprintf(root.ErrOrStderr(), "Error: %v\n", err)
+		fmt.Fprintf(root.ErrOrStderr(), "Error: %s\n", printable(err.Error()))
 		return 1
 	}
 }
