@@ -242,6 +242,11 @@ func (l *loader) readSection(n *yaml.Node, under string) {
 // set reads n into its key. A text that is empty leaves a key without default
 // as it is, because files spell "not set" that way.
 func (l *loader) set(k key, n *yaml.Node, at place) {
+	if n.Style&yaml.TaggedStyle != 0 {
+		l.problem(at, k.path, errors.New("begins with !, which YAML takes for a tag; put the value in quotes"))
+		l.broken[k.path] = true
+		return
+	}
 	if n.Kind == yaml.ScalarNode && n.Value == "" {
 		if k.fallback != "" {
 			l.problem(at, k.path, fmt.Errorf("must not be empty; leave it out to get %s", k.fallback))

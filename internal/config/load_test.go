@@ -368,3 +368,17 @@ func TestMissingDefaultFileLeavesEnvironment(t *testing.T) {
 		t.Errorf("got %s, file %q, warnings %v", c.ServerURL, c.File, c.Warnings)
 	}
 }
+
+// A password that begins with an exclamation mark must not become empty without
+// a word.
+func TestValueThatLooksLikeATagIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	text := "database:\n  type: postgres\n  postgres:\n    host: db\n    pass: !hunter2\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(file, nil)
+	if err == nil || !strings.Contains(err.Error(), "database.postgres.pass: begins with !") || strings.Contains(err.Error(), "hunter2") {
+		t.Fatalf("got %v", err)
+	}
+}
