@@ -11,7 +11,7 @@ import (
 // userList is the list of all users as it stands between two changes of an
 // identity: encoding it would be most of the work of answering with it.
 type userList struct {
-	rev  mesh.Revision
+	of   *mesh.Snapshot
 	body []byte
 }
 
@@ -42,12 +42,12 @@ func (s *Server) ListUsers(w http.ResponseWriter, _ *http.Request, p openapi.Lis
 
 func (s *Server) replyAllUsers(w http.ResponseWriter, snap *mesh.Snapshot) {
 	list := s.users.Load()
-	if list == nil || list.rev != snap.IdentityRev {
+	if list == nil || !list.of.SameIdentities(snap) {
 		users := make([]openapi.User, 0, snap.UserCount())
 		for u := range snap.Users() {
 			users = append(users, userShape(snap, u))
 		}
-		list = &userList{rev: snap.IdentityRev, body: encoded(openapi.UserList{Users: users})}
+		list = &userList{of: snap, body: encoded(openapi.UserList{Users: users})}
 		s.users.Store(list)
 	}
 	replyEncoded(w, snap, list.body)

@@ -38,6 +38,7 @@ type Snapshot struct {
 	apiByPrefix     index[string, KeyID]
 	owned           index[UserID, int] // nodes a user owns
 	online          int
+	line            *edit // shared by all snapshots that follow one Load
 }
 
 // Counters live in the head of the log, so that an id or address that was
@@ -71,6 +72,7 @@ func (c Counters) After(e Event) Counters {
 // Empty is the snapshot before the first revision.
 func Empty() *Snapshot {
 	return &Snapshot{
+		line:            new(edit),
 		userByName:      newIndex[string, UserID](),
 		nodesByMachine:  newIndex[key.MachinePublic, []NodeID](),
 		nodeByKey:       newIndex[key.NodePublic, NodeID](),
@@ -80,6 +82,12 @@ func Empty() *Snapshot {
 		apiByPrefix:     newIndex[string, KeyID](),
 		owned:           newIndex[UserID, int](),
 	}
+}
+
+// SameIdentities reports whether users, owners, tags and addresses are the same
+// in both: they follow one Load, and none has changed in between.
+func (s *Snapshot) SameIdentities(t *Snapshot) bool {
+	return s.line == t.line && s.IdentityRev == t.IdentityRev
 }
 
 // found turns a pointer into the usual pair.
