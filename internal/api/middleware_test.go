@@ -202,31 +202,35 @@ func (l oneConn) Close() error   { close(l.done); return nil }
 func (l oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestBodyThatTricklesInTimesOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := sqlite(t)
-		caller, conn := net.Pipe()
-		l := oneConn{make(chan net.Conn, 1), make(chan struct{})}
-		l.conn <- conn
-		server := &http.Server{Handler: s.handler}
-		run(t, func(context.Context) error {
-			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		})
-		defer server.Close()
-		defer caller.Close()
-		begin := time.Now()
-		fmt.Fprintf(caller, "POST /api/v1/user HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n{\"name\":", s.key)
-		res, err := http.ReadResponse(bufio.NewReader(caller), nil)
-		if err != nil {
-			t.Fatal(err)
+	for path, patience := range map[string]time.Duration{"/api/v1/user": 30 * time.Second, "/api/v1/machine": 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) { trickleIn(t, path, patience) })
+	}
+}
+
+func trickleIn(t *testing.T, path string, patience time.Duration) {
+	s := sqlite(t)
+	caller, conn := net.Pipe()
+	l := oneConn{make(chan net.Conn, 1), make(chan struct{})}
+	l.conn <- conn
+	server := &http.Server{Handler: s.handler}
+	run(t, func(context.Context) error {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
 		}
-		defer res.Body.Close()
-		if took := time.Since(begin); res.StatusCode != http.StatusRequestTimeout || took != 30*time.Second {
-			t.Errorf("status %d after %v", res.StatusCode, took)
-		}
+		return nil
 	})
+	defer server.Close()
+	defer caller.Close()
+	begin := time.Now()
+	fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n{\"name\":", path, s.key)
+	res, err := http.ReadResponse(bufio.NewReader(caller), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if took := time.Since(begin); res.StatusCode != http.StatusRequestTimeout || took != patience {
+		t.Errorf("%s: status %d after %v", path, res.StatusCode, took)
+	}
 }
 
 func TestFailureOfTheDatabaseIsAnAnswer(t *testing.T) {

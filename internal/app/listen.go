@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -111,15 +113,98 @@ func listenUnix(path string) (net.Listener, error) {
 
 type connKey struct{}
 
+const (
+	// requestTimeout is how long a request may take to arrive, and its answer
+	// as long again. A handler that needs longer says so through
+	// http.ResponseController.
+	requestTimeout = 30 * time.Second
+	// unreadTimeout is how long the rest of a body that nobody wants may
+	// still come in: a caller that is cut off while it sends may never see
+	// its answer.
+	unreadTimeout = time.Second
+	// lastWrites is how long a stop waits for callers that do not read.
+	lastWrites = 5 * time.Second
+)
+
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler:           h,
+	cs := &connections{open: map[net.Conn]struct{}{}}
+	server := &http.Server{
+		Handler:           answeringAtOnce(h),
 		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      2 * requestTimeout, // counts from the end of the headers
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		HTTP2:             &http.HTTP2Config{WriteByteTimeout: requestTimeout},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnState:         cs.track,
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
+	server.RegisterOnShutdown(cs.hurry)
+	return server
+}
+
+// connections are those that a server has open.
+type connections struct {
+	mu   sync.Mutex
+	open map[net.Conn]struct{} // guarded by mu
+}
+
+func (cs *connections) track(c net.Conn, state http.ConnState) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		cs.open[c] = struct{}{}
+	case http.StateClosed, http.StateHijacked:
+		delete(cs.open, c)
+	case http.StateActive, http.StateIdle:
+	}
+}
+
+// hurry bounds the writes that hang now. An answer that begins later sets its
+// own deadline.
+func (cs *connections) hurry() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for c := range cs.open {
+		_ = c.SetWriteDeadline(time.Now().Add(lastWrites)) // fails when it is closed already
+	}
+}
+
+// answeringAtOnce keeps an answer from waiting for a body that the handler did
+// not read: the connection ends with it instead.
+func answeringAtOnce(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		b := &requestBody{ReadCloser: r.Body, answer: w.Header()}
+		b.answer.Set("Connection", "close")
+		r = r.WithContext(r.Context())
+		r.Body = b
+		next.ServeHTTP(w, r)
+		if !b.ended {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTimeout))
+		}
+	})
+}
+
+// requestBody lets the connection live on once all of it was read.
+type requestBody struct {
+	io.ReadCloser
+	answer http.Header
+	ended  bool
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) && !b.ended {
+		b.ended = true
+		b.answer.Del("Connection")
+	}
+	return n, err
 }
 
 // peer is the process at the other end of the local socket.
