@@ -17,13 +17,14 @@ func (s *Server) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p opena
 		s.fail(w, r, err)
 		return
 	}
-	at, keys := now(), []openapi.PreAuthKey{}
-	for k := range snap.PreAuthKeys() {
-		if owner == 0 || k.User == owner {
-			keys = append(keys, preAuthKeyShape(snap, k, "", at))
+	at := now()
+	replyList(w, snap, "preAuthKeys", func(yield func(openapi.PreAuthKey) bool) {
+		for k := range snap.PreAuthKeys() {
+			if (owner == 0 || k.User == owner) && !yield(preAuthKeyShape(snap, k, "", at)) {
+				return
+			}
 		}
-	}
-	reply(w, snap, openapi.PreAuthKeyList{PreAuthKeys: keys})
+	})
 }
 
 // filterUser is the user whose things are asked for and the snapshot to look

@@ -19,13 +19,14 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 		s.fail(w, r, err)
 		return
 	}
-	at, nodes := now(), []openapi.Node{}
-	for n := range snap.Nodes() {
-		if owner == 0 || n.Owner == owner {
-			nodes = append(nodes, nodeShape(snap, n, at))
+	at := now()
+	replyList(w, snap, "nodes", func(yield func(openapi.Node) bool) {
+		for n := range snap.Nodes() {
+			if (owner == 0 || n.Owner == owner) && !yield(nodeShape(snap, n, at)) {
+				return
+			}
 		}
-	}
-	reply(w, snap, openapi.NodeList{Nodes: nodes})
+	})
 }
 
 // ShowNode implements GET /api/v1/node/{nodeId}.

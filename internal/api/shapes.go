@@ -47,7 +47,7 @@ func preAuthKeyShape(s *mesh.Snapshot, k *mesh.PreAuthKey, text string, at mesh.
 	}
 	return openapi.PreAuthKey{
 		ID: k.ID.String(), Key: text, User: userOrNull(s, k.User), Reusable: k.Reusable, Ephemeral: k.Ephemeral, Used: k.Used,
-		Expired: k.Expiry.Reached(at), Expiration: k.Expiry.Time(), CreatedAt: k.CreatedAt.Time(), ACLTags: texts(k.Tags),
+		Expired: k.Expiry.Reached(at), Expiration: k.Expiry.Time(), CreatedAt: k.CreatedAt.Time(), ACLTags: list(k.Tags),
 	}
 }
 
@@ -59,13 +59,14 @@ func apiKeyShape(k *mesh.APIKey, at mesh.Time) openapi.APIKey {
 }
 
 func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
+	tags := list(n.Tags)
 	shape := openapi.Node{
 		ID: n.ID.String(), MachineKey: n.MachineKey.String(), NodeKey: n.NodeKey.String(), DiscoKey: discoKey(n),
 		IPAddresses: texts(n.Addrs()), Name: n.Hostname, Hostname: n.Hostname, GivenName: n.Name, User: userOrNull(s, n.Owner),
 		CreatedBy: userOrNull(s, n.CreatedBy), LastSeen: moment(n.Presence.LastSeen), Expiry: moment(n.Expiry), Expired: n.Expired(at),
 		CreatedAt: n.CreatedAt.Time(), UpdatedAt: n.UpdatedAt.Time(), RegisterMethod: openapi.RegisterMethodAuthKey, Online: n.Presence.Online,
 		OS: n.OS, Arch: n.Arch, ClientVersion: n.ClientVersion,
-		Tags: texts(n.Tags), ForcedTags: texts(n.Tags), ValidTags: texts(n.Tags), InvalidTags: []string{},
+		Tags: tags, ForcedTags: tags, ValidTags: tags, InvalidTags: []string{},
 		AvailableRoutes: texts(n.RoutableIPs), ApprovedRoutes: []string{}, SubnetRoutes: []string{},
 	}
 	if n.Tagged() {
@@ -86,11 +87,18 @@ func discoKey(n *mesh.Node) string {
 	return n.Net.DiscoKey.String()
 }
 
-// texts is never null: the API shows an empty list.
-func texts[T any](list []T) []string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = fmt.Sprint(v)
+// list is never null: the API shows an empty one.
+func list(texts []string) []string {
+	if texts == nil {
+		return []string{}
+	}
+	return texts
+}
+
+func texts[T fmt.Stringer](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = v.String()
 	}
 	return out
 }

@@ -1,0 +1,127 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// crowded is a service with this many nodes, each of them known by a key.
+func crowded(t *testing.T, nodes int) *service {
+	t.Helper()
+	s := sqlite(t)
+	_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(*policy.World, mesh.Time) ([]mesh.Event, error) {
+		evs := []mesh.Event{mesh.UserPut{User: meshgen.User(1)}}
+		for i := range nodes {
+			evs = append(evs, mesh.NodePut{Node: meshgen.Node(mesh.NodeID(i+1), 1)})
+		}
+		return evs, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// stalled takes what it is given and looks at the memory in use.
+type stalled struct {
+	*httptest.ResponseRecorder
+	heap uint64
+	err  error
+}
+
+func (w *stalled) Write(b []byte) (int, error) {
+	if w.heap == 0 {
+		w.heap = heap()
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	return w.ResponseRecorder.Write(b)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestLargeListNeedsLittleMemory(t *testing.T) {
+	const nodes = 20_000
+	s := crowded(t, nodes)
+	req := newRequest(t, "GET", "/api/v1/node")
+	s.dress(req, nil)
+	w := &stalled{ResponseRecorder: httptest.NewRecorder()}
+	before := heap()
+	s.handler.ServeHTTP(w, req)
+	if w.heap > before+1<<20 {
+		t.Errorf("%d kB are held while the reader does not read", (w.heap-before)>>10)
+	}
+	var list struct{ Nodes []struct{ ID string } }
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Nodes) != nodes || list.Nodes[nodes-1].ID != "20000" {
+		t.Errorf("%d nodes, %v", len(list.Nodes), err)
+	}
+}
+
+func TestListThatCannotBeWrittenIsCutOff(t *testing.T) {
+	s := crowded(t, 1_000)
+	req := newRequest(t, "GET", "/api/v1/node")
+	s.dress(req, nil)
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	s.handler.ServeHTTP(&stalled{ResponseRecorder: httptest.NewRecorder(), err: errors.New("gone")}, req)
+}
+
+func TestLargeListArrivesOverASlowLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := crowded(t, 1_000)
+		caller, conn := net.Pipe()
+		l := oneConn{make(chan net.Conn, 1), make(chan struct{})}
+		l.conn <- conn
+		server := &http.Server{Handler: s.handler, WriteTimeout: time.Minute}
+		run(t, func(context.Context) error {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+		defer server.Close()
+		defer caller.Close()
+		begin := time.Now()
+		fmt.Fprintf(caller, "GET /api/v1/node HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", s.key)
+		res, err := http.ReadResponse(bufio.NewReader(&slowLine{caller}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if body, err := io.ReadAll(res.Body); err != nil || !json.Valid(body) || time.Since(begin) < 2*time.Minute {
+			t.Errorf("%d bytes after %v: %v", len(body), time.Since(begin), err)
+		}
+	})
+}
+
+// slowLine lets 4 KiB through in a second.
+type slowLine struct{ net.Conn }
+
+func (l *slowLine) Read(b []byte) (int, error) {
+	<-time.After(time.Second)
+	return l.Conn.Read(b[:min(len(b), 4<<10)])
+}
