@@ -110,18 +110,39 @@ func refuse(reason Reason, path, format string, args ...any) error {
 	return &Refusal{Reason: reason, Path: path, Text: fmt.Sprintf(format, args...)}
 }
 
-// checkText bounds what strangers may store: printable, valid and short. Both
-// databases keep such text as it is.
+// checkText bounds what may be stored: visible, valid and short. Both databases
+// keep such text as it is, and terminals and documents show it as it is.
 func checkText(path, text string, limit int) error {
 	switch {
 	case len(text) > limit:
 		return refuse(Invalid, path, "%s is longer than %d bytes", path, limit)
 	case !utf8.ValidString(text), strings.ContainsRune(text, utf8.RuneError): // decoders put it where there was no character
 		return refuse(Invalid, path, "%s is not valid UTF-8", path)
-	case strings.ContainsFunc(text, unicode.IsControl):
-		return refuse(Invalid, path, "%s holds control characters", path)
+	}
+	if i := strings.IndexFunc(text, unseen); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[i:])
+		return refuse(Invalid, path, "%s holds %U, which cannot be shown", path, r)
 	}
 	return nil
+}
+
+// unseen is true for what has no place in a line of text: controls, marks that
+// turn or break the line, and what is no character. The joiners stay, because
+// scripts and emoji are written with them.
+func unseen(r rune) bool {
+	const zeroWidthNonJoiner, zeroWidthJoiner = 0x200c, 0x200d
+	return !unicode.IsGraphic(r) && r != zeroWidthNonJoiner && r != zeroWidthJoiner
+}
+
+// CleanHostname puts a hyphen in place of each character that Register would
+// refuse: nobody can change what a strange device calls itself.
+func CleanHostname(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unseen(r) || r == utf8.RuneError {
+			return '-'
+		}
+		return r
+	}, name)
 }
 
 // addresses picks the addresses of a new node.
