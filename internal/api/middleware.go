@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"path"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -40,7 +42,7 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 		BaseRouter:       mux,
 		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, badParameter(err)) },
 	})
-	return s.observed(authenticate(s.revised(mux)))
+	return s.observed(authenticate(s.wellFormed(s.revised(mux))))
 }
 
 // unmatched answers what no operation does, in the form of all errors.
@@ -58,13 +60,39 @@ func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 			return
 		}
 		if len(allowed) == 0 {
-			writeProblem(w, problem(http.StatusNotFound, fmt.Sprintf("there is no %s; the operations are listed at /api/v1/docs", r.URL.Path)))
+			noSuchPath(w, r)
 			return
 		}
 		list := strings.Join(allowed, ", ")
 		w.Header().Set("Allow", list)
 		writeProblem(w, problem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s, not %s", r.URL.Path, list, r.Method)))
 	}
+}
+
+// wellFormed refuses what would be read as something else further on: a path
+// that the router would correct by a redirect, and a query of which it would
+// drop the part that it cannot read.
+func (s *Server) wellFormed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !cleanPath(r.URL.EscapedPath()) {
+			noSuchPath(w, r)
+			return
+		}
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil && strings.HasPrefix(r.URL.Path, apiPath) {
+			s.fail(w, r, &badRequest{"", "the query cannot be read: " + err.Error()})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func cleanPath(p string) bool {
+	clean := path.Clean(p)
+	return p == clean || p == clean+"/" && clean != "/"
+}
+
+func noSuchPath(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, problem(http.StatusNotFound, fmt.Sprintf("there is no %s; the operations are listed at /api/v1/docs", r.URL.Path)))
 }
 
 // revised waits, if asked to, until this replica has seen what the caller has.

@@ -39,6 +39,31 @@ func TestWhatNoOperationDoesIsAProblem(t *testing.T) {
 	}
 }
 
+func TestPathThatIsNotCleanIsNoOtherPath(t *testing.T) {
+	s := sqlite(t)
+	for _, path := range []string{"//api/v1/user", "/api/v1//user", "/api/v1/../v1/user", "/api/v1/./user", "/api/v1/user/", "//", "/health/..", "/.", "/../health"} {
+		for _, method := range []string{"GET", "POST"} {
+			s.call(method, path, nil).fails(404, "Not Found", "there is no "+path+"; the operations are listed at /api/v1/docs", "")
+		}
+	}
+	s.call("GET", "/api/v1/../v1/user", nil, noKey).fails(401, "Unauthorized", "Unauthorized: bearer token missing", "")
+}
+
+func TestQueryThatCannotBeReadIsRefused(t *testing.T) {
+	s := sqlite(t)
+	for query, reason := range map[string]string{
+		"name=%zz": `invalid URL escape "%zz"`, "name=a;b": "invalid semicolon separator in query", "%=1": `invalid URL escape "%"`,
+	} {
+		for _, path := range []string{"/api/v1/user", "/api/v1/node", "/api/v1/preauthkey"} {
+			s.direct(s.handler, "GET", path+"?"+query, nil).fails(400, "Bad Request", "the query cannot be read: "+reason, "")
+		}
+	}
+	if a := s.direct(s.handler, "GET", "/health?%zz", nil, noKey); a.status != http.StatusOK {
+		t.Errorf("a probe with a strange query: %d", a.status)
+	}
+	s.call("GET", "/api/v1/user?name=a%3Bb", nil).ok()
+}
+
 func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	s := sqlite(t, config{api: func(c *api.Config) { c.Health = func() openapi.Health { panic("boom") } }})
 	s.call("GET", "/health", nil).fails(500, "Internal Server Error", "internal error; the log of the service has the details", "")
