@@ -47,7 +47,9 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		}
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if token = strings.TrimSpace(token); token == "" || !strings.EqualFold(scheme, "Bearer") {
-			s.log.Warn("unauthorized", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
+			if s.refusals.admit(a.Addr) {
+				s.log.Warn("unauthorized", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
+			}
 			unauthorized(w, "Unauthorized: bearer token missing")
 			return
 		}
@@ -56,7 +58,9 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		})
 		switch {
 		case errors.Is(err, errAbsent):
-			s.log.Warn("authentication failed", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
+			if s.refusals.admit(a.Addr) {
+				s.log.Warn("authentication failed", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
+			}
 			unauthorized(w, "Authentication failed: invalid API key")
 			return
 		case err != nil:

@@ -43,6 +43,7 @@ type Server struct {
 	requests *prometheus.CounterVec
 	seconds  prometheus.Histogram
 	users    atomic.Pointer[userList]
+	refusals refusals
 }
 
 var _ openapi.ServerInterface = (*Server)(nil)
@@ -51,7 +52,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 func New(c Config) *Server {
 	s := &Server{
 		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health,
-		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies,
+		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: refusals{log: c.Log},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
 		}, []string{"code"}),
