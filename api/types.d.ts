@@ -1113,7 +1113,7 @@ export interface components {
         };
         /**
          * @description anything else: 403 when the key may not do this, 408 and 413 when the body does not arrive in time or is larger
-         *     than 1 MiB, 503 when the server cannot do it now (the database is not reachable, or the wanted revision did not
+         *     than 1 MiB (64 KiB without a key), 503 when the server cannot do it now (the database is not reachable, or the wanted revision did not
          *     arrive in time), 500 for what should not happen
          */
         Failure: {

@@ -69,7 +69,7 @@ func registration(w http.ResponseWriter, r *http.Request) (reg control.Registrat
 		return reg, err
 	}
 	reg = control.Registration{
-		PreAuthKey: in.PreAuthKey, Hostname: control.CleanHostname(in.Hostname), OS: or(in.OS), Arch: or(in.Arch), ClientVersion: or(in.ClientVersion), Tags: in.Tags,
+		PreAuthKey: in.PreAuthKey, Hostname: in.Hostname, OS: or(in.OS), Arch: or(in.Arch), ClientVersion: or(in.ClientVersion), Tags: in.Tags,
 	}
 	if err := reg.MachineKey.UnmarshalText([]byte(in.MachineKey)); err != nil {
 		return reg, &badRequest{"machineKey", "machineKey must be mkey: and 64 hexadecimal digits"}

@@ -134,9 +134,9 @@ func unseen(r rune) bool {
 	return !unicode.IsGraphic(r) && r != zeroWidthNonJoiner && r != zeroWidthJoiner
 }
 
-// CleanHostname puts a hyphen in place of each character that Register would
+// cleanHostname puts a hyphen in place of each character that checkText would
 // refuse: nobody can change what a strange device calls itself.
-func CleanHostname(name string) string {
+func cleanHostname(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unseen(r) || r == utf8.RuneError {
 			return '-'

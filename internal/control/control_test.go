@@ -267,12 +267,19 @@ func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 			t.Errorf("%q: %v %v", hostname, node, err)
 		}
 	}
-	for _, hostname := range []string{long + "éé", "a\x00", "a\r", "\x7f", "\u0080", "a\xff", "\ufffd"} {
-		if _, err := s.Register(t.Context(), admin, control.Registration{
-			PreAuthKey: key, MachineKey: meshgen.MachineKey(99), NodeKey: meshgen.NodeKey(99), Hostname: hostname,
-		}); reason(err) != control.Invalid {
-			t.Errorf("%q: %v", hostname, err)
+	for n, hostname := range []string{"a\x00", "a\r", "a\x7f", "a\u0080", "a\xff", "a\ufffd", "a\u202e"} {
+		node, err := s.Register(t.Context(), admin, control.Registration{
+			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(100 + n)), NodeKey: meshgen.NodeKey(uint64(100 + n)), Hostname: hostname,
+		})
+		if err != nil || node.Hostname != "a-" {
+			t.Errorf("%q: %v %v", hostname, node, err)
 		}
+	}
+	_, err = s.Register(t.Context(), admin, control.Registration{
+		PreAuthKey: key, MachineKey: meshgen.MachineKey(99), NodeKey: meshgen.NodeKey(99), Hostname: long + "éé",
+	})
+	if reason(err) != control.Invalid {
+		t.Errorf("256 bytes: %v", err)
 	}
 }
 

@@ -46,6 +46,7 @@ func (r *Registration) check() (err error) {
 	case len(r.RoutableIPs) > maxRoutes:
 		return refuse(Invalid, "routableIPs", "at most %d routes", maxRoutes)
 	}
+	r.Hostname = cleanHostname(r.Hostname)
 	for _, f := range []struct {
 		path, text string
 		limit      int
