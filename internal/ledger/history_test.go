@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,4 +98,36 @@ func (g *gone) Lock(ctx context.Context, after mesh.Revision, id store.BatchID, 
 		return store.ErrUnknownOutcome
 	}
 	return store.ErrUnavailable
+}
+
+// A name that is taken only by a command of the same batch is not taken when the
+// batch cannot be written.
+func TestRefusalOfALostBatchIsNotBelieved(t *testing.T) {
+	st := &full{Store: openSQLite(t)}
+	l := run(t, ledger.Config{Store: st})
+	st.full.Store(true)
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() {
+			if _, err := l.Commit(t.Context(), server, addUser("alice")); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("a command of a batch that was not written: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// full is a store that decides and cannot write.
+type full struct {
+	store.Store
+	full atomic.Bool
+}
+
+func (f *full) Lock(ctx context.Context, after mesh.Revision, id store.BatchID, fn func(store.Tx) error) error {
+	return f.Store.Lock(ctx, after, id, func(tx store.Tx) error {
+		if err := fn(tx); err != nil || !f.full.Load() {
+			return err
+		}
+		return fmt.Errorf("%w: no space left on device", store.ErrUnavailable)
+	})
 }

@@ -143,6 +143,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	}
 	l.metrics.loads.Inc()
 	l.log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
+	l.cluster.checkpoint.Store(nil) // it may belong to another history
 	w := &policy.World{Snapshot: s}
 	l.world.Store(w)
 	l.waiters.wake()

@@ -25,15 +25,15 @@ func (l *Ledger) write(ctx context.Context, batch []*command) {
 		l.metrics.batchCommands.Observe(float64(len(batch)))
 	}
 	for i, c := range batch {
-		if err != nil && results[i].err == nil {
+		if err != nil {
+			// A refusal may rest on a command before it that was not written.
 			results[i] = result{err: err}
 		}
 		c.done <- results[i]
 	}
 }
 
-// commit tries until the batch is decided. The results of refused commands hold
-// even when the others could not be written.
+// commit tries until the batch is decided.
 func (l *Ledger) commit(ctx context.Context, batch []*command) ([]result, error) {
 	for range 3 {
 		id := newBatchID()
