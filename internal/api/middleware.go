@@ -49,16 +49,16 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" {
+			writeProblem(w, problem(http.StatusNotFound, "metrics are served on another port: see metrics_listen_addr"))
+			return
+		}
 		allowed := slices.DeleteFunc(slices.Clone(methods), func(m string) bool {
 			probe := r.Clone(r.Context())
 			probe.Method = m
 			_, pattern := mux.Handler(probe)
 			return pattern == "/" || pattern == ""
 		})
-		if r.URL.Path == "/metrics" {
-			writeProblem(w, problem(http.StatusNotFound, "metrics are served on another port: see metrics_listen_addr"))
-			return
-		}
 		if len(allowed) == 0 {
 			noSuchPath(w, r)
 			return

@@ -67,10 +67,9 @@ func (s *service) listen() (_ *listeners, err error) {
 
 func listenTCP(key, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("address already in use: %s %s: stop what listens there, or choose another port", key, addr)
-	}
 	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("address already in use: %s %s: stop what listens there, or choose another port", key, addr)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("%s %s: permission denied: a port below 1024 needs the capability CAP_NET_BIND_SERVICE", key, addr)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

@@ -9,7 +9,6 @@ package control
 import (
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"time"
@@ -161,5 +160,3 @@ func (s *Service) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Ad
 		return v4, v6, nil
 	}
 }
-
-func draw() uint64 { return rand.Uint64() }

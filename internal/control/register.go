@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 
@@ -113,7 +114,7 @@ func (s *Service) register(ctx context.Context, a mesh.Actor, r Registration) (*
 			return nil, false, errUnknownKey()
 		}
 	}
-	addresses := s.addresses(draw())
+	addresses := s.addresses(rand.Uint64())
 	var node *mesh.Node
 	var created bool
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {

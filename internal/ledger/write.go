@@ -17,23 +17,22 @@ import (
 func (l *Ledger) write(ctx context.Context, batch []*command) {
 	start := time.Now()
 	results, err := l.commit(ctx, batch)
-	if err != nil {
-		l.judge("write", err)
-	} else {
-		l.judge("write", nil)
+	l.judge("write", err)
+	if err == nil {
 		l.metrics.commitSeconds.Observe(time.Since(start).Seconds())
 		l.metrics.batchCommands.Observe(float64(len(batch)))
 	}
 	for i, c := range batch {
 		if err != nil {
-			// A refusal may rest on a command before it that was not written.
-			results[i] = result{err: err}
+			// Refusals too: one may rest on a command before it that was not written.
+			c.done <- result{err: err}
+		} else {
+			c.done <- results[i]
 		}
-		c.done <- results[i]
 	}
 }
 
-// commit tries until the batch is decided.
+// commit tries until the batch is decided. An error is that of every command.
 func (l *Ledger) commit(ctx context.Context, batch []*command) ([]result, error) {
 	for range 3 {
 		id := newBatchID()
@@ -46,13 +45,13 @@ func (l *Ledger) commit(ctx context.Context, batch []*command) ([]result, error)
 			return results, l.resolve(ctx, id, err)
 		case mustLoad(err), errors.Is(err, errFarBehind):
 			if err := l.reread(ctx, err); err != nil {
-				return results, err
+				return nil, err
 			}
 		default:
-			return results, err
+			return nil, err
 		}
 	}
-	return make([]result, len(batch)), fmt.Errorf("%w: cannot catch up with the log", store.ErrUnavailable)
+	return nil, fmt.Errorf("%w: cannot catch up with the log", store.ErrUnavailable)
 }
 
 func (l *Ledger) reread(ctx context.Context, why error) error {

@@ -65,7 +65,7 @@ func Net(n int) mesh.Net {
 // Event draws an event of any kind that may follow s. Ids stay below 1000, so
 // that objects are replaced and removed as well as added.
 func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
-	at := Start.Add(0) + mesh.Time(s.Rev)*1_000_000
+	at := Start + mesh.Time(s.Rev)*1_000_000
 	if s.UserCount() == 0 {
 		return mesh.UserPut{User: User(1)}
 	}
