@@ -139,7 +139,7 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return api(e.Key.ID)
 	case mesh.APIKeyGone:
 		return api(e.ID)
-	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor:
+	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginPut, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone:
 	}
 	return "", "", nil
 }

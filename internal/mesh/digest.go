@@ -13,12 +13,14 @@ import (
 func (s *Snapshot) Digest() string {
 	h := sha256.New()
 	w := fields(nil).int(int64(s.Rev)).int(int64(s.Counters.User)).int(int64(s.Counters.Node)).
-		int(int64(s.Counters.PreAuth)).int(int64(s.Counters.API)).addr(s.Counters.V4).addr(s.Counters.V6)
+		int(int64(s.Counters.PreAuth)).int(int64(s.Counters.API)).int(int64(s.Counters.Login)).int(int64(s.Counters.Setting)).addr(s.Counters.V4).addr(s.Counters.V6)
 	h.Write(w)
 	digestTable(h, &s.users, (*User).fields)
 	digestTable(h, &s.nodes, (*Node).fields)
 	digestTable(h, &s.preAuth, (*PreAuthKey).fields)
 	digestTable(h, &s.api, (*APIKey).fields)
+	digestTable(h, &s.logins, (*Login).fields)
+	digestTable(h, &s.settings, (*Setting).fields)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -87,12 +89,12 @@ func (u *User) fields(f fields) fields {
 func (n *Node) fields(f fields) fields {
 	machine, _ := n.MachineKey.MarshalText() // cannot fail
 	f = f.int(int64(n.ID)).int(int64(n.Owner)).int(int64(n.CreatedBy)).
-		raw(machine).raw(n.NodeKey.AppendTo(nil)).str(n.Hostname).str(n.Name).addr(n.IPv4).addr(n.IPv6)
+		raw(machine).raw(n.NodeKey.AppendTo(nil)).str(n.Hostname).str(n.Name).bool(n.Renamed).addr(n.IPv4).addr(n.IPv6)
 	f = list(f, n.Tags, fields.str)
 	f = f.str(string(n.Method)).int(int64(n.PreAuthKey)).bool(n.Ephemeral).
-		str(n.OS).str(n.Arch).str(n.ClientVersion)
+		str(n.OS).str(n.Arch).str(n.ClientVersion).int(int64(n.CapVersion)).str(n.Host)
 	f = list(f, n.RoutableIPs, func(f fields, p netip.Prefix) fields { return f.str(p.String()) })
-	f = f.int(int64(n.Expiry)).int(int64(n.CreatedAt)).int(int64(n.UpdatedAt))
+	f = f.int(int64(n.Expiry)).bool(n.Lapsed).int(int64(n.CreatedAt)).int(int64(n.UpdatedAt))
 	f = list(f, n.Net.Endpoints, func(f fields, a netip.AddrPort) fields { return f.str(a.String()) })
 	return f.raw(n.Net.DiscoKey.AppendTo(nil)).int(int64(n.Net.HomeRelay)).bool(n.Presence.Online).
 		str(n.Presence.Replica).int(n.Presence.Conn).int(int64(n.Presence.LastSeen))
@@ -105,4 +107,13 @@ func (k *PreAuthKey) fields(f fields) fields {
 
 func (k *APIKey) fields(f fields) fields {
 	return f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).int(int64(k.Expiry)).int(int64(k.CreatedAt))
+}
+
+func (l *Login) fields(f fields) fields {
+	machine, _ := l.MachineKey.MarshalText() // cannot fail
+	return f.int(int64(l.ID)).raw(machine).raw(l.NodeKey.AppendTo(nil)).int(int64(l.User)).str(l.Rejected).int(int64(l.Until))
+}
+
+func (s *Setting) fields(f fields) fields {
+	return f.int(int64(s.ID)).str(s.Key).str(s.Value).str(s.Source).bool(s.Pinned).int(int64(s.UpdatedAt))
 }

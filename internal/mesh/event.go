@@ -17,6 +17,7 @@ import (
 //	2026-11  user.put user.gone node.put node.gone node.net node.online
 //	         node.offline preauthkey.put preauthkey.gone apikey.put
 //	         apikey.gone address.cursor
+//	2026-11  login.put login.gone setting.put setting.gone
 type Kind string
 
 // The kinds of event.
@@ -33,6 +34,10 @@ const (
 	KindAPIKeyPut      Kind = "apikey.put"
 	KindAPIKeyGone     Kind = "apikey.gone"
 	KindAddressCursor  Kind = "address.cursor"
+	KindLoginPut       Kind = "login.put"
+	KindLoginGone      Kind = "login.gone"
+	KindSettingPut     Kind = "setting.put"
+	KindSettingGone    Kind = "setting.gone"
 )
 
 // Event is a committed fact with the full new value.
@@ -105,6 +110,26 @@ type AddressCursor struct {
 	V6 netip.Addr `json:"v6"`
 }
 
+// LoginPut adds or replaces the answer to a device that waits.
+type LoginPut struct {
+	Login *Login `json:"login"`
+}
+
+// LoginGone removes an answer: the device has it, or its time is over.
+type LoginGone struct {
+	ID LoginID `json:"id"`
+}
+
+// SettingPut adds or replaces a setting.
+type SettingPut struct {
+	Setting *Setting `json:"setting"`
+}
+
+// SettingGone removes a setting.
+type SettingGone struct {
+	ID SettingID `json:"id"`
+}
+
 // Kind names the event in the log.
 func (UserPut) Kind() Kind { return KindUserPut }
 
@@ -141,6 +166,18 @@ func (APIKeyGone) Kind() Kind { return KindAPIKeyGone }
 // Kind names the event in the log.
 func (AddressCursor) Kind() Kind { return KindAddressCursor }
 
+// Kind names the event in the log.
+func (LoginPut) Kind() Kind { return KindLoginPut }
+
+// Kind names the event in the log.
+func (LoginGone) Kind() Kind { return KindLoginGone }
+
+// Kind names the event in the log.
+func (SettingPut) Kind() Kind { return KindSettingPut }
+
+// Kind names the event in the log.
+func (SettingGone) Kind() Kind { return KindSettingGone }
+
 // Settle adds the consequences of evs, as events, so that nothing is derived
 // when they are applied: what goes with a user goes in the same revision.
 func Settle(before *Snapshot, evs []Event) []Event {
@@ -158,6 +195,11 @@ func Settle(before *Snapshot, evs []Event) []Event {
 		for k := range before.PreAuthKeys() {
 			if k.User == gone.ID {
 				settled = append(settled, PreAuthKeyGone{ID: k.ID})
+			}
+		}
+		for l := range before.Logins() {
+			if l.User == gone.ID {
+				settled = append(settled, LoginGone{ID: l.ID})
 			}
 		}
 	}
@@ -234,6 +276,14 @@ func (env envelope) event() (Event, error) {
 		return decode(env.Data, func(e APIKeyGone) bool { return valid(e.ID) })
 	case KindAddressCursor:
 		return decode(env.Data, func(AddressCursor) bool { return true })
+	case KindLoginPut:
+		return decode(env.Data, func(e LoginPut) bool { return e.Login != nil && valid(e.Login.ID) })
+	case KindLoginGone:
+		return decode(env.Data, func(e LoginGone) bool { return valid(e.ID) })
+	case KindSettingPut:
+		return decode(env.Data, func(e SettingPut) bool { return e.Setting != nil && valid(e.Setting.ID) })
+	case KindSettingGone:
+		return decode(env.Data, func(e SettingGone) bool { return valid(e.ID) })
 	}
 	return nil, fmt.Errorf("%w: %q", ErrUnknownKind, env.Kind)
 }

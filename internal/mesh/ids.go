@@ -8,11 +8,13 @@ import (
 // Revision is a position in the log.
 type Revision int64
 
-// UserID, NodeID and KeyID are greater than zero and never handed out twice.
+// Ids are greater than zero and never handed out twice.
 type (
-	UserID int64
-	NodeID int64
-	KeyID  int64
+	UserID    int64
+	NodeID    int64
+	KeyID     int64
+	LoginID   int64
+	SettingID int64
 )
 
 // BatchID names one transaction of one replica for ever.

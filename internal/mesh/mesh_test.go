@@ -322,7 +322,7 @@ func TestEventsSurviveTheLog(t *testing.T) {
 	if s.Digest() != want.Digest() {
 		t.Fatal("replaying the log gives another snapshot")
 	}
-	if len(kinds) != 12 {
+	if len(kinds) != 16 {
 		t.Fatalf("only %d kinds were tried", len(kinds))
 	}
 }

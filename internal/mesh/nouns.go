@@ -25,6 +25,8 @@ type RegisterMethod string
 // The ways in.
 const (
 	RegisterAuthKey RegisterMethod = "authkey"
+	// RegisterApproved: an administrator let the node in by its link or code.
+	RegisterApproved RegisterMethod = "approved"
 )
 
 // Node is one device. A node inside a snapshot is never written again.
@@ -39,8 +41,11 @@ type Node struct {
 	NodeKey    key.NodePublic    `json:"nodeKey"`
 	// Hostname is what the device calls itself; Name is its label in the
 	// mesh's DNS, unique among all nodes.
-	Hostname      string         `json:"hostname"`
-	Name          string         `json:"name"`
+	Hostname string `json:"hostname"`
+	Name     string `json:"name"`
+	// Renamed says that Name was chosen by a person and stays when the device
+	// calls itself something else.
+	Renamed       bool           `json:"renamed,omitempty"`
 	IPv4          netip.Addr     `json:"ipv4"`
 	IPv6          netip.Addr     `json:"ipv6"`
 	Tags          []string       `json:"tags,omitempty"`
@@ -50,10 +55,18 @@ type Node struct {
 	OS            string         `json:"os,omitempty"`
 	Arch          string         `json:"arch,omitempty"`
 	ClientVersion string         `json:"clientVersion,omitempty"`
+	// CapVersion is the protocol version that the client speaks.
+	CapVersion int `json:"capVersion,omitempty"`
+	// Host is what the device says of itself, as the JSON object that peers
+	// are given: members that this binary does not know survive it.
+	Host string `json:"host,omitempty"`
 	// RoutableIPs are the routes that the device announces.
 	RoutableIPs []netip.Prefix `json:"routableIPs,omitempty"`
 	Expiry      Time           `json:"expiry,omitempty"`
-	CreatedAt   Time           `json:"createdAt"`
+	// Lapsed says that Expiry has passed and peers are told so. What others
+	// see must change by an event, never by the mere passage of time.
+	Lapsed    bool `json:"lapsed,omitempty"`
+	CreatedAt Time `json:"createdAt"`
 	// UpdatedAt is the last change other than of Net and Presence.
 	UpdatedAt Time `json:"updatedAt"`
 
@@ -88,6 +101,33 @@ func (n *Node) Expired(now Time) bool { return n.Expiry.Reached(now) }
 // Addrs returns the addresses the node has, IPv4 first.
 func (n *Node) Addrs() []netip.Addr {
 	return slices.DeleteFunc([]netip.Addr{n.IPv4, n.IPv6}, func(a netip.Addr) bool { return !a.IsValid() })
+}
+
+// Seen is when the node was last known to be there.
+func (n *Node) Seen() Time { return max(n.Presence.LastSeen, n.CreatedAt) }
+
+// Login is the answer of an administrator to a device that asked to join
+// without a key. It waits for the device until its end.
+type Login struct {
+	ID         LoginID           `json:"id"`
+	MachineKey key.MachinePublic `json:"machineKey"`
+	NodeKey    key.NodePublic    `json:"nodeKey"`
+	User       UserID            `json:"user,omitempty"`
+	// Rejected is the reason given to the device instead of a place.
+	Rejected string `json:"rejected,omitempty"`
+	Until    Time   `json:"until"`
+}
+
+// Setting is one value that clients are told, or one secret that replicas
+// share. Value is JSON.
+type Setting struct {
+	ID     SettingID `json:"id"`
+	Key    string    `json:"key"`
+	Value  string    `json:"value"`
+	Source string    `json:"source"` // config, api or replica
+	// Pinned says that the configuration holds the value fast.
+	Pinned    bool `json:"pinned,omitempty"`
+	UpdatedAt Time `json:"updatedAt"`
 }
 
 // Secret is what is kept of a secret value: its SHA-256.

@@ -21,13 +21,17 @@ type Snapshot struct {
 	// IdentityRev is the last change of a user, owner, tag or address. It is
 	// known only as far back as this process has followed the log.
 	IdentityRev Revision
+	// SettingsRev is the last change of a setting, known as far back.
+	SettingsRev Revision
 	// Counters says which ids and addresses come next.
 	Counters Counters
 
-	users   table[User]
-	nodes   table[Node]
-	preAuth table[PreAuthKey]
-	api     table[APIKey]
+	users    table[User]
+	nodes    table[Node]
+	preAuth  table[PreAuthKey]
+	api      table[APIKey]
+	logins   table[Login]
+	settings table[Setting]
 
 	userByName      index[string, UserID] // by folded name
 	nodesByMachine  index[key.MachinePublic, []NodeID]
@@ -36,6 +40,8 @@ type Snapshot struct {
 	nodeByName      index[string, NodeID]
 	preAuthByPrefix index[string, KeyID]
 	apiByPrefix     index[string, KeyID]
+	loginByNodeKey  index[key.NodePublic, LoginID]
+	settingByKey    index[string, SettingID]
 	owned           index[UserID, int] // nodes a user owns
 	online          int
 	line            *edit // shared by all snapshots that follow one Load
@@ -48,6 +54,8 @@ type Counters struct {
 	Node    NodeID     `json:"node"`
 	PreAuth KeyID      `json:"preAuth"`
 	API     KeyID      `json:"api"`
+	Login   LoginID    `json:"login,omitempty"`
+	Setting SettingID  `json:"setting,omitempty"`
 	V4      netip.Addr `json:"v4"` // the address given last
 	V6      netip.Addr `json:"v6"`
 }
@@ -63,6 +71,10 @@ func (c Counters) After(e Event) Counters {
 		c.PreAuth = max(c.PreAuth, e.Key.ID)
 	case APIKeyPut:
 		c.API = max(c.API, e.Key.ID)
+	case LoginPut:
+		c.Login = max(c.Login, e.Login.ID)
+	case SettingPut:
+		c.Setting = max(c.Setting, e.Setting.ID)
 	case AddressCursor:
 		c.V4, c.V6 = e.V4, e.V6
 	}
@@ -80,6 +92,8 @@ func Empty() *Snapshot {
 		nodeByName:      newIndex[string, NodeID](),
 		preAuthByPrefix: newIndex[string, KeyID](),
 		apiByPrefix:     newIndex[string, KeyID](),
+		loginByNodeKey:  newIndex[key.NodePublic, LoginID](),
+		settingByKey:    newIndex[string, SettingID](),
 		owned:           newIndex[UserID, int](),
 	}
 }
@@ -189,6 +203,55 @@ func (s *Snapshot) APIKeyByPrefix(prefix string) (*APIKey, bool) {
 // APIKeys yields all API keys in the order of their ids.
 func (s *Snapshot) APIKeys() iter.Seq[*APIKey] { return s.api.all() }
 
+// Login returns the answer to the device that asked with this node key.
+func (s *Snapshot) Login(k key.NodePublic) (*Login, bool) {
+	id, ok := s.loginByNodeKey.at(k)
+	if !ok {
+		return nil, false
+	}
+	return found(s.logins.at(int64(id)))
+}
+
+// Logins yields all answers that wait for their device.
+func (s *Snapshot) Logins() iter.Seq[*Login] { return s.logins.all() }
+
+// Setting returns the setting with this key.
+func (s *Snapshot) Setting(key string) (*Setting, bool) {
+	id, ok := s.settingByKey.at(key)
+	if !ok {
+		return nil, false
+	}
+	return found(s.settings.at(int64(id)))
+}
+
+// Settings yields all settings in the order of their ids.
+func (s *Snapshot) Settings() iter.Seq[*Setting] { return s.settings.all() }
+
+// BlockSize is the number of neighbouring ids that NodeBlocks yields at once.
+const BlockSize = 64
+
+// NodeBlocks yields all nodes in the order of their ids, in blocks that start
+// at multiples of BlockSize; ids without a node are nil. Two blocks with the
+// same first element hold the same nodes, in any snapshot.
+func (s *Snapshot) NodeBlocks() iter.Seq2[NodeID, []*Node] {
+	return func(yield func(NodeID, []*Node) bool) {
+		for first, p := range s.nodes.numbered() {
+			for at := 0; at < pageSize; at += BlockSize {
+				if !yield(NodeID(first+int64(at)), p.vals[at:at+BlockSize:at+BlockSize]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ChangedNodes returns the nodes that differ between s and an older snapshot,
+// in the order of their ids. What both share is not looked at.
+func (s *Snapshot) ChangedNodes(old *Snapshot) []NodeID { return changed[NodeID](&s.nodes, &old.nodes) }
+
+// ChangedUsers returns the users that differ between s and an older snapshot.
+func (s *Snapshot) ChangedUsers(old *Snapshot) []UserID { return changed[UserID](&s.users, &old.users) }
+
 // Draft is a snapshot under construction. One goroutine edits it, may read it
 // between edits, and freezes it once.
 type Draft struct {
@@ -231,7 +294,7 @@ func (d *Draft) Restore(rev Revision, at Time, batch BatchID, c Counters) {
 	for n := range d.s.Nodes() {
 		d.indexNode(n)
 	}
-	d.s.Rev, d.s.IdentityRev, d.s.Counters = rev, rev, c
+	d.s.Rev, d.s.IdentityRev, d.s.SettingsRev, d.s.Counters = rev, rev, rev, c
 	d.Stamp(at, batch)
 }
 
@@ -281,13 +344,23 @@ func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
 		d.setPresence(e.ID, Presence{LastSeen: e.At})
 		return e.ID, true
 	case PreAuthKeyPut:
-		d.putPreAuth(e.Key.ID, e.Key)
+		keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, e.Key.ID, e.Key, preAuthPrefix)
 	case PreAuthKeyGone:
-		d.putPreAuth(e.ID, nil)
+		keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, e.ID, nil, preAuthPrefix)
 	case APIKeyPut:
-		d.putAPI(e.Key.ID, e.Key)
+		keep(d.e, &d.s.api, &d.s.apiByPrefix, e.Key.ID, e.Key, apiPrefix)
 	case APIKeyGone:
-		d.putAPI(e.ID, nil)
+		keep(d.e, &d.s.api, &d.s.apiByPrefix, e.ID, nil, apiPrefix)
+	case LoginPut:
+		keep(d.e, &d.s.logins, &d.s.loginByNodeKey, e.Login.ID, e.Login, loginNodeKey)
+	case LoginGone:
+		keep(d.e, &d.s.logins, &d.s.loginByNodeKey, e.ID, nil, loginNodeKey)
+	case SettingPut:
+		keep(d.e, &d.s.settings, &d.s.settingByKey, e.Setting.ID, e.Setting, settingKey)
+		d.s.SettingsRev = rev
+	case SettingGone:
+		keep(d.e, &d.s.settings, &d.s.settingByKey, e.ID, nil, settingKey)
+		d.s.SettingsRev = rev
 	case AddressCursor: // a counter, moved above
 	}
 	return 0, false
@@ -394,24 +467,20 @@ func (d *Draft) changeNode(id NodeID, change func(*Node)) {
 	d.s.nodes.put(d.e, int64(id), &n)
 }
 
-func (d *Draft) putPreAuth(id KeyID, k *PreAuthKey) {
-	if old, ok := d.s.PreAuthKey(id); ok {
-		d.s.preAuthByPrefix.drop(d.e, old.Prefix)
-	}
-	if k != nil {
-		d.s.preAuthByPrefix.put(d.e, k.Prefix, id)
-	}
-	d.s.preAuth.put(d.e, int64(id), k)
-}
+func preAuthPrefix(k *PreAuthKey) string   { return k.Prefix }
+func apiPrefix(k *APIKey) string           { return k.Prefix }
+func loginNodeKey(l *Login) key.NodePublic { return l.NodeKey }
+func settingKey(s *Setting) string         { return s.Key }
 
-func (d *Draft) putAPI(id KeyID, k *APIKey) {
-	if old, ok := d.s.APIKey(id); ok {
-		d.s.apiByPrefix.drop(d.e, old.Prefix)
+// keep puts v, or removes id when v is nil, in a table and in its one index.
+func keep[V any, K comparable, ID ~int64](e *edit, t *table[V], x *index[K, ID], id ID, v *V, by func(*V) K) {
+	if old := t.at(int64(id)); old != nil {
+		x.drop(e, by(old))
 	}
-	if k != nil {
-		d.s.apiByPrefix.put(d.e, k.Prefix, id)
+	if v != nil {
+		x.put(e, by(v), id)
 	}
-	d.s.api.put(d.e, int64(id), k)
+	t.put(e, int64(id), v)
 }
 
 func sameIdentity(a, b *Node) bool {

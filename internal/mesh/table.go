@@ -101,17 +101,72 @@ func (t *table[V]) all() iter.Seq[*V] {
 
 func (t *table[V]) pages() iter.Seq[*page[V]] {
 	return func(yield func(*page[V]) bool) {
-		for _, c := range t.chunks {
+		for _, p := range t.numbered() {
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// numbered yields the pages with the first id of each.
+func (t *table[V]) numbered() iter.Seq2[int64, *page[V]] {
+	return func(yield func(int64, *page[V]) bool) {
+		for i, c := range t.chunks {
 			if c == nil {
 				continue
 			}
-			for _, p := range c.pages {
-				if p != nil && !yield(p) {
+			for j, p := range c.pages {
+				if p != nil && !yield(int64(i)<<chunkBits|int64(j)<<pageBits, p) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// changed returns the ids whose values differ between two tables.
+func changed[ID ~int64, V any](a, b *table[V]) []ID {
+	var ids []ID
+	for i := range max(len(a.chunks), len(b.chunks)) {
+		ca, cb := chunkAt(a, i), chunkAt(b, i)
+		if ca == cb {
+			continue
+		}
+		for j := range pageSize {
+			pa, pb := pageAt(ca, j), pageAt(cb, j)
+			if pa == pb {
+				continue
+			}
+			for k := range pageSize {
+				if valueAt(pa, k) != valueAt(pb, k) {
+					ids = append(ids, ID(int64(i)<<chunkBits|int64(j)<<pageBits|int64(k)))
+				}
+			}
+		}
+	}
+	return ids
+}
+
+func chunkAt[V any](t *table[V], i int) *chunk[V] {
+	if i >= len(t.chunks) {
+		return nil
+	}
+	return t.chunks[i]
+}
+
+func pageAt[V any](c *chunk[V], i int) *page[V] {
+	if c == nil {
+		return nil
+	}
+	return c.pages[i]
+}
+
+func valueAt[V any](p *page[V], i int) *V {
+	if p == nil {
+		return nil
+	}
+	return p.vals[i]
 }
 
 // shards is a price between copying a long list of maps and copying long maps.

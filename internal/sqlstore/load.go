@@ -41,7 +41,7 @@ func (l loader) read(d *mesh.Draft, rows rowsReader) error {
 // completes them. Each mirrors a case of add: same columns, same order. Ids and
 // times are scanned as plain integers, which spares the drivers reflection.
 func (s *schema) loaders() []loader {
-	return []loader{s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI()}
+	return []loader{s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI(), s.loadLogins(), s.loadSettings()}
 }
 
 func (s *schema) loadUsers() loader {
@@ -55,16 +55,16 @@ func (s *schema) loadUsers() loader {
 
 func (s *schema) loadNodes() loader {
 	var n mesh.Node
-	var ephemeral int64
+	var renamed, ephemeral, capVersion, lapsed int64
 	row := []any{
 		(*int64)(&n.ID), (*int64)(&n.Owner), (*int64)(&n.CreatedBy), parsed(n.MachineKey.UnmarshalText), parsed(n.NodeKey.UnmarshalText),
-		&n.Hostname, &n.Name, parsed(n.IPv4.UnmarshalText), parsed(n.IPv6.UnmarshalText), list(&n.Tags, asIs),
-		(*string)(&n.Method), (*int64)(&n.PreAuthKey), &ephemeral, &n.OS, &n.Arch, &n.ClientVersion, list(&n.RoutableIPs, netip.ParsePrefix),
-		(*int64)(&n.Expiry), (*int64)(&n.CreatedAt), (*int64)(&n.UpdatedAt),
+		&n.Hostname, &n.Name, &renamed, parsed(n.IPv4.UnmarshalText), parsed(n.IPv6.UnmarshalText), list(&n.Tags, asIs),
+		(*string)(&n.Method), (*int64)(&n.PreAuthKey), &ephemeral, &n.OS, &n.Arch, &n.ClientVersion, &capVersion, &n.Host, list(&n.RoutableIPs, netip.ParsePrefix),
+		(*int64)(&n.Expiry), &lapsed, (*int64)(&n.CreatedAt), (*int64)(&n.UpdatedAt),
 	}
 	return loader{"nodes", s.nodes.selectAll(), row, func(d *mesh.Draft) {
 		node := n
-		node.Ephemeral = ephemeral != 0
+		node.Renamed, node.Ephemeral, node.CapVersion, node.Lapsed = renamed != 0, ephemeral != 0, int(capVersion), lapsed != 0
 		d.LoadNode(&node)
 	}}
 }
@@ -115,6 +115,28 @@ func (s *schema) loadAPI() loader {
 		key := k
 		copy(key.Hash[:], hash)
 		d.Apply(0, mesh.APIKeyPut{Key: &key})
+	}}
+}
+
+func (s *schema) loadLogins() loader {
+	var l mesh.Login
+	row := []any{
+		(*int64)(&l.ID), parsed(l.MachineKey.UnmarshalText), parsed(l.NodeKey.UnmarshalText), (*int64)(&l.User), &l.Rejected, (*int64)(&l.Until),
+	}
+	return loader{"logins", s.logins.selectAll(), row, func(d *mesh.Draft) {
+		login := l
+		d.Apply(0, mesh.LoginPut{Login: &login})
+	}}
+}
+
+func (s *schema) loadSettings() loader {
+	var v mesh.Setting
+	var pinned int64
+	row := []any{(*int64)(&v.ID), &v.Key, &v.Value, &v.Source, &pinned, (*int64)(&v.UpdatedAt)}
+	return loader{"settings", s.settings.selectAll(), row, func(d *mesh.Draft) {
+		setting := v
+		setting.Pinned = pinned != 0
+		d.Apply(0, mesh.SettingPut{Setting: &setting})
 	}}
 }
 

@@ -62,7 +62,7 @@ func upsert(table string, columns ...column) *insert {
 // schema names the statements of a commit. A commit sends each at most once,
 // whatever its size.
 type schema struct {
-	users, nodes, net, presence, preAuth, api, log, audit *insert
+	users, nodes, net, presence, preAuth, api, logins, settings, log, audit *insert
 }
 
 func newSchema() *schema {
@@ -70,14 +70,19 @@ func newSchema() *schema {
 		users: upsert("users", column{"id", integer}, column{"name", text}, column{"display_name", text}, column{"email", text},
 			column{"provider", text}, column{"provider_id", text}, column{"profile_pic_url", text}, column{"created_at", integer}),
 		nodes: upsert("nodes", column{"id", integer}, column{"owner", integer}, column{"created_by", integer}, column{"machine_key", text},
-			column{"node_key", text}, column{"hostname", text}, column{"name", text}, column{"ipv4", text}, column{"ipv6", text}, column{"tags", text},
+			column{"node_key", text}, column{"hostname", text}, column{"name", text}, column{"renamed", integer}, column{"ipv4", text}, column{"ipv6", text}, column{"tags", text},
 			column{"method", text}, column{"preauth_key", integer}, column{"ephemeral", integer}, column{"os", text}, column{"arch", text},
-			column{"client_version", text}, column{"routable_ips", text}, column{"expiry", integer}, column{"created_at", integer}, column{"updated_at", integer}),
+			column{"client_version", text}, column{"cap_version", integer}, column{"host", text}, column{"routable_ips", text},
+			column{"expiry", integer}, column{"lapsed", integer}, column{"created_at", integer}, column{"updated_at", integer}),
 		net:      upsert("node_net", column{"id", integer}, column{"endpoints", text}, column{"disco_key", text}, column{"home_relay", integer}),
 		presence: upsert("node_net", column{"id", integer}, column{"online", integer}, column{"replica", text}, column{"conn", integer}, column{"last_seen", integer}),
 		preAuth: upsert("preauth_keys", column{"id", integer}, column{"prefix", text}, column{"hash", blob}, column{"user_id", integer}, column{"reusable", integer},
 			column{"ephemeral", integer}, column{"tags", text}, column{"used", integer}, column{"expiry", integer}, column{"created_at", integer}),
 		api: upsert("api_keys", column{"id", integer}, column{"prefix", text}, column{"hash", blob}, column{"expiry", integer}, column{"created_at", integer}),
+		logins: upsert("logins", column{"id", integer}, column{"machine_key", text}, column{"node_key", text}, column{"user_id", integer},
+			column{"rejected", text}, column{"until", integer}),
+		settings: upsert("settings", column{"id", integer}, column{"key", text}, column{"value", text}, column{"source", text}, column{"pinned", integer},
+			column{"updated_at", integer}),
 		log: &insert{table: "log", columns: []column{{"rev", integer}, {"batch", blob}, {"prev", blob}, {"at", integer}, {"actor", text}, {"events", blob}}},
 		audit: &insert{table: "audit", columns: []column{
 			{"rev", integer},
@@ -109,7 +114,7 @@ func newChanges(s *schema) *changes {
 
 // order is the order in which the statements of a commit are sent.
 func (s *schema) order() []*insert {
-	return []*insert{s.users, s.nodes, s.net, s.presence, s.preAuth, s.api}
+	return []*insert{s.users, s.nodes, s.net, s.presence, s.preAuth, s.api, s.logins, s.settings}
 }
 
 func (c *changes) put(in *insert, row ...any) {
@@ -140,9 +145,9 @@ func (c *changes) add(e mesh.Event) {
 		c.drop(int64(e.ID), s.users)
 	case mesh.NodePut:
 		n := e.Node
-		c.put(s.nodes, int64(n.ID), int64(n.Owner), int64(n.CreatedBy), textOf(n.MachineKey), textOf(n.NodeKey), n.Hostname, n.Name,
+		c.put(s.nodes, int64(n.ID), int64(n.Owner), int64(n.CreatedBy), textOf(n.MachineKey), textOf(n.NodeKey), n.Hostname, n.Name, bit(n.Renamed),
 			textOf(n.IPv4), textOf(n.IPv6), join(n.Tags), string(n.Method), int64(n.PreAuthKey), bit(n.Ephemeral), n.OS, n.Arch,
-			n.ClientVersion, joinText(n.RoutableIPs), int64(n.Expiry), int64(n.CreatedAt), int64(n.UpdatedAt))
+			n.ClientVersion, int64(n.CapVersion), n.Host, joinText(n.RoutableIPs), int64(n.Expiry), bit(n.Lapsed), int64(n.CreatedAt), int64(n.UpdatedAt))
 	case mesh.NodeGone:
 		c.drop(int64(e.ID), s.nodes, s.net, s.presence)
 	case mesh.NodeNet:
@@ -161,6 +166,16 @@ func (c *changes) add(e mesh.Event) {
 		c.put(s.api, int64(k.ID), k.Prefix, k.Hash[:], int64(k.Expiry), int64(k.CreatedAt))
 	case mesh.APIKeyGone:
 		c.drop(int64(e.ID), s.api)
+	case mesh.LoginPut:
+		l := e.Login
+		c.put(s.logins, int64(l.ID), textOf(l.MachineKey), textOf(l.NodeKey), int64(l.User), l.Rejected, int64(l.Until))
+	case mesh.LoginGone:
+		c.drop(int64(e.ID), s.logins)
+	case mesh.SettingPut:
+		v := e.Setting
+		c.put(s.settings, int64(v.ID), v.Key, v.Value, v.Source, bit(v.Pinned), int64(v.UpdatedAt))
+	case mesh.SettingGone:
+		c.drop(int64(e.ID), s.settings)
 	case mesh.AddressCursor: // in the head row
 	}
 }

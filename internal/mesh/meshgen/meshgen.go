@@ -72,7 +72,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(16)
+	pick := r.IntN(20)
 	if _, ok := s.Node(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that is not there
 	}
@@ -92,7 +92,8 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		if r.IntN(3) == 0 {
 			n.RoutableIPs = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("::/0")}
 		}
-		n.UpdatedAt, n.Expiry, n.Ephemeral = at, at.Add(1), r.IntN(2) == 0
+		n.UpdatedAt, n.Expiry, n.Ephemeral, n.Lapsed = at, at.Add(1), r.IntN(2) == 0, r.IntN(4) == 0
+		n.Host, n.CapVersion, n.Renamed = fmt.Sprintf(`{"Hostname":"höst %d","OS":"linux"}`, r.IntN(3)), 106+r.IntN(40), r.IntN(2) == 0
 		n.NodeKey = NodeKey(uint64(node)*1000 + uint64(r.IntN(3)))
 		return mesh.NodePut{Node: n}
 	case 6:
@@ -119,6 +120,20 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return mesh.APIKeyPut{Key: k}
 	case 14:
 		return mesh.APIKeyGone{ID: keyID}
+	case 15:
+		return mesh.LoginPut{Login: &mesh.Login{
+			ID: mesh.LoginID(keyID), MachineKey: MachineKey(uint64(keyID)), NodeKey: NodeKey(1_000_000 + uint64(keyID)),
+			User: user, Rejected: []string{"", "not ours"}[r.IntN(2)], Until: at.Add(1e9),
+		}}
+	case 16:
+		return mesh.LoginGone{ID: mesh.LoginID(keyID)}
+	case 17:
+		return mesh.SettingPut{Setting: &mesh.Setting{
+			ID: mesh.SettingID(1 + keyID%5), Key: fmt.Sprintf("setting-%d", 1+keyID%5), Value: fmt.Sprintf(`{"n":%d}`, r.IntN(9)),
+			Source: "config", Pinned: r.IntN(2) == 0, UpdatedAt: at,
+		}}
+	case 18:
+		return mesh.SettingGone{ID: mesh.SettingID(1 + keyID%5)}
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),

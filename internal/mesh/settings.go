@@ -1,0 +1,92 @@
+package mesh
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+)
+
+// The keys of settings.
+const (
+	// SettingDNS holds a DNS.
+	SettingDNS = "dns"
+	// SettingRelays holds the relay map that was read from URLs and files, in
+	// the form of the clients.
+	SettingRelays = "relays"
+	// SettingRelay and a region's number hold a Relay: the region of one
+	// replica's embedded relay.
+	SettingRelay = "relay/"
+	// SettingNoise holds the key by which clients know the service.
+	SettingNoise = "secret/noise"
+)
+
+// DNS is what clients are told about names.
+type DNS struct {
+	MagicDNS bool `json:"magicDNS"`
+	// BaseDomain is lower case, without a dot at either end; it may be empty
+	// only when MagicDNS is off.
+	BaseDomain    string              `json:"baseDomain,omitempty"`
+	Nameservers   []string            `json:"nameservers,omitempty"`
+	Split         map[string][]string `json:"split,omitempty"`
+	SearchDomains []string            `json:"searchDomains,omitempty"`
+	ExtraRecords  []DNSRecord         `json:"extraRecords,omitempty"`
+}
+
+// DNSRecord is one name that clients answer by themselves.
+type DNSRecord struct {
+	Name  string     `json:"name"`
+	Type  string     `json:"type"` // A or AAAA
+	Value netip.Addr `json:"value"`
+}
+
+// Relay is the embedded relay of one replica.
+type Relay struct {
+	Replica string `json:"replica"`
+	// Region is in the form of the clients.
+	Region json.RawMessage `json:"region"`
+}
+
+// DNS returns the setting of that name. A value that cannot be read counts as
+// unset: it must not cost anybody the map.
+func (s *Snapshot) DNS() DNS { return settingOf[DNS](s, SettingDNS) }
+
+// Relays returns the relay map from elsewhere and the embedded relays by the
+// number of their region, both in the form of the clients.
+func (s *Snapshot) Relays() (elsewhere string, embedded map[string]Relay) {
+	embedded = map[string]Relay{}
+	for v := range s.Settings() {
+		if region, ok := strings.CutPrefix(v.Key, SettingRelay); ok {
+			embedded[region] = settingOf[Relay](s, v.Key)
+		}
+	}
+	if v, ok := s.Setting(SettingRelays); ok {
+		elsewhere = v.Value
+	}
+	return elsewhere, embedded
+}
+
+func settingOf[T any](s *Snapshot, key string) (value T) {
+	v, ok := s.Setting(key)
+	if !ok {
+		return value
+	}
+	if err := json.Unmarshal([]byte(v.Value), &value); err != nil {
+		var unset T
+		return unset
+	}
+	return value
+}
+
+// SettingPutFor returns the event that gives a setting a value, or nothing when
+// it has it already.
+func (s *Snapshot) SettingPutFor(key, value, source string, pinned bool, now Time) []Event {
+	old, ok := s.Setting(key)
+	if ok && old.Value == value && old.Source == source && old.Pinned == pinned {
+		return nil
+	}
+	id := s.Counters.Setting + 1
+	if ok {
+		id = old.ID
+	}
+	return []Event{SettingPut{Setting: &Setting{ID: id, Key: key, Value: value, Source: source, Pinned: pinned, UpdatedAt: now}}}
+}
