@@ -1,6 +1,6 @@
-// Package identity tells who is calling: it makes keys, reads them, and finds
-// out whether one opens the door. It neither keeps nor changes anything, and
-// imports mesh alone.
+// Package identity tells who is calling: it makes keys and sealed login links,
+// reads them, and finds out whether one opens the door. It neither keeps nor
+// changes anything, and imports mesh alone.
 package identity
 
 import (
