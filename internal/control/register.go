@@ -182,12 +182,15 @@ func (s *Service) decideRegister(w *policy.World, now mesh.Time, r Registration,
 	if _, taken := w.NodeByKey(r.NodeKey); taken {
 		return nil, nil, refuse(Conflict, "nodeKey", "another machine has this node key; make a new one")
 	}
-	tags := k.Tags
+	user, _ := w.User(k.User)
 	for _, tag := range r.Tags {
-		if err := w.MayTag(k, tag); err != nil {
+		if err := w.MayTag(user, k, tag); err != nil {
 			return nil, nil, refuse(Denied, "tags", "%s", err.Error())
 		}
 	}
+	tags := slices.Concat(k.Tags, r.Tags)
+	slices.Sort(tags)
+	tags = slices.Compact(tags)
 	v4, v6, err := addresses(w.Snapshot)
 	if err != nil {
 		return nil, nil, err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
@@ -144,7 +143,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.metrics.loads.Inc()
 	l.log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
-	w := &policy.World{Snapshot: s}
+	w := l.worldOf(s)
 	l.world.Store(w)
 	l.waiters.wake()
 	l.feed.publish(w, nil, false)
@@ -194,7 +193,7 @@ func (f *follower) applyOne(rev mesh.Revision, at mesh.Time, batch store.BatchID
 
 // publish makes the follower's draft the world. Everything in it is durable.
 func (l *Ledger) publish(f *follower) {
-	w := &policy.World{Snapshot: f.draft.Freeze()}
+	w := l.worldOf(f.draft.Freeze())
 	if f.checkpoint != nil {
 		l.cluster.checkpoint.Store(f.checkpoint)
 	}

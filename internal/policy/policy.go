@@ -1,22 +1,12 @@
-// Package policy says who may do what, and what the network looks like seen
-// through that. There is no policy language yet: everyone may reach everyone,
-// and a tag may be used by whoever holds a key that carries it.
-//
-// It is pure and imports mesh alone.
 package policy
 
-import (
-	"errors"
-	"fmt"
-	"regexp"
-	"slices"
-
-	"github.com/fairlead-mesh/fairlead/internal/mesh"
-)
+import "github.com/fairlead-mesh/fairlead/internal/mesh"
 
 // World is a snapshot seen through its policy.
 type World struct {
 	*mesh.Snapshot
+	// Doc is the policy; nil means that there is none.
+	Doc *Doc
 }
 
 // Class is a set of nodes that the policy does not tell apart: they see the same
@@ -41,24 +31,3 @@ func (w *World) Class(n *mesh.Node) Class {
 // Sees reports whether the nodes of a class see n: one of the two may open a
 // connection to the other. A node does not see itself, whatever this says.
 func (w *World) Sees(c Class, _ *mesh.Node) bool { return c != Nobody }
-
-// ErrTagDenied says that a node asked for a tag it may not use.
-var ErrTagDenied = errors.New("tag not allowed")
-
-var tagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9-]{0,62}$`)
-
-// CheckTag reports what is wrong with the form of a tag.
-func CheckTag(tag string) error {
-	if !tagPattern.MatchString(tag) {
-		return fmt.Errorf("%q is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server", tag)
-	}
-	return nil
-}
-
-// MayTag reports whether a node that was let in by k may ask for tag itself.
-func (w *World) MayTag(k *mesh.PreAuthKey, tag string) error {
-	if slices.Contains(k.Tags, tag) {
-		return nil
-	}
-	return fmt.Errorf("%w: %s is not a tag of the pre-auth key", ErrTagDenied, tag)
-}

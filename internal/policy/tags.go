@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ErrTagDenied says that a node asked for a tag it may not use.
+var ErrTagDenied = errors.New("tag not allowed")
+
+// ErrUnknownTag says that the policy does not know a tag.
+var ErrUnknownTag = errors.New("unknown tag")
+
+var tagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9-]{0,62}$`)
+
+// CheckTag reports what is wrong with the form of a tag.
+func CheckTag(tag string) error {
+	if !tagPattern.MatchString(tag) {
+		return fmt.Errorf("%q is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server", tag)
+	}
+	return nil
+}
+
+// MayTag reports whether a node that is let in by k, or as user, may ask for a
+// tag itself; either may be nil. The tags of the key are its own. For others the
+// policy's tagOwners must name the user, a group of the user, or a tag that the
+// key carries or owns in turn.
+func (w *World) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
+	switch {
+	case k != nil && slices.Contains(k.Tags, tag):
+		return nil
+	case w.Doc == nil:
+		return fmt.Errorf("%w: %s is not a tag of the pre-auth key, and there is no policy whose tagOwners could allow it", ErrTagDenied, tag)
+	case user != nil && w.Doc.ownedByUser(tag, mesh.FoldName(user.Name)):
+		return nil
+	case k != nil && w.Doc.ownedByTag(tag, k.Tags):
+		return nil
+	case user == nil:
+		return fmt.Errorf("%w: tagOwners gives %s to no tag of the pre-auth key", ErrTagDenied, tag)
+	}
+	return fmt.Errorf("%w: tagOwners does not give %s to %s", ErrTagDenied, tag, user.Name)
+}
+
+// KnowsTag reports whether an administrator may give a tag to a node: with a
+// policy the tag must have an entry in tagOwners, without one its form is enough.
+func (w *World) KnowsTag(tag string) error {
+	if err := CheckTag(tag); err != nil || w.Doc == nil {
+		return err
+	}
+	if _, ok := w.Doc.owners[tag]; !ok {
+		return fmt.Errorf("%w: the policy's tagOwners has no %s; add it there first", ErrUnknownTag, tag)
+	}
+	return nil
+}
+
+func (d *Doc) ownedByUser(tag, user string) bool {
+	return slices.ContainsFunc(d.owners[tag], func(owner string) bool {
+		return owner == user || slices.Contains(d.groups[owner], user)
+	})
+}
+
+// ownedByTag looks at each tag once, however many ways lead to it.
+func (d *Doc) ownedByTag(tag string, tags []string) bool {
+	seen, next := map[string]bool{tag: true}, []string{tag}
+	for len(next) > 0 {
+		owners := d.owners[next[0]]
+		next = next[1:]
+		for _, owner := range owners {
+			if slices.Contains(tags, owner) {
+				return true
+			}
+			if !seen[owner] {
+				seen[owner] = true
+				next = append(next, owner)
+			}
+		}
+	}
+	return false
+}
