@@ -9,9 +9,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// announceEvery is how often readers are woken while commits keep coming.
-// Waking ten thousand of them for every commit would cost more than the
-// commits; and readers that move together share their work.
+// announceEvery is how often readers are woken while commits keep coming, unless
+// Config.Pace says otherwise. Waking ten thousand of them for every commit would
+// cost more than the commits; and readers that move together share their work.
 const announceEvery = 5 * time.Millisecond
 
 // link records what was touched between two announced worlds and leads to the
@@ -36,9 +36,13 @@ type feed struct {
 	pending *state // not announced yet
 	last    time.Time
 	timer   *time.Timer
+	pace    func() time.Duration
 }
 
-func (f *feed) start(w *policy.World) {
+func (f *feed) start(w *policy.World, pace func() time.Duration) {
+	if f.pace = pace; pace == nil {
+		f.pace = func() time.Duration { return announceEvery }
+	}
 	f.head.Store(&state{w, &link{next: make(chan struct{})}})
 	f.timer = time.NewTimer(time.Hour)
 	f.timer.Stop()
@@ -53,7 +57,7 @@ func (f *feed) publish(w *policy.World, touched []mesh.NodeID, known bool) {
 	f.pending.world = w
 	f.pending.link.touched = append(f.pending.link.touched, touched...)
 	f.pending.link.known = f.pending.link.known && known
-	if wait := announceEvery - time.Since(f.last); wait > 0 {
+	if wait := f.pace() - time.Since(f.last); wait > 0 {
 		f.timer.Reset(wait)
 		return
 	}

@@ -62,6 +62,9 @@ type Config struct {
 	// Fill, if set, adds to each report what other parts know. It is called
 	// before every beat and must not block.
 	Fill func(*store.Report)
+	// Pace says how long readers stay undisturbed after they were woken while
+	// commits keep coming; 5 ms unless told.
+	Pace func() time.Duration
 	// BatchLimit is how many commands share a transaction; 64 unless told.
 	BatchLimit int
 }
@@ -131,7 +134,7 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	}
 	w := l.worldOf(s)
 	l.world.Store(w)
-	l.feed.start(w)
+	l.feed.start(w, c.Pace)
 	l.cluster.pulse.Store(&Pulse{Last: time.Now()})
 	l.metrics = newMetrics(c.Registerer, l)
 	l.lastFollow, l.lastLoad = time.Now(), time.Now()

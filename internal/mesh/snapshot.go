@@ -104,6 +104,12 @@ func (s *Snapshot) SameIdentities(t *Snapshot) bool {
 	return s.line == t.line && s.IdentityRev == t.IdentityRev
 }
 
+// SameSettings reports whether the settings are the same in both: they follow
+// one Load, and none has changed in between.
+func (s *Snapshot) SameSettings(t *Snapshot) bool {
+	return s.line == t.line && s.SettingsRev == t.SettingsRev
+}
+
 // found turns a pointer into the usual pair.
 func found[V any](v *V) (*V, bool) { return v, v != nil }
 

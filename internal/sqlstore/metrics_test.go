@@ -44,7 +44,7 @@ func statements(t *testing.T, s store.Store) []operation {
 				t.Fatal(err)
 			}
 		}},
-		{"load", 8, func(ctx context.Context) { // begin, head, 5 tables, rollback
+		{"load", 10, func(ctx context.Context) { // begin, head, 7 tables, rollback
 			_, err := s.Load(ctx)
 			check(err)
 		}},

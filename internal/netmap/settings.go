@@ -1,0 +1,109 @@
+package netmap
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Settings is what all viewers are told alike, rendered.
+type Settings struct {
+	domain string
+	dns    json.RawMessage
+	relays json.RawMessage
+}
+
+// noDomain ends the names of nodes while the service has no base domain.
+const noDomain = "mesh.internal"
+
+type resolver struct{ Addr string }
+
+type record struct{ Name, Type, Value string }
+
+type dnsConfig struct {
+	Proxied             bool
+	Domains             []string
+	Resolvers           []resolver            `json:",omitempty"`
+	Routes              map[string][]resolver `json:",omitempty"`
+	ExtraRecords        []record              `json:",omitempty"`
+	ExitNodeFilteredSet []string              `json:",omitempty"`
+}
+
+// SettingsOf renders the settings of a snapshot.
+func SettingsOf(s *mesh.Snapshot) *Settings {
+	d := s.DNS()
+	out := &Settings{domain: d.BaseDomain, dns: renderDNS(d), relays: renderRelays(s)}
+	if out.domain == "" {
+		out.domain = noDomain
+	}
+	return out
+}
+
+// SameNames reports whether nodes have the same full names with both.
+func (s *Settings) SameNames(t *Settings) bool { return s.domain == t.domain }
+
+func (s *Settings) equal(t *Settings) bool {
+	return s == t || s.domain == t.domain && bytes.Equal(s.dns, t.dns) && bytes.Equal(s.relays, t.relays)
+}
+
+func renderDNS(d mesh.DNS) json.RawMessage {
+	c := dnsConfig{Proxied: d.MagicDNS, Domains: []string{}, Routes: map[string][]resolver{}}
+	if d.MagicDNS {
+		c.Domains = append(c.Domains, d.BaseDomain)
+		c.ExitNodeFilteredSet = []string{"." + d.BaseDomain}
+	}
+	c.Domains = append(c.Domains, d.SearchDomains...)
+	c.Resolvers = resolvers(d.Nameservers)
+	for domain, servers := range d.Split {
+		c.Routes[domain] = resolvers(servers)
+	}
+	for _, r := range d.ExtraRecords {
+		c.ExtraRecords = append(c.ExtraRecords, record{r.Name, r.Type, r.Value.String()})
+		if !d.MagicDNS || !strings.HasSuffix(r.Name, "."+d.BaseDomain) {
+			if _, routed := c.Routes[r.Name]; !routed {
+				// A question reaches the client's own resolver only by a
+				// route. An empty list, not null: clients drop null when
+				// they copy the configuration.
+				c.Routes[r.Name] = []resolver{}
+			}
+		}
+	}
+	return encode(c)
+}
+
+func resolvers(addrs []string) []resolver {
+	out := make([]resolver, len(addrs))
+	for i, a := range addrs {
+		out[i].Addr = a
+	}
+	return out
+}
+
+// renderRelays joins the map from elsewhere with the embedded relays, which win
+// where both have a region. Members that only clients know pass as they are.
+func renderRelays(s *mesh.Snapshot) json.RawMessage {
+	elsewhere, embedded := s.Relays()
+	whole := map[string]json.RawMessage{}
+	_ = json.Unmarshal([]byte(elsewhere), &whole) // was checked before it was stored; unreadable counts as none
+	regions := map[string]json.RawMessage{}
+	_ = json.Unmarshal(whole["Regions"], &regions)
+	for id, relay := range embedded {
+		if len(relay.Region) > 0 {
+			regions[id] = relay.Region
+		}
+	}
+	whole["Regions"] = encode(regions)
+	whole["omitDefaultRegions"] = json.RawMessage("true")
+	return encode(whole)
+}
+
+// encode is for values that cannot fail to encode.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("netmap: " + err.Error())
+	}
+	return b
+}

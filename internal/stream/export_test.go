@@ -1,0 +1,16 @@
+package stream
+
+import "github.com/fairlead-mesh/fairlead/internal/mesh"
+
+// Conn returns the number of a node's stream.
+func (h *Hub) Conn(id mesh.NodeID) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open[id].conn
+}
+
+// News is a message that is no keep-alive.
+func News(v any) ([]byte, error) { return news(v, true) }
+
+// KeepAliveSize is the length of a keep-alive message.
+func KeepAliveSize() int { return len(keepAlive(true)) }

@@ -1,0 +1,44 @@
+package stream
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	full, delta, alive prometheus.Counter
+	bytes              prometheus.Counter
+	checks, violations prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, h *Hub) *metrics {
+	messages := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mesh_stream_messages_total", Help: "Messages sent to nodes, by kind: full, delta or keepalive.",
+	}, []string{"kind"})
+	m := &metrics{
+		full: messages.WithLabelValues("full"), delta: messages.WithLabelValues("delta"), alive: messages.WithLabelValues("keepalive"),
+		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "mesh_stream_sent_bytes_total", Help: "Bytes of messages sent to nodes."}),
+		checks: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_stream_checks_total", Help: "Times a stream's news were compared with a full map.",
+		}),
+		violations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_stream_check_failures_total", Help: "Times they differed. It must stay zero.",
+		}),
+	}
+	reg.MustRegister(messages, m.bytes, m.checks, m.violations,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_streams_open", Help: "Nodes that have a stream on this replica."},
+			func() float64 { return float64(h.Count()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mesh_stream_worlds_pinned", Help: "Different worlds that streams sent last: 1 when all keep up.",
+		}, func() float64 { return float64(h.worlds()) }))
+	return m
+}
+
+func (h *Hub) worlds() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	revs := map[int64]bool{}
+	for _, s := range h.open {
+		revs[s.rev.Load()] = true
+	}
+	return len(revs)
+}

@@ -1,0 +1,216 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// Request asks for the map of a node. The caller has proven that the node is
+// the viewer's.
+type Request struct {
+	Node    mesh.NodeID
+	NodeKey key.NodePublic
+	// Compress is off for tools that read plain JSON; every client compresses.
+	Compress bool
+}
+
+// ErrGone says that the node is not, or no longer, there with this key.
+var ErrGone = errors.New("no such node")
+
+// Serve streams the map of a node to w until ctx ends, a newer stream of the
+// node takes over, or the node is removed. It returns ErrGone if nothing was
+// written because there is no such node.
+func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error {
+	cursor := h.ledger.Cursor()
+	if err := appear(ctx, cursor, r); err != nil {
+		return err
+	}
+	out := http.NewResponseController(w)
+	s := h.begin(r.Node, func() { _ = out.SetWriteDeadline(time.Unix(1, 0)) })
+	defer h.finish(s)
+	p := &play{Hub: h, request: r, session: s, cursor: cursor, w: w, out: out}
+	if err := p.start(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(jitter(h.keepAlive))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.end:
+			return nil
+		case <-timer.C:
+			if err := p.keepAlive(); err != nil {
+				return err
+			}
+			timer.Reset(jitter(h.keepAlive))
+		case <-cursor.More():
+			sent, over, err := p.advance()
+			if err != nil || over {
+				return err
+			}
+			if sent {
+				timer.Reset(jitter(h.keepAlive))
+			}
+		}
+	}
+}
+
+// Once writes the whole map of a node as one message.
+func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error {
+	cursor := h.ledger.Cursor()
+	if err := appear(ctx, cursor, r); err != nil {
+		return err
+	}
+	p := &play{Hub: h, request: r, session: &session{}, cursor: cursor, w: w, out: http.NewResponseController(w)}
+	return p.start()
+}
+
+// appearLimit is how long the announcement of a commit may take.
+const appearLimit = 5 * time.Second
+
+// appear waits until the cursor is at a world that has the node: a node asks for
+// its map milliseconds after it registered.
+func appear(ctx context.Context, c *ledger.Cursor, r Request) error {
+	limit := time.NewTimer(appearLimit)
+	defer limit.Stop()
+	for !present(c.World(), r) {
+		select {
+		case <-c.More():
+			c.Skip()
+		case <-limit.C:
+			return ErrGone
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func present(w *policy.World, r Request) bool {
+	n, ok := w.Node(r.Node)
+	return ok && n.NodeKey == r.NodeKey
+}
+
+// play is a stream in progress.
+type play struct {
+	*Hub
+	request Request
+	session *session
+	cursor  *ledger.Cursor
+	w       http.ResponseWriter
+	out     *http.ResponseController
+	at      *netmap.Scene // sent last
+	held    bool          // the world has shown that this stream holds the node
+}
+
+func (p *play) start() error {
+	p.w.Header().Set("Content-Type", "application/octet-stream")
+	p.at = p.library.sceneAt(p.cursor)
+	return p.full()
+}
+
+func (p *play) full() error {
+	n, _ := p.at.Node(p.request.Node)
+	now := time.Now().UTC()
+	var parts [][]byte
+	var err error
+	if p.request.Compress && p.at.Class(n) != policy.Nobody {
+		parts, err = p.library.full(p.at, n, now)
+	} else {
+		r := netmap.Full(p.at, n.ID)
+		r.ControlTime = &now
+		var m []byte
+		m, err = news(r, p.request.Compress)
+		parts = [][]byte{m}
+	}
+	if err != nil {
+		return err
+	}
+	p.metrics.full.Inc()
+	return p.write(parts...)
+}
+
+// advance moves to the newest world and says what the viewer must hear of it.
+func (p *play) advance() (sent, over bool, err error) {
+	from := p.at
+	touched := p.cursor.Skip()
+	p.at = p.library.sceneAt(p.cursor)
+	before, _ := from.Node(p.request.Node)
+	after, ok := p.at.Node(p.request.Node)
+	switch {
+	case !ok:
+		return true, true, p.send(netmap.Farewell(from, before, p.at.At))
+	case after.NodeKey != p.request.NodeKey || p.supersededBy(after.Presence):
+		return false, true, nil
+	case !from.SameNames(p.at.Settings) && p.at.Class(after) != policy.Nobody && p.at.NodeCount() > 1:
+		return true, false, p.full()
+	case after == before && p.request.Compress && p.at.Class(after) == from.Class(before) && p.at.Class(after) != policy.Nobody:
+		m, err := p.library.bulletin(from, p.at, p.at.Class(after), touched)
+		if m == nil || err != nil {
+			p.session.rev.Store(int64(p.at.Rev))
+			return false, false, err
+		}
+		p.metrics.delta.Inc()
+		return true, false, p.write(m)
+	}
+	r := netmap.Between(from, p.at, after.ID, touched)
+	if r == nil {
+		p.session.rev.Store(int64(p.at.Rev))
+		return false, false, nil
+	}
+	p.metrics.delta.Inc()
+	return true, false, p.send(r)
+}
+
+// supersededBy reports whether another stream took the node over: another
+// replica says so after the world had shown that this one holds it.
+func (p *play) supersededBy(now mesh.Presence) bool {
+	mine := now.Replica == string(p.ledger.Self().ID) && now.Conn == p.session.conn
+	p.held = p.held || mine
+	return p.held && now.Online && !mine
+}
+
+func (p *play) keepAlive() error {
+	p.metrics.alive.Inc()
+	if p.request.Compress {
+		return p.write(p.alive)
+	}
+	return p.write(p.plainAlive)
+}
+
+func (p *play) send(r *netmap.Response) error {
+	m, err := news(r, p.request.Compress)
+	if err != nil {
+		return err
+	}
+	return p.write(m)
+}
+
+// write sends the parts of one message.
+func (p *play) write(parts ...[]byte) error {
+	p.session.blocked.Store(time.Now().UnixNano())
+	defer p.session.blocked.Store(0)
+	for _, part := range parts {
+		if _, err := p.w.Write(part); err != nil {
+			return fmt.Errorf("writing to node %d: %w", p.request.Node, err)
+		}
+		p.metrics.bytes.Add(float64(len(part)))
+	}
+	if err := p.out.Flush(); err != nil {
+		return fmt.Errorf("writing to node %d: %w", p.request.Node, err)
+	}
+	p.session.rev.Store(int64(p.at.Rev))
+	return nil
+}

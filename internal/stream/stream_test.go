@@ -1,0 +1,332 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"tailscale.com/tailcfg"
+	"tailscale.com/util/zstdframe"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/stream"
+)
+
+// bench is a hub over a real ledger, behind a real HTTP server.
+type bench struct {
+	*testing.T
+	ledger *ledger.Ledger
+	hub    *stream.Hub
+	url    string
+
+	mu     sync.Mutex
+	opened []mesh.NodeID // guarded by mu
+	closed []mesh.NodeID // guarded by mu
+}
+
+func (b *bench) Opened(id mesh.NodeID, _ int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.opened = append(b.opened, id)
+}
+
+func (b *bench) Closed(id mesh.NodeID, _ int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = append(b.closed, id)
+}
+
+func newBench(t *testing.T, nodes int) *bench {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	db, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "db.sqlite"), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: db, Log: log, Registerer: reg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var loops sync.WaitGroup
+	loops.Go(func() { _ = l.Run(ctx) })
+	b := &bench{T: t, ledger: l}
+	b.hub = stream.New(stream.Config{Ledger: l, Presence: b, Log: log, Registerer: reg, KeepAlive: 300 * time.Millisecond})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var id int64
+		_, _ = fmt.Sscan(r.URL.Query().Get("node"), &id)
+		n := mesh.NodeID(id)
+		err := b.hub.Serve(r.Context(), w, stream.Request{Node: n, NodeKey: meshgen.NodeKey(uint64(n)), Compress: r.URL.Query().Get("plain") == ""})
+		if err != nil {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	b.url = server.URL
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		stop()
+		loops.Wait()
+		_ = db.Close()
+	})
+	b.commit(mesh.UserPut{User: meshgen.User(1)})
+	for i := 1; i <= nodes; {
+		var evs []mesh.Event
+		for ; i <= nodes && len(evs) < 256; i++ {
+			evs = append(evs, mesh.NodePut{Node: meshgen.Node(mesh.NodeID(i), 1)})
+		}
+		b.commit(evs...)
+	}
+	return b
+}
+
+func (b *bench) commit(evs ...mesh.Event) {
+	b.Helper()
+	_, err := b.ledger.Commit(b.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(*policy.World, mesh.Time) ([]mesh.Event, error) { return evs, nil })
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// reader reads one stream as a client does.
+type reader struct {
+	*bench
+	body io.ReadCloser
+}
+
+func (b *bench) open(query string) *reader {
+	b.Helper()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.url+"?"+query, http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req) //nolint:bodyclose // closed below
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = res.Body.Close() })
+	return &reader{b, res.Body}
+}
+
+func (r *reader) raw() ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r.body, size[:]); err != nil {
+		return nil, err
+	}
+	body := make([]byte, binary.LittleEndian.Uint32(size[:]))
+	_, err := io.ReadFull(r.body, body)
+	return body, err
+}
+
+// next returns the next message that is no keep-alive, and its text.
+func (r *reader) next() (m tailcfg.MapResponse, text string) {
+	r.Helper()
+	for {
+		body, err := r.raw()
+		if err != nil {
+			r.Fatal(err)
+		}
+		doc, err := zstdframe.AppendDecode(nil, body)
+		if err != nil {
+			r.Fatal(err)
+		}
+		m = tailcfg.MapResponse{}
+		if err := json.Unmarshal(doc, &m); err != nil {
+			r.Fatalf("%v: %s", err, doc)
+		}
+		if !m.KeepAlive {
+			return m, string(doc)
+		}
+	}
+}
+
+func TestSplicedMapIsTheFullMap(t *testing.T) {
+	b := newBench(t, 700)
+	b.commit(mesh.NodeGone{ID: 65}, mesh.NodeGone{ID: 64})
+	for id := range 62 { // a whole block is gone, so that a comma is left out
+		b.commit(mesh.NodeGone{ID: mesh.NodeID(130 + id)})
+	}
+	b.commit(mesh.NodeGone{ID: 128}, mesh.NodeGone{ID: 129})
+	for _, viewer := range []mesh.NodeID{1, 63, 66, 127, 300, 700} {
+		m, text := b.open(fmt.Sprintf("node=%d", viewer)).next()
+		w := b.ledger.World()
+		full := netmap.Full(netmap.SceneOf(w, nil), viewer)
+		full.ControlTime = m.ControlTime
+		want, err := json.Marshal(full)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(members(t, want), members(t, []byte(text))); diff != "" {
+			t.Fatalf("viewer %d: %s", viewer, diff)
+		}
+		if len(m.Peers) != w.NodeCount()-1 {
+			t.Fatalf("viewer %d sees %d of %d", viewer, len(m.Peers), w.NodeCount())
+		}
+	}
+}
+
+// members gives the top level of a document, so that order does not count.
+func members(t *testing.T, doc []byte) map[string]string {
+	t.Helper()
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &m); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for k, v := range m {
+		out[k] = string(v)
+	}
+	return out
+}
+
+func TestChangesReachViewersAsPatches(t *testing.T) {
+	b := newBench(t, 3)
+	one, two := b.open("node=1"), b.open("node=2")
+	one.next()
+	two.next()
+	b.commit(mesh.NodeNet{ID: 1, Net: meshgen.Net(5)})
+	m, text := two.next()
+	if len(m.PeersChangedPatch) != 1 || m.PeersChangedPatch[0].NodeID != 1 || len(m.PeersChangedPatch[0].Endpoints) != 2 || m.Node != nil || m.DNSConfig != nil {
+		t.Fatalf("two hears %s", text)
+	}
+	b.commit(mesh.NodePut{Node: meshgen.Node(4, 1)})
+	for name, r := range map[string]*reader{"one": one, "two": two} {
+		if m, text := r.next(); len(m.PeersChanged) != 1 || m.PeersChanged[0].ID != 4 || len(m.UserProfiles) != 1 {
+			t.Fatalf("%s hears %s", name, text) // one hears nothing of its own endpoints
+		}
+	}
+	b.commit(mesh.NodeGone{ID: 4})
+	if m, text := one.next(); !slices.Equal(m.PeersRemoved, []tailcfg.NodeID{4}) {
+		t.Fatalf("one hears %s", text)
+	}
+}
+
+func TestRemovedNodeIsToldBeforeItIsCutOff(t *testing.T) {
+	b := newBench(t, 2)
+	one := b.open("node=1")
+	one.next()
+	b.commit(mesh.NodeGone{ID: 1})
+	m, text := one.next()
+	if m.Node == nil || m.Node.KeyExpiry.IsZero() || m.Node.KeyExpiry.After(time.Now().Add(-time.Hour)) {
+		t.Fatalf("the last message is %s", text)
+	}
+	if _, err := one.raw(); err == nil {
+		t.Fatal("the stream goes on")
+	}
+}
+
+func TestNewerStreamTakesOver(t *testing.T) {
+	b := newBench(t, 2)
+	older := b.open("node=1")
+	older.next()
+	newer := b.open("node=1")
+	newer.next()
+	for { // keep-alives may be on their way
+		if _, err := older.raw(); err != nil {
+			break
+		}
+	}
+	b.commit(mesh.NodeNet{ID: 2, Net: meshgen.Net(5)})
+	newer.next()
+	if got := b.hub.Count(); got != 1 {
+		t.Fatalf("%d streams", got)
+	}
+}
+
+func TestStreamEndsWhenAnotherReplicaHoldsTheNode(t *testing.T) {
+	b := newBench(t, 1)
+	one := b.open("node=1")
+	one.next()
+	conn := b.hub.Conn(1)
+	b.commit(mesh.Online{ID: 1, Replica: "other", Conn: 5, At: meshgen.Start}) // an older claim, from before this stream
+	b.commit(mesh.Online{ID: 1, Replica: string(b.ledger.Self().ID), Conn: conn, At: meshgen.Start})
+	b.commit(mesh.Offline{ID: 1, At: meshgen.Start}) // a mistake that presence mends
+	if _, err := one.raw(); err != nil {
+		t.Fatalf("the stream ended too early: %v", err)
+	}
+	b.commit(mesh.Online{ID: 1, Replica: "other", Conn: 6, At: meshgen.Start})
+	for {
+		if _, err := one.raw(); err != nil {
+			return
+		}
+	}
+}
+
+func TestKeepAliveIsAlwaysTheSame(t *testing.T) {
+	b := newBench(t, 1)
+	one := b.open("node=1")
+	one.next()
+	first, err := one.raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := one.raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Error(diff)
+	}
+	if doc, err := zstdframe.AppendDecode(nil, first); err != nil || string(doc) != `{"KeepAlive":true}` {
+		t.Errorf("%s, %v", doc, err)
+	}
+}
+
+func TestNodeThatIsNotThereGetsNoStream(t *testing.T) {
+	b := newBench(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := b.hub.Serve(ctx, httptest.NewRecorder(), stream.Request{Node: 9, Compress: true}); err == nil {
+		t.Fatal("served")
+	}
+	if len(b.opened) != 0 {
+		t.Fatal("presence was told")
+	}
+}
+
+// Clients take a message of the keep-alive's length for a keep-alive.
+func TestNoNewsHaveTheLengthOfAKeepAlive(t *testing.T) {
+	tried := 0
+	for n := range 40 {
+		v := map[string]string{"Domain": string(slices.Repeat([]byte("q"), n))}
+		m, err := stream.News(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m) == stream.KeepAliveSize() {
+			t.Errorf("%v is as long as a keep-alive", v)
+		}
+		doc, err := zstdframe.AppendDecode(nil, m[4:])
+		var back map[string]string
+		if err != nil || json.Unmarshal(doc, &back) != nil {
+			t.Fatalf("%v: %s", err, doc)
+		}
+		if diff := cmp.Diff(v, back); diff != "" {
+			t.Error(diff)
+		}
+		if doc[len(doc)-1] == ' ' {
+			tried++
+		}
+	}
+	if tried == 0 {
+		t.Error("no message had to be made longer")
+	}
+}
