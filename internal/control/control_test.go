@@ -32,7 +32,7 @@ type service struct {
 }
 
 // open runs the use cases over a ledger on SQLite; all ends with the test.
-func open(t *testing.T) service {
+func open(t *testing.T, configure ...func(*ledger.Config)) service {
 	t.Helper()
 	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "db"), prometheus.NewRegistry())
 	if err != nil {
@@ -40,7 +40,11 @@ func open(t *testing.T) service {
 	}
 	t.Cleanup(func() { st.Close() })
 	log, reg := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
-	l, err := ledger.Open(t.Context(), ledger.Config{Store: st, Log: log, Registerer: reg})
+	config := ledger.Config{Store: st, Log: log, Registerer: reg}
+	for _, change := range configure {
+		change(&config)
+	}
+	l, err := ledger.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

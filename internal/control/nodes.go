@@ -1,0 +1,344 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// FindNode finds a node by id, name or address. A number is always an id, also
+// where a device is called by one.
+func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
+	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
+		if n, ok := s.Node(mesh.NodeID(id)); ok {
+			return n, nil
+		}
+	} else if addr, err := netip.ParseAddr(ref); err == nil {
+		if n, ok := s.NodeByAddr(addr.Unmap()); ok {
+			return n, nil
+		}
+	} else if n, ok := s.NodeByName(strings.ToLower(ref)); ok {
+		return n, nil
+	}
+	return nil, refuse(NotFound, "node", "there is no node %q; list them with: fairlead nodes list", ref)
+}
+
+// changeNode commits what change makes of a copy of a node, if it changes
+// anything, and returns the node before and after.
+func (s *Service) changeNode(ctx context.Context, a mesh.Actor, ref string,
+	change func(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool, err error),
+) (before, after *mesh.Node, err error) {
+	var was, is *mesh.Node
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
+		if was, err = FindNode(w.Snapshot, ref); err != nil {
+			return nil, err
+		}
+		n := *was
+		changed, err := change(w, now, &n)
+		if is = was; err != nil || !changed {
+			return nil, err
+		}
+		n.UpdatedAt = now
+		is = &n
+		return []mesh.Event{mesh.NodePut{Node: &n}}, nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return was, is, nil
+}
+
+// DeleteNode removes a node; its device must join again.
+func (s *Service) DeleteNode(ctx context.Context, a mesh.Actor, ref string) error {
+	var node *mesh.Node
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+		if node, err = FindNode(w.Snapshot, ref); err != nil {
+			return nil, err
+		}
+		return []mesh.Event{mesh.NodeGone{ID: node.ID}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.logFor(a).Info("node deleted", "node", node.ID, "name", node.Name, "user", s.ownerName(node))
+	return nil
+}
+
+// nodeName is a label of DNS; upper case is folded before.
+var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+func checkNodeName(name string) error {
+	if !nodeName.MatchString(name) {
+		return refuse(Invalid, "newName", "%q is not a name for a node: at most 63 letters, digits and hyphens, with no hyphen at either end", name)
+	}
+	if strings.Trim(name, "0123456789") == "" {
+		return refuse(Invalid, "newName", "%q would be taken for the id of a node; put a letter into the name", name)
+	}
+	return nil
+}
+
+// RenameNode gives a node another name in the mesh's DNS, which it keeps
+// whatever its device calls itself. Without a name it follows its device again.
+func (s *Service) RenameNode(ctx context.Context, a mesh.Actor, ref, name string) (*mesh.Node, error) {
+	name = strings.ToLower(name)
+	if name != "" {
+		if err := checkNodeName(name); err != nil {
+			return nil, err
+		}
+	}
+	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
+		return decideRename(w, n, name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if after.Name != before.Name {
+		s.logFor(a).Info("node renamed", "node", after.ID, "name", after.Name, "was", before.Name)
+	}
+	return after, nil
+}
+
+func decideRename(w *policy.World, n *mesh.Node, name string) (changed bool, err error) {
+	was, wasRenamed := n.Name, n.Renamed
+	if n.Renamed = name != ""; n.Renamed {
+		n.Name = name
+	} else {
+		n.Name = w.UniqueName(n.Hostname, n.ID)
+	}
+	if holder, taken := w.NodeByName(n.Name); taken && holder.ID != n.ID {
+		return false, refuse(Conflict, "newName", "node %s has the name %q already; rename that one first, or choose another name", holder.ID, n.Name)
+	}
+	return n.Name != was || n.Renamed != wasRenamed, nil
+}
+
+// TagNode gives a node to tags, in place of its user or of the tags it had. A
+// node of a user stays for ever then.
+func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []string) (*mesh.Node, error) {
+	tags, err := checkTags("tags", tags)
+	if err != nil {
+		return nil, err
+	}
+	if len(tags) == 0 {
+		return nil, refuse(Invalid, "tags", "a node with tags cannot lose the last one; delete it and let it join with a key of its user instead")
+	}
+	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
+		return decideTag(w, n, tags)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(after.Tags, before.Tags) {
+		s.logFor(a).Info("node tagged", "node", after.ID, "name", after.Name, "tags", after.Tags, "was", before.Tags, "user", s.ownerName(before))
+	}
+	return after, nil
+}
+
+func decideTag(w *policy.World, n *mesh.Node, tags []string) (changed bool, err error) {
+	for _, tag := range tags {
+		if err := w.KnowsTag(tag); err != nil {
+			return false, refuse(Invalid, "tags", "%s", err.Error())
+		}
+	}
+	if slices.Equal(n.Tags, tags) {
+		return false, nil
+	}
+	if !n.Tagged() {
+		n.Owner, n.CreatedBy = 0, n.Owner
+		n.Expiry, n.Lapsed = 0, false
+	}
+	n.Tags = tags
+	return true, nil
+}
+
+// SetNodeExpiry says when a node must authenticate again. A time that has passed
+// means now, the zero time never. A node that had expired is back at once if its
+// time is yet to come.
+func (s *Service) SetNodeExpiry(ctx context.Context, a mesh.Actor, ref string, at time.Time) (*mesh.Node, error) {
+	if at.UTC().Year() > maxYear {
+		return nil, refuse(Invalid, "expiry", "the expiry lies after the year %d", maxYear)
+	}
+	before, after, err := s.changeNode(ctx, a, ref, func(_ *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
+		return decideExpiry(n, mesh.TimeOf(at), now), nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case after == before:
+	case after.Lapsed:
+		s.logFor(a).Info("node expired", "node", after.ID, "name", after.Name, "user", s.ownerName(after))
+	default:
+		s.logFor(a).Info("node expiry changed", "node", after.ID, "name", after.Name, "user", s.ownerName(after), "expiry", after.Expiry.Time())
+	}
+	return after, nil
+}
+
+// decideExpiry leaves a node that has expired as it is when it is to expire.
+func decideExpiry(n *mesh.Node, at, now mesh.Time) (changed bool) {
+	was, lapsed := n.Expiry, n.Lapsed
+	if !at.Reached(now) {
+		n.Expiry, n.Lapsed = at, false
+		return n.Expiry != was || lapsed
+	}
+	if n.Expired(now) {
+		return false
+	}
+	n.Expiry, n.Lapsed = now, true
+	return true
+}
+
+// NodeSelection names nodes: all, all that are offline, or some by id, name or
+// address.
+type NodeSelection struct {
+	All, AllOffline bool
+	Nodes           []string
+}
+
+func (sel NodeSelection) check() error {
+	given := 0
+	for _, is := range []bool{sel.All, sel.AllOffline, len(sel.Nodes) > 0} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return refuse(Invalid, "", "name nodes, or all, or all that are offline: exactly one of nodes, all and allOffline")
+	}
+	return nil
+}
+
+// expireChunk is how many nodes of a large network one command expires: others
+// come in between.
+const expireChunk = 256
+
+// ExpireNodes makes nodes authenticate again and returns how many it expired and
+// how many had expired already. Named nodes expire together or, if one is not
+// there, not at all. Of a large network some may have expired when it fails;
+// doing it again does the rest.
+func (s *Service) ExpireNodes(ctx context.Context, a mesh.Actor, sel NodeSelection) (expired, already int, err error) {
+	if err := sel.check(); err != nil {
+		return 0, 0, err
+	}
+	var last, end mesh.NodeID // those who join meanwhile stay
+	for first := true; first || last < end; first = false {
+		var chunk expiryChunk
+		_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+			if first {
+				end = w.Counters.Node
+			}
+			chunk, evs, err = decideExpireNodes(w, now, sel, last, end)
+			return evs, err
+		})
+		if err != nil && expired > 0 {
+			err = fmt.Errorf("after %d nodes had expired: %w", expired, err)
+		}
+		if err != nil {
+			return expired, already, err
+		}
+		expired, already, last = expired+chunk.expired, already+chunk.already, chunk.last
+	}
+	s.logFor(a).Info("nodes expired", "nodes", expired, "already", already, "all", sel.All, "offline", sel.AllOffline)
+	return expired, already, nil
+}
+
+// expiryChunk is what one command of several did.
+type expiryChunk struct {
+	expired, already int
+	last             mesh.NodeID // all up to this one are done
+}
+
+func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, after, end mesh.NodeID) (expiryChunk, []mesh.Event, error) {
+	done := expiryChunk{last: end}
+	var evs []mesh.Event
+	expire := func(n *mesh.Node) {
+		if n.Expired(now) {
+			done.already++
+			return
+		}
+		ended := *n
+		ended.Expiry, ended.Lapsed, ended.UpdatedAt = now, true, now
+		evs = append(evs, mesh.NodePut{Node: &ended})
+		done.expired++
+	}
+	if len(sel.Nodes) > 0 {
+		seen := map[mesh.NodeID]bool{}
+		for _, ref := range sel.Nodes {
+			n, err := FindNode(w.Snapshot, ref)
+			if err != nil {
+				return done, nil, err
+			}
+			if !seen[n.ID] {
+				seen[n.ID] = true
+				expire(n)
+			}
+		}
+		return done, evs, nil
+	}
+	for n := range w.Nodes() {
+		switch {
+		case n.ID <= after || sel.AllOffline && n.Presence.Online:
+			continue
+		case n.ID > end:
+			return done, evs, nil
+		case len(evs) == expireChunk:
+			done.last = n.ID - 1
+			return done, evs, nil
+		}
+		expire(n)
+	}
+	return done, evs, nil
+}
+
+// SetNodeAddresses gives a node addresses of its own choice; one that is not
+// valid leaves what the node has.
+func (s *Service) SetNodeAddresses(ctx context.Context, a mesh.Actor, ref string, v4, v6 netip.Addr) (*mesh.Node, error) {
+	if !v4.IsValid() && !v6.IsValid() {
+		return nil, refuse(Invalid, "", "name an address: ipv4, ipv6 or both")
+	}
+	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
+		was4, was6 := n.IPv4, n.IPv6
+		for _, want := range []struct {
+			path   string
+			prefix netip.Prefix
+			addr   netip.Addr
+			of     *netip.Addr
+		}{{"ipv4", s.prefixV4, v4, &n.IPv4}, {"ipv6", s.prefixV6, v6, &n.IPv6}} {
+			if !want.addr.IsValid() || want.addr == *want.of {
+				continue
+			}
+			if err := addressFree(w, want.path, want.prefix, want.addr); err != nil {
+				return false, err
+			}
+			*want.of = want.addr
+		}
+		return n.IPv4 != was4 || n.IPv6 != was6, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if after != before {
+		s.logFor(a).Info("node addresses changed", "node", after.ID, "name", after.Name, "addresses", after.Addrs(), "was", before.Addrs())
+	}
+	return after, nil
+}
+
+func addressFree(w *policy.World, path string, prefix netip.Prefix, addr netip.Addr) error {
+	if !prefix.Contains(addr) {
+		return refuse(Invalid, path, "%s lies outside %s, from which nodes get their addresses", addr, prefix)
+	}
+	if holder, taken := w.NodeByAddr(addr); taken {
+		return refuse(Conflict, path, "node %s (%s) has the address %s already; give that one another first", holder.ID, holder.Name, addr)
+	}
+	// What allocation would not give out nobody may have.
+	if next, err := w.NextAddr(prefix, addr.Prev()); err != nil || next != addr {
+		return refuse(Invalid, path, "%s is kept for the network itself or for what clients do on their own; choose another", addr)
+	}
+	return nil
+}
