@@ -26,7 +26,14 @@ const (
 type cluster struct {
 	checkpoint atomic.Pointer[mesh.Snapshot]
 	reports    atomic.Pointer[[]store.Report]
+	pulse      atomic.Pointer[Pulse]
 }
+
+// What replicas say of themselves, for callers who may not know the store.
+type (
+	Report       = store.Report
+	WaitingLogin = store.WaitingLogin
+)
 
 // Replicas returns the newest report of every replica that is alive, this one
 // included, as of the last beat.
@@ -57,8 +64,8 @@ func (l *Ledger) Heart(ctx context.Context) error {
 			return nil
 		}
 		l.judge("beat", err)
+		l.felt(reports, err)
 		if err == nil {
-			l.cluster.reports.Store(&reports)
 			l.compare(report, reports)
 			l.judge("write", nil) // a beat writes too, or proves that writing works
 			if time.Since(pruned) > pruneEvery {
@@ -87,6 +94,9 @@ func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 	}
 	if s != nil {
 		r.DigestRev, r.Digest = s.Rev, s.Digest()
+	}
+	if l.fill != nil {
+		l.fill(&r)
 	}
 	return r
 }

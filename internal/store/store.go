@@ -10,6 +10,8 @@ import (
 	"errors"
 	"time"
 
+	"tailscale.com/types/key"
+
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -104,8 +106,28 @@ type Report struct {
 	// revisions are equal.
 	DigestRev mesh.Revision `json:"digestRev"`
 	Digest    string        `json:"digest"`
+	// Held is how many nodes have their stream here.
+	Held int `json:"held"`
+	// Logins are the devices that wait here for an answer, the newest
+	// MaxWaitingLogins of them.
+	Logins []WaitingLogin `json:"logins,omitempty"`
 	// Age is how long ago the beat was, by the database's clock.
 	Age time.Duration `json:"-"`
+}
+
+// MaxWaitingLogins keeps a report short whoever asks to join.
+const MaxWaitingLogins = 100
+
+// WaitingLogin is a device that asked to join without a key. It is in no table:
+// a stranger must not be able to write one.
+type WaitingLogin struct {
+	Code       string            `json:"code"` // what a person types to name it
+	MachineKey key.MachinePublic `json:"machineKey"`
+	NodeKey    key.NodePublic    `json:"nodeKey"`
+	Hostname   string            `json:"hostname"`
+	OS         string            `json:"os,omitempty"`
+	Addr       string            `json:"addr,omitempty"`
+	Since      mesh.Time         `json:"since"`
 }
 
 // AuditRow says what one event meant to people: who, when, what, before and
