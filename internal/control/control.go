@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -33,6 +34,10 @@ type Config struct {
 	// NodeExpiry is how long a new node may stay without authenticating
 	// again; zero means for ever. Tagged nodes stay for ever.
 	NodeExpiry time.Duration
+	// Logins makes the links for devices that ask to join without a key, and
+	// ServerURL is where they lead. Without Logins such devices are refused.
+	Logins    *identity.LoginSealer
+	ServerURL string
 }
 
 // Service offers the use cases.
@@ -42,6 +47,9 @@ type Service struct {
 	prefixV4, prefixV6 netip.Prefix
 	randomAddresses    bool
 	nodeExpiry         time.Duration
+	logins             *identity.LoginSealer
+	serverURL          string
+	waiting            waitingRoom
 	registrations      prometheus.Counter
 }
 
@@ -49,7 +57,7 @@ type Service struct {
 func New(c Config) *Service {
 	s := &Service{
 		ledger: c.Ledger, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6,
-		randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry,
+		randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, logins: c.Logins, serverURL: strings.TrimSuffix(c.ServerURL, "/"),
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
 		}),

@@ -1,13 +1,11 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 
 	"tailscale.com/types/key"
 
@@ -30,12 +28,6 @@ type Registration struct {
 	RoutableIPs   []netip.Prefix
 	Tags          []string
 }
-
-const (
-	maxHostname = 255
-	maxHostText = 128
-	maxRoutes   = 256
-)
 
 // check bounds the request and brings its lists into one form.
 func (r *Registration) check() (err error) {
@@ -71,14 +63,15 @@ func (r *Registration) check() (err error) {
 		}
 		routes = append(routes, p)
 	}
-	slices.SortFunc(routes, func(a, b netip.Prefix) int {
-		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
-	})
-	r.RoutableIPs = nil
-	if routes = slices.Compact(routes); len(routes) > 0 {
-		r.RoutableIPs = routes
-	}
+	r.RoutableIPs = sortedRoutes(routes)
 	return nil
+}
+
+// joining is the same in the form that clients ask in.
+func (r *Registration) joining() Joining {
+	h := Host{Hostname: r.Hostname, OS: r.OS, Arch: r.Arch, ClientVersion: r.ClientVersion, RoutableIPs: r.RoutableIPs}
+	h.Object = h.object()
+	return Joining{MachineKey: r.MachineKey, NodeKey: r.NodeKey, PreAuthKey: r.PreAuthKey, Tags: r.Tags, Host: h}
 }
 
 // Register lets a new node in by a pre-auth key. The machine key is not proven
@@ -91,26 +84,25 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	if a.Kind == mesh.ActorNode {
 		a.ID = shortKey(r.MachineKey)
 	}
-	node, created, err := s.register(ctx, a, r)
+	node, created, err := s.register(ctx, a, r.joining())
 	if err != nil {
-		s.logRefusal(err, a, r)
+		s.logRefusal(err, a, r.joining())
 		return nil, err
 	}
 	if created {
-		s.registrations.Inc()
-		s.logFor(a).Info("node registered", "node", node.ID, "name", node.Name, "user", s.ownerName(node), "tags", node.Tags)
+		s.logRegistration(a, node)
 	}
 	return node, nil
 }
 
-func (s *Service) register(ctx context.Context, a mesh.Actor, r Registration) (*mesh.Node, bool, error) {
+func (s *Service) register(ctx context.Context, a mesh.Actor, j Joining) (*mesh.Node, bool, error) {
 	// A guess must not take the write lock: who does not know a key is sent
 	// away before it.
-	if _, ok := identity.PreAuthKey(s.ledger.World().Snapshot, r.PreAuthKey); !ok {
+	if _, ok := identity.PreAuthKey(s.ledger.World().Snapshot, j.PreAuthKey); !ok {
 		if err := s.ledger.Sync(ctx); err != nil {
 			return nil, false, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 		}
-		if _, ok = identity.PreAuthKey(s.ledger.World().Snapshot, r.PreAuthKey); !ok {
+		if _, ok = identity.PreAuthKey(s.ledger.World().Snapshot, j.PreAuthKey); !ok {
 			return nil, false, errUnknownKey()
 		}
 	}
@@ -118,7 +110,7 @@ func (s *Service) register(ctx context.Context, a mesh.Actor, r Registration) (*
 	var node *mesh.Node
 	var created bool
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		node, evs, err = s.decideRegister(w, now, r, addresses)
+		node, evs, err = s.decideRegister(w, now, j, addresses)
 		created = len(evs) > 0
 		return evs, err
 	})
@@ -132,16 +124,21 @@ func errUnknownKey() error {
 	return refuse(BadKey, "preAuthKey", "the key is unknown; create one with: fairlead preauthkeys create")
 }
 
-func (s *Service) logRefusal(err error, a mesh.Actor, r Registration) {
+func (s *Service) logRegistration(a mesh.Actor, n *mesh.Node) {
+	s.registrations.Inc()
+	s.logFor(a).Info("node registered", "node", n.ID, "name", n.Name, "user", s.ownerName(n), "tags", n.Tags)
+}
+
+func (s *Service) logRefusal(err error, a mesh.Actor, j Joining) {
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
 		return
 	}
 	switch refusal.Reason {
 	case BadKey:
-		s.log.Warn("authentication failed", "addr", a.Addr, "machine", shortKey(r.MachineKey), "reason", refusal.Text, "req", a.RequestID)
+		s.log.Warn("authentication failed", "addr", a.Addr, "machine", shortKey(j.MachineKey), "reason", refusal.Text, "req", a.RequestID)
 	case Denied:
-		s.log.Warn("ACL denied", "addr", a.Addr, "machine", shortKey(r.MachineKey), "node", r.Hostname, "user", s.keyOwner(r.PreAuthKey),
+		s.log.Warn("ACL denied", "addr", a.Addr, "machine", shortKey(j.MachineKey), "node", j.Host.Hostname, "user", s.keyOwner(j.PreAuthKey),
 			"rule", refusal.Text, "req", a.RequestID)
 	case Invalid, NotFound, Conflict:
 	}
@@ -158,64 +155,26 @@ func (s *Service) keyOwner(key string) string {
 	return ""
 }
 
-func (s *Service) decideRegister(w *policy.World, now mesh.Time, r Registration,
-	addresses func(*mesh.Snapshot) (v4, v6 netip.Addr, err error),
-) (*mesh.Node, []mesh.Event, error) {
-	k, ok := identity.PreAuthKey(w.Snapshot, r.PreAuthKey)
-	if !ok {
-		return nil, nil, errUnknownKey()
-	}
-	machine := w.NodesByMachine(r.MachineKey)
-	for _, n := range machine {
-		if n.NodeKey == r.NodeKey && n.PreAuthKey == k.ID {
-			return n, nil, nil
+func (s *Service) decideRegister(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (*mesh.Node, []mesh.Event, error) {
+	machine := w.NodesByMachine(j.MachineKey)
+	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
+		for _, n := range machine {
+			if n.NodeKey == j.NodeKey && n.PreAuthKey == k.ID {
+				return n, nil, nil
+			}
 		}
 	}
-	switch {
-	case k.Expiry.Reached(now):
-		return nil, nil, refuse(BadKey, "preAuthKey", "the key has expired; create another")
-	case k.Used && !k.Reusable:
-		return nil, nil, refuse(BadKey, "preAuthKey", "the key can be used once and was used; create another, or one with --reusable")
-	case len(machine) > 0:
-		return nil, nil, refuse(Conflict, "machineKey", "this machine is registered already, as node %s; delete that node first", machine[0].ID)
-	}
-	if _, taken := w.NodeByKey(r.NodeKey); taken {
-		return nil, nil, refuse(Conflict, "nodeKey", "another machine has this node key; make a new one")
-	}
-	user, _ := w.User(k.User)
-	for _, tag := range r.Tags {
-		if err := w.MayTag(user, k, tag); err != nil {
-			return nil, nil, refuse(Denied, "tags", "%s", err.Error())
-		}
-	}
-	tags := slices.Concat(k.Tags, r.Tags)
-	slices.Sort(tags)
-	tags = slices.Compact(tags)
-	v4, v6, err := addresses(w.Snapshot)
+	g, err := grantOfKey(w, now, j.PreAuthKey)
 	if err != nil {
 		return nil, nil, err
 	}
-	id := w.Counters.Node + 1
-	n := &mesh.Node{
-		ID: id, MachineKey: r.MachineKey, NodeKey: r.NodeKey, Hostname: r.Hostname, Name: w.UniqueName(r.Hostname, id),
-		IPv4: v4, IPv6: v6, Tags: tags, Method: mesh.RegisterAuthKey, PreAuthKey: k.ID, Ephemeral: k.Ephemeral,
-		OS: r.OS, Arch: r.Arch, ClientVersion: r.ClientVersion, RoutableIPs: r.RoutableIPs, CreatedAt: now, UpdatedAt: now,
+	if len(machine) > 0 {
+		return nil, nil, refuse(Conflict, "machineKey", "this machine is registered already, as node %s; delete that node first", machine[0].ID)
 	}
-	if len(tags) > 0 {
-		n.CreatedBy = k.User
-	} else {
-		n.Owner = k.User
-		if s.nodeExpiry > 0 {
-			n.Expiry = now.Add(s.nodeExpiry)
-		}
+	if _, taken := w.NodeByKey(j.NodeKey); taken {
+		return nil, nil, refuse(Conflict, "nodeKey", "another machine has this node key; make a new one")
 	}
-	evs := []mesh.Event{mesh.NodePut{Node: n}, mesh.AddressCursor{V4: v4, V6: v6}}
-	if !k.Used {
-		used := *k
-		used.Used = true
-		evs = append(evs, mesh.PreAuthKeyPut{Key: &used})
-	}
-	return n, evs, nil
+	return s.admit(w, now, g, j, addresses)
 }
 
 // shortKey is the part of a machine key that log lines show.

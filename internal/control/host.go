@@ -1,0 +1,98 @@
+package control
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+const (
+	maxHostname = 255
+	maxHostText = 128
+	maxRoutes   = 256
+	// MaxHostObject bounds what peers are given of a device's own words: it is
+	// in the map of everybody.
+	MaxHostObject = 16 << 10
+)
+
+// Host is what a device says of itself.
+type Host struct {
+	Hostname      string
+	OS            string
+	Arch          string
+	ClientVersion string
+	// Object is the JSON object that peers are given. Its bytes change only
+	// with its meaning.
+	Object      string
+	RoutableIPs []netip.Prefix
+}
+
+// bounded makes a description fit to be stored. Nothing is refused: nobody can
+// change what a strange device says.
+func (h Host) bounded() Host {
+	h.Hostname = cleaned(h.Hostname, maxHostname)
+	h.OS, h.Arch, h.ClientVersion = cleaned(h.OS, maxHostText), cleaned(h.Arch, maxHostText), cleaned(h.ClientVersion, maxHostText)
+	if len(h.Object) > MaxHostObject || !utf8.ValidString(h.Object) || strings.ContainsRune(h.Object, 0) {
+		h.Object = ""
+	}
+	if h.Object == "" {
+		h.Object = h.object()
+	}
+	routes := make([]netip.Prefix, 0, min(len(h.RoutableIPs), maxRoutes))
+	for _, p := range h.RoutableIPs {
+		if p.IsValid() && len(routes) < maxRoutes {
+			routes = append(routes, p.Masked())
+		}
+	}
+	h.RoutableIPs = sortedRoutes(routes)
+	return h
+}
+
+// object is the least that peers are given.
+func (h Host) object() string {
+	members := map[string]string{"Hostname": h.Hostname}
+	if h.OS != "" {
+		members["OS"] = h.OS
+	}
+	text, _ := json.Marshal(members) // cannot fail
+	return string(text)
+}
+
+func cleaned(text string, limit int) string {
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "")
+	}
+	return cleanHostname(text)
+}
+
+// sortedRoutes returns each network once, in order, and nil for none.
+func sortedRoutes(routes []netip.Prefix) []netip.Prefix {
+	slices.SortFunc(routes, func(a, b netip.Prefix) int {
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
+	if routes = slices.Compact(routes); len(routes) == 0 {
+		return nil
+	}
+	return routes
+}
+
+// describe puts h into n and reports whether that changed anything. The name in
+// DNS follows the hostname unless a person chose it.
+func (h Host) describe(s *mesh.Snapshot, n *mesh.Node) (changed bool) {
+	if n.Name == "" || h.Hostname != n.Hostname && !n.Renamed {
+		n.Name = s.UniqueName(h.Hostname, n.ID)
+	}
+	before := Host{n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs}
+	n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs = h.Hostname, h.OS, h.Arch, h.ClientVersion, h.Object, h.RoutableIPs
+	return !before.equal(h)
+}
+
+func (h Host) equal(o Host) bool {
+	return h.Hostname == o.Hostname && h.OS == o.OS && h.Arch == o.Arch && h.ClientVersion == o.ClientVersion && h.Object == o.Object &&
+		slices.Equal(h.RoutableIPs, o.RoutableIPs)
+}

@@ -1,0 +1,303 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// Joining is what a client asks with when it registers. It has proven its
+// machine key.
+type Joining struct {
+	MachineKey key.MachinePublic
+	NodeKey    key.NodePublic
+	// OldNodeKey is a key that the client had before. Clients go on sending it
+	// long after they changed it.
+	OldNodeKey key.NodePublic
+	// PreAuthKey is sent by clients that were given one, each time they start.
+	PreAuthKey string
+	// Followup is the link that the client was given: it waits for the answer.
+	Followup string
+	// Expiry is when the client wants its key to end; a moment in the past
+	// logs it out, zero asks for nothing.
+	Expiry     mesh.Time
+	Ephemeral  bool
+	Tags       []string
+	CapVersion int
+	Host       Host
+}
+
+// Joined answers a client.
+type Joined struct {
+	// Node is nil when Link is set or the node is gone.
+	Node *mesh.Node
+	// User owns the node; nil for one with tags.
+	User *mesh.User
+	// KeyExpired says that the client must make a new node key.
+	KeyExpired bool
+	// Link is where a person lets the device in.
+	Link string
+	// Rejected is the reason of an administrator who said no.
+	Rejected string
+}
+
+// verdict is what decideJoin found.
+type verdict struct {
+	node       *mesh.Node
+	registered bool // created, or given a new node key after authorisation
+	keyExpired bool
+	ask        bool // a person must let it in
+	rejected   string
+}
+
+// Join lets a client in, knows it again, or logs it out.
+func (s *Service) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, error) {
+	a.Kind, a.ID = mesh.ActorNode, shortKey(j.MachineKey)
+	v, err := s.join(ctx, a, j)
+	if err == nil && v.ask && s.ownLink(j) {
+		var answered bool
+		if answered, err = s.await(ctx, a, j); answered {
+			v, err = s.join(ctx, a, j)
+		}
+	}
+	if err != nil {
+		s.logRefusal(err, a, j)
+		return Joined{}, err
+	}
+	if v.registered {
+		s.logRegistration(a, v.node)
+	}
+	out := Joined{Node: v.node, KeyExpired: v.keyExpired, Rejected: v.rejected}
+	if v.ask {
+		out.Link, err = s.link(j)
+	}
+	if v.node != nil {
+		out.User, _ = s.ledger.World().User(v.node.Owner)
+	}
+	return out, err
+}
+
+// join decides on the world at hand first: a client that is known, which is
+// nearly every one, and a stranger, who may be hostile, take no lock.
+func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
+	var err error
+	if j.Tags, err = checkTags("tags", j.Tags); err != nil {
+		return verdict{}, err
+	}
+	if j.NodeKey.IsZero() {
+		return verdict{}, refuse(Invalid, "nodeKey", "the request has no node key")
+	}
+	j.Host = j.Host.bounded()
+	addresses := s.addresses(rand.Uint64())
+	look := func() (verdict, []mesh.Event, error) {
+		w := s.ledger.World()
+		return s.decideJoin(w, max(w.At, mesh.TimeOf(time.Now())), j, addresses)
+	}
+	v, evs, err := look()
+	if err != nil || v.ask {
+		if err := s.ledger.Sync(ctx); err != nil {
+			return verdict{}, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+		}
+		v, evs, err = look()
+	}
+	if err != nil || len(evs) == 0 {
+		return v, err
+	}
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+		v, evs, err = s.decideJoin(w, now, j, addresses)
+		return evs, err
+	})
+	if err != nil {
+		return verdict{}, err
+	}
+	return v, nil
+}
+
+// addressPicker picks the addresses of a new node.
+type addressPicker func(*mesh.Snapshot) (v4, v6 netip.Addr, err error)
+
+// decideJoin is the whole table of what a registration means.
+func (s *Service) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
+	n, known := w.NodeByKey(j.NodeKey)
+	switch {
+	case known && n.MachineKey != j.MachineKey:
+		return verdict{}, nil, refuse(Conflict, "nodeKey", "another machine has this node key; log out and in again to make a new one")
+	case known:
+		v, evs := decideKnown(n, now, j.Expiry)
+		return v, evs, nil
+	case j.Expiry.Reached(now): // logged out, and gone already
+		return verdict{keyExpired: true}, nil, nil
+	}
+	g, err := grantFor(w, now, j)
+	switch {
+	case err != nil:
+		return verdict{}, nil, err
+	case g.rejected != "":
+		return verdict{rejected: g.rejected}, nil, nil
+	case g.method == "":
+		return verdict{ask: true}, nil, nil
+	}
+	n, evs, err := s.admit(w, now, g, j, addresses)
+	return verdict{node: n, registered: err == nil}, evs, err
+}
+
+// decideKnown answers a machine that comes with a node key it registered. A
+// pre-auth key is not looked at: programs send theirs at every start, and it may
+// have been used up, ended or deleted since.
+func decideKnown(n *mesh.Node, now, wish mesh.Time) (verdict, []mesh.Event) {
+	changed := *n
+	changed.UpdatedAt = now
+	switch {
+	case wish.Reached(now) && n.Ephemeral:
+		return verdict{keyExpired: true}, []mesh.Event{mesh.NodeGone{ID: n.ID}}
+	case wish.Reached(now) && !n.Lapsed:
+		changed.Expiry, changed.Lapsed = now, true
+		return verdict{node: &changed, keyExpired: true}, []mesh.Event{mesh.NodePut{Node: &changed}}
+	case n.Lapsed || n.Expired(now):
+		return verdict{node: n, keyExpired: true}, nil
+	case wish != 0 && (n.Expiry == 0 || wish < n.Expiry):
+		changed.Expiry = wish
+		return verdict{node: &changed}, []mesh.Event{mesh.NodePut{Node: &changed}}
+	}
+	return verdict{node: n}, nil
+}
+
+// grant is what lets a node in: a pre-auth key, or the word of an administrator.
+// Without a method there is none.
+type grant struct {
+	method   mesh.RegisterMethod
+	user     mesh.UserID // zero for a key that has tags alone
+	key      *mesh.PreAuthKey
+	login    *mesh.Login
+	rejected string
+}
+
+func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
+	if j.PreAuthKey != "" {
+		return grantOfKey(w, now, j.PreAuthKey)
+	}
+	l, ok := w.Login(j.NodeKey)
+	switch {
+	case !ok, l.MachineKey != j.MachineKey, l.Until.Reached(now):
+		return grant{}, nil
+	case l.Rejected != "":
+		// The answer stays until its end: clients ask again and again.
+		return grant{rejected: l.Rejected}, nil
+	}
+	return grant{method: mesh.RegisterApproved, user: l.User, login: l}, nil
+}
+
+func grantOfKey(w *policy.World, now mesh.Time, text string) (grant, error) {
+	k, ok := identity.PreAuthKey(w.Snapshot, text)
+	switch {
+	case !ok:
+		return grant{}, errUnknownKey()
+	case k.Expiry.Reached(now):
+		return grant{}, refuse(BadKey, "preAuthKey", "the key has expired; create another")
+	case k.Used && !k.Reusable:
+		return grant{}, refuse(BadKey, "preAuthKey", "the key can be used once and was used; create another, or one with --reusable")
+	}
+	return grant{method: mesh.RegisterAuthKey, user: k.User, key: k}, nil
+}
+
+// admit gives the node key a node: the one that the machine already has for this
+// grant, which keeps its id, addresses and name, or a new one.
+func (s *Service) admit(w *policy.World, now mesh.Time, g grant, j Joining, addresses addressPicker) (*mesh.Node, []mesh.Event, error) {
+	tags, err := g.tags(w, j.Tags)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := &mesh.Node{ID: w.Counters.Node + 1, MachineKey: j.MachineKey, CreatedAt: now}
+	var evs []mesh.Event
+	if old := g.earlier(w, j, len(tags) > 0); old != nil {
+		*n = *old
+	} else {
+		if n.IPv4, n.IPv6, err = addresses(w.Snapshot); err != nil {
+			return nil, nil, err
+		}
+		evs = append(evs, mesh.AddressCursor{V4: n.IPv4, V6: n.IPv6})
+	}
+	j.Host.describe(w.Snapshot, n)
+	n.NodeKey, n.CapVersion, n.Tags, n.Method, n.UpdatedAt = j.NodeKey, j.CapVersion, tags, g.method, now
+	n.Ephemeral, n.PreAuthKey = j.Ephemeral, 0
+	n.Owner, n.CreatedBy, n.Expiry, n.Lapsed = 0, 0, 0, false
+	if len(tags) > 0 {
+		n.CreatedBy = g.user
+	} else {
+		n.Owner = g.user
+		if s.nodeExpiry > 0 {
+			n.Expiry = now.Add(s.nodeExpiry)
+		}
+	}
+	if j.Expiry != 0 && (n.Expiry == 0 || j.Expiry < n.Expiry) {
+		n.Expiry = j.Expiry
+	}
+	if g.key != nil {
+		n.Ephemeral, n.PreAuthKey = j.Ephemeral || g.key.Ephemeral, g.key.ID
+	}
+	return n, slices.Concat([]mesh.Event{mesh.NodePut{Node: n}}, evs, g.spent()), nil
+}
+
+// tags are those of the key and those that the device asked for and may have.
+func (g grant) tags(w *policy.World, asked []string) ([]string, error) {
+	user, _ := w.User(g.user)
+	for _, tag := range asked {
+		if err := w.MayTag(user, g.key, tag); err != nil {
+			return nil, refuse(Denied, "tags", "%s", err.Error())
+		}
+	}
+	tags := slices.Clone(asked)
+	if g.key != nil {
+		tags = slices.Concat(g.key.Tags, asked)
+	}
+	slices.Sort(tags)
+	if tags = slices.Compact(tags); len(tags) == 0 {
+		return nil, nil
+	}
+	return tags, nil
+}
+
+// earlier is the node that this machine has for the same user, or for tags if
+// the node is to be tagged. A machine on which several people sign in has a node
+// for each; the key that the client had before tells which of two fits.
+func (g grant) earlier(w *policy.World, j Joining, tagged bool) *mesh.Node {
+	var best *mesh.Node
+	rank := 0
+	for _, n := range w.NodesByMachine(j.MachineKey) {
+		fits := g.user != 0 && (n.Owner == g.user || n.CreatedBy == g.user) || tagged && n.Tagged()
+		r := 1
+		if n.Tagged() == tagged {
+			r = 2
+		}
+		if n.NodeKey == j.OldNodeKey {
+			r = 3
+		}
+		if fits && r > rank {
+			best, rank = n, r
+		}
+	}
+	return best
+}
+
+// spent notes that the grant was used.
+func (g grant) spent() []mesh.Event {
+	switch {
+	case g.login != nil:
+		return []mesh.Event{mesh.LoginGone{ID: g.login.ID}}
+	case g.key != nil && !g.key.Used:
+		used := *g.key
+		used.Used = true
+		return []mesh.Event{mesh.PreAuthKeyPut{Key: &used}}
+	}
+	return nil
+}

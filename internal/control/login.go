@@ -1,0 +1,151 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// loginPoll is how long a client is left waiting before it asks again:
+	// shorter than what proxies and balancers allow an answer to take.
+	loginPoll = 4 * time.Minute
+	// Devices that may wait on one replica, in all and from one address. The
+	// rest is told to ask again, and finds its answer then.
+	maxWaiting   = 1024
+	maxWaitingOf = 64
+	// maxPublished is how many of them other replicas hear of.
+	maxPublished = 100
+)
+
+// WaitingLogin is a device that asked to join without a key, and waits.
+type WaitingLogin struct {
+	Code       string // what a person types to name it
+	MachineKey key.MachinePublic
+	NodeKey    key.NodePublic
+	Hostname   string
+	OS         string
+	Addr       string
+	Since      mesh.Time
+}
+
+// waitingRoom holds those who wait on this replica. It forgets them when they
+// leave: a stranger leaves no trace.
+type waitingRoom struct {
+	mu  sync.Mutex
+	all map[*WaitingLogin]struct{} // guarded by mu
+}
+
+func (r *waitingRoom) enter(l *WaitingLogin) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	same := 0
+	for other := range r.all {
+		if other.Addr == l.Addr {
+			same++
+		}
+	}
+	if len(r.all) >= maxWaiting || same >= maxWaitingOf {
+		return false
+	}
+	if r.all == nil {
+		r.all = map[*WaitingLogin]struct{}{}
+	}
+	r.all[l] = struct{}{}
+	return true
+}
+
+func (r *waitingRoom) leave(l *WaitingLogin) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, l)
+}
+
+// WaitingLogins returns the devices that wait on this replica, newest first, a
+// hundred at most.
+func (s *Service) WaitingLogins() []WaitingLogin {
+	s.waiting.mu.Lock()
+	list := make([]WaitingLogin, 0, len(s.waiting.all))
+	for l := range s.waiting.all {
+		list = append(list, *l)
+	}
+	s.waiting.mu.Unlock()
+	slices.SortFunc(list, func(a, b WaitingLogin) int {
+		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Code, b.Code))
+	})
+	// A client that lost its connection may wait twice.
+	list = slices.CompactFunc(list, func(a, b WaitingLogin) bool { return a.Code == b.Code })
+	return list[:min(len(list), maxPublished)]
+}
+
+// ownLink reports whether the client waits on a link that was made for it and
+// can still be answered.
+func (s *Service) ownLink(j Joining) bool {
+	if s.logins == nil || j.Followup == "" {
+		return false
+	}
+	l, ok := s.logins.OpenLogin(j.Followup)
+	return ok && l.MachineKey == j.MachineKey && l.NodeKey == j.NodeKey && !l.Expired(mesh.TimeOf(time.Now()))
+}
+
+// link is where a person lets the device in: the one that it has, or a new one.
+func (s *Service) link(j Joining) (string, error) {
+	switch {
+	case s.logins == nil:
+		return "", refuse(BadKey, "preAuthKey", "a key is required; create one with: fairlead preauthkeys create")
+	case s.ownLink(j):
+		return s.loginURL(identity.LoginToken(j.Followup)), nil
+	}
+	h := j.Host.bounded()
+	return s.loginURL(s.logins.SealLogin(identity.Login{
+		MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: h.Hostname, OS: h.OS, IssuedAt: mesh.TimeOf(time.Now()),
+	})), nil
+}
+
+func (s *Service) loginURL(token string) string { return s.serverURL + "/auth/" + token }
+
+// await blocks until an administrator has answered, on any replica, or it is
+// time to ask again.
+func (s *Service) await(ctx context.Context, a mesh.Actor, j Joining) (answered bool, err error) {
+	l, _ := s.logins.OpenLogin(j.Followup)
+	w := &WaitingLogin{
+		Code: identity.LoginCode(j.Followup), MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: l.Hostname, OS: l.OS, Addr: a.Addr, Since: l.IssuedAt,
+	}
+	if !s.waiting.enter(w) {
+		return false, nil
+	}
+	defer s.waiting.leave(w)
+	enough := time.NewTimer(loginPoll - rand.N(loginPoll/8)) // not all at once
+	defer enough.Stop()
+	for {
+		at := s.ledger.Cursor()
+		if answersLogin(at.World(), j) {
+			return true, nil
+		}
+		select {
+		case <-at.More():
+		case <-enough.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// answersLogin reports whether there is something to tell the client.
+func answersLogin(w *policy.World, j Joining) bool {
+	if l, ok := w.Login(j.NodeKey); ok && l.MachineKey == j.MachineKey {
+		return true
+	}
+	_, joined := w.NodeByKey(j.NodeKey)
+	return joined
+}

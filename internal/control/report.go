@@ -1,0 +1,134 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// maxEndpoints bounds what peers try to reach a node.
+	maxEndpoints = 32
+	// maxRelay is the greatest region: older clients are told it as a port.
+	maxRelay = 1<<16 - 1
+)
+
+// Report is what a client says while it runs. Whatever is missing stays as it
+// was: clients leave out what they do not know at the moment, and peers have no
+// way to forget it.
+type Report struct {
+	MachineKey key.MachinePublic
+	NodeKey    key.NodePublic
+	CapVersion int
+	Host       *Host
+	Endpoints  []netip.AddrPort
+	DiscoKey   key.DiscoPublic
+	HomeRelay  int
+}
+
+// FindClient returns the node that holds a node key, if the machine that asks is
+// the one that registered it.
+func (s *Service) FindClient(ctx context.Context, machine key.MachinePublic, node key.NodePublic) (*mesh.Node, error) {
+	n, err := clientIn(s.ledger.World(), machine, node)
+	if err == nil {
+		return n, nil
+	}
+	// Another replica may have just let it in.
+	if err := s.ledger.Sync(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+	}
+	return clientIn(s.ledger.World(), machine, node)
+}
+
+func clientIn(w *policy.World, machine key.MachinePublic, node key.NodePublic) (*mesh.Node, error) {
+	n, ok := w.NodeByKey(node)
+	switch {
+	case !ok:
+		return nil, refuse(NotFound, "nodeKey", "no node has this key: it was removed, or has another key now; log in again")
+	case n.MachineKey != machine:
+		return nil, refuse(Denied, "nodeKey", "this node key belongs to another machine")
+	}
+	return n, nil
+}
+
+// Report records how a node can be reached and what it says of itself. Most
+// reports bring nothing new and end without a commit.
+func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
+	n, err := s.FindClient(ctx, r.MachineKey, r.NodeKey)
+	if err != nil {
+		return err
+	}
+	if r.Host != nil {
+		h := r.Host.bounded()
+		r.Host = &h
+	}
+	r.Endpoints = usable(r.Endpoints)
+	w := s.ledger.World()
+	if evs, err := decideReport(w, max(w.At, mesh.TimeOf(time.Now())), r); err != nil || len(evs) == 0 {
+		return err
+	}
+	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name
+	// A client that has turned away may have said something newer since: the
+	// ledger drops its command.
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) { return decideReport(w, now, r) })
+	return err
+}
+
+// usable drops endpoints that mean nothing elsewhere.
+func usable(all []netip.AddrPort) []netip.AddrPort {
+	var kept []netip.AddrPort
+	for _, e := range all {
+		a := e.Addr().Unmap()
+		if !a.IsValid() || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || e.Port() == 0 {
+			continue
+		}
+		if e = netip.AddrPortFrom(a, e.Port()); len(kept) < maxEndpoints && !slices.Contains(kept, e) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func decideReport(w *policy.World, now mesh.Time, r Report) ([]mesh.Event, error) {
+	n, err := clientIn(w, r.MachineKey, r.NodeKey)
+	if err != nil {
+		return nil, err
+	}
+	var evs []mesh.Event
+	changed := *n
+	described := r.Host != nil && r.Host.describe(w.Snapshot, &changed)
+	if r.CapVersion != 0 && r.CapVersion != n.CapVersion {
+		changed.CapVersion, described = r.CapVersion, true
+	}
+	if described {
+		changed.UpdatedAt = now
+		evs = append(evs, mesh.NodePut{Node: &changed})
+	}
+	net := n.Net
+	if len(r.Endpoints) > 0 {
+		net.Endpoints = r.Endpoints
+	}
+	if !r.DiscoKey.IsZero() {
+		net.DiscoKey = r.DiscoKey
+	}
+	if r.HomeRelay > 0 && r.HomeRelay <= maxRelay {
+		net.HomeRelay = r.HomeRelay
+	}
+	if net.HomeRelay != n.Net.HomeRelay || net.DiscoKey != n.Net.DiscoKey || !slices.Equal(net.Endpoints, n.Net.Endpoints) {
+		evs = append(evs, mesh.NodeNet{ID: n.ID, Net: net})
+	}
+	if net.DiscoKey != n.Net.DiscoKey && !n.Presence.Online {
+		// Peers ignore a new disco key of a node that they take for offline
+		// unless it was seen after they learned the old one.
+		evs = append(evs, mesh.Offline{ID: n.ID, At: now})
+	}
+	return evs, nil
+}
