@@ -200,7 +200,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	s.control = control.New(cc)
 	ac.Control = s.control
 	server := api.New(ac)
-	s.handler = server.Handler()
+	s.handler = server.Handler(nil)
 	s.local = server.LocalHandler(func(context.Context) mesh.Actor {
 		return mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "ada"}
 	})

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -19,20 +21,34 @@ import (
 
 const minRevisionWait = 5 * time.Second
 
-// Handler answers on the public listener, where an API key is asked for.
-func (s *Server) Handler() http.Handler { return s.chain(s.authenticated) }
+// Handler answers on the public listener, where an API key is asked for. Beside
+// the API it serves what others answer, by patterns, and counts it too.
+func (s *Server) Handler(beside map[string]http.Handler) http.Handler {
+	api := s.chain(s.authenticated)
+	mux := http.NewServeMux()
+	for pattern, h := range beside {
+		mux.Handle(pattern, h)
+	}
+	return s.observed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern != "" && cleanPath(r.URL.EscapedPath()) {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	}))
+}
 
 // LocalHandler answers on the local socket. Who may open the socket may do
 // everything; peer tells who that is.
 func (s *Server) LocalHandler(peer func(context.Context) mesh.Actor) http.Handler {
-	return s.chain(func(next http.Handler) http.Handler {
+	return s.observed(s.chain(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			a := peer(r.Context())
 			a.RequestID = requestID(r)
 			w.Header().Set("X-Request-Id", a.RequestID)
 			next.ServeHTTP(w, r.WithContext(withActor(r.Context(), a)))
 		})
-	})
+	}))
 }
 
 func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handler {
@@ -42,7 +58,7 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 		BaseRouter:       mux,
 		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, badParameter(err)) },
 	})
-	return s.observed(authenticate(s.wellFormed(s.revised(mux))))
+	return authenticate(s.wellFormed(s.revised(mux)))
 }
 
 // unmatched answers what no operation does, in the form of all errors.
@@ -124,7 +140,9 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		rec := &recorder{ResponseWriter: w, server: s}
 		defer func() {
 			p := recover()
-			s.seconds.Observe(time.Since(start).Seconds())
+			if !rec.hijacked {
+				s.seconds.Observe(time.Since(start).Seconds())
+			}
 			if p != nil {
 				s.panicked(rec, r, p)
 			}
@@ -153,8 +171,9 @@ func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 // which revision they were read at say how far this replica is.
 type recorder struct {
 	http.ResponseWriter
-	server *Server
-	status int
+	server   *Server
+	status   int
+	hijacked bool // the connection serves another protocol now
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -173,6 +192,21 @@ func (w *recorder) Write(b []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	return w.ResponseWriter.Write(b)
+}
+
+// Hijack hands the connection over, for handlers that do not ask through
+// http.ResponseController.
+func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.hijacked = true
+	if w.status == 0 {
+		w.status = http.StatusSwitchingProtocols
+		w.server.requests.WithLabelValues(strconv.Itoa(w.status)).Inc()
+	}
+	return c, rw, nil
 }
 
 // Unwrap lets http.ResponseController reach the connection.

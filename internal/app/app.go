@@ -158,7 +158,7 @@ func (s *service) build(ctx context.Context, st database) (h handlers, err error
 		Control: useCases, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health,
 		Document: apispec.Document, Docs: docs, TrustedProxies: s.Config.TrustedProxies,
 	})
-	return handlers{api: server.Handler(), local: server.LocalHandler(peer), metrics: metricsHandler(s.registry)}, nil
+	return handlers{api: server.Handler(nil), local: server.LocalHandler(peer), metrics: metricsHandler(s.registry)}, nil
 }
 
 func (s *service) version() openapi.Version {
