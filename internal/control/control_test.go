@@ -14,8 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
@@ -24,6 +26,9 @@ import (
 )
 
 var admin = mesh.Actor{Kind: mesh.ActorServer}
+
+// sealer makes and opens the login links of all tests.
+var sealer = identity.NewLoginSealer(key.NewMachine())
 
 // service is the use cases and the ledger below them.
 type service struct {
@@ -59,6 +64,7 @@ func open(t *testing.T, configure ...func(*ledger.Config)) service {
 	return service{control.New(control.Config{
 		Ledger: l, Log: log, Registerer: reg,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
+		Logins: sealer, ServerURL: "https://mesh.example.com",
 	}), l}
 }
 

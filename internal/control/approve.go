@@ -1,0 +1,167 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// answerLifetime is how long an answer waits for a device that has gone to
+	// sleep.
+	answerLifetime = 15 * time.Minute
+	// joinWait is how long an administrator is left waiting for the node: a
+	// device that waits joins at once.
+	joinWait  = 3 * time.Second
+	maxReason = 256
+)
+
+// PendingLogins returns the devices that wait for an answer on any replica,
+// newest first. Those that began to wait elsewhere within the last moments may
+// be missing.
+func (s *Service) PendingLogins() []WaitingLogin {
+	list := s.WaitingLogins()
+	for _, r := range s.ledger.Replicas() {
+		for _, l := range r.Logins {
+			list = append(list, WaitingLogin(l))
+		}
+	}
+	w := s.ledger.World()
+	list = slices.DeleteFunc(list, func(l WaitingLogin) bool {
+		_, answered := w.Login(l.NodeKey)
+		_, joined := w.NodeByKey(l.NodeKey)
+		return answered || joined
+	})
+	slices.SortFunc(list, func(a, b WaitingLogin) int {
+		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Code, b.Code), a.NodeKey.Compare(b.NodeKey))
+	})
+	return slices.CompactFunc(list, func(a, b WaitingLogin) bool { return a.Code == b.Code && a.NodeKey == b.NodeKey })
+}
+
+// findLogin finds the device that is named by its code, its link or the link's
+// token. A link is enough by itself: the device may wait anywhere or not now.
+func (s *Service) findLogin(auth string) (WaitingLogin, error) {
+	if code := identity.FoldLoginCode(auth); code != "" {
+		return findCode(s.PendingLogins(), code)
+	}
+	if s.logins == nil {
+		return WaitingLogin{}, refuse(Invalid, "authId", "this service makes no login links")
+	}
+	l, ok := s.logins.OpenLogin(auth)
+	switch {
+	case !ok:
+		return WaitingLogin{}, refuse(Invalid, "authId", "this is neither a code such as ABCD-EFGH nor a login link of this service; take one from the page that the device shows")
+	case l.Expired(mesh.TimeOf(time.Now())):
+		return WaitingLogin{}, refuse(NotFound, "authId", "the login link has expired; start the login on the device again")
+	}
+	return WaitingLogin{
+		Code: identity.LoginCode(auth), MachineKey: l.MachineKey, NodeKey: l.NodeKey, Hostname: l.Hostname, OS: l.OS, Since: l.IssuedAt,
+	}, nil
+}
+
+func findCode(pending []WaitingLogin, code string) (WaitingLogin, error) {
+	pending = slices.DeleteFunc(pending, func(l WaitingLogin) bool { return l.Code != code })
+	switch len(pending) {
+	case 0:
+		return WaitingLogin{}, refuse(NotFound, "authId",
+			"no device waits with the code %s; list those that do with: fairlead auth list, or give the whole link", code)
+	case 1:
+		return pending[0], nil
+	}
+	return WaitingLogin{}, refuse(Conflict, "authId", "several devices wait with the code %s; give the whole link instead", code)
+}
+
+// ApproveLogin lets a device in as a node of user. auth is the device's code,
+// its link or the link's token. The node is nil when the device has not come for
+// its answer yet; it finds it within a quarter of an hour.
+func (s *Service) ApproveLogin(ctx context.Context, a mesh.Actor, user, auth string) (*mesh.Login, *mesh.Node, error) {
+	if user == "" {
+		return nil, nil, refuse(Invalid, "user", "name the user who will own the node")
+	}
+	device, err := s.findLogin(auth)
+	if err != nil {
+		return nil, nil, err
+	}
+	var login *mesh.Login
+	var owner *mesh.User
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
+		if owner, err = FindUser(w.Snapshot, user); err != nil {
+			return nil, err
+		}
+		login, err = decideAnswer(w, now, device)
+		if err != nil {
+			return nil, err
+		}
+		login.User = owner.ID
+		return []mesh.Event{mesh.LoginPut{Login: login}}, nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	s.logFor(a).Info("login approved", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "user", owner.Name)
+	return login, s.awaitNode(ctx, device.NodeKey), nil
+}
+
+// RejectLogin tells a device that it may not join, and why.
+func (s *Service) RejectLogin(ctx context.Context, a mesh.Actor, auth, reason string) (*mesh.Login, error) {
+	if reason == "" {
+		reason = "an administrator refused"
+	}
+	if err := checkText("reason", reason, maxReason); err != nil {
+		return nil, err
+	}
+	device, err := s.findLogin(auth)
+	if err != nil {
+		return nil, err
+	}
+	var login *mesh.Login
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
+		if login, err = decideAnswer(w, now, device); err != nil {
+			return nil, err
+		}
+		login.Rejected = reason
+		return []mesh.Event{mesh.LoginPut{Login: login}}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.logFor(a).Info("login rejected", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "reason", reason)
+	return login, nil
+}
+
+// decideAnswer begins the answer to a device, in place of an earlier one that it
+// has not heard. A device that has joined needs none.
+func decideAnswer(w *policy.World, now mesh.Time, device WaitingLogin) (*mesh.Login, error) {
+	if n, joined := w.NodeByKey(device.NodeKey); joined {
+		return nil, refuse(Conflict, "authId", "the device has joined already, as node %s (%s)", n.ID, n.Name)
+	}
+	login := &mesh.Login{ID: w.Counters.Login + 1, MachineKey: device.MachineKey, NodeKey: device.NodeKey, Until: now.Add(answerLifetime)}
+	if before, ok := w.Login(device.NodeKey); ok {
+		login.ID = before.ID
+	}
+	return login, nil
+}
+
+// awaitNode returns the node that joins with a key, or nil if none does soon.
+func (s *Service) awaitNode(ctx context.Context, k key.NodePublic) *mesh.Node {
+	ctx, cancel := context.WithTimeout(ctx, joinWait)
+	defer cancel()
+	for {
+		at := s.ledger.Cursor()
+		if n, ok := at.World().NodeByKey(k); ok {
+			return n
+		}
+		select {
+		case <-at.More():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

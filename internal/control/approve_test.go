@@ -1,0 +1,191 @@
+package control_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// device is a client that joins without a key.
+type device struct {
+	t    *testing.T
+	s    service
+	ask  control.Joining
+	link string
+	done chan control.Joined // its answer
+}
+
+// arrive asks to join, and waits at the link until the test ends.
+func arrive(t *testing.T, s service, n uint64) *device {
+	t.Helper()
+	d := &device{t: t, s: s, done: make(chan control.Joined, 1), ask: control.Joining{
+		MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Host: control.Host{Hostname: "phone", OS: "iOS"},
+	}}
+	first, err := s.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, d.ask)
+	if err != nil || first.Link == "" {
+		t.Fatalf("no link: %+v, %v", first, err)
+	}
+	d.link, d.ask.Followup = first.Link, first.Link
+	return d
+}
+
+func (d *device) wait() {
+	d.t.Helper()
+	ended := make(chan struct{})
+	d.t.Cleanup(func() { <-ended })
+	go func() {
+		defer close(ended)
+		answer, err := d.s.Join(d.t.Context(), mesh.Actor{Addr: "192.0.2.7"}, d.ask)
+		if err == nil {
+			d.done <- answer
+		}
+	}()
+	until(d.t, func() bool { return len(d.s.PendingLogins()) > 0 })
+}
+
+func (d *device) code() string { return identity.LoginCode(d.link) }
+
+func until(t *testing.T, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) { //nolint:forbidigo // nothing tells when it holds
+		if time.Now().After(end) {
+			t.Fatal("waited in vain")
+		}
+	}
+}
+
+func TestWaitingDeviceJoinsWhenItsCodeIsApproved(t *testing.T) {
+	s := open(t)
+	put(t, s)
+	d := arrive(t, s, 1)
+	d.wait()
+	code := strings.ToLower(strings.ReplaceAll(d.code(), "-", ""))
+	login, node, err := s.ApproveLogin(t.Context(), admin, "Alice", code)
+	if err != nil || node == nil || login.User != 1 {
+		t.Fatalf("%+v, %+v, %v", login, node, err)
+	}
+	if answer := <-d.done; answer.Node == nil || answer.Node.ID != node.ID || answer.User.Name != "alice" {
+		t.Errorf("the device was told %+v", answer)
+	}
+	if node.Owner != 1 || node.Method != mesh.RegisterApproved || node.Hostname != "phone" {
+		t.Errorf("joined as %+v", node)
+	}
+	if _, left := s.ledger.World().Login(d.ask.NodeKey); left || len(s.PendingLogins()) > 0 {
+		t.Error("the answer stayed")
+	}
+	if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", d.link); reason(err) != control.Conflict || !strings.Contains(err.Error(), "phone") {
+		t.Errorf("approved again: %v", err)
+	}
+}
+
+func TestAnswerWaitsForADeviceThatIsAway(t *testing.T) {
+	s := open(t)
+	put(t, s)
+	d := arrive(t, s, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	login, node, err := s.ApproveLogin(ctx, admin, "alice", d.link)
+	if err != nil || node != nil {
+		t.Fatalf("%+v, %v", node, err)
+	}
+	if lasts := login.Until.Sub(s.ledger.World().At); lasts != 15*time.Minute {
+		t.Errorf("the answer waits for %s", lasts)
+	}
+	answer, err := s.Join(t.Context(), mesh.Actor{}, d.ask)
+	if err != nil || answer.Node == nil {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+func TestRejectedDeviceIsToldWhy(t *testing.T) {
+	s := open(t)
+	put(t, s)
+	d := arrive(t, s, 1)
+	d.wait()
+	if _, err := s.RejectLogin(t.Context(), admin, d.code(), "bad\nreason"); reason(err) != control.Invalid {
+		t.Errorf("two lines: %v", err)
+	}
+	if _, err := s.RejectLogin(t.Context(), admin, d.code(), "not your network"); err != nil {
+		t.Fatal(err)
+	}
+	if answer := <-d.done; answer.Rejected != "not your network" || answer.Node != nil {
+		t.Errorf("the device was told %+v", answer)
+	}
+	if pending := s.PendingLogins(); len(pending) > 0 {
+		t.Errorf("still pending: %v", pending)
+	}
+	// Minds change: the link is good for an hour.
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if login, _, err := s.ApproveLogin(ctx, admin, "alice", d.link); err != nil || login.ID != 1 || login.Rejected != "" {
+		t.Errorf("%+v, %v", login, err)
+	}
+}
+
+func TestLoginsThatCannotBeAnswered(t *testing.T) {
+	s := open(t)
+	put(t, s)
+	d := arrive(t, s, 1)
+	old := sealer.SealLogin(identity.Login{MachineKey: d.ask.MachineKey, NodeKey: d.ask.NodeKey, IssuedAt: mesh.TimeOf(time.Now().Add(-time.Hour))})
+	for _, c := range []struct {
+		name, user, auth string
+		reason           control.Reason
+	}{
+		{"unknown code", "alice", "ABCD-EFGH", control.NotFound},
+		{"code of a device that does not wait", "alice", d.code(), control.NotFound},
+		{"no code", "alice", "", control.Invalid},
+		{"no link of ours", "alice", "https://mesh.example.com/auth/AAAA", control.Invalid},
+		{"expired link", "alice", old, control.NotFound},
+		{"no user", "", d.link, control.Invalid},
+		{"unknown user", "bob", d.link, control.NotFound},
+	} {
+		if _, _, err := s.ApproveLogin(t.Context(), admin, c.user, c.auth); reason(err) != c.reason {
+			t.Errorf("%s: %v, want reason %d", c.name, err, c.reason)
+		}
+	}
+	if _, err := s.RejectLogin(t.Context(), admin, "ABCD-EFGH", ""); reason(err) != control.NotFound {
+		t.Errorf("rejecting an unknown code: %v", err)
+	}
+}
+
+func TestDevicesThatReplicasReportArePending(t *testing.T) {
+	waiting := func(n uint64, code string) store.WaitingLogin {
+		return store.WaitingLogin{Code: code, MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Hostname: "tv", Since: mesh.Time(n)}
+	}
+	s := open(t, func(c *ledger.Config) {
+		c.Self.Logins = []store.WaitingLogin{waiting(1, "AAAA-AAAA"), waiting(2, "BBBB-BBBB"), waiting(3, "BBBB-BBBB")}
+	})
+	put(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.ledger.Heart(ctx) }()
+	until(t, func() bool { return len(s.PendingLogins()) == 3 })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	var codes []string
+	for _, l := range s.PendingLogins() {
+		codes = append(codes, l.Code)
+	}
+	if diff := cmp.Diff([]string{"BBBB-BBBB", "BBBB-BBBB", "AAAA-AAAA"}, codes); diff != "" {
+		t.Errorf("newest first (-want +got):\n%s", diff)
+	}
+	if _, err := s.RejectLogin(t.Context(), admin, "BBBB-BBBB", ""); reason(err) != control.Conflict {
+		t.Errorf("a code of two devices: %v", err)
+	}
+	login, err := s.RejectLogin(t.Context(), admin, "AAAA-AAAA", "")
+	if err != nil || login.NodeKey != meshgen.NodeKey(1) {
+		t.Errorf("%+v, %v", login, err)
+	}
+}
