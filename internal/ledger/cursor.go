@@ -18,7 +18,7 @@ const announceEvery = 5 * time.Millisecond
 // next. Links hold no worlds, so a slow reader pins the world it last used and a
 // few ids, not every world since.
 type link struct {
-	touched []mesh.NodeID
+	touched []mesh.NodeID // in order and once, when announced
 	known   bool          // touched is complete
 	after   *link         // set before next is closed
 	next    chan struct{} // closed when after is set
@@ -70,6 +70,9 @@ func (f *feed) announce() {
 	if f.pending == nil {
 		return
 	}
+	t := f.pending.link.touched
+	slices.Sort(t)
+	f.pending.link.touched = slices.Compact(t)
 	before := f.head.Load()
 	before.link.after = f.pending.link
 	f.head.Store(f.pending)
@@ -98,19 +101,26 @@ func (c *Cursor) More() <-chan struct{} { return c.at.link.next }
 // which is cheaper anyway once a quarter of the nodes was touched.
 func (c *Cursor) Skip() []mesh.NodeID {
 	head := c.feed.head.Load()
-	ids, known := []mesh.NodeID{}, true
 	limit := head.world.NodeCount()/4 + 64
-	for k := c.at.link; k != head.link; {
+	ids, known, steps := []mesh.NodeID{}, true, 0
+	for k := c.at.link; k != head.link; steps++ {
 		k = k.after
-		known = known && k.known && len(ids) <= limit
-		if known {
+		switch known = known && k.known && len(ids)+len(k.touched) <= limit; {
+		case known && steps == 0:
+			ids = k.touched[:len(k.touched):len(k.touched)] // shared by all readers that keep up
+		case known:
 			ids = append(ids, k.touched...)
 		}
 	}
 	c.at = head
-	if !known {
+	switch {
+	case !known:
 		return nil
+	case steps > 1:
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+	case ids == nil:
+		ids = []mesh.NodeID{}
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
+	return ids
 }
