@@ -59,6 +59,24 @@ func clientIn(w *policy.World, machine key.MachinePublic, node key.NodePublic) (
 	return n, nil
 }
 
+// AdmitToRelay refuses whoever is no node of this mesh, or must log in again.
+func (s *Service) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
+	admitted := func() bool {
+		n, ok := s.ledger.World().NodeByKey(node)
+		return ok && !n.Lapsed
+	}
+	if admitted() {
+		return nil
+	}
+	if err := s.ledger.Sync(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+	}
+	if !admitted() {
+		return refuse(NotFound, "nodeKey", "no node has this key, or its key has expired")
+	}
+	return nil
+}
+
 // Report records how a node can be reached and what it says of itself. Most
 // reports bring nothing new and end without a commit.
 func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {

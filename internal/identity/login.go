@@ -45,7 +45,11 @@ type LoginSealer struct{ secret []byte }
 
 // NewLoginSealer returns a sealer whose key follows from the service's own.
 func NewLoginSealer(service key.MachinePrivate) *LoginSealer {
-	return &LoginSealer{service.UntypedBytes()}
+	text, err := service.MarshalText()
+	if err != nil {
+		panic(err) // a key can always be encoded
+	}
+	return &LoginSealer{text}
 }
 
 // SealLogin returns the token for a link.

@@ -1,0 +1,36 @@
+package identity
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ClientAddr is the peer's address, or what a trusted proxy says it is: the last
+// address in X-Forwarded-For that is not itself a trusted proxy.
+func ClientAddr(r *http.Request, proxies []netip.Prefix) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	trusted := func(a netip.Addr) bool {
+		return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || !trusted(addr) {
+		return host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		a, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break
+		}
+		if addr = a.Unmap(); !trusted(addr) {
+			break
+		}
+	}
+	return addr.String()
+}

@@ -1,0 +1,254 @@
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/stream"
+)
+
+const (
+	// maxBody is a hundred times what clients send.
+	maxBody = 1 << 20
+	// oldestClient is the protocol version of v1.74, below which clients
+	// expect what is sent no more.
+	oldestClient = 106
+)
+
+// machineHandler answers inside of Noise.
+func (s *Server) machineHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /machine/register", s.register)
+	mux.HandleFunc("POST /machine/map", s.netmap)
+	mux.HandleFunc("POST /machine/set-dns", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "certificates are not offered by this server", http.StatusNotImplemented)
+	})
+	mux.HandleFunc("POST /machine/update-health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("POST /machine/audit-log", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /machine/feature/query", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, tailcfg.QueryFeatureResponse{Complete: true})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer s.panicked(r)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// panicked keeps a fault from ending more than the request it came with.
+func (s *Server) panicked(r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+		s.Log.Error("a client's request panicked", "panic", p, "path", r.URL.Path, "stack", string(debug.Stack()))
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// registerRequest is the part of tailcfg.RegisterRequest that is looked at. The
+// host description stays as it came.
+type registerRequest struct {
+	Version    int
+	NodeKey    key.NodePublic
+	OldNodeKey key.NodePublic
+	Auth       *struct{ AuthKey string }
+	Expiry     time.Time
+	Followup   string
+	Hostinfo   json.RawMessage
+	Ephemeral  bool
+}
+
+func (s *Server) register(w http.ResponseWriter, r *http.Request) {
+	var in registerRequest
+	if !decode(w, r, &in) {
+		return
+	}
+	if in.Version < oldestClient {
+		writeJSON(w, tailcfg.RegisterResponse{Error: rejected + tooOld})
+		return
+	}
+	p := peerOf(r)
+	host := parseHost(in.Hostinfo)
+	j := control.Joining{
+		MachineKey: p.machine, NodeKey: in.NodeKey, OldNodeKey: in.OldNodeKey, Followup: in.Followup, Expiry: mesh.TimeOf(in.Expiry),
+		Ephemeral: in.Ephemeral, Tags: host.tags, CapVersion: in.Version, Host: host.Host,
+	}
+	if in.Auth != nil {
+		j.PreAuthKey = in.Auth.AuthKey
+	}
+	out, err := s.Control.Join(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, j)
+	var refusal *control.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		writeJSON(w, tailcfg.RegisterResponse{Error: rejection(refusal)})
+	case errors.Is(err, mesh.ErrNoAddress):
+		s.Log.Error("a node could not be registered", "machine", p.machine.ShortString(), "error", err)
+		writeJSON(w, tailcfg.RegisterResponse{Error: rejected + err.Error()})
+	case err != nil:
+		s.fail(w, r, err)
+	default:
+		writeJSON(w, registered(out))
+	}
+}
+
+// What people see who try to join.
+const (
+	rejected = "Node registration rejected: "
+	badKey   = "Authentication failed: invalid key"
+	tooOld   = "this client is too old for the server; install version 1.74 or newer"
+)
+
+// rejection is shown by the client. A status other than 200 would leave people
+// waiting in front of it without a word.
+func rejection(r *control.Refusal) string {
+	if r.Reason == control.BadKey {
+		return fmt.Sprintf("%s%s (%s)", rejected, badKey, r.Text)
+	}
+	return rejected + r.Text
+}
+
+// taggedDevices is the user of nodes that belong to tags.
+const taggedDevices = 2147455555
+
+func registered(j control.Joined) tailcfg.RegisterResponse {
+	out := tailcfg.RegisterResponse{AuthURL: j.Link, NodeKeyExpired: j.KeyExpired}
+	if j.Rejected != "" {
+		out.Error = rejected + j.Rejected
+	}
+	if j.Node == nil {
+		return out
+	}
+	out.MachineAuthorized = true
+	id, login := int64(taggedDevices), tailcfg.Login{LoginName: control.TaggedDevices, DisplayName: control.TaggedDevices}
+	if u := j.User; u != nil {
+		id, login = int64(u.ID), tailcfg.Login{Provider: u.Provider, LoginName: u.Name, DisplayName: u.DisplayName, ProfilePicURL: u.ProfilePicURL}
+		if login.DisplayName == "" {
+			login.DisplayName = u.Name
+		}
+	}
+	login.ID = tailcfg.LoginID(id)
+	out.Login = login
+	out.User = tailcfg.User{ID: tailcfg.UserID(id), DisplayName: login.DisplayName, ProfilePicURL: login.ProfilePicURL}
+	return out
+}
+
+// mapRequest is the part of tailcfg.MapRequest that is looked at.
+type mapRequest struct {
+	Version   int
+	Compress  string
+	NodeKey   key.NodePublic
+	DiscoKey  key.DiscoPublic
+	Stream    bool
+	OmitPeers bool
+	Hostinfo  json.RawMessage
+	Endpoints []netip.AddrPort
+}
+
+// netmap serves both kinds of map request: one that follows the map and says
+// nothing, and one that reports and wants no map.
+func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
+	var in mapRequest
+	if !decode(w, r, &in) {
+		return
+	}
+	if in.Version < oldestClient {
+		http.Error(w, tooOld, http.StatusBadRequest)
+		return
+	}
+	if !in.Stream && in.OmitPeers {
+		s.report(w, r, in)
+		return
+	}
+	p := peerOf(r)
+	n, err := s.Control.FindClient(r.Context(), p.machine, in.NodeKey)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	send := s.Streams.Once
+	if in.Stream {
+		send = s.Streams.Serve
+	}
+	err = send(r.Context(), w, stream.Request{Node: n.ID, NodeKey: in.NodeKey, Compress: in.Compress == "zstd"})
+	switch {
+	case errors.Is(err, stream.ErrGone):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case err != nil:
+		s.Log.Debug("a map stream ended", "node", n.ID, "error", err)
+	}
+}
+
+func (s *Server) report(w http.ResponseWriter, r *http.Request, in mapRequest) {
+	p := peerOf(r)
+	report := control.Report{
+		MachineKey: p.machine, NodeKey: in.NodeKey, CapVersion: in.Version, Endpoints: in.Endpoints, DiscoKey: in.DiscoKey,
+	}
+	var host hostDescription
+	if len(in.Hostinfo) > 0 && string(in.Hostinfo) != "null" {
+		host = parseHost(in.Hostinfo)
+		report.Host, report.HomeRelay = &host.Host, host.homeRelay
+	}
+	if err := s.Control.Report(r.Context(), mesh.Actor{Addr: p.addr}, report); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if host.latency > 0 {
+		s.latency.observe(in.NodeKey, host.latency)
+	}
+	w.WriteHeader(http.StatusOK) // the body is read by nobody
+}
+
+// decode reads the body of a request, or answers it.
+func decode(w http.ResponseWriter, r *http.Request, v any) bool {
+	err := json.NewDecoder(r.Body).Decode(v)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &tooLarge):
+		http.Error(w, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+	default:
+		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+	}
+	return false
+}
+
+// fail answers errors for which clients have no field.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := peerOf(r)
+	var refusal *control.Refusal
+	switch {
+	case errors.As(err, &refusal) && refusal.Reason == control.NotFound:
+		http.Error(w, refusal.Text, http.StatusNotFound)
+	case errors.As(err, &refusal):
+		if s.refusals.Admit(p.addr) {
+			s.Log.Warn("forbidden", "addr", p.addr, "machine", p.machine.ShortString(), "path", r.URL.Path, "reason", refusal.Text)
+		}
+		http.Error(w, refusal.Text, http.StatusForbidden)
+	case r.Context().Err() != nil || errors.Is(err, context.Canceled): // nobody listens
+	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrUnknownOutcome), errors.Is(err, ledger.ErrStopped):
+		// Not all at once: others wait for the same database.
+		w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5)))
+		http.Error(w, "the server cannot reach its database; try again", http.StatusServiceUnavailable)
+	default:
+		s.Log.Error("a client's request failed", "path", r.URL.Path, "machine", p.machine.ShortString(), "error", err)
+		http.Error(w, "internal error; the log of the service has the details", http.StatusInternalServerError)
+	}
+}

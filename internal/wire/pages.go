@@ -1,0 +1,117 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+//go:embed pages
+var files embed.FS
+
+// helpPages tell how to point a client at this server.
+func helpPages() []string { return []string{"apple", "windows", "android"} }
+
+// pages are shown to people. They load nothing, from here or elsewhere, and run
+// no script.
+type pages struct {
+	serverURL string
+	style     template.CSS
+	security  string // the Content-Security-Policy
+	templates map[string]*template.Template
+}
+
+func newPages(serverURL string) *pages {
+	style, err := files.ReadFile("pages/page.css")
+	if err != nil {
+		panic(err) // embedded
+	}
+	sum := sha256.Sum256(style)
+	p := &pages{
+		serverURL: strings.TrimSuffix(serverURL, "/"), style: template.CSS(style), templates: map[string]*template.Template{},
+		security: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	}
+	for _, name := range append(helpPages(), "login") {
+		p.templates[name] = template.Must(template.ParseFS(files, "pages/page.html", "pages/"+name+".html"))
+	}
+	return p
+}
+
+// page is what templates are given.
+type page struct {
+	Style     template.CSS
+	ServerURL string
+	// Refresh is after how many seconds a browser looks again; zero for never.
+	Refresh int
+
+	// Of the page of a login link.
+	State        string // waiting, joined, approved, rejected, expired or unknown
+	Login        identity.Login
+	Code         string
+	Machine      string
+	Asked, Until string
+	Rejected     string
+}
+
+func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
+	v.Style, v.ServerURL = p.style, p.serverURL
+	var b bytes.Buffer
+	if err := p.templates[name].Execute(&b, v); err != nil {
+		http.Error(w, "cannot show this page", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", p.security)
+	h.Set("Referrer-Policy", "no-referrer") // the address of a login page is a secret
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // who has gone needs no page
+}
+
+func (p *pages) help(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { p.write(w, http.StatusOK, name, page{}) })
+}
+
+// refreshSeconds is how soon the page of a login notices the answer.
+const refreshSeconds = 5
+
+// loginPage shows the state of a login link. Whoever has the link may see it;
+// it changes nothing.
+func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
+	token := r.PathValue("token")
+	l, ok := s.logins.OpenLogin(token)
+	if !ok {
+		s.pages.write(w, http.StatusNotFound, "login", page{State: "unknown"})
+		return
+	}
+	const form = "2006-01-02 15:04:05 UTC"
+	v := page{
+		State: "waiting", Login: l, Code: identity.LoginCode(token), Machine: l.MachineKey.ShortString(),
+		Asked: l.IssuedAt.Time().Format(form), Until: l.IssuedAt.Add(identity.LoginLifetime).Time().Format(form), Refresh: refreshSeconds,
+	}
+	world := s.Ledger.World()
+	now := max(world.At, mesh.TimeOf(time.Now()))
+	n, joined := world.NodeByKey(l.NodeKey)
+	answer, answered := world.Login(l.NodeKey)
+	answered = answered && answer.MachineKey == l.MachineKey && !answer.Until.Reached(now)
+	switch {
+	case joined && n.MachineKey == l.MachineKey:
+		v.State, v.Refresh = "joined", 0
+	case answered && answer.Rejected != "":
+		v.State, v.Rejected, v.Refresh = "rejected", answer.Rejected, 0
+	case answered:
+		v.State = "approved"
+	case l.Expired(now):
+		v.State, v.Refresh = "expired", 0
+	}
+	s.pages.write(w, http.StatusOK, "login", v)
+}

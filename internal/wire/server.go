@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/http2"
+	"tailscale.com/control/controlbase"
+	"tailscale.com/derp/derpserver"
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/stream"
+)
+
+// Streams sends maps to nodes.
+type Streams interface {
+	// Serve sends the map and every change of it until ctx ends or the node
+	// has no claim to it any more.
+	Serve(ctx context.Context, w http.ResponseWriter, r stream.Request) error
+	// Once sends the map.
+	Once(ctx context.Context, w http.ResponseWriter, r stream.Request) error
+}
+
+// Config of the server. All up to Noise is required.
+type Config struct {
+	Control    *control.Service
+	Ledger     *ledger.Ledger
+	Streams    Streams
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+	// Noise is the key by which clients know the service, on every replica the
+	// same. A client that meets another one is lost until it is restarted.
+	Noise key.MachinePrivate
+	// ServerURL is shown to people who set up a client.
+	ServerURL string
+	// TrustedProxies may say on whose behalf they ask.
+	TrustedProxies []netip.Prefix
+	// A connection that was silent for ReadIdleTimeout, 10 s unless told, has
+	// PingTimeout, 5 s unless told, to show that somebody is there.
+	ReadIdleTimeout, PingTimeout time.Duration
+	// WriteByteTimeout is how long a client may take nothing of what it is
+	// sent; 10 s unless told.
+	WriteByteTimeout time.Duration
+}
+
+const (
+	readIdleTimeout  = 10 * time.Second
+	pingTimeout      = 5 * time.Second
+	writeByteTimeout = 10 * time.Second
+	// idleTimeout ends connections on which nothing is asked.
+	idleTimeout = 3 * time.Minute
+	// maxRequests is how much a client may ask at once: its map, what it
+	// reports, and its login.
+	maxRequests = 32
+	// frameBytes is the least that HTTP/2 allows; the buffer of a connection
+	// grows no further.
+	frameBytes = 16 << 10
+	// uploadBytes is how much of a body a client may send before it is read.
+	uploadBytes = 64 << 10
+)
+
+// Server answers clients.
+type Server struct {
+	Config
+	logins   *identity.LoginSealer
+	refusals *identity.RefusalLog
+	pages    *pages
+	latency  *latency
+	early    []byte
+	http2    *http2.Server
+	inner    *http.Server
+
+	mu     sync.Mutex
+	open   map[*controlbase.Conn]struct{} // guarded by mu
+	closed bool                           // guarded by mu
+	served sync.WaitGroup                 // those in open; added to under mu while not closed
+}
+
+// New returns a server; Routes makes it answer.
+func New(c Config) *Server {
+	orDefault := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	orDefault(&c.ReadIdleTimeout, readIdleTimeout)
+	orDefault(&c.PingTimeout, pingTimeout)
+	orDefault(&c.WriteByteTimeout, writeByteTimeout)
+	s := &Server{
+		Config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
+		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]struct{}{},
+		http2: &http2.Server{
+			MaxConcurrentStreams: maxRequests, MaxReadFrameSize: frameBytes, IdleTimeout: idleTimeout,
+			MaxUploadBufferPerConnection: uploadBytes, MaxUploadBufferPerStream: uploadBytes,
+			ReadIdleTimeout: c.ReadIdleTimeout, PingTimeout: c.PingTimeout, WriteByteTimeout: c.WriteByteTimeout,
+		},
+	}
+	s.inner = &http.Server{
+		Handler: s.machineHandler(), ReadHeaderTimeout: readIdleTimeout, ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+	}
+	c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "mesh_wire_connections", Help: "Open connections of clients.",
+	}, func() float64 { return float64(s.connections()) }))
+	return s
+}
+
+// earlyPayload is what a client is told before its first request: a challenge,
+// which the service never asks back.
+func earlyPayload() []byte {
+	text, err := json.Marshal(tailcfg.EarlyNoise{NodeKeyChallenge: key.NewChallenge().Public()})
+	if err != nil {
+		panic(err) // a key can always be encoded
+	}
+	// The client library has this mark too, beside all that it takes to be a
+	// client.
+	const mark = "\xff\xff\xffTS"
+	payload := binary.BigEndian.AppendUint32([]byte(mark), uint32(len(text)))
+	return append(payload, text...)
+}
+
+// Routes returns what the server answers outside of Noise, by pattern.
+func (s *Server) Routes() map[string]http.Handler {
+	routes := map[string]http.Handler{
+		"GET /bootstrap-dns": http.HandlerFunc(bootstrapDNS),
+		"GET /generate_204":  http.HandlerFunc(derpserver.ServeNoContent),
+		"GET /key":           http.HandlerFunc(s.key),
+		"POST /ts2021":       http.HandlerFunc(s.upgrade),
+		"GET /ts2021":        http.HandlerFunc(s.upgrade), // clients in a browser
+		"POST /verify":       http.HandlerFunc(s.verify),
+		"GET /auth/{token}":  http.HandlerFunc(s.loginPage),
+		// Tools and documents of other servers know the page by this path.
+		"GET /register/{token}": http.HandlerFunc(s.loginPage),
+	}
+	for _, name := range helpPages() {
+		routes["GET /"+name] = s.pages.help(name)
+	}
+	return routes
+}
+
+// Close ends all connections and waits for those who serve them.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.open {
+		_ = c.Close() // ended already, if it fails
+	}
+	s.mu.Unlock()
+	s.served.Wait()
+}
+
+// opened is false once the server is closed.
+func (s *Server) opened(c *controlbase.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.open[c] = struct{}{}
+	s.served.Add(1)
+	return true
+}
+
+func (s *Server) ended(c *controlbase.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+	s.served.Done()
+}
+
+func (s *Server) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}

@@ -1,0 +1,86 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+
+	"golang.org/x/net/http2"
+	"tailscale.com/control/controlhttp/controlhttpserver"
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+)
+
+// key tells clients by which key they know the service. The second key of the
+// answer is from an older protocol; a client that finds none asks again at every
+// login.
+func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, tailcfg.OverTLSPublicKeyResponse{PublicKey: s.Noise.Public()})
+}
+
+// upgrade takes over a connection and serves it until it ends.
+func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
+	addr := identity.ClientAddr(r, s.TrustedProxies)
+	// The outer server lifts its deadlines from a connection that is taken over.
+	conn, err := controlhttpserver.AcceptHTTP(r.Context(), hijackable{w}, r, s.Noise, s.writeEarly)
+	if err != nil {
+		if s.refusals.Admit(addr) {
+			s.Log.Warn("client connection refused", "addr", addr, "error", err)
+		}
+		return
+	}
+	defer conn.Close()
+	if !s.opened(conn) {
+		return
+	}
+	defer s.ended(conn)
+	s.http2.ServeConn(conn, &http2.ServeConnOpts{
+		Context:    context.WithValue(r.Context(), peerKey{}, peer{conn.Peer(), addr}),
+		BaseConfig: s.inner,
+	})
+}
+
+func (s *Server) writeEarly(_ int, w io.Writer) error {
+	_, err := w.Write(s.early)
+	return err
+}
+
+// hijackable finds the connection below writers that wrap others.
+type hijackable struct{ http.ResponseWriter }
+
+// Hijack takes the connection over.
+func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w hijackable) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+type peerKey struct{}
+
+// peer is the client at the other end of a connection.
+type peer struct {
+	machine key.MachinePublic // proven
+	addr    string
+}
+
+// peerOf returns who asks; every request inside of Noise has one.
+func peerOf(r *http.Request) peer {
+	p, _ := r.Context().Value(peerKey{}).(peer)
+	return p
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text) // the client notices what is missing
+}

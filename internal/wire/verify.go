@@ -1,0 +1,33 @@
+package wire
+
+import (
+	"errors"
+	"net/http"
+
+	"tailscale.com/tailcfg"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+)
+
+// maxVerifyBody holds one key and one address.
+const maxVerifyBody = 4 << 10
+
+// verify tells a relay whether a client may use it.
+func (s *Server) verify(w http.ResponseWriter, r *http.Request) {
+	var in tailcfg.DERPAdmitClientRequest
+	r.Body = http.MaxBytesReader(w, r.Body, maxVerifyBody)
+	if !decode(w, r, &in) {
+		return
+	}
+	err := s.Control.AdmitToRelay(r.Context(), in.NodePublic)
+	var refusal *control.Refusal
+	if err != nil && !errors.As(err, &refusal) {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, tailcfg.DERPAdmitClientResponse{Allow: err == nil})
+}
+
+// bootstrapDNS answers clients that cannot resolve names by other means. It
+// knows none: relays are named by address or found by the client itself.
+func bootstrapDNS(w http.ResponseWriter, _ *http.Request) { writeJSON(w, struct{}{}) }
