@@ -1,0 +1,178 @@
+package relay_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"tailscale.com/derp"
+	"tailscale.com/derp/derphttp"
+	"tailscale.com/net/netmon"
+	"tailscale.com/types/key"
+	"tailscale.com/types/logger"
+
+	"github.com/fairlead-mesh/fairlead/internal/relay"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+type running struct {
+	url     string
+	key     key.NodePrivate
+	web     *httptest.Server
+	metrics *prometheus.Registry
+	log     *lines
+	// stop ends Run and waits for it.
+	stop func()
+}
+
+// start runs a relay on the loopback address until the test ends.
+func start(t *testing.T, c relay.ServerConfig) *running {
+	t.Helper()
+	r := &running{metrics: prometheus.NewRegistry(), log: &lines{}}
+	r.key = key.NewNode()
+	c.Key, c.Registerer = r.key, r.metrics
+	c.Log = slog.New(slog.NewTextHandler(r.log, nil))
+	s, err := relay.NewServer(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	r.web = httptest.NewServer(s.Handler())
+	t.Cleanup(r.web.Close)
+	r.url = r.web.URL + "/derp"
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	r.stop = func() { cancel(); wg.Wait() }
+	t.Cleanup(r.stop)
+	return r
+}
+
+// newServer returns a relay that nobody uses.
+func newServer(t *testing.T, stunAddr string) *relay.Server {
+	t.Helper()
+	s, err := relay.NewServer(relay.ServerConfig{
+		Key: key.NewNode(), STUNListenAddr: stunAddr, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// value is the sum of a metric without labels.
+func (r *running) value(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := r.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+// client is the relay client that mesh clients use.
+func client(t *testing.T, url string, k key.NodePrivate) *derphttp.Client {
+	t.Helper()
+	c, err := derphttp.NewClient(k, url, logger.Discard, netmon.NewStatic())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// connected returns a client that the relay serves.
+func connected(t *testing.T, url string, k key.NodePrivate) *derphttp.Client {
+	t.Helper()
+	c := client(t, url, k)
+	if err := served(t, c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// served tells why a client is not served. What a relay refuses is closed only
+// after the client believes that it is connected.
+func served(t *testing.T, c *derphttp.Client) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := c.Connect(ctx); err != nil {
+		return err
+	}
+	m, err := c.Recv()
+	if _, ok := m.(derp.ServerInfoMessage); err == nil && !ok {
+		t.Fatalf("the first message is a %T", m)
+	}
+	return err
+}
+
+// packet returns the next packet for c.
+func packet(t *testing.T, c interface {
+	Recv() (derp.ReceivedMessage, error)
+},
+) derp.ReceivedPacket {
+	t.Helper()
+	for {
+		m, err := c.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, ok := m.(derp.ReceivedPacket); ok {
+			return p
+		}
+	}
+}
+
+func eventually(t *testing.T, condition func() error) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatal(err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}

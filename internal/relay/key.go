@@ -1,0 +1,50 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tailscale.com/types/key"
+)
+
+// LoadKey reads the relay's key from the file at path, or makes both when there
+// is no such file. Only the owner may read a file it makes.
+func LoadKey(path string) (key.NodePrivate, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := createKey(path); err != nil {
+			return key.NodePrivate{}, fmt.Errorf("%s: cannot create the relay's key: %w", path, err)
+		}
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return key.NodePrivate{}, fmt.Errorf("%s: cannot read the relay's key: %w", path, err)
+	}
+	var k key.NodePrivate
+	if err := k.UnmarshalText([]byte(strings.TrimSpace(string(text)))); err != nil || k.IsZero() {
+		return key.NodePrivate{}, fmt.Errorf("%s: this is no relay key: restore the file, or remove it and a new key is made", path)
+	}
+	return k, nil
+}
+
+// createKey leaves a whole file or none.
+func createKey(path string) error {
+	text, err := key.NewNode().MarshalText()
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".key-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // nothing is left to remove when all went well
+	_, err = f.Write(append(text, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,140 @@
+package relay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"tailscale.com/tailcfg"
+)
+
+// RegionConfig describes a region of one relay. ID and HostName are required.
+type RegionConfig struct {
+	ID         int
+	Code, Name string
+	// HostName is what clients connect to, by TLS.
+	HostName string
+	DERPPort int // 443 when zero
+	STUNPort int // 3478 when zero, no STUN when negative
+	// IPv4 and IPv6 spare clients the DNS; they ask it when invalid.
+	IPv4, IPv6 netip.Addr
+	// Insecure lets clients accept any certificate. It is for tests.
+	Insecure bool
+}
+
+// Region returns what clients are told about a relay.
+func Region(c RegionConfig) *tailcfg.DERPRegion {
+	text := func(a netip.Addr) string {
+		if !a.IsValid() {
+			return ""
+		}
+		return a.String()
+	}
+	return &tailcfg.DERPRegion{
+		RegionID: c.ID, RegionCode: c.Code, RegionName: c.Name,
+		Nodes: []*tailcfg.DERPNode{{
+			Name: strconv.Itoa(c.ID) + "a", RegionID: c.ID, HostName: c.HostName,
+			IPv4: text(c.IPv4), IPv6: text(c.IPv6), DERPPort: c.DERPPort, STUNPort: c.STUNPort, InsecureForTests: c.Insecure,
+		}},
+	}
+}
+
+// maxRegion is what fits into the form in which old clients tell each other
+// their region: the port of an address.
+const maxRegion = 65535
+
+// A name may have an underscore, as some have in private networks.
+var hostName = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,251}[0-9A-Za-z])?$`)
+
+// Check returns everything in m that clients could not use, one problem per
+// line.
+func Check(m *tailcfg.DERPMap) error {
+	if len(m.Regions) == 0 {
+		return errors.New("there is no region")
+	}
+	var problems []error
+	names := map[string]bool{}
+	for _, id := range m.RegionIDs() {
+		report := func(format string, args ...any) {
+			problems = append(problems, fmt.Errorf("region %d: "+format, append([]any{id}, args...)...))
+		}
+		region := m.Regions[id]
+		if id < 1 || id > maxRegion {
+			report("the number of a region must be from 1 to %d", maxRegion)
+		}
+		if region == nil {
+			report("the region is null: leave it out")
+			continue
+		}
+		if region.RegionID != id {
+			report("the region says that it is %d: both must be the same", region.RegionID)
+		}
+		if !(math.Abs(region.Latitude) <= 90 && math.Abs(region.Longitude) <= 180) {
+			report("%v, %v is no place on earth", region.Latitude, region.Longitude)
+		}
+		if len(region.Nodes) == 0 {
+			report("there is no node")
+		}
+		for i, node := range region.Nodes {
+			if node == nil {
+				report("node %d is null: leave it out", i)
+				continue
+			}
+			if names[node.Name] {
+				report("node %q: another one has this name", node.Name)
+			}
+			names[node.Name] = true
+			for _, problem := range checkNode(node, id) {
+				report("node %q: %s", node.Name, problem)
+			}
+		}
+	}
+	if m.HomeParams != nil {
+		for _, id := range slices.Sorted(maps.Keys(m.HomeParams.RegionScore)) {
+			if score := m.HomeParams.RegionScore[id]; !(score > 0 && score <= math.MaxFloat64) {
+				problems = append(problems, fmt.Errorf("region %d: the score %v must be above 0", id, score))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func checkNode(n *tailcfg.DERPNode, region int) (problems []string) {
+	want := func(ok bool, problem string) {
+		if !ok {
+			problems = append(problems, problem)
+		}
+	}
+	_, notAddr := netip.ParseAddr(n.HostName)
+	want(n.Name != "", "the node has no name")
+	want(n.RegionID == region, fmt.Sprintf("the node says that it is in region %d", n.RegionID))
+	want(hostName.MatchString(n.HostName) || notAddr == nil, fmt.Sprintf("%q is no host name", n.HostName))
+	want(n.DERPPort >= 0 && n.DERPPort <= 65535, fmt.Sprintf("%d is no DERP port", n.DERPPort))
+	want(n.STUNPort >= -1 && n.STUNPort <= 65535, fmt.Sprintf("%d is no STUN port; -1 means no STUN", n.STUNPort))
+	want(isAddr(n.IPv4, netip.Addr.Is4), fmt.Sprintf(`%q is no IPv4 address; "none" means that it has none`, n.IPv4))
+	want(isAddr(n.IPv6, netip.Addr.Is6), fmt.Sprintf(`%q is no IPv6 address; "none" means that it has none`, n.IPv6))
+	return problems
+}
+
+func isAddr(s string, family func(netip.Addr) bool) bool {
+	if s == "" || s == "none" {
+		return true
+	}
+	a, err := netip.ParseAddr(s)
+	return err == nil && family(a) && a.Zone() == ""
+}
+
+// Encode returns m in the client's form. Equal maps give equal bytes.
+func Encode(m *tailcfg.DERPMap) ([]byte, error) {
+	text, err := json.Marshal(m) // sorts the regions
+	if err != nil {
+		return nil, fmt.Errorf("encoding the relay map: %w", err)
+	}
+	return text, nil
+}

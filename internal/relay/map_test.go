@@ -1,0 +1,121 @@
+package relay_test
+
+import (
+	"encoding/json"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"tailscale.com/tailcfg"
+
+	"github.com/fairlead-mesh/fairlead/internal/relay"
+)
+
+// relayMap returns a map of regions with these numbers that passes Check.
+func relayMap(ids ...int) *tailcfg.DERPMap {
+	m := &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}}
+	for _, id := range ids {
+		m.Regions[id] = relay.Region(relay.RegionConfig{ID: id, Code: "test", Name: "Test", HostName: "relay.example"})
+	}
+	return m
+}
+
+func TestRegionTellsClientsHowToConnect(t *testing.T) {
+	got := relay.Region(relay.RegionConfig{
+		ID: 999, Code: "hq", Name: "Headquarters", HostName: "mesh.example", DERPPort: 8443, STUNPort: 3479,
+		IPv4: netip.MustParseAddr("203.0.113.5"), IPv6: netip.MustParseAddr("2001:db8::5"), Insecure: true,
+	})
+	want := &tailcfg.DERPRegion{
+		RegionID: 999, RegionCode: "hq", RegionName: "Headquarters",
+		Nodes: []*tailcfg.DERPNode{{
+			Name: "999a", RegionID: 999, HostName: "mesh.example", DERPPort: 8443, STUNPort: 3479,
+			IPv4: "203.0.113.5", IPv6: "2001:db8::5", InsecureForTests: true,
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	small := relay.Region(relay.RegionConfig{ID: 1, HostName: "mesh.example"})
+	if n := small.Nodes[0]; n.IPv4 != "" || n.IPv6 != "" {
+		t.Errorf("clients cannot ask DNS: %+v", n)
+	}
+	if err := relay.Check(&tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{999: got, 1: small}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckFindsWhatClientsCannotUse(t *testing.T) {
+	node := func(m *tailcfg.DERPMap) *tailcfg.DERPNode { return m.Regions[900].Nodes[0] }
+	for want, spoil := range map[string]func(*tailcfg.DERPMap){
+		"there is no region":                                                func(m *tailcfg.DERPMap) { clear(m.Regions) },
+		"region 901: the region is null: leave it out":                      func(m *tailcfg.DERPMap) { m.Regions[901] = nil },
+		"region 900: the region says that it is 901: both must be the same": func(m *tailcfg.DERPMap) { m.Regions[900].RegionID = 901 },
+		"region 0: the number of a region must be from 1 to 65535":          func(m *tailcfg.DERPMap) { m.Regions[0] = relayMap(0).Regions[0] },
+		"region 65536: the number of a region must be from 1 to 65535":      func(m *tailcfg.DERPMap) { m.Regions[65536] = relayMap(65536).Regions[65536] },
+		"region 900: NaN, 0 is no place on earth":                           func(m *tailcfg.DERPMap) { m.Regions[900].Latitude = math.NaN() },
+		"region 900: there is no node":                                      func(m *tailcfg.DERPMap) { m.Regions[900].Nodes = nil },
+		"region 900: node 0 is null: leave it out":                          func(m *tailcfg.DERPMap) { m.Regions[900].Nodes[0] = nil },
+		`region 902: node "900a": another one has this name`: func(m *tailcfg.DERPMap) {
+			m.Regions[902] = relayMap(902).Regions[902]
+			m.Regions[902].Nodes[0].Name = "900a"
+		},
+		`region 900: node "": the node has no name`:                                            func(m *tailcfg.DERPMap) { node(m).Name = "" },
+		`region 900: node "900a": the node says that it is in region 9`:                        func(m *tailcfg.DERPMap) { node(m).RegionID = 9 },
+		`region 900: node "900a": "" is no host name`:                                          func(m *tailcfg.DERPMap) { node(m).HostName = "" },
+		`region 900: node "900a": "a b" is no host name`:                                       func(m *tailcfg.DERPMap) { node(m).HostName = "a b" },
+		`region 900: node "900a": "https://a" is no host name`:                                 func(m *tailcfg.DERPMap) { node(m).HostName = "https://a" },
+		`region 900: node "900a": -1 is no DERP port`:                                          func(m *tailcfg.DERPMap) { node(m).DERPPort = -1 },
+		`region 900: node "900a": 65536 is no DERP port`:                                       func(m *tailcfg.DERPMap) { node(m).DERPPort = 65536 },
+		`region 900: node "900a": -2 is no STUN port; -1 means no STUN`:                        func(m *tailcfg.DERPMap) { node(m).STUNPort = -2 },
+		`region 900: node "900a": 65536 is no STUN port; -1 means no STUN`:                     func(m *tailcfg.DERPMap) { node(m).STUNPort = 65536 },
+		`region 900: node "900a": "::1" is no IPv4 address; "none" means that it has none`:     func(m *tailcfg.DERPMap) { node(m).IPv4 = "::1" },
+		`region 900: node "900a": "1.2.3.4" is no IPv6 address; "none" means that it has none`: func(m *tailcfg.DERPMap) { node(m).IPv6 = "1.2.3.4" },
+		`region 900: node "900a": "fe80::1%eth0" is no IPv6 address; "none" means that it has none`: func(m *tailcfg.DERPMap) {
+			node(m).IPv6 = "fe80::1%eth0"
+		},
+		"region 900: the score 0 must be above 0": func(m *tailcfg.DERPMap) {
+			m.HomeParams = &tailcfg.DERPHomeParams{RegionScore: map[int]float64{900: 0}}
+		},
+	} {
+		m := relayMap(900)
+		spoil(m)
+		if err := relay.Check(m); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	m := relayMap(900)
+	*node(m) = tailcfg.DERPNode{Name: "n", RegionID: 900, HostName: "2001:db8::1", IPv4: "none", IPv6: "2001:db8::1", STUNPort: -1, DERPPort: 65535}
+	if err := relay.Check(m); err != nil {
+		t.Error(err)
+	}
+	m = relayMap(1, 2)
+	m.Regions[1].RegionID, m.Regions[2].Nodes[0].HostName = 7, ""
+	if err := relay.Check(m); strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("not every problem on its line: %v", err)
+	}
+}
+
+func TestEqualMapsHaveEqualBytes(t *testing.T) {
+	ids := []int{900, 2, 10, 65535, 1, 30}
+	want, err := relay.Encode(relayMap(ids...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		slices.Reverse(ids)
+		got, err := relay.Encode(relayMap(ids...))
+		if err != nil || string(got) != string(want) {
+			t.Fatalf("%s, %v, want %s", got, err, want)
+		}
+	}
+	back := new(tailcfg.DERPMap)
+	if err := json.Unmarshal(want, back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(relayMap(ids...), back); diff != "" {
+		t.Error(diff)
+	}
+}

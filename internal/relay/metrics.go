@@ -1,0 +1,51 @@
+package relay
+
+import (
+	"expvar"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"tailscale.com/derp/derpserver"
+)
+
+// counts are the numbers that the DERP server keeps itself.
+type counts struct{ connections, received, sent func() float64 }
+
+func countsOf(s *derpserver.Server) (counts, error) {
+	var err error
+	vars, _ := s.ExpVar(false).(interface{ Get(string) expvar.Var })
+	number := func(name string) func() float64 {
+		if vars != nil {
+			if v, ok := vars.Get(name).(*expvar.Int); ok {
+				return func() float64 { return float64(v.Value()) }
+			}
+		}
+		err = fmt.Errorf("the DERP server keeps no number %q: build with the version of tailscale.com that go.mod names", name)
+		return nil
+	}
+	c := counts{number("gauge_current_connections"), number("bytes_received"), number("bytes_sent")}
+	return c, err
+}
+
+// RegisterZero registers the metrics of a Server for a process that is no relay.
+func RegisterZero(reg prometheus.Registerer) error {
+	zero := func() float64 { return 0 }
+	_, err := register(reg, counts{zero, zero, zero})
+	return err
+}
+
+func register(reg prometheus.Registerer, c counts) (refused prometheus.Counter, err error) {
+	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts{Name: name, Help: help} }
+	refused = prometheus.NewCounter(counter("mesh_relay_refusals_total", "Connections that the relay refused because their key is of no node."))
+	for _, m := range []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_derp_connections_active", Help: "Open connections of relay clients."}, c.connections),
+		prometheus.NewCounterFunc(counter("mesh_network_bytes_received_total", "Packet bytes that the relay took from clients."), c.received),
+		prometheus.NewCounterFunc(counter("mesh_network_bytes_sent_total", "Packet bytes that the relay delivered to clients."), c.sent),
+		refused,
+	} {
+		if err := reg.Register(m); err != nil {
+			return nil, fmt.Errorf("registering the relay's metrics: %w", err)
+		}
+	}
+	return refused, nil
+}

@@ -1,0 +1,281 @@
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+	"tailscale.com/derp"
+	"tailscale.com/derp/derpserver"
+	"tailscale.com/net/wsconn"
+	"tailscale.com/tstime/rate"
+	"tailscale.com/types/key"
+)
+
+// ServerConfig is what a Server is made of. Key, Log and Registerer are required.
+type ServerConfig struct {
+	// Key is the relay's identity towards clients.
+	Key key.NodePrivate
+	// Verify says whether the holder of a key is served; nil lets everyone in.
+	// It is asked when a client connects, before the client has proved that the
+	// key is its own, and has a few seconds to answer.
+	Verify func(context.Context, key.NodePublic) bool
+	// VerifyEvery is how often it is asked again about those who are connected;
+	// a minute when zero.
+	VerifyEvery time.Duration
+	// STUNListenAddr is where STUN is answered; nowhere when empty.
+	STUNListenAddr string
+	Log            *slog.Logger
+	Registerer     prometheus.Registerer
+}
+
+// Server is a relay. Its clients come through Handler; Listen and Run do the rest.
+type Server struct {
+	config ServerConfig
+	derp   *derpserver.Server
+	stun   *net.UDPConn // nil until Listen
+
+	refused    prometheus.Counter
+	refusalLog *rate.Limiter
+
+	serving sync.WaitGroup
+	mu      sync.Mutex
+	open    map[*client]struct{} // guarded by mu; nil once the server is closed
+}
+
+// client is one connection.
+type client struct {
+	conn   derp.Conn
+	cancel context.CancelFunc
+	key    key.NodePublic // guarded by Server.mu; zero until Verify let it in
+}
+
+func (c *client) close() {
+	c.cancel()
+	_ = c.conn.Close()
+}
+
+const (
+	verifyEvery = time.Minute
+	// verifyTimeout lies below the ten seconds within which the DERP server
+	// wants a client to have said who it is.
+	verifyTimeout = 5 * time.Second
+	// refusalEvery bounds what refused clients, who try again for ever, can
+	// write into the log.
+	refusalEvery = 30 * time.Second
+	refusalBurst = 5
+)
+
+// NewServer returns a relay that is not listening yet.
+func NewServer(c ServerConfig) (*Server, error) {
+	s := &Server{
+		config:     c,
+		refusalLog: rate.NewLimiter(rate.Every(refusalEvery), refusalBurst),
+		open:       map[*client]struct{}{},
+	}
+	// What it tells is about single connections: who came, who went, what a
+	// stranger sent.
+	s.derp = derpserver.New(c.Key, func(format string, args ...any) {
+		if ctx := context.Background(); c.Log.Enabled(ctx, slog.LevelDebug) {
+			c.Log.DebugContext(ctx, "relay connection", "event", fmt.Sprintf(format, args...))
+		}
+	})
+	counts, err := countsOf(s.derp)
+	if err != nil {
+		return nil, err
+	}
+	s.refused, err = register(c.Registerer, counts)
+	return s, err
+}
+
+// Handler answers /derp, where clients connect by an upgrade to DERP or to a
+// WebSocket, and /derp/probe and /derp/latency-check, by which those without UDP
+// measure how far the relay is. It needs connections of HTTP/1.1.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /derp", s.serveDERP)
+	mux.HandleFunc("/derp/probe", derpserver.ProbeHandler)
+	mux.HandleFunc("/derp/latency-check", derpserver.ProbeHandler)
+	return mux
+}
+
+func (s *Server) serveDERP(w http.ResponseWriter, r *http.Request) {
+	switch strings.ToLower(r.Header.Get("Upgrade")) {
+	case "derp":
+		s.upgrade(w, r)
+	case "websocket":
+		s.upgradeWebSocket(w, r)
+	default:
+		w.Header().Set("Upgrade", "DERP")
+		w.Header().Set("Connection", "Upgrade")
+		http.Error(w, "this is a relay for mesh clients: it needs a connection upgrade", http.StatusUpgradeRequired)
+	}
+}
+
+func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "the relay needs HTTP/1.1", http.StatusHTTPVersionNotSupported)
+		return
+	}
+	// A client that knows the relay's key from its certificate has begun to
+	// speak DERP already and wants no response.
+	if r.Header.Get(derp.FastStartHeader) != "1" {
+		fmt.Fprintf(buf, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: DERP\r\nConnection: Upgrade\r\nDerp-Version: %d\r\nDerp-Public-Key: %s\r\n\r\n",
+			derp.ProtocolVersion, s.derp.PublicKey().UntypedHexString()) //nolint:staticcheck // clients know the header in this form only
+	}
+	early, _ := buf.Peek(buf.Reader.Buffered())
+	s.serve(r, conn, io.MultiReader(bytes.NewReader(bytes.Clone(early)), conn), buf)
+}
+
+func (s *Server) upgradeWebSocket(w http.ResponseWriter, r *http.Request) {
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols:    []string{"derp"},
+		OriginPatterns:  []string{"*"}, // a client in a browser is a page of another site
+		CompressionMode: websocket.CompressionDisabled,
+	})
+	if err != nil {
+		return // Accept has answered
+	}
+	if ws.Subprotocol() != "derp" {
+		_ = ws.Close(websocket.StatusPolicyViolation, "the subprotocol must be derp")
+		return
+	}
+	ws.SetReadLimit(-1) // frames have their own, and messages are no frames
+	conn := webSocket{wsconn.NetConn(r.Context(), ws, websocket.MessageBinary, r.RemoteAddr), ws}
+	s.serve(r, conn, conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)))
+}
+
+// webSocket closes without the farewell of its protocol, for which a client
+// could let a stop wait.
+type webSocket struct {
+	net.Conn
+	ws *websocket.Conn
+}
+
+func (w webSocket) Close() error { return w.ws.CloseNow() }
+
+// serve returns when the client or the server has closed conn. The client is
+// read from in, through the buffer.
+func (s *Server) serve(r *http.Request, conn derp.Conn, in io.Reader, buf *bufio.ReadWriter) {
+	ctx, cancel := context.WithCancel(r.Context())
+	c := &client{conn: conn, cancel: cancel}
+	defer c.close()
+	if !s.enter(c) {
+		return
+	}
+	defer s.leave(c)
+	if s.config.Verify != nil {
+		in = &admission{from: in, verify: func(k key.NodePublic) error { return s.admit(ctx, c, k, r.RemoteAddr) }}
+	}
+	buf.Reader.Reset(in) // a buffer more would cost every connection 4 KiB
+	s.derp.Accept(ctx, conn, buf, r.RemoteAddr)
+}
+
+// enter is false when the server is closed.
+func (s *Server) enter(c *client) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		return false
+	}
+	s.open[c] = struct{}{}
+	s.serving.Add(1)
+	return true
+}
+
+func (s *Server) leave(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+	s.serving.Done()
+}
+
+// admit asks about the key of a new client.
+func (s *Server) admit(ctx context.Context, c *client, k key.NodePublic, addr string) error {
+	if !s.verify(ctx, k) {
+		s.refused.Inc()
+		if s.refusalLog.Allow() {
+			s.config.Log.Info("relay refused a client that is no node of this mesh", "key", k.ShortString(), "addr", addr)
+		}
+		return errRefused
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.key = k
+	return nil
+}
+
+var errRefused = errors.New("the key is of no node of this mesh")
+
+func (s *Server) verify(ctx context.Context, k key.NodePublic) bool {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	return s.config.Verify(ctx, k)
+}
+
+// verifyAgain closes the connections of nodes that are nodes no more.
+func (s *Server) verifyAgain(ctx context.Context) {
+	var admitted []*client
+	s.mu.Lock()
+	for c := range s.open {
+		if !c.key.IsZero() {
+			admitted = append(admitted, c)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range admitted {
+		if !s.verify(ctx, c.key) {
+			c.close()
+		}
+	}
+}
+
+// Listen opens the socket for STUN. Whoever has called it must call Run.
+func (s *Server) Listen() error {
+	if s.config.STUNListenAddr == "" {
+		return nil
+	}
+	conn, err := listenSTUN(s.config.STUNListenAddr)
+	s.stun = conn
+	return err
+}
+
+// Run serves STUN, and closes connections of nodes that were deleted, until ctx
+// ends. Then it closes all of them, so that clients turn to another relay, and
+// waits until nobody is served any more.
+func (s *Server) Run(ctx context.Context) error {
+	if s.stun != nil {
+		s.serving.Go(func() { serveSTUN(ctx, s.stun, s.config.Log) })
+	}
+	again := time.NewTicker(cmp.Or(s.config.VerifyEvery, verifyEvery))
+	defer again.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-again.C:
+			s.verifyAgain(ctx)
+		}
+	}
+	s.mu.Lock()
+	open := s.open
+	s.open = nil
+	s.mu.Unlock()
+	for c := range open {
+		c.close()
+	}
+	s.serving.Wait()
+	return nil
+}

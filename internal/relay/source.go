@@ -1,0 +1,174 @@
+package relay
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"tailscale.com/tailcfg"
+)
+
+const (
+	maxSource     = 1 << 20
+	sourceTimeout = 30 * time.Second
+)
+
+// Source is where relay maps come from: first the URLs, then the files at Paths.
+type Source struct {
+	URLs, Paths []string
+	Client      *http.Client // an ordinary one when nil
+}
+
+// Load reads all of them and returns one map that passes Check, or the error of
+// the first that fails. A region of a later one replaces the region with its
+// number, and null takes that region away.
+func (s *Source) Load(ctx context.Context) (*tailcfg.DERPMap, error) {
+	merged := &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}}
+	for _, address := range s.URLs {
+		m, err := s.download(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		merge(merged, m)
+	}
+	for _, path := range s.Paths {
+		m, err := LoadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		merge(merged, m)
+	}
+	maps.DeleteFunc(merged.Regions, func(_ int, r *tailcfg.DERPRegion) bool { return r == nil })
+	if err := Check(merged); err != nil {
+		return nil, failed("all sources together", "not usable", err)
+	}
+	return merged, nil
+}
+
+func merge(into, m *tailcfg.DERPMap) {
+	maps.Copy(into.Regions, m.Regions)
+	into.OmitDefaultRegions = into.OmitDefaultRegions || m.OmitDefaultRegions
+	if m.HomeParams != nil {
+		if into.HomeParams == nil {
+			into.HomeParams = &tailcfg.DERPHomeParams{RegionScore: map[int]float64{}}
+		}
+		maps.Copy(into.HomeParams.RegionScore, m.HomeParams.RegionScore)
+	}
+}
+
+// sourceError is why a source gave no map. Failures of one kind say the same to
+// whoever reads the log, even where the texts differ.
+type sourceError struct {
+	source, kind string
+	err          error
+}
+
+func failed(source, kind string, err error) error { return &sourceError{source, kind, err} }
+
+func (e *sourceError) Error() string { return e.source + ": " + e.kind + ": " + e.err.Error() }
+func (e *sourceError) Unwrap() error { return e.err }
+
+func (s *Source) download(ctx context.Context, address string) (*tailcfg.DERPMap, error) {
+	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, failed("derp.urls", "not a URL", withoutURL(err))
+	}
+	name := req.URL.Redacted() // may hold a password
+	resp, err := cmp.Or(s.Client, new(http.Client)).Do(req)
+	if err != nil {
+		return nil, failed(name, "not reachable", withoutURL(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, failed(name, "refused", errors.New(resp.Status))
+	}
+	return read(name, resp.Body, parseJSON)
+}
+
+// withoutURL spares readers to see it twice, and its password once.
+func withoutURL(err error) error {
+	if e := new(url.Error); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// LoadFile reads a relay map: in the client's form when the name ends in .json,
+// else in YAML, whose members have the client's names in lower case. Regions may
+// be null, and there may be none: only all sources together must make a whole.
+func LoadFile(path string) (*tailcfg.DERPMap, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, failed(path, "not readable", err)
+	}
+	defer f.Close()
+	parse := parseYAML
+	if filepath.Ext(path) == ".json" {
+		parse = parseJSON
+	}
+	return read(path, f, parse)
+}
+
+func read(source string, from io.Reader, parse func([]byte) (*tailcfg.DERPMap, error)) (*tailcfg.DERPMap, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxSource+1))
+	if err != nil {
+		return nil, failed(source, "not readable", err)
+	}
+	if len(text) > maxSource {
+		return nil, failed(source, "too large", fmt.Errorf("a relay map has at most %d bytes", maxSource))
+	}
+	m, err := parse(text)
+	if err != nil {
+		return nil, failed(source, "not a relay map", err)
+	}
+	return m, nil
+}
+
+// parseJSON passes over members it does not know: newer clients may know them.
+func parseJSON(text []byte) (*tailcfg.DERPMap, error) {
+	m := new(tailcfg.DERPMap)
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// parseYAML accepts no member it does not know: a person wrote it, and meant
+// another one.
+func parseYAML(text []byte) (*tailcfg.DERPMap, error) {
+	m := new(tailcfg.DERPMap)
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	err := decoder.Decode(m)
+	var mistakes *yaml.TypeError
+	switch {
+	case errors.As(err, &mistakes):
+		return nil, errors.New(goType.ReplaceAllString(strings.Join(mistakes.Errors, "; "), ""))
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("there is nothing in it")
+	case err != nil:
+		return nil, err
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there must be one document, without anything after it")
+	}
+	return m, nil
+}
+
+// goType is the part of the decoder's messages that means nothing to users.
+var goType = regexp.MustCompile(` (in type|into) tailcfg\.\w+`)

@@ -1,0 +1,125 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// UpdaterConfig is what an Updater is made of. All but Frequency is required.
+type UpdaterConfig struct {
+	Source *Source
+	// Frequency is how often the source is read; once when zero.
+	Frequency time.Duration
+	// Current returns the map in force, as Encode gave it; nil when there is
+	// none.
+	Current func() []byte
+	// Publish puts another map in force.
+	Publish    func(context.Context, []byte) error
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Updater keeps the relay map in force equal to what its source gives. A source
+// that fails changes nothing.
+type Updater struct {
+	config   UpdaterConfig
+	failures prometheus.Counter
+	failing  string // the kind of failure that was logged last; empty when there was none since the last success
+}
+
+const (
+	firstRetry = 10 * time.Second
+	lastRetry  = time.Hour
+)
+
+// NewUpdater returns an Updater that has read nothing yet.
+func NewUpdater(c UpdaterConfig) (*Updater, error) {
+	failures := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "mesh_relay_map_failures_total", Help: "Times that the sources of the relay map gave no usable map.",
+	})
+	if err := c.Registerer.Register(failures); err != nil {
+		return nil, fmt.Errorf("registering the metrics of relay maps: %w", err)
+	}
+	return &Updater{config: c, failures: failures}, nil
+}
+
+// Run reads the source at once and then again and again until ctx ends, or
+// until it was read once if there is no frequency. It tries again sooner when the
+// source fails. A source that names nothing leaves the map in force alone.
+func (u *Updater) Run(ctx context.Context) error {
+	if len(u.config.Source.URLs)+len(u.config.Source.Paths) == 0 {
+		return nil
+	}
+	retry := firstRetry
+	for {
+		wait := u.config.Frequency
+		switch err := u.update(ctx); {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			u.fail(err)
+			wait = retry
+			if u.config.Frequency > 0 {
+				wait = min(wait, u.config.Frequency)
+			}
+			retry = min(2*retry, lastRetry)
+		default:
+			u.succeed()
+			if wait == 0 {
+				return nil
+			}
+			retry = firstRetry
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(jittered(wait)):
+		}
+	}
+}
+
+// jittered keeps replicas that started together from asking together.
+func jittered(d time.Duration) time.Duration { return d - d/20 + rand.N(d/10) }
+
+func (u *Updater) update(ctx context.Context) error {
+	m, err := u.config.Source.Load(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := Encode(m)
+	if err != nil || bytes.Equal(text, u.config.Current()) {
+		return err
+	}
+	if err := u.config.Publish(ctx, text); err != nil {
+		return failed("relay map", "not published", err)
+	}
+	u.config.Log.Info("relay map changed", "regions", len(m.Regions))
+	return nil
+}
+
+// fail logs the first of several failures of one kind.
+func (u *Updater) fail(err error) {
+	u.failures.Inc()
+	kind := err.Error()
+	if e := new(sourceError); errors.As(err, &e) {
+		kind = e.source + e.kind
+	}
+	if kind != u.failing {
+		u.config.Log.Warn("relay map not updated: the one in force stays", "error", err)
+		u.failing = kind
+	}
+}
+
+func (u *Updater) succeed() {
+	if u.failing != "" {
+		u.config.Log.Info("relay map is up to date again")
+		u.failing = ""
+	}
+}
