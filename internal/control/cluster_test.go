@@ -1,0 +1,216 @@
+package control_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// cluster is one database for several replicas in one bubble of time. SQLite
+// knows one replica, so the beats are kept here.
+type cluster struct {
+	store.Store
+
+	mu    sync.Mutex
+	beats map[store.ReplicaID]beat // guarded by mu
+	away  map[store.ReplicaID]bool // guarded by mu; who cannot reach the database
+}
+
+type beat struct {
+	at     time.Time
+	report store.Report
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "db"), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return &cluster{Store: st, beats: map[store.ReplicaID]beat{}, away: map[store.ReplicaID]bool{}}
+}
+
+// setAway takes the database away from replicas, or gives it back.
+func (c *cluster) setAway(away bool, replicas ...*replica) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range replicas {
+		c.away[r.id] = away
+	}
+}
+
+// view is the database as one replica reaches it.
+type view struct {
+	*cluster
+	id store.ReplicaID
+}
+
+func (v view) reachable() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.away[v.id] {
+		return fmt.Errorf("%w: connection refused", store.ErrUnavailable)
+	}
+	return nil
+}
+
+func (v view) Beat(_ context.Context, self store.Report) ([]store.Report, error) {
+	if err := v.reachable(); err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.beats[self.ID] = beat{time.Now(), self}
+	var reports []store.Report
+	for _, id := range slices.Sorted(maps.Keys(v.beats)) {
+		r := v.beats[id].report
+		if r.Age = time.Since(v.beats[id].at); r.Age < time.Minute {
+			reports = append(reports, r)
+		}
+	}
+	return reports, nil
+}
+
+func (v view) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+	if err := v.reachable(); err != nil {
+		return nil, err
+	}
+	return v.Store.Tail(ctx, after)
+}
+
+func (v view) Lock(ctx context.Context, after mesh.Revision, id store.BatchID, fn func(store.Tx) error) error {
+	if err := v.reachable(); err != nil {
+		return err
+	}
+	return v.Store.Lock(ctx, after, id, fn)
+}
+
+// replica is one process: its ledger, presence, sweeper and use cases.
+type replica struct {
+	*control.Service
+	id       store.ReplicaID
+	ledger   *ledger.Ledger
+	presence *control.Presence
+	registry *prometheus.Registry
+	kill     func()
+}
+
+const inactivity = 30 * time.Minute
+
+// start runs a replica until it is killed or the test ends. The hash is that of
+// its configuration.
+func (c *cluster) start(t *testing.T, id store.ReplicaID, hash string) *replica {
+	t.Helper()
+	r := &replica{id: id, registry: prometheus.NewRegistry()}
+	st, log := view{c, id}, slog.New(slog.DiscardHandler)
+	var err error
+	if r.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: st, Log: log, Registerer: r.registry, Self: store.Report{ID: id, ConfigHash: hash}}); err != nil {
+		t.Fatal(err)
+	}
+	r.Service = control.New(control.Config{Ledger: r.ledger, Log: log, Registerer: r.registry})
+	r.presence = control.NewPresence(control.PresenceConfig{Ledger: r.ledger, Log: log, Registerer: r.registry})
+	sweeper := control.NewSweeper(control.SweeperConfig{
+		Ledger: r.ledger, Log: log, Registerer: r.registry, Interval: 10 * time.Second, Inactivity: inactivity,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context) error{r.ledger.Run, r.ledger.Heart, r.presence.Run, sweeper.Run} {
+		wg.Go(func() {
+			if err := loop(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	r.kill = func() { cancel(); wg.Wait() }
+	t.Cleanup(r.kill)
+	return r
+}
+
+// pass lets time go by in a bubble and all follow it.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func (r *replica) commit(t *testing.T, evs ...mesh.Event) {
+	t.Helper()
+	if _, err := r.ledger.Commit(t.Context(), admin, func(*policy.World, mesh.Time) ([]mesh.Event, error) { return evs, nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// enrol adds nodes 1 to n.
+func (r *replica) enrol(t *testing.T, n mesh.NodeID) {
+	t.Helper()
+	evs := []mesh.Event{mesh.UserPut{User: meshgen.User(1)}}
+	now := mesh.TimeOf(time.Now())
+	for id := mesh.NodeID(1); id <= n; id++ {
+		node := meshgen.Node(id, 1)
+		node.CreatedAt, node.UpdatedAt = now, now
+		evs = append(evs, mesh.NodePut{Node: node})
+	}
+	r.commit(t, evs...)
+}
+
+// shown is where the world shows a node: replica and stream, or nothing.
+func (r *replica) shown(id mesh.NodeID) string {
+	n, ok := r.ledger.World().Node(id)
+	switch {
+	case !ok:
+		return "gone"
+	case !n.Presence.Online:
+		return "offline"
+	}
+	return fmt.Sprint(n.Presence.Replica, n.Presence.Conn)
+}
+
+func (r *replica) want(t *testing.T, id mesh.NodeID, where string) {
+	t.Helper()
+	if got := r.shown(id); got != where {
+		t.Fatalf("node %d is shown as %s, want %s", id, got, where)
+	}
+}
+
+// count says how many events of a kind were ever committed.
+func (c *cluster) count(t *testing.T, kind mesh.Kind) (events, commands int) {
+	t.Helper()
+	var after mesh.Revision
+	for {
+		entries, err := c.Tail(t.Context(), after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) == 0 {
+			return events, commands
+		}
+		for _, e := range entries {
+			n := 0
+			for _, ev := range e.Events {
+				if ev.Kind() == kind {
+					n++
+				}
+			}
+			events += n
+			commands += min(n, 1)
+			after = e.Rev
+		}
+	}
+}

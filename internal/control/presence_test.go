@@ -1,0 +1,227 @@
+package control_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+func TestNodeIsOnlineAtOnceAndOfflineAfterTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCluster(t).start(t, "a", "")
+		r.enrol(t, 1)
+		r.presence.Opened(1, 7)
+		synctest.Wait()
+		r.want(t, 1, "a7")
+		pass(time.Hour)
+		r.want(t, 1, "a7")
+		end := mesh.TimeOf(time.Now())
+		r.presence.Closed(1, 7)
+		pass(1900 * time.Millisecond)
+		r.want(t, 1, "a7")
+		pass(200 * time.Millisecond)
+		r.want(t, 1, "offline")
+		if n, _ := r.ledger.World().Node(1); n.Presence.LastSeen != end {
+			t.Errorf("last seen at %v, the stream ended at %v", n.Presence.LastSeen.Time(), end.Time())
+		}
+		if n := r.presence.Held(); n != 0 {
+			t.Errorf("%d streams are held", n)
+		}
+	})
+}
+
+func TestNewestStreamWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.enrol(t, 1)
+		r.presence.Opened(1, 1)
+		synctest.Wait()
+		r.presence.Opened(1, 2)
+		r.presence.Closed(1, 1) // the older one ends after the newer one began
+		pass(time.Minute)
+		r.want(t, 1, "a2")
+		r.presence.Closed(1, 2)
+		pass(time.Second)
+		r.presence.Opened(1, 3) // back within the grace
+		pass(time.Minute)
+		r.want(t, 1, "a3")
+		r.presence.Opened(1, 2) // came late
+		r.presence.Closed(1, 2)
+		pass(time.Minute)
+		r.want(t, 1, "a3")
+		if n, _ := c.count(t, mesh.KindOffline); n != 0 || r.presence.Held() != 1 {
+			t.Errorf("shown offline %d times; %d held", n, r.presence.Held())
+		}
+	})
+}
+
+func TestNodeThatMovedIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.enrol(t, 1)
+		pass(2 * time.Second)
+		a.presence.Opened(1, 9)
+		pass(2 * time.Second)
+		b.presence.Opened(1, 1) // a does not know yet that its stream is dead
+		pass(10 * time.Minute)
+		a.want(t, 1, "b1")
+		a.presence.Closed(1, 9)
+		pass(time.Minute)
+		a.want(t, 1, "b1")
+		a.presence.Opened(1, 10)
+		b.presence.Closed(1, 1)
+		pass(time.Minute)
+		b.want(t, 1, "a10")
+		if n, _ := c.count(t, mesh.KindOffline); n != 0 {
+			t.Errorf("shown offline %d times", n)
+		}
+	})
+}
+
+func TestStreamIsAnnouncedAgainWhenTheWorldForgotIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCluster(t).start(t, "a", "")
+		r.enrol(t, 2)
+		r.presence.Opened(1, 1)
+		synctest.Wait()
+		r.commit(t, mesh.Offline{ID: 1, At: 1})
+		pass(time.Second)
+		r.want(t, 1, "a1")
+		r.commit(t, mesh.NodeGone{ID: 1})
+		pass(time.Minute)
+		r.want(t, 1, "gone")
+		r.presence.Closed(1, 1)
+		pass(time.Minute)
+		if n := waiting(t, r); n != 0 {
+			t.Errorf("%d wishes about a node that is gone", n)
+		}
+	})
+}
+
+func waiting(t *testing.T, r *replica) int {
+	t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "mesh_presence_waiting" {
+			return int(f.Metric[0].Gauge.GetValue())
+		}
+	}
+	return -1
+}
+
+func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		const nodes = 1000
+		r.enrol(t, nodes+1)
+		r.presence.Opened(nodes+1, 1)
+		pass(time.Minute)
+		c.setAway(true, r)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Opened(id, int64(id))
+		}
+		r.presence.Closed(nodes+1, 1)
+		pass(10 * time.Minute)
+		r.want(t, 1, "offline")
+		r.want(t, nodes+1, "a1")
+		if n := waiting(t, r); n != nodes+1 {
+			t.Errorf("%d wishes wait, want %d", n, nodes+1)
+		}
+		c.setAway(false, r)
+		pass(2 * time.Second)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			if r.shown(id) == "offline" {
+				t.Fatalf("node %d is still offline", id)
+			}
+		}
+		r.want(t, nodes+1, "offline")
+		if n, _ := r.ledger.World().Node(nodes + 1); time.Since(n.Presence.LastSeen.Time()) < 10*time.Minute {
+			t.Errorf("a node that left during the outage was last seen at %v", n.Presence.LastSeen.Time())
+		}
+		if events, commands := c.count(t, mesh.KindOnline); events != nodes+1 || commands > 1+4 {
+			t.Errorf("%d nodes came online by %d commands", events, commands)
+		}
+		if n := waiting(t, r); n != 0 {
+			t.Errorf("%d wishes wait", n)
+		}
+	})
+}
+
+func TestStopLeavesNodesOnline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.enrol(t, 1)
+		r.presence.Opened(1, 1)
+		synctest.Wait()
+		r.presence.Closed(1, 1)
+		r.kill()
+		pass(time.Minute)
+		if n, _ := c.count(t, mesh.KindOffline); n != 0 {
+			t.Error("a service that stops says that its nodes are offline")
+		}
+	})
+}
+
+// Whatever happens, when all is quiet a node is online if the newest stream that
+// it opened on some replica is open, and it is shown on such a replica.
+func TestWorldShowsTheStreamsThatAreThere(t *testing.T) {
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			c, random := newCluster(t), rand.New(rand.NewPCG(seed, 1))
+			replicas := []*replica{c.start(t, "a", ""), c.start(t, "b", "")}
+			const nodes = 8
+			replicas[0].enrol(t, nodes)
+			pass(2 * time.Second)
+			type place struct {
+				id mesh.NodeID
+				on *replica
+			}
+			newest, open := map[place]int64{}, map[place]bool{}
+			for conn := range int64(300) {
+				at := place{mesh.NodeID(1 + random.IntN(nodes)), replicas[random.IntN(2)]}
+				switch random.IntN(6) {
+				case 0, 1:
+					newest[at], open[at] = conn, true
+					at.on.presence.Opened(at.id, conn)
+				case 2, 3:
+					open[at] = false
+					at.on.presence.Closed(at.id, newest[at])
+				case 4:
+					pass(time.Duration(random.IntN(8000)) * time.Millisecond)
+				case 5:
+					c.setAway(random.IntN(2) == 0, at.on)
+				}
+			}
+			c.setAway(false, replicas...)
+			pass(time.Minute)
+			for id := mesh.NodeID(1); id <= nodes; id++ {
+				var may []string
+				for _, r := range replicas {
+					if at := (place{id, r}); open[at] {
+						may = append(may, fmt.Sprint(r.id, newest[at]))
+					}
+				}
+				if may == nil {
+					may = []string{"offline"}
+				}
+				for _, r := range replicas {
+					if got := r.shown(id); !slices.Contains(may, got) {
+						t.Errorf("seed %d: on %s node %d is shown as %s, want one of %v", seed, r.id, id, got, may)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,335 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// SweeperConfig is what a Sweeper needs; all of it is required.
+type SweeperConfig struct {
+	Ledger     *ledger.Ledger
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+	// Interval is the longest time between two sweeps.
+	Interval time.Duration
+	// Inactivity is how long an ephemeral node may be offline.
+	Inactivity time.Duration
+}
+
+// Sweeper ends what ends by itself: keys of nodes that expire, ephemeral nodes
+// that stay away, nodes and relays of replicas that died, answers nobody came
+// for. Every replica sweeps; who comes second finds nothing to do.
+type Sweeper struct {
+	ledger     *ledger.Ledger
+	log        *slog.Logger
+	interval   time.Duration
+	inactivity time.Duration
+	started    mesh.Time
+	roll       roll
+	nodes      *prometheus.CounterVec
+}
+
+const (
+	watchEvery = 2 * time.Second // as often as replicas beat
+	// lostAfter is how long a replica may be silent after it counts as dead,
+	// for its nodes to come to another; strangerAfter is the same for replicas
+	// that this one never saw. Those are the past after a restart of all, and
+	// clients take longer to come back to a service that was away.
+	lostAfter     = 10 * time.Second
+	strangerAfter = time.Minute
+	forgetAfter   = time.Hour // a silent replica need not be known by name any longer
+	// expirySlack lets the clock of the database be a little late. It also
+	// bounds how often expiries that follow each other closely cause a sweep.
+	expirySlack = 200 * time.Millisecond
+)
+
+// Values of the label reason.
+const (
+	sweptExpired   = "expired"
+	sweptEphemeral = "ephemeral"
+	sweptLost      = "lost"
+)
+
+// NewSweeper returns a sweeper. Run sweeps.
+func NewSweeper(c SweeperConfig) *Sweeper {
+	now := time.Now()
+	s := &Sweeper{
+		ledger: c.Ledger, log: c.Log, interval: c.Interval, inactivity: c.Inactivity, started: mesh.TimeOf(now),
+		roll: roll{self: string(c.Ledger.Self().ID), since: now, last: now, seen: map[string]time.Time{}},
+		nodes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_sweep_nodes_total", Help: "Nodes that this replica found expired, deleted as idle ephemeral ones, or found lost with their replica.",
+		}, []string{"reason"}),
+	}
+	for _, reason := range []string{sweptExpired, sweptEphemeral, sweptLost} {
+		s.nodes.WithLabelValues(reason) // shown from the start
+	}
+	c.Registerer.MustRegister(s.nodes)
+	return s
+}
+
+// Run sweeps until ctx ends.
+func (s *Sweeper) Run(ctx context.Context) error {
+	watch := time.NewTicker(watchEvery)
+	defer watch.Stop()
+	due := time.NewTimer(0)
+	defer due.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-watch.C:
+			if !s.watch(time.Now()) {
+				continue
+			}
+		case <-due.C:
+		}
+		s.sweep(ctx, time.Now())
+		due.Reset(min(s.interval, untilExpiry(s.ledger.World().Snapshot, mesh.TimeOf(time.Now()))))
+	}
+}
+
+// watch takes note of who beats, and reports whether a replica was lost.
+func (s *Sweeper) watch(now time.Time) bool {
+	var alive []string
+	for _, r := range s.ledger.Replicas() {
+		alive = append(alive, string(r.ID))
+	}
+	return s.roll.observe(now, s.ledger.Pulse().Steady(now), alive)
+}
+
+// untilExpiry is how long it takes until the next node expires.
+func untilExpiry(s *mesh.Snapshot, now mesh.Time) time.Duration {
+	next := time.Duration(math.MaxInt64)
+	for n := range s.Nodes() {
+		if !n.Lapsed && n.Expiry > now {
+			next = min(next, n.Expiry.Sub(now)+expirySlack)
+		}
+	}
+	return next
+}
+
+func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
+	s.watch(now)
+	lost := s.roll.lost(now)
+	for _, f := range []struct {
+		reason string
+		find   finding
+	}{
+		{"expired", expired},
+		{"ephemeral and away for too long", idle(s.started, s.inactivity)},
+		{"replica is gone", lostNodes(lost)},
+		{"login answer has ended", endedLogins},
+		{"replica is gone", lostRelays(lost)},
+	} {
+		if err := s.commit(ctx, f.reason, f.find); err != nil {
+			s.log.Debug("sweep waits for the database", "reason", f.reason, "error", err)
+			return
+		}
+	}
+}
+
+// commit commits what find finds. It looks at the world first: a sweep without
+// a finding does not take the write lock.
+func (s *Sweeper) commit(ctx context.Context, reason string, find finding) error {
+	for {
+		before := s.ledger.World().Snapshot
+		if len(find(before, mesh.TimeOf(time.Now()))) == 0 {
+			return nil
+		}
+		var found []mesh.Event
+		_, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer, Reason: reason}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+			found = find(w.Snapshot, now)
+			return found, nil
+		})
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return nil // another replica was first, or the clock of the database is behind
+		}
+		s.tell(before, found)
+	}
+}
+
+// tell counts and logs what was swept.
+func (s *Sweeper) tell(before *mesh.Snapshot, found []mesh.Event) {
+	offline := map[string]int{}
+	for _, e := range found {
+		switch e := e.(type) {
+		case mesh.NodePut:
+			s.nodes.WithLabelValues(sweptExpired).Inc()
+			s.log.Info("node expired", "node", e.Node.ID, "name", e.Node.Name)
+		case mesh.NodeGone:
+			s.nodes.WithLabelValues(sweptEphemeral).Inc()
+			if n, ok := before.Node(e.ID); ok {
+				s.log.Info("ephemeral node deleted", "node", n.ID, "name", n.Name, "seen", n.Seen().Time())
+			}
+		case mesh.Offline:
+			s.nodes.WithLabelValues(sweptLost).Inc()
+			if n, ok := before.Node(e.ID); ok {
+				offline[n.Presence.Replica]++
+			}
+		case mesh.SettingGone:
+			for v := range before.Settings() {
+				if v.ID == e.ID {
+					s.log.Warn("the relay of a replica that is gone left the map", "setting", v.Key)
+				}
+			}
+		}
+	}
+	for _, replica := range slices.Sorted(maps.Keys(offline)) {
+		s.log.Warn("a replica is gone; nodes that came to no other are offline", "replica", replica, "nodes", offline[replica])
+	}
+}
+
+// finding returns what is to be swept at a time, at most chunkNodes nodes.
+type finding func(s *mesh.Snapshot, now mesh.Time) []mesh.Event
+
+// expired finds nodes whose expiry has passed while others are told that they
+// are well.
+func expired(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
+	return eachNode(s, func(n *mesh.Node) mesh.Event {
+		if n.Lapsed || !n.Expired(now) {
+			return nil
+		}
+		lapsed := *n
+		lapsed.Lapsed, lapsed.UpdatedAt = true, now
+		return mesh.NodePut{Node: &lapsed}
+	})
+}
+
+// idle finds ephemeral nodes that have been away for the timeout. The time
+// counts from when the node was there or registered last, and from the start of
+// the service, which the node could not reach before.
+func idle(started mesh.Time, timeout time.Duration) finding {
+	return func(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
+		return eachNode(s, func(n *mesh.Node) mesh.Event {
+			if !n.Ephemeral || n.Presence.Online || now.Sub(max(n.Seen(), n.UpdatedAt, started)) < timeout {
+				return nil
+			}
+			return mesh.NodeGone{ID: n.ID}
+		})
+	}
+}
+
+// lostNodes finds nodes that are online on a replica that is lost.
+func lostNodes(lost func(replica string) bool) finding {
+	return func(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
+		return eachNode(s, func(n *mesh.Node) mesh.Event {
+			if !n.Presence.Online || !lost(n.Presence.Replica) {
+				return nil
+			}
+			return mesh.Offline{ID: n.ID, At: now}
+		})
+	}
+}
+
+func eachNode(s *mesh.Snapshot, find func(*mesh.Node) mesh.Event) (evs []mesh.Event) {
+	for n := range s.Nodes() {
+		if e := find(n); e != nil {
+			if evs = append(evs, e); len(evs) == chunkNodes {
+				break
+			}
+		}
+	}
+	return evs
+}
+
+// endedLogins finds answers that no device came for in time.
+func endedLogins(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
+	for l := range s.Logins() {
+		if l.Until.Reached(now) {
+			evs = append(evs, mesh.LoginGone{ID: l.ID})
+		}
+	}
+	return evs
+}
+
+// lostRelays finds embedded relays of replicas that are lost. The last region
+// of all stays: clients without any could not even find out where they are, and
+// the replica may come back.
+func lostRelays(lost func(replica string) bool) finding {
+	return func(s *mesh.Snapshot, _ mesh.Time) (evs []mesh.Event) {
+		elsewhere, embedded := s.Relays()
+		var dead []*mesh.Setting
+		for v := range s.Settings() {
+			if region, ok := strings.CutPrefix(v.Key, mesh.SettingRelay); ok && lost(embedded[region].Replica) {
+				dead = append(dead, v)
+			}
+		}
+		slices.SortFunc(dead, func(a, b *mesh.Setting) int { return cmp.Compare(a.UpdatedAt, b.UpdatedAt) })
+		for rest := regionCount(elsewhere) + len(embedded); len(dead) > 0 && rest > 1; rest-- {
+			evs, dead = append(evs, mesh.SettingGone{ID: dead[0].ID}), dead[1:]
+		}
+		return evs
+	}
+}
+
+// regionCount counts the regions of a relay map in the form of the clients.
+func regionCount(text string) int {
+	var m struct{ Regions map[string]json.RawMessage }
+	if json.Unmarshal([]byte(text), &m) != nil {
+		return 0
+	}
+	return len(m.Regions)
+}
+
+// roll is who was seen alive, and when last.
+type roll struct {
+	self  string
+	since time.Time            // from when on silence counts
+	last  time.Time            // of the last look
+	seen  map[string]time.Time // when each replica was alive
+}
+
+// observe takes note of who is alive, and reports whether a replica was lost
+// since the last look. While this replica itself is not steady nobody is lost,
+// and all begin anew after that.
+func (r *roll) observe(now time.Time, steady bool, alive []string) (loss bool) {
+	if !steady {
+		r.since = now
+		for replica := range r.seen {
+			r.seen[replica] = now
+		}
+	}
+	for _, replica := range alive {
+		r.seen[replica] = now
+	}
+	due := func(at time.Time) bool { return at.After(r.last) && !at.After(now) }
+	loss = due(r.since.Add(strangerAfter))
+	for replica, at := range r.seen {
+		loss = loss || due(at.Add(lostAfter))
+		if now.Sub(at) > forgetAfter {
+			delete(r.seen, replica)
+		}
+	}
+	r.last = now
+	return loss
+}
+
+// lost tells which replicas count as lost at a time, whatever is observed later.
+func (r *roll) lost(now time.Time) func(replica string) bool {
+	self, since, seen := r.self, r.since, maps.Clone(r.seen)
+	return func(replica string) bool {
+		if replica == self || replica == "" {
+			return false
+		}
+		if at, ok := seen[replica]; ok {
+			return now.Sub(at) >= lostAfter
+		}
+		return now.Sub(since) >= strangerAfter
+	}
+}
