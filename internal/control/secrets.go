@@ -1,0 +1,223 @@
+package control
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// SecretsConfig says where the service keeps the key by which clients know it.
+type SecretsConfig struct {
+	Ledger *ledger.Ledger // must run
+	Log    *slog.Logger
+	// KeyFile holds the key that seals what is kept in the database. Without it
+	// the file at NoisePath holds the key itself, and the database only which
+	// one it is.
+	KeyFile   string
+	NoisePath string
+}
+
+const (
+	noisePurpose = "noise key"
+	secretBytes  = 32
+)
+
+// noiseRecord is the value of mesh.SettingNoise.
+type noiseRecord struct {
+	Public key.MachinePublic `json:"public"`
+	Sealed []byte            `json:"sealed,omitempty"`
+}
+
+// NoiseKey returns the key by which clients know the service, the same on every
+// replica. The first replica makes it. It never makes a second one: clients that
+// run would not find the service again before they are restarted.
+func NoiseKey(ctx context.Context, c SecretsConfig) (key.MachinePrivate, error) {
+	var none key.MachinePrivate
+	seal, err := sealingKey(c.KeyFile)
+	if err != nil {
+		return none, err
+	}
+	if err := c.Ledger.Sync(ctx); err != nil {
+		return none, err
+	}
+	record, recorded, err := noiseRecordIn(c.Ledger.World())
+	if err != nil {
+		return none, err
+	}
+	private, err := c.readNoise()
+	made := false
+	switch {
+	case err != nil:
+		return none, err
+	case !private.IsZero(): // must be the one that is recorded, below
+	case recorded && (len(record.Sealed) == 0 || seal == nil):
+		return none, c.errMissing(record)
+	case recorded:
+		return c.open(record, seal)
+	default:
+		private, made = key.NewMachine(), true
+	}
+	if made && seal == nil {
+		if err := os.MkdirAll(filepath.Dir(c.NoisePath), 0o750); err != nil {
+			return none, fmt.Errorf("noise.private_key_path: %w", err)
+		}
+		if err := writeNoise(c.NoisePath, private); err != nil {
+			return none, err
+		}
+	}
+	return c.record(ctx, private, seal, made)
+}
+
+// record commits which key it is, sealed if that is asked for. If another
+// replica was faster, its key counts.
+func (c SecretsConfig) record(ctx context.Context, private key.MachinePrivate, seal []byte, made bool) (key.MachinePrivate, error) {
+	value, err := newNoiseRecord(private, seal)
+	if err != nil {
+		return private, err
+	}
+	_, err = c.Ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		kept, recorded, err := noiseRecordIn(w)
+		switch {
+		case err != nil:
+			return nil, err
+		case recorded && (kept.Public != private.Public() || seal == nil || len(kept.Sealed) > 0):
+			return nil, nil
+		}
+		return w.SettingPutFor(mesh.SettingNoise, value, "replica", false, now), nil
+	})
+	if err != nil {
+		return private, err
+	}
+	kept, _, err := noiseRecordIn(c.Ledger.World())
+	switch {
+	case err != nil:
+		return private, err
+	case kept.Public == private.Public() && seal != nil:
+		return c.open(kept, seal) // the file of another replica is noticed now, not when this one is alone
+	case kept.Public == private.Public():
+		return private, nil
+	case made && seal != nil:
+		return c.open(kept, seal)
+	case made:
+		_ = os.Remove(c.NoisePath) // nobody has met it
+		return private, c.errMissing(kept)
+	}
+	return private, fmt.Errorf("noise.private_key_path %s holds another key than the one that clients know, %s: "+
+		"put the right file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, kept.Public)
+}
+
+func (c SecretsConfig) errMissing(r noiseRecord) error {
+	if len(r.Sealed) > 0 {
+		return fmt.Errorf("the key that clients know, %s, is sealed in the database: set secrets_key_file to the file that the other replicas use", r.Public)
+	}
+	return fmt.Errorf("noise.private_key_path %s does not exist, but clients know the key %s: "+
+		"put the file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, r.Public)
+}
+
+// open takes the key out of the database.
+func (c SecretsConfig) open(r noiseRecord, seal []byte) (private key.MachinePrivate, err error) {
+	plain, ok := identity.Unseal(seal, noisePurpose, r.Sealed)
+	if ok {
+		err = private.UnmarshalText(plain)
+	}
+	if !ok || err != nil || private.Public() != r.Public {
+		return private, fmt.Errorf("secrets_key_file %s does not open the key %s that clients know: put the file there that the first replica had", c.KeyFile, r.Public)
+	}
+	return private, nil
+}
+
+func noiseRecordIn(w *policy.World) (r noiseRecord, ok bool, err error) {
+	v, ok := w.Setting(mesh.SettingNoise)
+	if !ok {
+		return r, false, nil
+	}
+	if err := json.Unmarshal([]byte(v.Value), &r); err != nil {
+		return r, false, fmt.Errorf("the record of the key that clients know cannot be read: restore the database from a backup: %w", err)
+	}
+	return r, true, nil
+}
+
+func newNoiseRecord(private key.MachinePrivate, seal []byte) (string, error) {
+	r := noiseRecord{Public: private.Public()}
+	if seal != nil {
+		text, err := private.MarshalText()
+		if err != nil {
+			return "", err
+		}
+		r.Sealed = identity.Seal(seal, noisePurpose, text)
+	}
+	value, err := json.Marshal(r)
+	return string(value), err
+}
+
+// sealingKey reads the key of secrets_key_file; it is nil without one. It is
+// never made here: all replicas need the same, and a backup of it.
+func sealingKey(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	const remedy = "make one with: umask 077; openssl rand -hex 32 > FILE, and give it to every replica"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("secrets_key_file: %w: %s", err, remedy)
+	}
+	trimmed := strings.TrimSpace(string(text))
+	if k, err := hex.DecodeString(trimmed); err == nil && len(k) == secretBytes {
+		return k, nil
+	}
+	if k, err := base64.StdEncoding.DecodeString(trimmed); err == nil && len(k) == secretBytes {
+		return k, nil
+	}
+	return nil, fmt.Errorf("secrets_key_file %s does not hold %d bytes as hexadecimal digits or base64: %s", path, secretBytes, remedy)
+}
+
+// readNoise returns the zero key when there is no file.
+func (c SecretsConfig) readNoise() (private key.MachinePrivate, err error) {
+	text, err := os.ReadFile(c.NoisePath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return private, nil
+	}
+	if err != nil {
+		return private, fmt.Errorf("noise.private_key_path: %w", err)
+	}
+	if err := private.UnmarshalText([]byte(strings.TrimSpace(string(text)))); err != nil || private.IsZero() {
+		return private, fmt.Errorf("noise.private_key_path %s does not hold a key, written as privkey: and 64 hexadecimal digits: put the right file there, from a backup or another replica", c.NoisePath)
+	}
+	if info, err := os.Stat(c.NoisePath); err == nil && info.Mode().Perm()&0o077 != 0 {
+		c.Log.Warn("others can read the key that clients know; take the permission away with: chmod 600", "path", c.NoisePath)
+	}
+	return private, nil
+}
+
+// writeNoise never replaces a file: another replica may have been faster.
+func writeNoise(path string, private key.MachinePrivate) error {
+	text, err := private.MarshalText()
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("noise.private_key_path: %w: make the directory writable for the service's user, or set noise.private_key_path", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		_ = os.Remove(path)
+		return fmt.Errorf("noise.private_key_path: %w", err)
+	}
+	return nil
+}

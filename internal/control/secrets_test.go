@@ -1,0 +1,130 @@
+package control_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// startedAt is one place where the service is started: its files, and the
+// database that it shares with others.
+type startedAt struct {
+	t *testing.T
+	c control.SecretsConfig
+}
+
+func startAt(t *testing.T, s service, sealed string) startedAt {
+	t.Helper()
+	dir := t.TempDir()
+	r := startedAt{t, control.SecretsConfig{Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), NoisePath: filepath.Join(dir, "state", "noise.key")}}
+	if sealed != "" {
+		r.c.KeyFile = filepath.Join(dir, "secrets.key")
+		r.write(r.c.KeyFile, sealed)
+	}
+	return r
+}
+
+func (r startedAt) write(path, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r startedAt) starts() key.MachinePrivate {
+	r.t.Helper()
+	k, err := control.NoiseKey(r.t.Context(), r.c)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return k
+}
+
+func (r startedAt) refuses(want string) {
+	r.t.Helper()
+	_, err := control.NoiseKey(r.t.Context(), r.c)
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		r.t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+const (
+	sealKey      = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
+	otherSealKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+)
+
+func TestNoiseKeyIsMadeOnceAndKeptInItsFile(t *testing.T) {
+	s := open(t)
+	r := startAt(t, s, "")
+	first := r.starts()
+	if info, err := os.Stat(r.c.NoisePath); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	rev := s.ledger.World().Rev
+	if again := r.starts(); !again.Equal(first) || s.ledger.World().Rev != rev {
+		t.Error("the second start has another key, or wrote something")
+	}
+	v, _ := s.ledger.World().Setting(mesh.SettingNoise)
+	if text, _ := first.MarshalText(); strings.Contains(v.Value, strings.TrimPrefix(string(text), "privkey:")) || !strings.Contains(v.Value, first.Public().String()) {
+		t.Errorf("recorded %s", v.Value)
+	}
+
+	second := startAt(t, s, "")
+	second.refuses("does not exist, but clients know the key " + first.Public().String())
+	if _, err := os.Stat(second.c.NoisePath); err == nil {
+		t.Error("a file was left behind")
+	}
+	startAt(t, s, sealKey).refuses("does not exist, but clients know the key")
+	if err := os.Remove(r.c.NoisePath); err != nil {
+		t.Fatal(err)
+	}
+	r.refuses("does not exist, but clients know the key")
+	other, _ := key.NewMachine().MarshalText()
+	r.write(r.c.NoisePath, string(other))
+	r.refuses("holds another key than the one that clients know, " + first.Public().String())
+	for _, text := range []string{"", "privkey:", "privkey:" + strings.Repeat("0", 64), "hello"} {
+		r.write(r.c.NoisePath, text)
+		r.refuses("does not hold a key")
+	}
+}
+
+func TestSealedNoiseKeyIsSharedByAllReplicas(t *testing.T) {
+	s := open(t)
+	first, second := startAt(t, s, sealKey), startAt(t, s, otherSealKey) // the same bytes
+	k := first.starts()
+	if !second.starts().Equal(k) || !first.starts().Equal(k) {
+		t.Error("the replicas have different keys")
+	}
+	if _, err := os.Stat(first.c.NoisePath); err == nil {
+		t.Error("the key is in a file too")
+	}
+	startAt(t, s, "").refuses("is sealed in the database: set secrets_key_file")
+	startAt(t, s, strings.Repeat("00", 32)).refuses("does not open the key " + k.Public().String())
+	startAt(t, s, "short").refuses("does not hold 32 bytes")
+	gone := startAt(t, s, sealKey)
+	if err := os.Remove(gone.c.KeyFile); err != nil {
+		t.Fatal(err)
+	}
+	gone.refuses("openssl rand -hex 32")
+}
+
+func TestNoiseKeyMovesFromItsFileIntoTheDatabase(t *testing.T) {
+	s := open(t)
+	r := startAt(t, s, "")
+	k := r.starts()
+	sealed := startAt(t, s, sealKey)
+	sealed.c.NoisePath = r.c.NoisePath
+	if !sealed.starts().Equal(k) || !startAt(t, s, sealKey).starts().Equal(k) {
+		t.Error("another key")
+	}
+	text, _ := key.NewMachine().MarshalText()
+	r.write(r.c.NoisePath, string(text))
+	sealed.refuses("holds another key than the one that clients know")
+}
