@@ -189,6 +189,24 @@ func (r *replica) want(t *testing.T, id mesh.NodeID, where string) {
 	}
 }
 
+// metric is the value of a gauge or counter, of one label value if it has any.
+func (r *replica) metric(t *testing.T, name, label string) float64 {
+	t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if f.GetName() == name && (label == "" || m.Label[0].GetValue() == label) {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	t.Fatalf("there is no metric %s %s", name, label)
+	return 0
+}
+
 // count says how many events of a kind were ever committed.
 func (c *cluster) count(t *testing.T, kind mesh.Kind) (events, commands int) {
 	t.Helper()

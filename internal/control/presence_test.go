@@ -99,24 +99,10 @@ func TestStreamIsAnnouncedAgainWhenTheWorldForgotIt(t *testing.T) {
 		r.want(t, 1, "gone")
 		r.presence.Closed(1, 1)
 		pass(time.Minute)
-		if n := waiting(t, r); n != 0 {
-			t.Errorf("%d wishes about a node that is gone", n)
+		if n := r.metric(t, "mesh_presence_waiting", ""); n != 0 {
+			t.Errorf("%v wishes about a node that is gone", n)
 		}
 	})
-}
-
-func waiting(t *testing.T, r *replica) int {
-	t.Helper()
-	families, err := r.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == "mesh_presence_waiting" {
-			return int(f.Metric[0].Gauge.GetValue())
-		}
-	}
-	return -1
 }
 
 func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
@@ -135,8 +121,8 @@ func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
 		pass(10 * time.Minute)
 		r.want(t, 1, "offline")
 		r.want(t, nodes+1, "a1")
-		if n := waiting(t, r); n != nodes+1 {
-			t.Errorf("%d wishes wait, want %d", n, nodes+1)
+		if n := r.metric(t, "mesh_presence_waiting", ""); n != nodes+1 {
+			t.Errorf("%v wishes wait, want %d", n, nodes+1)
 		}
 		c.setAway(false, r)
 		pass(2 * time.Second)
@@ -152,8 +138,8 @@ func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
 		if events, commands := c.count(t, mesh.KindOnline); events != nodes+1 || commands > 1+4 {
 			t.Errorf("%d nodes came online by %d commands", events, commands)
 		}
-		if n := waiting(t, r); n != 0 {
-			t.Errorf("%d wishes wait", n)
+		if n := r.metric(t, "mesh_presence_waiting", ""); n != 0 {
+			t.Errorf("%v wishes wait", n)
 		}
 	})
 }

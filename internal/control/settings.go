@@ -39,11 +39,10 @@ func (s *Service) CommitDNS(ctx context.Context, dns mesh.DNS, pinned bool) erro
 	for ctx.Err() == nil {
 		dissenter, known := s.dissenter()
 		agreed := known && dissenter == ""
-		decide := func(w *mesh.Snapshot, now mesh.Time) ([]mesh.Event, error) {
+		err := s.commitSetting(ctx, "configuration", func(w *mesh.Snapshot, now mesh.Time) ([]mesh.Event, error) {
 			return decideDNS(w, string(value), pinned, agreed, now), nil
-		}
-		settled := len(decideDNS(s.ledger.World().Snapshot, string(value), pinned, true, 0)) == 0
-		if settled || s.commitSetting(ctx, "configuration", decide) == nil && agreed {
+		})
+		if err == nil && len(decideDNS(s.ledger.World().Snapshot, string(value), pinned, true, 0)) == 0 {
 			return nil
 		}
 		if dissenter != "" && !warned {
@@ -113,6 +112,7 @@ func (s *Service) PublishRelay(ctx context.Context, region int, form json.RawMes
 		case !errors.As(err, &refusal):
 		case quarrel.IsZero():
 			quarrel = time.Now()
+			s.log.Warn("the embedded relay waits for its region", "error", err)
 		case time.Since(quarrel) > relayPatience && !published:
 			return err
 		}

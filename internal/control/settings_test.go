@@ -1,0 +1,195 @@
+package control_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// commitDNS runs CommitDNS beside the test, as the service does.
+func (r *replica) commitDNS(t *testing.T, domain string, pinned bool) {
+	r.run(t, func(ctx context.Context) {
+		if err := r.CommitDNS(ctx, mesh.DNS{MagicDNS: true, BaseDomain: domain}, pinned); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// run runs f until the test ends.
+func (r *replica) run(t *testing.T, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { f(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+func (r *replica) wantDomain(t *testing.T, want string) {
+	t.Helper()
+	if got := r.ledger.World().DNS().BaseDomain; got != want {
+		t.Fatalf("clients are told %q, want %q", got, want)
+	}
+}
+
+func TestConfiguredDNSIsTakenAtTheFirstStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCluster(t).start(t, "a", "1")
+		r.commitDNS(t, "first.example", false)
+		synctest.Wait()
+		r.wantDomain(t, "first.example")
+	})
+}
+
+func TestChangedConfigurationIsTakenAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		r := c.start(t, "a", "1")
+		r.commitDNS(t, "first.example", true)
+		pass(time.Minute)
+		r.kill()
+		pass(100 * time.Millisecond) // the run before still counts as alive
+		r = c.start(t, "again", "2")
+		r.commitDNS(t, "second.example", true)
+		pass(time.Second)
+		r.wantDomain(t, "first.example")
+		pass(10 * time.Second)
+		r.wantDomain(t, "second.example")
+		rev := r.ledger.World().Rev
+		r.commitDNS(t, "second.example", true)
+		pass(time.Minute)
+		if r.ledger.World().Rev != rev {
+			t.Error("the same value was committed again")
+		}
+	})
+}
+
+func TestReplicasThatDisagreeOverwriteNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", "1"), c.start(t, "b", "1")
+		a.commitDNS(t, "first.example", true)
+		b.commitDNS(t, "first.example", true)
+		pass(time.Minute)
+		b.kill()
+		pass(time.Minute)
+		b = c.start(t, "b2", "2") // the new configuration comes to one after the other
+		b.commitDNS(t, "second.example", true)
+		pass(time.Minute)
+		a.wantDomain(t, "first.example")
+		b.wantDomain(t, "first.example")
+		a.kill()
+		a = c.start(t, "a2", "2")
+		a.commitDNS(t, "second.example", true)
+		pass(10 * time.Second)
+		a.wantDomain(t, "second.example")
+		b.wantDomain(t, "second.example")
+	})
+}
+
+func TestValueOfTheAPIStaysUnlessTheFilePinsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCluster(t).start(t, "a", "1")
+		r.commit(t, mesh.SettingPut{Setting: &mesh.Setting{ID: 1, Key: mesh.SettingDNS, Value: `{"magicDNS":true,"baseDomain":"api.example"}`, Source: "api"}})
+		r.commitDNS(t, "file.example", false)
+		pass(time.Minute)
+		r.wantDomain(t, "api.example")
+		r.commitDNS(t, "file.example", true)
+		pass(time.Second)
+		r.wantDomain(t, "file.example")
+	})
+}
+
+func TestRelayMapIsCommittedWhenItDiffers(t *testing.T) {
+	s := open(t)
+	for _, c := range []struct {
+		text   string
+		change bool
+	}{{`{"Regions":{"1":{}}}`, true}, {`{"Regions":{"1":{}}}`, false}, {`{"Regions":{"2":{}}}`, true}, {"", true}, {"", false}} {
+		rev := s.ledger.World().Rev
+		if err := s.SetRelays(t.Context(), c.text); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := s.ledger.World().Relays(); got != c.text || (s.ledger.World().Rev != rev) != c.change {
+			t.Errorf("%q: clients are told %q, committed: %v", c.text, got, s.ledger.World().Rev != rev)
+		}
+	}
+}
+
+// publish runs PublishRelay beside the test. The error comes when it ends.
+func (r *replica) publish(t *testing.T, region int) <-chan error {
+	ended := make(chan error, 1)
+	r.run(t, func(ctx context.Context) {
+		ended <- r.PublishRelay(ctx, region, json.RawMessage(`{"RegionID": 901}`))
+	})
+	return ended
+}
+
+func (r *replica) wantRelays(t *testing.T, want map[string]string) {
+	t.Helper()
+	_, embedded := r.ledger.World().Relays()
+	for number, replica := range want {
+		if embedded[number].Replica != replica {
+			t.Fatalf("the relays are %v, want %v", embedded, want)
+		}
+	}
+	if len(embedded) != len(want) {
+		t.Fatalf("the relays are %v, want %v", embedded, want)
+	}
+}
+
+func TestEachReplicaPublishesItsRelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.publish(t, 901)
+		pass(2 * time.Second)
+		b.publish(t, 902)
+		pass(2 * time.Second)
+		a.wantRelays(t, map[string]string{"901": "a", "902": "b"})
+		c.setAway(true, b)
+		pass(30 * time.Second) // b counts as dead, then returns
+		a.wantRelays(t, map[string]string{"901": "a"})
+		c.setAway(false, b)
+		pass(10 * time.Second)
+		a.wantRelays(t, map[string]string{"901": "a", "902": "b"})
+	})
+}
+
+func TestRegionOfTheRunBeforeIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a := c.start(t, "a", "")
+		a.publish(t, 901)
+		pass(time.Minute)
+		a.kill()
+		again := c.start(t, "again", "")
+		ended := again.publish(t, 901)
+		pass(20 * time.Second)
+		again.wantRelays(t, map[string]string{"901": "again"})
+		select {
+		case err := <-ended:
+			t.Errorf("gave up: %v", err)
+		default:
+		}
+	})
+}
+
+func TestRegionOfALiveReplicaIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.publish(t, 901)
+		pass(10 * time.Second)
+		err := <-b.publish(t, 901)
+		const want = "region 901 is the embedded relay of replica a; give each replica a derp.server.region_id of its own"
+		if reason(err) != control.Conflict || err.Error() != want {
+			t.Errorf("%v", err)
+		}
+		a.wantRelays(t, map[string]string{"901": "a"})
+	})
+}

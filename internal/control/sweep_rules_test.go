@@ -1,0 +1,215 @@
+package control
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+)
+
+const moment = meshgen.Start
+
+// world is a snapshot after these events.
+func world(evs ...mesh.Event) *mesh.Snapshot {
+	s, _ := mesh.Apply(mesh.Empty(), 1, evs...)
+	return s
+}
+
+// nodeOf is a node with a change.
+func nodeOf(id mesh.NodeID, change func(*mesh.Node)) mesh.Event {
+	n := meshgen.Node(id, 1)
+	change(n)
+	return mesh.NodePut{Node: n}
+}
+
+func TestNodeLapsesOnceWhenItsExpiryHasPassed(t *testing.T) {
+	for name, c := range map[string]struct {
+		expiry mesh.Time
+		lapsed bool
+		want   bool
+	}{
+		"never":              {0, false, false},
+		"to come":            {moment + 1, false, false},
+		"now":                {moment, false, true},
+		"passed":             {moment - 1, false, true},
+		"passed, known so":   {moment - 1, true, false},
+		"extended meanwhile": {moment + 1, true, false},
+	} {
+		evs := expired(world(nodeOf(1, func(n *mesh.Node) { n.Expiry, n.Lapsed = c.expiry, c.lapsed })), moment)
+		if got := len(evs) == 1; got != c.want {
+			t.Errorf("%s: found %v", name, evs)
+		}
+		for _, e := range evs {
+			if n := e.(mesh.NodePut).Node; !n.Lapsed || n.UpdatedAt != moment || n.Expiry != c.expiry {
+				t.Errorf("%s: %+v", name, n)
+			}
+		}
+	}
+}
+
+func TestSweeperWakesForTheNearestExpiry(t *testing.T) {
+	s := world(
+		nodeOf(1, func(n *mesh.Node) { n.Expiry = moment.Add(time.Hour) }),
+		nodeOf(2, func(n *mesh.Node) { n.Expiry = moment.Add(3 * time.Second) }),
+		nodeOf(3, func(n *mesh.Node) { n.Expiry, n.Lapsed = moment.Add(time.Second), true }),
+		nodeOf(4, func(n *mesh.Node) { n.Expiry = moment.Add(-time.Second) }),
+		nodeOf(5, func(*mesh.Node) {}),
+	)
+	if got := untilExpiry(s, moment); got != 3*time.Second+expirySlack {
+		t.Error(got)
+	}
+	if got := untilExpiry(mesh.Empty(), moment); got < 24*time.Hour {
+		t.Error(got)
+	}
+}
+
+func TestEphemeralNodeGetsTheWholeTimeout(t *testing.T) {
+	const timeout = 30 * time.Minute
+	long := moment.Add(-24 * time.Hour)
+	due := moment.Add(-timeout)
+	for name, c := range map[string]struct {
+		started, created, updated mesh.Time
+		presence                  []mesh.Event
+		durable, want             bool
+	}{
+		"away for the timeout":            {started: long, created: long, updated: long, presence: []mesh.Event{mesh.Offline{ID: 1, At: due}}, want: true},
+		"away for less":                   {started: long, created: long, updated: long, presence: []mesh.Event{mesh.Offline{ID: 1, At: due + 1}}},
+		"never came, registered just now": {started: long, created: moment, updated: moment},
+		"never came, registered long ago": {started: long, created: due, updated: due, want: true},
+		"registered again, not yet there": {started: long, created: long, updated: moment, presence: []mesh.Event{mesh.Offline{ID: 1, At: long}}},
+		"service started just now":        {started: moment, created: long, updated: long, presence: []mesh.Event{mesh.Offline{ID: 1, At: long}}},
+		"online, last seen long ago":      {started: long, created: long, updated: long, presence: []mesh.Event{mesh.Online{ID: 1, Replica: "a", Conn: 1, At: long}}},
+		"not ephemeral":                   {started: long, created: long, updated: long, durable: true},
+	} {
+		s := world(append([]mesh.Event{nodeOf(1, func(n *mesh.Node) {
+			n.Ephemeral, n.CreatedAt, n.UpdatedAt = !c.durable, c.created, c.updated
+		})}, c.presence...)...)
+		if evs := idle(c.started, timeout)(s, moment); (len(evs) == 1) != c.want {
+			t.Errorf("%s: found %v", name, evs)
+		}
+	}
+}
+
+func TestNodesOfALostReplicaAreOfflineInChunks(t *testing.T) {
+	var evs []mesh.Event
+	for id := mesh.NodeID(1); id <= 900; id++ {
+		evs = append(evs, nodeOf(id, func(*mesh.Node) {}))
+		if replica := []string{"dead", "alive", ""}[id%3]; replica != "" {
+			evs = append(evs, mesh.Online{ID: id, Replica: replica, Conn: 1, At: 1})
+		}
+	}
+	s, find := world(evs...), lostNodes(func(replica string) bool { return replica == "dead" })
+	var chunks []int
+	for found := find(s, moment); len(found) > 0; found = find(s, moment) {
+		chunks = append(chunks, len(found))
+		s, _ = mesh.Apply(s, s.Rev+1, found...)
+	}
+	if diff := cmp.Diff([]int{256, 44}, chunks); diff != "" || s.OnlineCount() != 300 {
+		t.Errorf("%d nodes are still online, chunks (-want +got):\n%s", s.OnlineCount(), diff)
+	}
+}
+
+func TestAnswerToALoginEnds(t *testing.T) {
+	s := world(
+		mesh.LoginPut{Login: &mesh.Login{ID: 1, NodeKey: meshgen.NodeKey(1), Until: moment}},
+		mesh.LoginPut{Login: &mesh.Login{ID: 2, NodeKey: meshgen.NodeKey(2), Until: moment + 1}},
+	)
+	if diff := cmp.Diff([]mesh.Event{mesh.LoginGone{ID: 1}}, endedLogins(s, moment)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLastRegionOfAllStays(t *testing.T) {
+	relay := func(id mesh.SettingID, replica string) mesh.Event {
+		return mesh.SettingPut{Setting: &mesh.Setting{
+			ID: id, Key: mesh.SettingRelay + strconv.Itoa(900+int(id)), Value: `{"replica":"` + replica + `","region":{}}`, UpdatedAt: moment.Add(-time.Duration(id) * time.Second),
+		}}
+	}
+	elsewhere := func(text string) mesh.Event {
+		return mesh.SettingPut{Setting: &mesh.Setting{ID: 99, Key: mesh.SettingRelays, Value: text}}
+	}
+	for name, c := range map[string]struct {
+		settings []mesh.Event
+		want     []mesh.Event
+	}{
+		"nobody is lost":           {settings: []mesh.Event{relay(1, "alive"), relay(2, "alive")}},
+		"one of two":               {settings: []mesh.Event{relay(1, "dead"), relay(2, "alive")}, want: []mesh.Event{mesh.SettingGone{ID: 1}}},
+		"the only one":             {settings: []mesh.Event{relay(1, "dead")}},
+		"all: the newest stays":    {settings: []mesh.Event{relay(1, "dead"), relay(2, "dead"), relay(3, "dead")}, want: []mesh.Event{mesh.SettingGone{ID: 3}, mesh.SettingGone{ID: 2}}},
+		"others elsewhere":         {settings: []mesh.Event{relay(1, "dead"), elsewhere(`{"Regions":{"1":{}}}`)}, want: []mesh.Event{mesh.SettingGone{ID: 1}}},
+		"none elsewhere":           {settings: []mesh.Event{relay(1, "dead"), elsewhere(`{"Regions":{}}`)}},
+		"something else elsewhere": {settings: []mesh.Event{relay(1, "dead"), elsewhere(`[]`)}},
+		"owner cannot be read": {settings: []mesh.Event{relay(1, "alive"), mesh.SettingPut{Setting: &mesh.Setting{
+			ID: 7, Key: mesh.SettingRelay + "907", Value: "?",
+		}}}},
+	} {
+		got := lostRelays(func(replica string) bool { return replica == "dead" })(world(c.settings...), moment)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestReplicaIsLostAfterItsSilence(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	type look struct {
+		after  time.Duration
+		steady bool
+		alive  []string
+		want   []string // who is lost then
+		loss   bool
+	}
+	both, own := []string{"self", "other"}, []string{"self"}
+	for name, looks := range map[string][]look{
+		"silent for ten seconds": {
+			{after: 0, steady: true, alive: both},
+			{after: 5 * time.Second, steady: true, alive: both},
+			{after: 14 * time.Second, steady: true, alive: own},
+			{after: 15 * time.Second, steady: true, alive: own, want: []string{"other"}, loss: true},
+			{after: 17 * time.Second, steady: true, alive: own, want: []string{"other"}},
+			{after: 19 * time.Second, steady: true, alive: both},
+		},
+		"never seen": {
+			{after: 58 * time.Second, steady: true, alive: own},
+			{after: 60 * time.Second, steady: true, alive: own, want: []string{"other"}, loss: true},
+			{after: 62 * time.Second, steady: true, alive: own, want: []string{"other"}},
+		},
+		"own beats failed": {
+			{after: 0, steady: true, alive: both},
+			{after: 30 * time.Second, alive: own},
+			{after: 39 * time.Second, steady: true, alive: own},
+			{after: 40 * time.Second, steady: true, alive: own, want: []string{"other"}, loss: true},
+		},
+		"own beats fail since the start": {
+			{after: 70 * time.Second, alive: own},
+			{after: 129 * time.Second, steady: true, alive: own},
+			{after: 130 * time.Second, steady: true, alive: own, want: []string{"other"}, loss: true},
+		},
+		"long forgotten": {
+			{after: 0, steady: true, alive: both},
+			{after: 2 * time.Hour, steady: true, alive: own, want: []string{"other"}, loss: true},
+			{after: 3 * time.Hour, steady: true, alive: own, want: []string{"other"}},
+		},
+	} {
+		r := roll{self: "self", since: start, last: start, seen: map[string]time.Time{}}
+		for _, l := range looks {
+			now := start.Add(l.after)
+			if loss := r.observe(now, l.steady, l.alive); loss != l.loss {
+				t.Errorf("%s, after %v: loss %v", name, l.after, loss)
+			}
+			var got []string
+			for _, replica := range []string{"", "self", "other"} {
+				if r.lost(now)(replica) {
+					got = append(got, replica)
+				}
+			}
+			if diff := cmp.Diff(l.want, got); diff != "" {
+				t.Errorf("%s, after %v (-want +got):\n%s", name, l.after, diff)
+			}
+		}
+	}
+}

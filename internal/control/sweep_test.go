@@ -1,0 +1,197 @@
+package control_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+)
+
+func TestNodesOfAKilledReplicaAreOfflineSixteenSecondsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.enrol(t, 600)
+		pass(10 * time.Second)
+		for id := mesh.NodeID(1); id <= 600; id++ {
+			a.presence.Opened(id, int64(id))
+		}
+		pass(time.Minute)
+		a.kill()
+		pass(time.Second)
+		b.presence.Opened(1, 1) // one comes over at once, one late
+		pass(13 * time.Second)
+		b.want(t, 2, "a2")
+		b.presence.Opened(2, 2)
+		pass(7 * time.Second) // sixteen seconds, two beats of each
+		b.want(t, 1, "b1")
+		b.want(t, 2, "b2")
+		b.want(t, 3, "offline")
+		if n := b.ledger.World().OnlineCount(); n != 2 {
+			t.Errorf("%d nodes are online", n)
+		}
+		if events, commands := c.count(t, mesh.KindOffline); events != 598 || commands != 3 {
+			t.Errorf("%d nodes went offline by %d commands", events, commands)
+		}
+		if n := b.metric(t, "mesh_sweep_nodes_total", "lost"); n != 598 {
+			t.Errorf("%v were counted", n)
+		}
+	})
+}
+
+func TestRestartOfTheOnlyReplicaGivesNodesAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a := c.start(t, "a", "")
+		a.enrol(t, 2)
+		a.presence.Opened(1, 1)
+		a.presence.Opened(2, 2)
+		pass(time.Minute)
+		a.kill()
+		pass(5 * time.Minute)
+		again := c.start(t, "again", "")
+		pass(30 * time.Second)
+		again.presence.Opened(1, 1)
+		pass(30 * time.Second)
+		again.want(t, 1, "again1")
+		again.want(t, 2, "a2")
+		pass(10 * time.Second)
+		again.want(t, 1, "again1")
+		again.want(t, 2, "offline")
+	})
+}
+
+func TestOutageOfTheDatabaseShowsNobodyOffline(t *testing.T) {
+	for _, outage := range []time.Duration{5 * time.Second, 20 * time.Second, 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t)
+			a, b := c.start(t, "a", ""), c.start(t, "b", "")
+			a.enrol(t, 2)
+			pass(time.Second)
+			a.presence.Opened(1, 1)
+			b.presence.Opened(2, 1)
+			pass(time.Minute)
+			c.setAway(true, a, b)
+			pass(outage)
+			if moves := outage > time.Minute; a.presence.ShouldMove() != moves {
+				t.Errorf("after %v streams should move: %v", outage, !moves)
+			}
+			c.setAway(false, a)
+			pass(1500 * time.Millisecond) // not all find the database at once
+			c.setAway(false, b)
+			pass(time.Minute)
+			a.want(t, 1, "a1")
+			b.want(t, 2, "b1")
+			if n, _ := c.count(t, mesh.KindOffline); n != 0 {
+				t.Errorf("after an outage of %v, %d nodes were shown offline", outage, n)
+			}
+		})
+	}
+}
+
+func TestReplicaThatReturnsAnnouncesItsStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.enrol(t, 2)
+		pass(time.Second)
+		a.presence.Opened(1, 1)
+		a.presence.Opened(2, 2)
+		pass(time.Minute)
+		c.setAway(true, a)
+		pass(30 * time.Second)
+		b.want(t, 1, "offline")
+		b.presence.Opened(2, 1) // moved; a cannot know
+		pass(time.Second)
+		c.setAway(false, a)
+		pass(3 * time.Second)
+		b.want(t, 1, "a1")
+		b.want(t, 2, "b1")
+	})
+}
+
+func TestExpiryIsShownWhenItPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		var evs []mesh.Event
+		end := mesh.TimeOf(time.Now().Add(time.Minute + 3*time.Second))
+		for id := mesh.NodeID(1); id <= 300; id++ {
+			n := meshgen.Node(id, 0)
+			n.Expiry = end
+			evs = append(evs, mesh.NodePut{Node: n})
+		}
+		a.commit(t, evs...)
+		a.presence.Opened(1, 1)
+		pass(time.Minute + 3*time.Second)
+		lapsed := func() (n int) {
+			for node := range b.ledger.World().Nodes() {
+				if node.Lapsed {
+					n++
+				}
+			}
+			return n
+		}
+		if n := lapsed(); n != 0 {
+			t.Errorf("%d nodes lapsed too early", n)
+		}
+		pass(2 * time.Second)
+		if n := lapsed(); n != 300 {
+			t.Errorf("%d nodes of 300 lapsed", n)
+		}
+		a.want(t, 1, "a1") // its stream is still held
+		pass(time.Minute)
+		if events, _ := c.count(t, mesh.KindNodePut); events != 600 {
+			t.Errorf("%d changes of 300 nodes", events)
+		}
+		if n := a.metric(t, "mesh_sweep_nodes_total", "expired") + b.metric(t, "mesh_sweep_nodes_total", "expired"); n != 300 {
+			t.Errorf("%v were counted", n)
+		}
+	})
+}
+
+func TestIdleEphemeralNodeIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCluster(t).start(t, "a", "")
+		now := mesh.TimeOf(time.Now())
+		for id := mesh.NodeID(1); id <= 3; id++ {
+			n := meshgen.Node(id, 0)
+			n.Ephemeral, n.CreatedAt, n.UpdatedAt = true, now, now
+			r.commit(t, mesh.NodePut{Node: n})
+		}
+		r.presence.Opened(1, 1)
+		r.presence.Opened(2, 2)
+		pass(inactivity - 15*time.Second)
+		r.want(t, 3, "offline") // never came
+		r.presence.Closed(2, 2)
+		pass(30 * time.Second)
+		r.want(t, 1, "a1")
+		r.want(t, 2, "offline")
+		r.want(t, 3, "gone")
+		pass(inactivity)
+		r.want(t, 1, "a1")
+		r.want(t, 2, "gone")
+		pass(time.Hour)
+		r.want(t, 1, "a1")
+		if n := r.metric(t, "mesh_sweep_nodes_total", "ephemeral"); n != 2 {
+			t.Errorf("%v were counted", n)
+		}
+	})
+}
+
+func TestQuietSweepWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, _ := c.start(t, "a", ""), c.start(t, "b", "")
+		a.enrol(t, 10)
+		a.presence.Opened(1, 1)
+		pass(2 * time.Minute)
+		rev := a.ledger.World().Rev
+		pass(10 * time.Minute)
+		if now := a.ledger.World().Rev; now != rev {
+			t.Errorf("revision %d became %d", rev, now)
+		}
+	})
+}
