@@ -75,6 +75,12 @@ figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the r
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
 	$(call GOTEST) -timeout=0 -count=1 ./internal/chaos -chaos=$(CHAOS)
 
+.PHONY: clients clients-all
+clients: ## build the oldest and the newest Tailscale client for the tests, once for all runs
+	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/clienttest
+clients-all: ## build all supported Tailscale clients
+	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/clienttest -all-clients
+
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## check style and common mistakes
 	$(BIN)/golangci-lint run $(PKG)

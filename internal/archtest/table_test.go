@@ -40,11 +40,14 @@ var table = map[string]row{
 	"./cmd/fairlead-console": {"./console/bff", "slog"},
 	"./console/bff":          {"./apiclient", "http slog prometheus"},
 
+	"./bench/meshbench": {"", "keys tailcfg tailscale http"},
+
 	"archtest":          {"", ""},
 	"chaos":             {"mesh", ""},
 	"chaos/replica":     {"mesh mesh/meshgen policy store sqlstore ledger identity control chaos", "slog prometheus"},
 	"meshtest":          {"*", "*"},
 	"pgtest":            {"", "sql testing"},
+	"clienttest":        {"", "tailscale testing"},
 	"disktest":          {"", "testing"},
 	"policy/policytest": {"mesh policy", "keys testing"},
 }

@@ -1,0 +1,90 @@
+package clienttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The ends of the range of versions that the server supports.
+const (
+	Oldest = "v1.74.1"
+	Newest = "v1.102.5"
+)
+
+// Versions returns the versions that stand for all supported ones, oldest
+// first.
+func Versions() []string { return []string{Oldest, "v1.80.3", "v1.90.9", "v1.96.5", Newest} }
+
+// Build returns the directory that holds tailscale and tailscaled of a version,
+// such as v1.102.5. They are built the first time, which takes minutes, and
+// kept in the user's cache for all test processes to come.
+func Build(t testing.TB, version string) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(cache, "fairlead-clients", version)
+	err = keep(dir, func(empty string) error { return install(t.Context(), version, empty) })
+	if err != nil {
+		t.Fatalf("building the client %s: %v", version, err)
+	}
+	return dir
+}
+
+// keep makes a directory once, by filling an empty one. Others who want the
+// same directory meanwhile, in this process or another, wait; one that is there
+// is complete.
+func keep(dir string, fill func(empty string) error) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	unfinished := dir + ".unfinished"
+	if err := errors.Join(os.RemoveAll(unfinished), os.Mkdir(unfinished, 0o755)); err != nil {
+		return err
+	}
+	if err := fill(unfinished); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, dir)
+}
+
+// install builds the two programs into dir. The version is stamped, as the
+// vendor does; without the stamp the programs would report an error as theirs.
+func install(ctx context.Context, version, dir string) error {
+	number := strings.TrimPrefix(version, "v")
+	stamp := fmt.Sprintf("-s -w -X tailscale.com/version.shortStamp=%s -X tailscale.com/version.longStamp=%[1]s", number)
+	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags="+stamp,
+		"tailscale.com/cmd/tailscale@"+version, "tailscale.com/cmd/tailscaled@"+version)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go install: %w\n%s", err, out.Bytes())
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+// Package clienttest runs unmodified Tailscale clients for tests: it builds
+// exact versions, starts their daemons with or without a network device, and
+// makes private networks out of network namespaces for them. It is not for
+// production code, and knows nothing of our server but its URL.
+//
+// No client reaches the outside: on the host it runs without a network device
+// and with everything off that would look for other servers; with a device it
+// runs in a namespace that has no way out and its own /etc and /run.
+//
+// Whatever it starts ends with the test, and also when the test's process dies.
+package clienttest

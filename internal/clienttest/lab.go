@@ -1,0 +1,202 @@
+package clienttest
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lab is a private network: namespaces on one switch, 198.18.0.0/24. Nothing in
+// it reaches the host or the world, nor the other way round.
+type Lab struct {
+	t     testing.TB
+	sw    *Namespace
+	hosts byte
+}
+
+// Namespace is one host of a Lab: a network stack of its own, and a view of the
+// file system in which /etc may be written and /run is empty. All else is that
+// of the test's machine.
+type Namespace struct {
+	Name string
+	Addr netip.Addr
+
+	pid int // of the process that holds the namespaces
+}
+
+//go:embed hold.sh
+var holdScript string
+
+// NewLab makes a private network until the test ends. It needs root.
+func NewLab(t testing.TB) *Lab {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it makes network namespaces")
+	}
+	for _, program := range []string{"ip", "iptables", "nsenter"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Fatalf("%v; install packages iproute2, iptables and util-linux", err)
+		}
+	}
+	l := &Lab{t: t}
+	l.sw = l.hold("switch")
+	l.must(l.sw.run("ip", "link", "add", "br0", "type", "bridge"))
+	l.must(l.sw.run("ip", "link", "set", "br0", "up"))
+	return l
+}
+
+// Add puts a host on the switch. Its default route leads nowhere: a client
+// takes a host without one to be off the network.
+func (l *Lab) Add(name string) *Namespace {
+	l.t.Helper()
+	l.hosts++
+	n := l.hold(name)
+	n.Addr = netip.AddrFrom4([4]byte{198, 18, 0, l.hosts})
+	port := fmt.Sprintf("p%d", l.hosts)
+	l.must(l.sw.run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(n.pid)))
+	l.must(l.sw.run("ip", "link", "set", port, "master", "br0", "up"))
+	// Addresses that appear by themselves would be a way around BlockUDP.
+	l.must(n.run("sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=1"))
+	l.must(n.run("ip", "addr", "add", n.Addr.String()+"/24", "dev", "eth0"))
+	l.must(n.run("ip", "link", "set", "eth0", "up"))
+	l.must(n.run("ip", "route", "add", "default", "via", "198.18.0.254"))
+	return n
+}
+
+func (l *Lab) must(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// hold starts the process that keeps a namespace. It ends when its standard
+// input closes, so the death of this process takes the namespace with it.
+func (l *Lab) hold(name string) *Namespace {
+	l.t.Helper()
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-ec", holdScript)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
+	cmd.Env = append(os.Environ(), "HOLD_DIR="+l.t.TempDir())
+	stdin, err := cmd.StdinPipe()
+	l.must(err)
+	stdout, err := cmd.StdoutPipe()
+	l.must(err)
+	var problem strings.Builder
+	cmd.Stderr = &problem
+	l.must(cmd.Start())
+	end := func() error { return errors.Join(stdin.Close(), cmd.Wait()) }
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+		l.t.Fatalf("making the namespace %s: %v\n%s", name, errors.Join(err, end()), problem.String())
+	}
+	l.t.Cleanup(func() {
+		if err := end(); err != nil {
+			l.t.Errorf("ending the namespace %s: %v", name, err)
+		}
+	})
+	return &Namespace{Name: name, pid: cmd.Process.Pid}
+}
+
+// BlockUDP loses all UDP between two hosts, in both directions, until the test
+// ends or AllowUDP.
+func (l *Lab) BlockUDP(a, b *Namespace) {
+	l.t.Helper()
+	l.must(errors.Join(a.filterUDP("-I", b), b.filterUDP("-I", a)))
+}
+
+// AllowUDP undoes BlockUDP.
+func (l *Lab) AllowUDP(a, b *Namespace) {
+	l.t.Helper()
+	l.must(errors.Join(a.filterUDP("-D", b), b.filterUDP("-D", a)))
+}
+
+// filterUDP works before the tables that clients fill, so that their rules
+// cannot overrule it.
+func (n *Namespace) filterUDP(action string, from *Namespace) error {
+	return n.run("iptables", "-t", "raw", action, "PREROUTING", "-s", from.Addr.String(), "-p", "udp", "-j", "DROP")
+}
+
+// Command is a program in the namespace. It starts in the root directory.
+func (n *Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(n.pid), "-m", "-n", "--", name}, args...)...)
+}
+
+// run is a Command that must succeed.
+func (n *Namespace) run(name string, args ...string) error {
+	cmd := n.Command(context.Background(), name, args...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %s %s: %w\n%s", n.Name, name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// Dial connects from the namespace. The address must not need a lookup.
+func (n *Namespace) Dial(network, address string) (net.Conn, error) {
+	return n.DialContext(context.Background(), network, address)
+}
+
+// DialContext is Dial until ctx ends.
+func (n *Namespace) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = n.inside(func() error {
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// Listen listens in the namespace.
+func (n *Namespace) Listen(ctx context.Context, network, address string) (listener net.Listener, err error) {
+	err = n.inside(func() error {
+		listener, err = new(net.ListenConfig).Listen(ctx, network, address)
+		return err
+	})
+	return listener, err
+}
+
+// ListenPacket listens for packets in the namespace.
+func (n *Namespace) ListenPacket(ctx context.Context, network, address string) (conn net.PacketConn, err error) {
+	err = n.inside(func() error {
+		conn, err = new(net.ListenConfig).ListenPacket(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// inside calls f on a thread that is in the network namespace. A socket stays
+// in the namespace it was made in.
+func (n *Namespace) inside(f func() error) error {
+	there, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", n.pid))
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	runtime.LockOSThread()
+	home, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer home.Close()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	err = f()
+	if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
+		return errors.Join(err, back) // the thread stays locked, and ends with its goroutine
+	}
+	runtime.UnlockOSThread()
+	return err
+}
