@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const usage = `usage: meshbench <command> [flags]
+
+Load scenarios (each registers --n nodes first; give several with commas):
+  register    nodes join at --concurrency; until every node knows its peers
+  idle        server memory and CPU with all nodes connected and quiet
+  fanout      single endpoint changes, joins, logouts and drops, one at a time
+  churn       --rate endpoint changes a second for --churn-for
+  reconnect   all nodes lose their connection and return at once
+  api         GET requests on the admin API at --api-concurrency
+  all         register,idle,fanout,churn,reconnect,api
+
+Reference:
+  refserver   bare Noise and HTTP/2 server that shares ready-made map bytes
+
+One JSON line per scenario goes to standard output, a table to standard error.
+meshbench <command> -h lists the flags.
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "meshbench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("no command: meshbench help lists them")
+	}
+	if err := raiseFileLimit(); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "refserver":
+		return refServer(ctx, args[1:], log)
+	case "help", "-h", "--help":
+		_, err := fmt.Fprint(out, usage)
+		return err
+	}
+	cfg, err := parseFlags(args[0], args[1:], log)
+	if err != nil {
+		return err
+	}
+	return (&bench{config: cfg, out: out, log: log}).run(ctx)
+}
+
+func raiseFileLimit() error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	limit.Cur = limit.Max
+	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+}
+
+// config is what the flags say.
+type config struct {
+	scenarios []string
+	url       string
+	authKeys  []string
+	visible   [][]int // visible[i]: auth keys whose nodes a node of key i sees; nil means all
+	apiKey    string
+	apiPaths  []string
+	label     string
+
+	nodes         int
+	concurrency   int
+	registerFirst bool
+	repeat        int
+	changes       int
+	joins         int
+	drops         int
+	rates         []float64
+	churnFor      time.Duration
+	idleFor       time.Duration
+	apiFor        time.Duration
+	apiConns      int
+
+	stepLimit      time.Duration
+	requestTimeout time.Duration
+	quiet          time.Duration
+	serverPID      int
+	dbPID          int
+	seed           uint64
+}
+
+func parseFlags(command string, args []string, log io.Writer) (config, error) {
+	var c config
+	fs := flag.NewFlagSet(command, flag.ContinueOnError)
+	fs.SetOutput(log)
+	fs.StringVar(&c.url, "url", "", "base `URL` of the server")
+	keys := fs.String("auth-key", "", "reusable auth `key`, or several with commas, used in turn")
+	visibility := fs.String("visibility", "", "`file` with one line per auth key: the keys, counted from 0, whose nodes it sees; all unless told")
+	fs.StringVar(&c.apiKey, "api-key", "", "bearer `token` for the api scenario")
+	apiPaths := fs.String("api-paths", "/api/v1/user,/api/v1/node", "`paths` for the api scenario")
+	fs.StringVar(&c.label, "label", "", "`text` copied into every result")
+	fs.IntVar(&c.nodes, "n", 100, "virtual nodes")
+	fs.IntVar(&c.concurrency, "concurrency", 64, "registrations in flight")
+	fs.BoolVar(&c.registerFirst, "register-first", false, "open the streams only after all nodes are registered")
+	fs.IntVar(&c.repeat, "repeat", 1, "run the scenarios after register this many times")
+	fs.IntVar(&c.changes, "changes", 20, "fanout: endpoint changes")
+	fs.IntVar(&c.joins, "joins", 3, "fanout: join and logout cycles")
+	fs.IntVar(&c.drops, "drops", 0, "fanout: nodes that vanish")
+	rates := fs.String("rate", "10", "churn: changes per second, or several `rates` with commas, one after the other")
+	fs.DurationVar(&c.churnFor, "churn-for", 15*time.Second, "churn: duration")
+	fs.DurationVar(&c.idleFor, "idle-for", 10*time.Second, "idle: duration")
+	fs.DurationVar(&c.apiFor, "api-for", 5*time.Second, "api: duration per path")
+	fs.IntVar(&c.apiConns, "api-concurrency", 16, "api: connections")
+	fs.DurationVar(&c.stepLimit, "step-limit", 20*time.Minute, "register, reconnect: give up when not all nodes have converged after")
+	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "limit for one dial or request")
+	fs.DurationVar(&c.quiet, "quiet", 3*time.Second, "no message but keep-alives for this long means settled")
+	fs.IntVar(&c.serverPID, "server-pid", 0, "measure this server `process`")
+	fs.IntVar(&c.dbPID, "db-pid", 0, "measure this database `process` and its children")
+	fs.Uint64Var(&c.seed, "seed", 1, "seed of the random choices")
+	if err := fs.Parse(args); err != nil {
+		return c, err
+	}
+	c.url = strings.TrimRight(c.url, "/")
+	c.apiPaths = strings.Split(*apiPaths, ",")
+	if *keys != "" {
+		c.authKeys = strings.Split(*keys, ",")
+	}
+	for text := range strings.SplitSeq(*rates, ",") {
+		rate, err := strconv.ParseFloat(text, 64)
+		if err != nil || rate <= 0 {
+			return c, fmt.Errorf("--rate %s: give changes per second, such as 10 or 10,50", *rates)
+		}
+		c.rates = append(c.rates, rate)
+	}
+	if *visibility != "" {
+		var err error
+		if c.visible, err = readVisibility(*visibility, len(c.authKeys)); err != nil {
+			return c, err
+		}
+	}
+	return c, c.choose(command)
+}
+
+// choose sets the scenarios and tells what they miss.
+func (c *config) choose(command string) error {
+	all := []string{"register", "idle", "fanout", "churn", "reconnect", "api"}
+	c.scenarios = strings.Split(command, ",")
+	if command == "all" {
+		c.scenarios = all
+	}
+	for _, s := range c.scenarios {
+		if !slices.Contains(all, s) {
+			return fmt.Errorf("unknown command %q: meshbench help lists them", s)
+		}
+	}
+	switch {
+	case c.url == "":
+		return errors.New("--url is missing")
+	case c.wants("api") && c.apiKey == "" && command != "all":
+		return errors.New("--api-key is missing")
+	case c.needsNodes() && len(c.authKeys) == 0:
+		return errors.New("--auth-key is missing")
+	case c.nodes < 2 || c.concurrency < 1 || c.changes < 1:
+		return errors.New("--n must be 2 or more, --concurrency and --changes 1 or more")
+	}
+	return nil
+}
+
+func (c *config) wants(scenario string) bool { return slices.Contains(c.scenarios, scenario) }
+
+// needsNodes is false when only the admin API is loaded.
+func (c *config) needsNodes() bool { return !slices.Equal(c.scenarios, []string{"api"}) }
+
+// bench is one run of the generator.
+type bench struct {
+	config
+	out, log io.Writer
+	meter    *meter
+	random   *rand.Rand
+	emptyRSS int64 // of the server before any node connected, in KiB
+}
+
+func (b *bench) run(ctx context.Context) error {
+	seen := new(traffic)
+	b.meter = &meter{serverPID: b.serverPID, dbPID: b.dbPID, traffic: seen}
+	b.random = rand.New(rand.NewPCG(b.seed, 0))
+	b.emptyRSS, _ = residentKiB(b.serverPID)
+	if !b.needsNodes() {
+		return b.api(ctx)
+	}
+	t, err := newTarget(ctx, b.url, seen)
+	if err != nil {
+		return err
+	}
+	c := newCluster(t, b.config, b.joins*b.repeat)
+	defer c.cut()
+	if err := b.register(ctx, c); err != nil {
+		return err
+	}
+	for range b.repeat {
+		if err := b.afterRegister(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) afterRegister(ctx context.Context, c *cluster) error {
+	steps := []struct {
+		scenario string
+		run      func(context.Context, *cluster) error
+	}{
+		{"idle", b.idle},
+		{"fanout", b.fanout},
+		{"churn", b.churn},
+		{"reconnect", b.reconnect},
+		{"api", func(ctx context.Context, _ *cluster) error { return b.api(ctx) }},
+	}
+	for _, step := range steps {
+		if !b.wants(step.scenario) || step.scenario == "api" && b.apiKey == "" {
+			continue
+		}
+		if err := step.run(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", step.scenario, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) progress(format string, args ...any) {
+	fmt.Fprintf(b.log, "   … "+format+"\n", args...)
+}
+
+// pause waits, or returns why it may not.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,400 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+	"tailscale.com/util/zstdframe"
+)
+
+const (
+	maxMessage = 256 << 20
+	maxText    = 1 << 30 // a message decompressed
+	homeRegion = 999
+)
+
+// node is one virtual node: keys, one connection, and a picture of which peers
+// it has been told of.
+type node struct {
+	cluster *cluster
+	index   int // position in cluster.nodes
+	authKey int // which auth key it registers with
+	machine key.MachinePrivate
+	key     key.NodePrivate
+	disco   key.DiscoPublic
+	host    *tailcfg.Hostinfo
+
+	id      atomic.Int64 // the server's ID for this node, once known
+	change  atomic.Int64 // number of the change among its endpoints, 0 for none
+	updated atomic.Bool  // an update went through since the registration
+
+	stop    context.CancelFunc // of the running stream, nil when there was none
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	link *link // guarded by mu; nil when not connected
+
+	picture // written by the running stream only
+}
+
+// picture is what a node has been told.
+type picture struct {
+	peers     []uint64 // one bit per node of the cluster
+	peerCount int
+	wanted    int // peers needed to be converged
+	fullSeen  bool
+	converged bool
+	arrived   time.Time // when the message being scanned was complete
+	keepAlive bool      // it is a keep-alive
+}
+
+func newNode(c *cluster, index int) *node {
+	return &node{
+		cluster: c, index: index, authKey: index % len(c.authKeys),
+		machine: key.NewMachine(), key: key.NewNode(), disco: key.NewDisco().Public(),
+		host: &tailcfg.Hostinfo{
+			IPNVersion: "1.102.5-t0000000", OS: "linux", OSVersion: "6.1.0", Distro: "debian",
+			DistroVersion: "12", DistroCodeName: "bookworm", GoArch: "amd64", GoVersion: "go1.26",
+			Machine: "x86_64", BackendLogID: fmt.Sprintf("%064x", index+1),
+			Hostname: fmt.Sprintf("mb-%s-%05d", c.runID, index),
+			Services: []tailcfg.Service{{Proto: tailcfg.PeerAPI4, Port: 40000}, {Proto: tailcfg.PeerAPI6, Port: 40000}},
+			NetInfo:  &tailcfg.NetInfo{PreferredDERP: homeRegion, WorkingUDP: "true", WorkingIPv6: "false", MappingVariesByDestIP: "false"},
+		},
+	}
+}
+
+// endpoints is the node's current set. Two are fixed; a third, present after
+// the first change, carries the number of the change in its address and port.
+func (n *node) endpoints() ([]netip.AddrPort, []tailcfg.EndpointType) {
+	hi, lo := byte(n.index>>8), byte(n.index)
+	endpoints := []netip.AddrPort{
+		netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 168, hi, lo}), 41641),
+		netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 18, hi, lo}), uint16(1024+n.index%60000)),
+	}
+	types := []tailcfg.EndpointType{tailcfg.EndpointLocal, tailcfg.EndpointSTUN}
+	if c := n.change.Load(); c != 0 {
+		endpoints = append(endpoints, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 99, byte(c >> 16), byte(c >> 8)}), uint16(20000+c&0xff)))
+		types = append(types, tailcfg.EndpointLocal)
+	}
+	return endpoints, types
+}
+
+// nextChange finds the next endpoint in b that carries a change, and returns
+// its number and the rest of b after it; no rest means none was found.
+func nextChange(b []byte) (number int64, rest []byte) {
+	const prefix = `"10.99.`
+	i := bytes.Index(b, []byte(prefix))
+	if i < 0 {
+		return 0, nil
+	}
+	b = b[i+len(prefix):]
+	hi, j := readInt(b, 0)
+	if j >= len(b) {
+		return 0, nil
+	}
+	mid, k := readInt(b, j+1)
+	if k >= len(b) {
+		return 0, nil
+	}
+	port, end := readInt(b, k+1)
+	return hi<<16 | mid<<8 | (port - 20000), b[end:]
+}
+
+func (n *node) post(ctx context.Context, path string, body any) (*http.Response, error) {
+	l, err := n.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+n.cluster.target.base.Host+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := l.client.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 200))
+		return nil, fmt.Errorf("%s: %s: %s", path, res.Status, bytes.TrimSpace(text))
+	}
+	return res, nil
+}
+
+// connect dials if there is no connection yet.
+func (n *node) connect(ctx context.Context) (*link, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.link != nil {
+		return n.link, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
+	defer cancel()
+	l, err := n.cluster.target.dial(ctx, n.machine)
+	if err != nil {
+		return nil, err
+	}
+	n.link = l
+	return l, nil
+}
+
+func (n *node) disconnect() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.link != nil {
+		n.link.close()
+		n.link = nil
+	}
+}
+
+// register registers the node with its auth key.
+func (n *node) register(ctx context.Context) error {
+	answer, err := n.sendRegister(ctx, tailcfg.RegisterRequest{
+		Auth: &tailcfg.RegisterResponseAuth{AuthKey: n.cluster.authKeys[n.authKey]},
+	})
+	if err == nil && !answer.MachineAuthorized {
+		err = errors.New("registered but not authorized")
+	}
+	n.updated.Store(false)
+	return err
+}
+
+// logout lets the node's key expire at once.
+func (n *node) logout(ctx context.Context) error {
+	_, err := n.sendRegister(ctx, tailcfg.RegisterRequest{Expiry: time.Unix(123, 0)})
+	return err
+}
+
+func (n *node) sendRegister(ctx context.Context, req tailcfg.RegisterRequest) (answer tailcfg.RegisterResponse, err error) {
+	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
+	defer cancel()
+	req.Version, req.NodeKey, req.Hostinfo = version, n.key.Public(), n.host
+	res, err := n.post(ctx, "/machine/register", req)
+	if err != nil {
+		return answer, err
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		return answer, err
+	}
+	if answer.Error != "" {
+		return answer, errors.New(answer.Error)
+	}
+	return answer, nil
+}
+
+func (n *node) mapRequest() tailcfg.MapRequest {
+	endpoints, types := n.endpoints()
+	return tailcfg.MapRequest{
+		Version: version, KeepAlive: true, NodeKey: n.key.Public(), DiscoKey: n.disco,
+		Endpoints: endpoints, EndpointTypes: types, Hostinfo: n.host, Compress: "zstd",
+	}
+}
+
+// update tells endpoints, disco key and hostinfo. Servers take these from here
+// only: since capability version 68 a streaming request is read-only.
+func (n *node) update(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
+	defer cancel()
+	req := n.mapRequest()
+	req.OmitPeers = true
+	res, err := n.post(ctx, "/machine/map", req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		return err
+	}
+	n.updated.Store(true)
+	return nil
+}
+
+// run keeps a stream open until cut, and returns at once. When the server ends
+// the stream, it comes back after a short while. The first stream after a
+// registration follows an update. A node that runs must be cut and waited for
+// before it runs again.
+func (n *node) run(ctx context.Context) {
+	ctx, n.stop = context.WithCancel(ctx)
+	n.picture = picture{peers: n.peers, wanted: n.cluster.expected(n)}
+	clear(n.peers)
+	n.running.Go(func() {
+		for backoff := 500 * time.Millisecond; ; backoff = min(2*backoff, 8*time.Second) {
+			what, err := "stream", error(nil)
+			if !n.updated.Load() {
+				what, err = "update", n.update(ctx)
+			}
+			if err == nil {
+				what, err = "stream", n.stream(ctx)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			n.cluster.noteError(what, err)
+			n.cluster.retries.Add(1)
+			n.disconnect()
+			if pause(ctx, backoff+time.Duration(n.index%256)*time.Millisecond) != nil {
+				return
+			}
+		}
+	})
+}
+
+// cut ends the stream and the connection without a goodbye.
+func (n *node) cut() {
+	if n.stop != nil {
+		n.stop()
+	}
+	n.disconnect()
+}
+
+func (n *node) stream(ctx context.Context) error {
+	start := time.Now()
+	req := n.mapRequest()
+	req.Stream = true
+	res, err := n.post(ctx, "/machine/map", req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	first := true
+	var message []byte
+	for {
+		var header [4]byte
+		if _, err := io.ReadFull(res.Body, header[:]); err != nil {
+			return fmt.Errorf("reading map: %w", err)
+		}
+		size := int(binary.LittleEndian.Uint32(header[:]))
+		if size > maxMessage {
+			return fmt.Errorf("map message of %d bytes", size)
+		}
+		if cap(message) < size {
+			message = make([]byte, size)
+		}
+		message = message[:size]
+		if _, err := io.ReadFull(res.Body, message); err != nil {
+			return fmt.Errorf("reading map: %w", err)
+		}
+		n.arrived = time.Now()
+		n.cluster.unread.Add(1)
+		err := n.take(message)
+		n.cluster.unread.Add(-1)
+		if err != nil {
+			return err
+		}
+		if first && !n.keepAlive {
+			first = false
+			n.cluster.firstMap.Load().add(n.arrived.Sub(start))
+		}
+		if cap(message) > 64<<10 {
+			message = nil // a full map per node would be most of the memory
+		}
+	}
+}
+
+// take decompresses a message and looks for what a virtual node wants to know.
+func (n *node) take(message []byte) error {
+	c := n.cluster
+	buffer := <-c.buffers
+	defer func() { c.buffers <- buffer }()
+	text, err := zstdframe.AppendDecode(buffer[:0], message, zstdframe.MaxDecodedSize(maxText))
+	if err != nil {
+		return fmt.Errorf("zstd: %w", err)
+	}
+	buffer = text
+	n.keepAlive = false
+	if err := scanMap(text, n); err != nil {
+		return err
+	}
+	t := c.target.traffic
+	if n.keepAlive {
+		t.keepAlives.Add(1)
+		return nil
+	}
+	t.mapBytes.Add(int64(len(message)) + 4)
+	t.messages.Add(1)
+	t.jsonBytes.Add(int64(len(text)))
+	c.noteMessage(n.arrived)
+	if log := c.changes.Load(); log != nil {
+		for number, rest := nextChange(text); rest != nil; number, rest = nextChange(rest) {
+			log.seen(n, number, n.arrived)
+		}
+	}
+	if !n.converged && n.index < c.size && n.fullSeen && n.peerCount >= n.wanted {
+		n.converged = true
+		c.noteConverged(n.arrived)
+	}
+	return nil
+}
+
+func (n *node) selfID(id int64) {
+	if n.id.Swap(id) != id {
+		n.cluster.byID.Store(id, n.index)
+	}
+}
+
+func (n *node) keptAlive() { n.keepAlive = true }
+
+func (n *node) fullPeers() {
+	n.fullSeen = true
+	n.peerCount = 0
+	clear(n.peers)
+}
+
+func (n *node) peerKey(hex []byte) {
+	index, ok := n.cluster.byKey[keyBits(hex)]
+	if !ok || index == n.index {
+		return
+	}
+	word, bit := index/64, uint64(1)<<(index%64)
+	if n.peers[word]&bit == 0 {
+		n.peers[word] |= bit
+		n.peerCount++
+	}
+	n.mention(index)
+}
+
+func (n *node) peerRemoved(id int64) {
+	index, ok := n.cluster.indexOf(id)
+	if !ok {
+		return
+	}
+	word, bit := index/64, uint64(1)<<(index%64)
+	if n.peers[word]&bit != 0 {
+		n.peers[word] &^= bit
+		n.peerCount--
+	}
+	n.mention(index)
+}
+
+func (n *node) peerPatched(id int64) {
+	if n.cluster.watched.Load() == nil {
+		return
+	}
+	if index, ok := n.cluster.indexOf(id); ok {
+		n.mention(index)
+	}
+}
+
+func (n *node) mention(index int) {
+	if w := n.cluster.watched.Load(); w != nil && w.index == index {
+		w.seen(n, n.arrived)
+	}
+}

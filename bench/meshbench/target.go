@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+	"tailscale.com/control/controlbase"
+	"tailscale.com/control/controlhttp/controlhttpcommon"
+	"tailscale.com/net/netutil"
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+)
+
+// version is the capability version that every virtual node announces.
+const version = tailcfg.CurrentCapabilityVersion
+
+// traffic is what all nodes received together.
+type traffic struct {
+	wireBytes  atomic.Int64 // below Noise
+	messages   atomic.Int64 // map messages without keep-alives
+	mapBytes   atomic.Int64 // their bytes, compressed
+	jsonBytes  atomic.Int64 // and decompressed
+	keepAlives atomic.Int64
+}
+
+// target is the server under test.
+type target struct {
+	base    *url.URL
+	addr    string
+	key     key.MachinePublic
+	http2   *http2.Transport
+	traffic *traffic
+}
+
+// newTarget fetches the server's Noise key.
+func newTarget(ctx context.Context, rawURL string, seen *traffic) (*target, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/key?v=%d", rawURL, version), nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Timeout: 10 * time.Second}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	var keys tailcfg.OverTLSPublicKeyResponse
+	if err := json.NewDecoder(res.Body).Decode(&keys); err != nil {
+		return nil, fmt.Errorf("%s/key answers %s, not with a key: %w", rawURL, res.Status, err)
+	}
+	return &target{
+		base: u, addr: net.JoinHostPort(u.Hostname(), port), key: keys.PublicKey, traffic: seen,
+		http2: &http2.Transport{AllowHTTP: true, DisableCompression: true},
+	}, nil
+}
+
+// countingConn counts received bytes.
+type countingConn struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c countingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// plainConn is a connection that begins with HTTP/2. Before it, a server may
+// send a payload of its own, which virtual nodes have no use for.
+type plainConn struct {
+	net.Conn
+	buffered *bufio.Reader
+	begun    bool
+}
+
+func (c *plainConn) Read(p []byte) (int, error) {
+	if !c.begun {
+		if err := c.skipPayload(); err != nil {
+			return 0, err
+		}
+		c.begun = true
+	}
+	return c.buffered.Read(p)
+}
+
+// skipPayload tells a payload by its magic, which no frame of HTTP/2 begins
+// with; both have a header of nine bytes.
+func (c *plainConn) skipPayload() error {
+	const magic = "\xff\xff\xffTS"
+	header, err := c.buffered.Peek(9)
+	if err != nil || string(header[:len(magic)]) != magic {
+		return err
+	}
+	_, err = c.buffered.Discard(len(header) + int(binary.BigEndian.Uint32(header[len(magic):])))
+	return err
+}
+
+// link is one connection of a node: TCP, Noise, HTTP/2.
+type link struct {
+	conn   net.Conn
+	client *http2.ClientConn
+}
+
+// close drops the TCP connection without a goodbye, as a lost network does.
+func (l *link) close() { l.conn.Close() }
+
+// dial opens a connection as the given machine, by the client's HTTP upgrade
+// but without its race between ports.
+func (t *target) dial(ctx context.Context, machine key.MachinePrivate) (_ *link, err error) {
+	hello, finish, err := controlbase.ClientDeferred(machine, t.key, uint16(version))
+	if err != nil {
+		return nil, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", t.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	conn = countingConn{conn, &t.traffic.wireBytes}
+	if t.base.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{ServerName: t.base.Hostname(), NextProtos: []string{"http/1.1"}})
+	}
+	_, err = fmt.Fprintf(conn, "POST /ts2021 HTTP/1.1\r\nHost: %s\r\nUpgrade: %s\r\nConnection: upgrade\r\n%s: %s\r\nContent-Length: 0\r\n\r\n",
+		t.base.Host, controlhttpcommon.UpgradeHeaderValue,
+		controlhttpcommon.HandshakeHeaderName, base64.StdEncoding.EncodeToString(hello))
+	if err != nil {
+		return nil, err
+	}
+	buffered := bufio.NewReaderSize(conn, 1024)
+	res, err := http.ReadResponse(buffered, nil)
+	if err != nil {
+		return nil, fmt.Errorf("upgrade: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 200))
+		return nil, fmt.Errorf("upgrade: %s: %s", res.Status, text)
+	}
+	noise, err := finish(ctx, netutil.NewDrainBufConn(conn, buffered))
+	if err != nil {
+		return nil, fmt.Errorf("noise: %w", err)
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	client, err := t.http2.NewClientConn(&plainConn{Conn: noise, buffered: bufio.NewReader(noise)})
+	if err != nil {
+		return nil, fmt.Errorf("http2: %w", err)
+	}
+	return &link{conn: conn, client: client}, nil
+}
