@@ -21,9 +21,8 @@ type key struct {
 type mark uint8
 
 const (
-	shared  mark = 1 << iota // replicas must agree on it
-	pending                  // read and checked; nothing uses it yet
-	none    mark = 0
+	shared mark = 1 << iota // replicas must agree on it
+	none   mark = 0
 )
 
 func (k key) has(m mark) bool { return k.marks&m != 0 }
@@ -73,20 +72,20 @@ func serviceKeys(c *Config) []key {
 			"Version that `/version` names to tools that choose their behaviour by it.",
 		},
 		{
-			"noise.private_key_path", filePath(&c.Noise.PrivateKeyPath), "/var/lib/fairlead/noise_private.key", pending,
+			"noise.private_key_path", filePath(&c.Noise.PrivateKeyPath), "/var/lib/fairlead/noise_private.key", none,
 			"The server's identity towards clients.",
 		},
 		{
-			"secrets_key_file", filePath(&c.SecretsKeyFile), "", pending,
+			"secrets_key_file", filePath(&c.SecretsKeyFile), "", none,
 			"File with the key that seals the secrets kept in PostgreSQL; the same on every replica. SQLite does not use it.",
 		},
 		{
-			"policy.mode", oneOf(&c.Policy.Mode, "database", "file"), "", shared | pending,
+			"policy.mode", oneOf(&c.Policy.Mode, "database", "file"), "", shared,
 			"Where the access policy is kept. Without it: `file` when `policy.path` is set, else `database`.",
 		},
 		{
-			"policy.path", filePath(&c.Policy.Path), "", pending,
-			"File of the access policy, for mode `file`.",
+			"policy.path", filePath(&c.Policy.Path), "", none,
+			"File of the access policy, for mode `file`. This version uses its members `groups` and `tagOwners`; every node may reach every other.",
 		},
 		{
 			"history.retention", duration(&c.History.Retention, 24*time.Hour, 0), "365d", shared,
@@ -123,11 +122,11 @@ func nodeKeys(c *Config) []key {
 			"How long after its login a node must log in again; `0` is never.",
 		},
 		{
-			"node.ephemeral.inactivity_timeout", duration(&c.Node.Ephemeral.InactivityTimeout, time.Minute, 0), "30m", shared | pending,
+			"node.ephemeral.inactivity_timeout", duration(&c.Node.Ephemeral.InactivityTimeout, time.Minute, 0), "30m", shared,
 			"How long an ephemeral node may be offline before it is deleted; at least a minute.",
 		},
 		{
-			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", pending,
+			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", none,
 			"How often expiry, ephemeral nodes and lost connections are looked after; 1s to 1h.",
 		},
 	}
@@ -174,27 +173,27 @@ func databaseKeys(d *Database) []key {
 func dnsKeys(d *DNS) []key {
 	return []key{
 		{
-			"dns.magic_dns", boolean(&d.MagicDNS), "", shared | pending,
+			"dns.magic_dns", boolean(&d.MagicDNS), "", shared,
 			"Whether clients resolve the names of nodes. Without it: whether `dns.base_domain` is set.",
 		},
 		{
-			"dns.base_domain", scalar(&d.BaseDomain, "a domain", parseBaseDomain), "", shared | pending,
+			"dns.base_domain", scalar(&d.BaseDomain, "a domain", parseBaseDomain), "", shared,
 			"Suffix of node names. The host of `server_url` must not lie in it, or clients would look for the server inside the mesh.",
 		},
 		{
-			"dns.nameservers.global", list(&d.Nameservers.Global, "IP addresses or https URLs", parseNameserver), "", shared | pending,
+			"dns.nameservers.global", list(&d.Nameservers.Global, "IP addresses or https URLs", parseNameserver), "", shared,
 			"Nameservers that clients use for everything instead of their own.",
 		},
 		{
-			"dns.nameservers.split", perDomain(&d.Nameservers.Split), "", shared | pending,
+			"dns.nameservers.split", perDomain(&d.Nameservers.Split), "", shared,
 			"Nameservers for single domains; an empty list lets clients answer from `dns.extra_records` alone.",
 		},
 		{
-			"dns.search_domains", list(&d.SearchDomains, "domains", parseDomain), "", shared | pending,
+			"dns.search_domains", list(&d.SearchDomains, "domains", parseDomain), "", shared,
 			"Domains tried after `dns.base_domain` for short names.",
 		},
 		{
-			"dns.extra_records", records(&d.ExtraRecords), "", shared | pending,
+			"dns.extra_records", records(&d.ExtraRecords), "", shared,
 			"Names that clients answer by themselves; `type` is `A` or `AAAA`.",
 		},
 	}
@@ -204,53 +203,53 @@ func derpKeys(d *DERP) []key {
 	const server = "derp.server."
 	return []key{
 		{
-			"derp.urls", list(&d.URLs, "URLs", parseURL("http", "https")), "", shared | pending,
+			"derp.urls", list(&d.URLs, "URLs", parseURL("http", "https")), "", shared,
 			"Relay maps to download, in JSON.",
 		},
 		{
-			"derp.paths", list(&d.Paths, "file paths", parseText), "", pending,
+			"derp.paths", list(&d.Paths, "file paths", parseText), "", none,
 			"Relay maps to read from files, in YAML or JSON.",
 		},
 		{
-			"derp.auto_update_enabled", boolean(&d.AutoUpdateEnabled), "true", pending,
+			"derp.auto_update_enabled", boolean(&d.AutoUpdateEnabled), "true", none,
 			"Whether relay maps are read again from time to time.",
 		},
 		{
-			"derp.update_frequency", duration(&d.UpdateFrequency, time.Minute, 0), "24h", pending,
+			"derp.update_frequency", duration(&d.UpdateFrequency, time.Minute, 0), "24h", none,
 			"How often; at least a minute.",
 		},
 		{
-			server + "enabled", boolean(&d.Server.Enabled), "false", pending,
+			server + "enabled", boolean(&d.Server.Enabled), "false", none,
 			"Whether this service is a relay itself. Clients reach a relay by TLS only, so `server_url` should be https.",
 		},
 		{
-			server + "region_id", whole(&d.Server.RegionID, 1, 65535), "999", pending,
+			server + "region_id", whole(&d.Server.RegionID, 1, 65535), "999", none,
 			"Number of the relay's region; 900 to 999 are free for own relays.",
 		},
-		{server + "region_code", text(&d.Server.RegionCode), "fairlead", pending, "Short name of the region."},
-		{server + "region_name", text(&d.Server.RegionName), "Fairlead embedded relay", pending, "Name of the region that people see."},
+		{server + "region_code", text(&d.Server.RegionCode), "fairlead", none, "Short name of the region."},
+		{server + "region_name", text(&d.Server.RegionName), "Fairlead embedded relay", none, "Name of the region that people see."},
 		{
-			server + "verify_clients", boolean(&d.Server.VerifyClients), "true", pending,
+			server + "verify_clients", boolean(&d.Server.VerifyClients), "true", none,
 			"Whether the relay serves only nodes of this mesh.",
 		},
 		{
-			server + "stun_listen_addr", hostPort(&d.Server.STUNListenAddr), "0.0.0.0:3478", pending,
+			server + "stun_listen_addr", hostPort(&d.Server.STUNListenAddr), "0.0.0.0:3478", none,
 			"UDP listener by which clients learn their public address.",
 		},
 		{
-			server + "stun_public_port", whole(&d.Server.STUNPublicPort, 1, 65535), "", pending,
+			server + "stun_public_port", whole(&d.Server.STUNPublicPort, 1, 65535), "", none,
 			"UDP port that clients are told. Without it: the port of `stun_listen_addr`.",
 		},
 		{
-			server + "private_key_path", filePath(&d.Server.PrivateKeyPath), "/var/lib/fairlead/derp_server_private.key", pending,
+			server + "private_key_path", filePath(&d.Server.PrivateKeyPath), "/var/lib/fairlead/derp_server_private.key", none,
 			"The relay's identity.",
 		},
 		{
-			server + "ipv4", scalar(&d.Server.IPv4, "an IPv4 address", parseAddr(netip.Addr.Is4, "an IPv4 address")), "", pending,
+			server + "ipv4", scalar(&d.Server.IPv4, "an IPv4 address", parseAddr(netip.Addr.Is4, "an IPv4 address")), "", none,
 			"Public address of the relay, for clients whose DNS does not work.",
 		},
 		{
-			server + "ipv6", scalar(&d.Server.IPv6, "an IPv6 address", parseAddr(netip.Addr.Is6, "an IPv6 address")), "", pending,
+			server + "ipv6", scalar(&d.Server.IPv6, "an IPv6 address", parseAddr(netip.Addr.Is6, "an IPv6 address")), "", none,
 			"Public IPv6 address of the relay, likewise.",
 		},
 	}

@@ -48,9 +48,6 @@ failed to parse configuration: yaml: unmarshal errors
 ` + "```" + `
 
 **Several replicas.** Keys marked with ¹ must be the same on all of them.
-
-**Not yet.** Keys marked with ² are read and checked, without effect until clients can join. The service warns when one is
-set.
 `
 
 const referenceForeign = `
@@ -109,9 +106,6 @@ func reference() string {
 func signs(k key) (s string) {
 	if k.has(shared) {
 		s += " ¹"
-	}
-	if k.has(pending) {
-		s += " ²"
 	}
 	return s
 }

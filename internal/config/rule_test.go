@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -175,21 +174,23 @@ func TestWarnings(t *testing.T) {
 		"server_url: http://mesh.example.org\nderp: {server: {enabled: true}}": "config.yaml:2: derp.server.enabled: clients reach a relay by TLS only",
 	} {
 		c := mustLoad(t, text)
-		others := slices.DeleteFunc(c.Warnings, func(p Problem) bool { return strings.HasPrefix(p.Text, "without effect") })
-		if len(others) != 1 || !strings.Contains(others[0].String(), want) {
-			t.Errorf("%q: got %v; want one warning with %q", text, others, want)
+		if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].String(), want) {
+			t.Errorf("%q: got %v; want one warning with %q", text, c.Warnings, want)
 		}
 	}
 }
 
-func TestPendingKeysAreNamedInOneWarningWhenSet(t *testing.T) {
-	c := mustLoad(t, minimal+"dns: {base_domain: tail.example, search_domains: []}\nlog: {level: debug}\n", "FAIRLEAD_DERP_SERVER_ENABLED=true")
-	want := []Problem{{Text: "without effect in this version: dns.base_domain, dns.search_domains, derp.server.enabled"}}
-	if diff := cmp.Diff(want, c.Warnings); diff != "" {
-		t.Error(diff)
-	}
-	if c := mustLoad(t, minimal+"dns: {base_domain: ''}\nderp:\n"); len(c.Warnings) > 0 {
-		t.Errorf("nothing is set, but warnings: %v", c.Warnings)
+func TestDNSIsGivenWhenAnyOfItsKeysIs(t *testing.T) {
+	for text, want := range map[string]bool{
+		"":                                 false,
+		"dns: {base_domain: ''}":           false,
+		"dns: {base_domain: mesh.test}":    true,
+		"dns: {magic_dns: false}":          true,
+		"dns: {nameservers: {global: []}}": true,
+	} {
+		if c := mustLoad(t, minimal+text); c.DNS.Given != want {
+			t.Errorf("%q: %v", text, c.DNS.Given)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,7 +19,6 @@ func (l *loader) settle() {
 	l.settleDNS()
 	l.settlePolicy()
 	l.settleRelay()
-	l.warnOfPending()
 }
 
 // isGiven says whether the file or the environment has the key.
@@ -108,6 +108,7 @@ func (l *loader) settleDatabase() {
 func (l *loader) settleDNS() {
 	const magic, base = "dns.magic_dns", "dns.base_domain"
 	d := &l.config.DNS
+	d.Given = slices.ContainsFunc(l.known, func(path string) bool { return strings.HasPrefix(path, "dns.") && l.isGiven(path) })
 	if !l.isGiven(magic) {
 		d.MagicDNS = d.BaseDomain != ""
 	}
@@ -152,18 +153,5 @@ func (l *loader) settleRelay() {
 	const enabled = "derp.server.enabled"
 	if s.Enabled && l.sound("server_url") && !strings.HasPrefix(l.config.ServerURL, "https://") {
 		l.warn(l.at(enabled), enabled, "clients reach a relay by TLS only; server_url should begin with https://")
-	}
-}
-
-// warnOfPending names the keys that somebody set and nothing uses yet.
-func (l *loader) warnOfPending() {
-	var set []string
-	for _, path := range l.known {
-		if l.keys[path].has(pending) && l.isGiven(path) {
-			set = append(set, path)
-		}
-	}
-	if len(set) > 0 {
-		l.warn(place{}, "", "without effect in this version: "+strings.Join(set, ", "))
 	}
 }
