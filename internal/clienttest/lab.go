@@ -69,7 +69,7 @@ func (l *Lab) Add(name string) *Namespace {
 	l.must(l.sw.run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(n.pid)))
 	l.must(l.sw.run("ip", "link", "set", port, "master", "br0", "up"))
 	// Addresses that appear by themselves would be a way around BlockUDP.
-	l.must(n.run("sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=1"))
+	l.must(n.run("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6"))
 	l.must(n.run("ip", "addr", "add", n.Addr.String()+"/24", "dev", "eth0"))
 	l.must(n.run("ip", "link", "set", "eth0", "up"))
 	l.must(n.run("ip", "route", "add", "default", "via", "198.18.0.254"))
