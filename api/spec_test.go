@@ -27,6 +27,13 @@ type schema struct {
 type operation struct {
 	OperationID string `yaml:"operationId"`
 	Security    *[]any
+	RequestBody struct {
+		Content map[string]struct {
+			Schema struct {
+				Ref string `yaml:"$ref"`
+			}
+		}
+	} `yaml:"requestBody"`
 }
 
 func parse(t *testing.T) document {
@@ -74,9 +81,15 @@ func TestExactlyThreeAPIOperationsNeedNoKey(t *testing.T) {
 // Clients rely on unset values being sent, not left out, so every member of an answer is required.
 func TestAnswersLeaveNoMemberOut(t *testing.T) {
 	optional := map[string][]string{"Health": {"checks"}, "Problem": {"errors"}}
-	for name, s := range parse(t).Components.Schemas {
-		isRequest := strings.HasSuffix(name, "Creation") || strings.HasSuffix(name, "Selection") || name == "MachineEnrolment"
-		if isRequest {
+	doc := parse(t)
+	requests := map[string]bool{}
+	for _, op := range operations(t, doc) {
+		for _, content := range op.RequestBody.Content {
+			requests[strings.TrimPrefix(content.Schema.Ref, "#/components/schemas/")] = true
+		}
+	}
+	for name, s := range doc.Components.Schemas {
+		if requests[name] {
 			continue
 		}
 		promised := slices.Sorted(slices.Values(append(s.Required, optional[name]...)))

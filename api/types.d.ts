@@ -296,10 +296,10 @@ export interface paths {
             };
             path: {
                 /**
-                 * @description node id
+                 * @description node id, name in DNS or address. A number is always an id.
                  * @example 1
                  */
-                nodeId: string;
+                nodeId: components["parameters"]["NodeRef"];
             };
             cookie?: never;
         };
@@ -307,6 +307,342 @@ export interface paths {
         get: operations["showNode"];
         put?: never;
         post?: never;
+        /**
+         * Delete a node
+         * @description The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
+         */
+        delete: operations["deleteNode"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node/{nodeId}/expire": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Expire a node now, at a time, or never
+         * @description An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
+         *     expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
+         *     expired back without a login.
+         *
+         *     The members of the body may stand in the query instead.
+         */
+        post: operations["expireNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node/{nodeId}/rename": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a node be called as its device calls itself
+         * @description Undoes a renaming. If another node has that name by now, a number is added.
+         */
+        post: operations["resetNodeName"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node/{nodeId}/rename/{newName}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+                /**
+                 * @description the new name in DNS: at most 63 letters, digits and hyphens, no hyphen at either end, not digits alone, and
+                 *     unique in the network. Capitals become lower case.
+                 * @example alices-laptop
+                 */
+                newName: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rename a node
+         * @description The node keeps the name whatever its device calls itself later.
+         */
+        post: operations["renameNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node/{nodeId}/tags": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a node to tags
+         * @description Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
+         *     unless it is made to. It cannot lose its last tag.
+         */
+        post: operations["tagNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node/{nodeId}/addresses": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Give a node addresses of your choice
+         * @description The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
+         *     there. The node and its peers change to them at once, which breaks the connections over the old ones.
+         */
+        put: operations["setNodeAddresses"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node/expire": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Expire several nodes now
+         * @description Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
+         *     is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+         */
+        post: operations["expireNodes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node/register": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a device in, as older tools ask for it
+         * @description The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
+         *     the query instead.
+         */
+        post: operations["registerNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/pending": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List devices that wait for an answer
+         * @description The devices that asked to join without a key and wait now, on any replica, newest first: the newest hundred of
+         *     each replica. A device that has begun to wait on another replica shows up within a few seconds.
+         */
+        get: operations["listPendingLogins"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/register": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a device in
+         * @description The same as `POST /api/v1/auth/approve`.
+         */
+        post: operations["registerLogin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/approve": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a device in
+         * @description The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
+         *     did not come for it yet. It then has 15 minutes.
+         */
+        post: operations["approveLogin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/reject": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Turn a device away
+         * @description The device shows the reason and stops asking.
+         */
+        post: operations["rejectLogin"];
         delete?: never;
         options?: never;
         head?: never;
@@ -751,10 +1087,11 @@ export interface components {
             online: boolean;
             /**
              * Format: date-time
-             * @description Null when the node has never connected.
+             * @description When the node was last known to be there: when its connection ended, or began if it still holds one. Before
+             *     the first connection, when it joined.
              * @example 2026-03-02T12:00:00Z
              */
-            lastSeen: string | null;
+            lastSeen: string;
             /**
              * Format: date-time
              * @description When the node must sign in again. Null means never.
@@ -821,6 +1158,164 @@ export interface components {
         NodeList: {
             nodes: components["schemas"]["Node"][];
         };
+        /** @description At most one member. */
+        NodeExpiryChange: {
+            /**
+             * Format: date-time
+             * @description When the node expires. Missing or null means now.
+             * @example 2027-01-31T12:00:00Z
+             */
+            expiry?: string | null;
+            /**
+             * @description The node never expires.
+             * @example false
+             */
+            disableExpiry?: boolean;
+        };
+        NodeTagsChange: {
+            /**
+             * @description All tags of the node, each `tag:` and a name. If there is a policy, its `tagOwners` must know them.
+             * @example [
+             *       "tag:server"
+             *     ]
+             */
+            tags: string[];
+        };
+        /** @description At least one member; a family that is not named stays as it is. */
+        NodeAddressesChange: {
+            /** @example 100.64.7.1 */
+            ipv4?: string;
+            /** @example fd7a:115c:a1e0::701 */
+            ipv6?: string;
+        };
+        /** @description Exactly one member. */
+        NodeSelection: {
+            /**
+             * @description All nodes, those with tags included.
+             * @example false
+             */
+            all?: boolean;
+            /**
+             * @description All nodes that hold no connection to any replica.
+             * @example false
+             */
+            allOffline?: boolean;
+            /**
+             * @description Nodes by id, name or address.
+             * @example [
+             *       "1",
+             *       "alices-laptop"
+             *     ]
+             */
+            nodes?: string[];
+        };
+        NodesExpiry: {
+            /**
+             * @description How many nodes expired by this request.
+             * @example 12
+             */
+            expired: number;
+            /**
+             * @description How many of the selected ones had expired before.
+             * @example 1
+             */
+            alreadyExpired: number;
+        };
+        NodeRegistration: {
+            /**
+             * @description Who will own the node, by name or id.
+             * @example alice
+             */
+            user?: string;
+            /**
+             * @description Code, link or token of the device.
+             * @example 7K3M-9QXD
+             */
+            key?: string;
+        };
+        LoginApprovalRequest: {
+            /**
+             * @description Who will own the node, by name or id.
+             * @example alice
+             */
+            user: string;
+            /**
+             * @description The code that the device's login page shows, its address, or the last part of that. Case and hyphen of a
+             *     code do not matter.
+             * @example 7K3M-9QXD
+             */
+            authId: string;
+        };
+        LoginRejectionRequest: {
+            /**
+             * @description Code, link or token of the device, as for an approval.
+             * @example 7K3M-9QXD
+             */
+            authId: string;
+            /**
+             * @description What the device is told, in one line.
+             * @example ask the network team first
+             */
+            reason?: string;
+        };
+        LoginApproval: {
+            /** @description The node that the device became. Null when it has not come for its answer yet. */
+            node: components["schemas"]["Node"] | null;
+            login: components["schemas"]["Login"];
+        };
+        /** @description The answer to a device that asked to join. */
+        Login: {
+            /** @example 1 */
+            id: string;
+            /** @example mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100 */
+            machineKey: string;
+            /** @example nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0 */
+            nodeKey: string;
+            /** @description Who owns the node. Null when the device was turned away. */
+            user: components["schemas"]["User"] | null;
+            /**
+             * @description Why the device was turned away; empty when it was let in.
+             * @example
+             */
+            rejected: string;
+            /**
+             * Format: date-time
+             * @description How long the answer waits for the device.
+             * @example 2026-03-01T09:45:00Z
+             */
+            until: string;
+        };
+        PendingLogin: {
+            /**
+             * @description What names the device in an answer.
+             * @example 7K3M-9QXD
+             */
+            code: string;
+            /** @example mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100 */
+            machineKey: string;
+            /** @example nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0 */
+            nodeKey: string;
+            /**
+             * @description What the device calls itself. Nobody has checked it.
+             * @example Alices-Phone
+             */
+            hostname: string;
+            /** @example iOS */
+            os: string;
+            /**
+             * @description Where the device asks from.
+             * @example 192.0.2.7
+             */
+            address: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            since: string;
+        };
+        PendingLoginList: {
+            logins: components["schemas"]["PendingLogin"][];
+        };
         MachineEnrolment: {
             /**
              * @description The whole pre-auth key.
@@ -853,7 +1348,8 @@ export interface components {
              */
             routableIPs?: string[];
             /**
-             * @description Tags the node asks for. Its key must carry them, and the node gets all tags of its key.
+             * @description Tags the node asks for, besides those of its key. The policy's `tagOwners` must give them to the user of the
+             *     key or to a tag of the key.
              * @example []
              */
             tags?: string[];
@@ -1148,6 +1644,11 @@ export interface components {
          * @example 1
          */
         UserRef: string;
+        /**
+         * @description node id, name in DNS or address. A number is always an id.
+         * @example 1
+         */
+        NodeRef: string;
     };
     requestBodies: never;
     headers: {
@@ -1629,10 +2130,10 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description node id
+                 * @description node id, name in DNS or address. A number is always an id.
                  * @example 1
                  */
-                nodeId: string;
+                nodeId: components["parameters"]["NodeRef"];
             };
             cookie?: never;
         };
@@ -1641,6 +2142,413 @@ export interface operations {
             200: components["responses"]["OneNode"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    deleteNode: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Done"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    expireNode: {
+        parameters: {
+            query?: {
+                /**
+                 * @description when the node expires, as in the body
+                 * @example 2027-01-31T12:00:00Z
+                 */
+                expiry?: string;
+                /**
+                 * @description never, as in the body
+                 * @example false
+                 */
+                disableExpiry?: boolean;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NodeExpiryChange"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneNode"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    resetNodeName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneNode"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    renameNode: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+                /**
+                 * @description the new name in DNS: at most 63 letters, digits and hyphens, no hyphen at either end, not digits alone, and
+                 *     unique in the network. Capitals become lower case.
+                 * @example alices-laptop
+                 */
+                newName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneNode"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    tagNode: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NodeTagsChange"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneNode"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    setNodeAddresses: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NodeAddressesChange"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneNode"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    expireNodes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NodeSelection"];
+            };
+        };
+        responses: {
+            /** @description the nodes are expired */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodesExpiry"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    registerNode: {
+        parameters: {
+            query?: {
+                /**
+                 * @description who will own the node, by name or id
+                 * @example alice
+                 */
+                user?: string;
+                /**
+                 * @description code, link or token of the device
+                 * @example 7K3M-9QXD
+                 */
+                key?: string;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NodeRegistration"];
+            };
+        };
+        responses: {
+            /** @description the device is let in */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginApproval"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listPendingLogins: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the devices */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PendingLoginList"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    registerLogin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginApprovalRequest"];
+            };
+        };
+        responses: {
+            /** @description the device is let in */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginApproval"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    approveLogin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginApprovalRequest"];
+            };
+        };
+        responses: {
+            /** @description the device is let in */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginApproval"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    rejectLogin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginRejectionRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Done"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             default: components["responses"]["Failure"];
         };
     };
@@ -1686,7 +2594,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description the node asks for a tag that its key does not carry */
+            /** @description the node asks for a tag that it may not have */
             403: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];

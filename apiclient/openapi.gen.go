@@ -222,6 +222,68 @@ type HealthCheck struct {
 // HealthCheckStatus defines model for HealthCheck.Status.
 type HealthCheckStatus string
 
+// Login The answer to a device that asked to join.
+type Login struct {
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// MachineKey Example: mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100
+	MachineKey string `json:"machineKey"`
+
+	// NodeKey Example: nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
+	NodeKey string `json:"nodeKey"`
+
+	// Rejected Why the device was turned away; empty when it was let in.
+	//
+	// Example:
+	Rejected string `json:"rejected"`
+
+	// Until How long the answer waits for the device.
+	//
+	// Example: 2026-03-01T09:45:00Z
+	Until time.Time `json:"until"`
+
+	// User Who owns the node. Null when the device was turned away.
+	User *User `json:"user"`
+}
+
+// LoginApproval defines model for LoginApproval.
+type LoginApproval struct {
+	// Login The answer to a device that asked to join.
+	Login Login `json:"login"`
+
+	// Node The node that the device became. Null when it has not come for its answer yet.
+	Node *Node `json:"node"`
+}
+
+// LoginApprovalRequest defines model for LoginApprovalRequest.
+type LoginApprovalRequest struct {
+	// AuthID The code that the device's login page shows, its address, or the last part of that. Case and hyphen of a
+	// code do not matter.
+	//
+	//
+	// Example: 7K3M-9QXD
+	AuthID string `json:"authId"`
+
+	// User Who will own the node, by name or id.
+	//
+	// Example: alice
+	User string `json:"user"`
+}
+
+// LoginRejectionRequest defines model for LoginRejectionRequest.
+type LoginRejectionRequest struct {
+	// AuthID Code, link or token of the device, as for an approval.
+	//
+	// Example: 7K3M-9QXD
+	AuthID string `json:"authId"`
+
+	// Reason What the device is told, in one line.
+	//
+	// Example: ask the network team first
+	Reason *string `json:"reason,omitempty"`
+}
+
 // MachineEnrolment defines model for MachineEnrolment.
 type MachineEnrolment struct {
 	// Arch Example: arm64
@@ -256,7 +318,9 @@ type MachineEnrolment struct {
 	// Example: ["192.168.7.0/24"]
 	RoutableIPs []string `json:"routableIPs,omitempty"`
 
-	// Tags Tags the node asks for. Its key must carry them, and the node gets all tags of its key.
+	// Tags Tags the node asks for, besides those of its key. The policy's `tagOwners` must give them to the user of the
+	// key or to a tag of the key.
+	//
 	//
 	// Example: []
 	Tags []string `json:"tags,omitempty"`
@@ -336,10 +400,12 @@ type Node struct {
 	// Example: ["100.64.0.1","fd7a:115c:a1e0::1"]
 	IPAddresses []string `json:"ipAddresses"`
 
-	// LastSeen Null when the node has never connected.
+	// LastSeen When the node was last known to be there: when its connection ended, or began if it still holds one. Before
+	// the first connection, when it joined.
+	//
 	//
 	// Example: 2026-03-02T12:00:00Z
-	LastSeen *time.Time `json:"lastSeen"`
+	LastSeen time.Time `json:"lastSeen"`
 
 	// MachineKey Example: mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100
 	MachineKey string `json:"machineKey"`
@@ -386,14 +452,124 @@ type Node struct {
 	ValidTags []string `json:"validTags"`
 }
 
+// NodeAddressesChange At least one member; a family that is not named stays as it is.
+type NodeAddressesChange struct {
+	// Ipv4 Example: 100.64.7.1
+	Ipv4 *string `json:"ipv4,omitempty"`
+
+	// Ipv6 Example: fd7a:115c:a1e0::701
+	Ipv6 *string `json:"ipv6,omitempty"`
+}
+
+// NodeExpiryChange At most one member.
+type NodeExpiryChange struct {
+	// DisableExpiry The node never expires.
+	//
+	// Example: false
+	DisableExpiry *bool `json:"disableExpiry,omitempty"`
+
+	// Expiry When the node expires. Missing or null means now.
+	//
+	// Example: 2027-01-31T12:00:00Z
+	Expiry *time.Time `json:"expiry,omitempty"`
+}
+
 // NodeList defines model for NodeList.
 type NodeList struct {
 	Nodes []Node `json:"nodes"`
 }
 
+// NodeRegistration defines model for NodeRegistration.
+type NodeRegistration struct {
+	// Key Code, link or token of the device.
+	//
+	// Example: 7K3M-9QXD
+	Key *string `json:"key,omitempty"`
+
+	// User Who will own the node, by name or id.
+	//
+	// Example: alice
+	User *string `json:"user,omitempty"`
+}
+
 // NodeResult defines model for NodeResult.
 type NodeResult struct {
 	Node Node `json:"node"`
+}
+
+// NodeSelection Exactly one member.
+type NodeSelection struct {
+	// All All nodes, those with tags included.
+	//
+	// Example: false
+	All *bool `json:"all,omitempty"`
+
+	// AllOffline All nodes that hold no connection to any replica.
+	//
+	// Example: false
+	AllOffline *bool `json:"allOffline,omitempty"`
+
+	// Nodes Nodes by id, name or address.
+	//
+	// Example: ["1","alices-laptop"]
+	Nodes []string `json:"nodes,omitempty"`
+}
+
+// NodeTagsChange defines model for NodeTagsChange.
+type NodeTagsChange struct {
+	// Tags All tags of the node, each `tag:` and a name. If there is a policy, its `tagOwners` must know them.
+	//
+	//
+	// Example: ["tag:server"]
+	Tags []string `json:"tags"`
+}
+
+// NodesExpiry defines model for NodesExpiry.
+type NodesExpiry struct {
+	// AlreadyExpired How many of the selected ones had expired before.
+	//
+	// Example: 1
+	AlreadyExpired int `json:"alreadyExpired"`
+
+	// Expired How many nodes expired by this request.
+	//
+	// Example: 12
+	Expired int `json:"expired"`
+}
+
+// PendingLogin defines model for PendingLogin.
+type PendingLogin struct {
+	// Address Where the device asks from.
+	//
+	// Example: 192.0.2.7
+	Address string `json:"address"`
+
+	// Code What names the device in an answer.
+	//
+	// Example: 7K3M-9QXD
+	Code string `json:"code"`
+
+	// Hostname What the device calls itself. Nobody has checked it.
+	//
+	// Example: Alices-Phone
+	Hostname string `json:"hostname"`
+
+	// MachineKey Example: mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100
+	MachineKey string `json:"machineKey"`
+
+	// NodeKey Example: nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
+	NodeKey string `json:"nodeKey"`
+
+	// OS Example: iOS
+	OS string `json:"os"`
+
+	// Since Example: 2026-03-01T09:30:00Z
+	Since time.Time `json:"since"`
+}
+
+// PendingLoginList defines model for PendingLoginList.
+type PendingLoginList struct {
+	Logins []PendingLogin `json:"logins"`
 }
 
 // PreAuthKey defines model for PreAuthKey.
@@ -656,6 +832,9 @@ type Version struct {
 	Version string `json:"version"`
 }
 
+// NodeRef defines model for NodeRef.
+type NodeRef = string
+
 // UserRef defines model for UserRef.
 type UserRef = string
 
@@ -700,6 +879,24 @@ type ListNodesParams struct {
 	User *string `form:"user,omitempty" json:"user,omitempty"`
 }
 
+// RegisterNodeParams defines parameters for RegisterNode.
+type RegisterNodeParams struct {
+	// User who will own the node, by name or id
+	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// Key code, link or token of the device
+	Key *string `form:"key,omitempty" json:"key,omitempty"`
+}
+
+// ExpireNodeParams defines parameters for ExpireNode.
+type ExpireNodeParams struct {
+	// Expiry when the node expires, as in the body
+	Expiry *string `form:"expiry,omitempty" json:"expiry,omitempty"`
+
+	// DisableExpiry never, as in the body
+	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
+}
+
 // DeletePreAuthKeyParams defines parameters for DeletePreAuthKey.
 type DeletePreAuthKeyParams struct {
 	// ID the numeric id, the 12-character id or the masked text. A whole key is accepted and should not be sent,
@@ -731,8 +928,32 @@ type CreateAPIKeyJSONRequestBody = APIKeyCreation
 // ExpireAPIKeysJSONRequestBody defines body for ExpireAPIKeys for application/json ContentType.
 type ExpireAPIKeysJSONRequestBody = APIKeySelection
 
+// ApproveLoginJSONRequestBody defines body for ApproveLogin for application/json ContentType.
+type ApproveLoginJSONRequestBody = LoginApprovalRequest
+
+// RegisterLoginJSONRequestBody defines body for RegisterLogin for application/json ContentType.
+type RegisterLoginJSONRequestBody = LoginApprovalRequest
+
+// RejectLoginJSONRequestBody defines body for RejectLogin for application/json ContentType.
+type RejectLoginJSONRequestBody = LoginRejectionRequest
+
 // EnrolMachineJSONRequestBody defines body for EnrolMachine for application/json ContentType.
 type EnrolMachineJSONRequestBody = MachineEnrolment
+
+// ExpireNodesJSONRequestBody defines body for ExpireNodes for application/json ContentType.
+type ExpireNodesJSONRequestBody = NodeSelection
+
+// RegisterNodeJSONRequestBody defines body for RegisterNode for application/json ContentType.
+type RegisterNodeJSONRequestBody = NodeRegistration
+
+// SetNodeAddressesJSONRequestBody defines body for SetNodeAddresses for application/json ContentType.
+type SetNodeAddressesJSONRequestBody = NodeAddressesChange
+
+// ExpireNodeJSONRequestBody defines body for ExpireNode for application/json ContentType.
+type ExpireNodeJSONRequestBody = NodeExpiryChange
+
+// TagNodeJSONRequestBody defines body for TagNode for application/json ContentType.
+type TagNodeJSONRequestBody = NodeTagsChange
 
 // CreatePreAuthKeyJSONRequestBody defines body for CreatePreAuthKey for application/json ContentType.
 type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
@@ -875,6 +1096,70 @@ type ClientInterface interface {
 	// Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 	DeleteAPIKey(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ApproveLoginWithBody Let a device in
+	//
+	// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
+	// did not come for it yet. It then has 15 minutes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
+	ApproveLoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ApproveLogin Let a device in
+	//
+	// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
+	// did not come for it yet. It then has 15 minutes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
+	ApproveLogin(ctx context.Context, body ApproveLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListPendingLogins List devices that wait for an answer
+	//
+	// The devices that asked to join without a key and wait now, on any replica, newest first: the newest hundred of
+	// each replica. A device that has begun to wait on another replica shows up within a few seconds.
+	//
+	// Corresponds with GET /api/v1/auth/pending (the `ListPendingLogins` operationId).
+	ListPendingLogins(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RegisterLoginWithBody Let a device in
+	//
+	// The same as `POST /api/v1/auth/approve`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
+	RegisterLoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RegisterLogin Let a device in
+	//
+	// The same as `POST /api/v1/auth/approve`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
+	RegisterLogin(ctx context.Context, body RegisterLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RejectLoginWithBody Turn a device away
+	//
+	// The device shows the reason and stops asking.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
+	RejectLoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RejectLogin Turn a device away
+	//
+	// The device shows the reason and stops asking.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
+	RejectLogin(ctx context.Context, body RejectLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// DebugDigest Digest of this replica's state, and what the others reported
 	//
 	// Replicas at the same revision must have the same digest. A difference is a defect of Fairlead; report it with
@@ -919,10 +1204,137 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 	ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ExpireNodesWithBody Expire several nodes now
+	//
+	// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
+	// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
+	ExpireNodesWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ExpireNodes Expire several nodes now
+	//
+	// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
+	// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
+	ExpireNodes(ctx context.Context, body ExpireNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RegisterNodeWithBody Let a device in, as older tools ask for it
+	//
+	// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
+	// the query instead.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/node/register (the `RegisterNode` operationId).
+	RegisterNodeWithBody(ctx context.Context, params *RegisterNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RegisterNode Let a device in, as older tools ask for it
+	//
+	// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
+	// the query instead.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/node/register (the `RegisterNode` operationId).
+	RegisterNode(ctx context.Context, params *RegisterNodeParams, body RegisterNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteNode Delete a node
+	//
+	// The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
+	//
+	// Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
+	DeleteNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ShowNode Show one node
 	//
 	// Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
-	ShowNode(ctx context.Context, nodeID string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ShowNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetNodeAddressesWithBody Give a node addresses of your choice
+	//
+	// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
+	// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
+	SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetNodeAddresses Give a node addresses of your choice
+	//
+	// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
+	// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
+	SetNodeAddresses(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ExpireNodeWithBody Expire a node now, at a time, or never
+	//
+	// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
+	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
+	// expired back without a login.
+	//
+	// The members of the body may stand in the query instead.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
+	ExpireNodeWithBody(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ExpireNode Expire a node now, at a time, or never
+	//
+	// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
+	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
+	// expired back without a login.
+	//
+	// The members of the body may stand in the query instead.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
+	ExpireNode(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ResetNodeName Let a node be called as its device calls itself
+	//
+	// Undoes a renaming. If another node has that name by now, a number is added.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
+	ResetNodeName(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RenameNode Rename a node
+	//
+	// The node keeps the name whatever its device calls itself later.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
+	RenameNode(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TagNodeWithBody Give a node to tags
+	//
+	// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
+	// unless it is made to. It cannot lose its last tag.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
+	TagNodeWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TagNode Give a node to tags
+	//
+	// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
+	// unless it is made to. It cannot lose its last tag.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
+	TagNode(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeletePreAuthKey Delete a pre-auth key
 	//
@@ -1146,6 +1558,140 @@ func (c *Client) DeleteAPIKey(ctx context.Context, prefix string, params *Delete
 	return c.Client.Do(req)
 }
 
+// ApproveLoginWithBody Let a device in
+//
+// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
+// did not come for it yet. It then has 15 minutes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
+func (c *Client) ApproveLoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveLoginRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ApproveLogin Let a device in
+//
+// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
+// did not come for it yet. It then has 15 minutes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
+func (c *Client) ApproveLogin(ctx context.Context, body ApproveLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveLoginRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListPendingLogins List devices that wait for an answer
+//
+// The devices that asked to join without a key and wait now, on any replica, newest first: the newest hundred of
+// each replica. A device that has begun to wait on another replica shows up within a few seconds.
+//
+// Corresponds with GET /api/v1/auth/pending (the `ListPendingLogins` operationId).
+func (c *Client) ListPendingLogins(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListPendingLoginsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RegisterLoginWithBody Let a device in
+//
+// The same as `POST /api/v1/auth/approve`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
+func (c *Client) RegisterLoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRegisterLoginRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RegisterLogin Let a device in
+//
+// The same as `POST /api/v1/auth/approve`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
+func (c *Client) RegisterLogin(ctx context.Context, body RegisterLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRegisterLoginRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RejectLoginWithBody Turn a device away
+//
+// The device shows the reason and stops asking.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
+func (c *Client) RejectLoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRejectLoginRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RejectLogin Turn a device away
+//
+// The device shows the reason and stops asking.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
+func (c *Client) RejectLogin(ctx context.Context, body RejectLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRejectLoginRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // DebugDigest Digest of this replica's state, and what the others reported
 //
 // Replicas at the same revision must have the same digest. A difference is a defect of Fairlead; report it with
@@ -1240,11 +1786,268 @@ func (c *Client) ListNodes(ctx context.Context, params *ListNodesParams, reqEdit
 	return c.Client.Do(req)
 }
 
+// ExpireNodesWithBody Expire several nodes now
+//
+// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
+// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
+func (c *Client) ExpireNodesWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExpireNodesRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExpireNodes Expire several nodes now
+//
+// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
+// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
+func (c *Client) ExpireNodes(ctx context.Context, body ExpireNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExpireNodesRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RegisterNodeWithBody Let a device in, as older tools ask for it
+//
+// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
+// the query instead.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/node/register (the `RegisterNode` operationId).
+func (c *Client) RegisterNodeWithBody(ctx context.Context, params *RegisterNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRegisterNodeRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RegisterNode Let a device in, as older tools ask for it
+//
+// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
+// the query instead.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/node/register (the `RegisterNode` operationId).
+func (c *Client) RegisterNode(ctx context.Context, params *RegisterNodeParams, body RegisterNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRegisterNodeRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteNode Delete a node
+//
+// The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
+//
+// Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
+func (c *Client) DeleteNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteNodeRequest(c.Server, nodeID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ShowNode Show one node
 //
 // Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
-func (c *Client) ShowNode(ctx context.Context, nodeID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+func (c *Client) ShowNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowNodeRequest(c.Server, nodeID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetNodeAddressesWithBody Give a node addresses of your choice
+//
+// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
+// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
+func (c *Client) SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNodeAddressesRequestWithBody(c.Server, nodeID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetNodeAddresses Give a node addresses of your choice
+//
+// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
+// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
+func (c *Client) SetNodeAddresses(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNodeAddressesRequest(c.Server, nodeID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExpireNodeWithBody Expire a node now, at a time, or never
+//
+// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
+// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
+// expired back without a login.
+//
+// The members of the body may stand in the query instead.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
+func (c *Client) ExpireNodeWithBody(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExpireNodeRequestWithBody(c.Server, nodeID, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExpireNode Expire a node now, at a time, or never
+//
+// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
+// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
+// expired back without a login.
+//
+// The members of the body may stand in the query instead.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
+func (c *Client) ExpireNode(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExpireNodeRequest(c.Server, nodeID, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ResetNodeName Let a node be called as its device calls itself
+//
+// Undoes a renaming. If another node has that name by now, a number is added.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
+func (c *Client) ResetNodeName(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResetNodeNameRequest(c.Server, nodeID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RenameNode Rename a node
+//
+// The node keeps the name whatever its device calls itself later.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
+func (c *Client) RenameNode(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRenameNodeRequest(c.Server, nodeID, newName)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TagNodeWithBody Give a node to tags
+//
+// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
+// unless it is made to. It cannot lose its last tag.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
+func (c *Client) TagNodeWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTagNodeRequestWithBody(c.Server, nodeID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TagNode Give a node to tags
+//
+// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
+// unless it is made to. It cannot lose its last tag.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
+func (c *Client) TagNode(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTagNodeRequest(c.Server, nodeID, body)
 	if err != nil {
 		return nil, err
 	}
@@ -1656,6 +2459,153 @@ func NewDeleteAPIKeyRequest(server string, prefix string, params *DeleteAPIKeyPa
 	return req, nil
 }
 
+// NewApproveLoginRequest calls the generic ApproveLogin builder with application/json body
+func NewApproveLoginRequest(server string, body ApproveLoginJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewApproveLoginRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewApproveLoginRequestWithBody constructs an http.Request for the ApproveLogin method, with any body, and a specified content type
+func NewApproveLoginRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/auth/approve")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListPendingLoginsRequest constructs an http.Request for the ListPendingLogins method
+func NewListPendingLoginsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/auth/pending")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRegisterLoginRequest calls the generic RegisterLogin builder with application/json body
+func NewRegisterLoginRequest(server string, body RegisterLoginJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRegisterLoginRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewRegisterLoginRequestWithBody constructs an http.Request for the RegisterLogin method, with any body, and a specified content type
+func NewRegisterLoginRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/auth/register")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRejectLoginRequest calls the generic RejectLogin builder with application/json body
+func NewRejectLoginRequest(server string, body RejectLoginJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRejectLoginRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewRejectLoginRequestWithBody constructs an http.Request for the RejectLogin method, with any body, and a specified content type
+func NewRejectLoginRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/auth/reject")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewDebugDigestRequest constructs an http.Request for the DebugDigest method
 func NewDebugDigestRequest(server string) (*http.Request, error) {
 	var err error
@@ -1804,8 +2754,161 @@ func NewListNodesRequest(server string, params *ListNodesParams) (*http.Request,
 	return req, nil
 }
 
+// NewExpireNodesRequest calls the generic ExpireNodes builder with application/json body
+func NewExpireNodesRequest(server string, body ExpireNodesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewExpireNodesRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewExpireNodesRequestWithBody constructs an http.Request for the ExpireNodes method, with any body, and a specified content type
+func NewExpireNodesRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/expire")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRegisterNodeRequest calls the generic RegisterNode builder with application/json body
+func NewRegisterNodeRequest(server string, params *RegisterNodeParams, body RegisterNodeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRegisterNodeRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewRegisterNodeRequestWithBody constructs an http.Request for the RegisterNode method, with any body, and a specified content type
+func NewRegisterNodeRequestWithBody(server string, params *RegisterNodeParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/register")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.User != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "user", *params.User, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Key != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "key", *params.Key, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewDeleteNodeRequest constructs an http.Request for the DeleteNode method
+func NewDeleteNodeRequest(server string, nodeID NodeRef) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewShowNodeRequest constructs an http.Request for the ShowNode method
-func NewShowNodeRequest(server string, nodeID string) (*http.Request, error) {
+func NewShowNodeRequest(server string, nodeID NodeRef) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -1834,6 +2937,261 @@ func NewShowNodeRequest(server string, nodeID string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewSetNodeAddressesRequest calls the generic SetNodeAddresses builder with application/json body
+func NewSetNodeAddressesRequest(server string, nodeID NodeRef, body SetNodeAddressesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetNodeAddressesRequestWithBody(server, nodeID, "application/json", bodyReader)
+}
+
+// NewSetNodeAddressesRequestWithBody constructs an http.Request for the SetNodeAddresses method, with any body, and a specified content type
+func NewSetNodeAddressesRequestWithBody(server string, nodeID NodeRef, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/addresses", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewExpireNodeRequest calls the generic ExpireNode builder with application/json body
+func NewExpireNodeRequest(server string, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewExpireNodeRequestWithBody(server, nodeID, params, "application/json", bodyReader)
+}
+
+// NewExpireNodeRequestWithBody constructs an http.Request for the ExpireNode method, with any body, and a specified content type
+func NewExpireNodeRequestWithBody(server string, nodeID NodeRef, params *ExpireNodeParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/expire", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Expiry != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "expiry", *params.Expiry, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.DisableExpiry != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "disableExpiry", *params.DisableExpiry, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewResetNodeNameRequest constructs an http.Request for the ResetNodeName method
+func NewResetNodeNameRequest(server string, nodeID NodeRef) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/rename", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRenameNodeRequest constructs an http.Request for the RenameNode method
+func NewRenameNodeRequest(server string, nodeID NodeRef, newName string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "newName", newName, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/rename/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewTagNodeRequest calls the generic TagNode builder with application/json body
+func NewTagNodeRequest(server string, nodeID NodeRef, body TagNodeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewTagNodeRequestWithBody(server, nodeID, "application/json", bodyReader)
+}
+
+// NewTagNodeRequestWithBody constructs an http.Request for the TagNode method, with any body, and a specified content type
+func NewTagNodeRequestWithBody(server string, nodeID NodeRef, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/tags", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -2375,6 +3733,72 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 	DeleteAPIKeyWithResponse(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*DeleteAPIKeyResponse, error)
 
+	// ApproveLoginWithBodyWithResponse Let a device in
+	//
+	// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
+	// did not come for it yet. It then has 15 minutes.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
+	ApproveLoginWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveLoginResponse, error)
+
+	// ApproveLoginWithResponse Let a device in
+	//
+	// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
+	// did not come for it yet. It then has 15 minutes.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
+	ApproveLoginWithResponse(ctx context.Context, body ApproveLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveLoginResponse, error)
+
+	// ListPendingLoginsWithResponse List devices that wait for an answer
+	//
+	// The devices that asked to join without a key and wait now, on any replica, newest first: the newest hundred of
+	// each replica. A device that has begun to wait on another replica shows up within a few seconds.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/auth/pending (the `ListPendingLogins` operationId).
+	ListPendingLoginsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListPendingLoginsResponse, error)
+
+	// RegisterLoginWithBodyWithResponse Let a device in
+	//
+	// The same as `POST /api/v1/auth/approve`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
+	RegisterLoginWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RegisterLoginResponse, error)
+
+	// RegisterLoginWithResponse Let a device in
+	//
+	// The same as `POST /api/v1/auth/approve`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
+	RegisterLoginWithResponse(ctx context.Context, body RegisterLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*RegisterLoginResponse, error)
+
+	// RejectLoginWithBodyWithResponse Turn a device away
+	//
+	// The device shows the reason and stops asking.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
+	RejectLoginWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RejectLoginResponse, error)
+
+	// RejectLoginWithResponse Turn a device away
+	//
+	// The device shows the reason and stops asking.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
+	RejectLoginWithResponse(ctx context.Context, body RejectLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*RejectLoginResponse, error)
+
 	// DebugDigestWithResponse Digest of this replica's state, and what the others reported
 	//
 	// Replicas at the same revision must have the same digest. A difference is a defect of Fairlead; report it with
@@ -2425,12 +3849,145 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 	ListNodesWithResponse(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*ListNodesResponse, error)
 
+	// ExpireNodesWithBodyWithResponse Expire several nodes now
+	//
+	// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
+	// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
+	ExpireNodesWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExpireNodesResponse, error)
+
+	// ExpireNodesWithResponse Expire several nodes now
+	//
+	// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
+	// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
+	ExpireNodesWithResponse(ctx context.Context, body ExpireNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*ExpireNodesResponse, error)
+
+	// RegisterNodeWithBodyWithResponse Let a device in, as older tools ask for it
+	//
+	// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
+	// the query instead.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/register (the `RegisterNode` operationId).
+	RegisterNodeWithBodyWithResponse(ctx context.Context, params *RegisterNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RegisterNodeResponse, error)
+
+	// RegisterNodeWithResponse Let a device in, as older tools ask for it
+	//
+	// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
+	// the query instead.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/register (the `RegisterNode` operationId).
+	RegisterNodeWithResponse(ctx context.Context, params *RegisterNodeParams, body RegisterNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*RegisterNodeResponse, error)
+
+	// DeleteNodeWithResponse Delete a node
+	//
+	// The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
+	DeleteNodeWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*DeleteNodeResponse, error)
+
 	// ShowNodeWithResponse Show one node
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
-	ShowNodeWithResponse(ctx context.Context, nodeID string, reqEditors ...RequestEditorFn) (*ShowNodeResponse, error)
+	ShowNodeWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*ShowNodeResponse, error)
+
+	// SetNodeAddressesWithBodyWithResponse Give a node addresses of your choice
+	//
+	// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
+	// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
+	SetNodeAddressesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error)
+
+	// SetNodeAddressesWithResponse Give a node addresses of your choice
+	//
+	// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
+	// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
+	SetNodeAddressesWithResponse(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error)
+
+	// ExpireNodeWithBodyWithResponse Expire a node now, at a time, or never
+	//
+	// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
+	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
+	// expired back without a login.
+	//
+	// The members of the body may stand in the query instead.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
+	ExpireNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExpireNodeResponse, error)
+
+	// ExpireNodeWithResponse Expire a node now, at a time, or never
+	//
+	// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
+	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
+	// expired back without a login.
+	//
+	// The members of the body may stand in the query instead.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
+	ExpireNodeWithResponse(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*ExpireNodeResponse, error)
+
+	// ResetNodeNameWithResponse Let a node be called as its device calls itself
+	//
+	// Undoes a renaming. If another node has that name by now, a number is added.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
+	ResetNodeNameWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*ResetNodeNameResponse, error)
+
+	// RenameNodeWithResponse Rename a node
+	//
+	// The node keeps the name whatever its device calls itself later.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
+	RenameNodeWithResponse(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*RenameNodeResponse, error)
+
+	// TagNodeWithBodyWithResponse Give a node to tags
+	//
+	// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
+	// unless it is made to. It cannot lose its last tag.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
+	TagNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TagNodeResponse, error)
+
+	// TagNodeWithResponse Give a node to tags
+	//
+	// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
+	// unless it is made to. It cannot lose its last tag.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
+	TagNodeWithResponse(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*TagNodeResponse, error)
 
 	// DeletePreAuthKeyWithResponse Delete a pre-auth key
 	//
@@ -2668,6 +4225,132 @@ func (r DeleteAPIKeyResponse) StatusCode() int {
 	return 0
 }
 
+type ApproveLoginResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LoginApproval
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ApproveLoginResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ApproveLoginResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListPendingLoginsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PendingLoginList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ListPendingLoginsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListPendingLoginsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RegisterLoginResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LoginApproval
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r RegisterLoginResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RegisterLoginResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RejectLoginResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Done
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r RejectLoginResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RejectLoginResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type DebugDigestResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -2784,6 +4467,99 @@ func (r ListNodesResponse) StatusCode() int {
 	return 0
 }
 
+type ExpireNodesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NodesExpiry
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ExpireNodesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExpireNodesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RegisterNodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LoginApproval
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r RegisterNodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RegisterNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DeleteNodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Done
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteNodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ShowNodeResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -2807,6 +4583,163 @@ func (r ShowNodeResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ShowNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SetNodeAddressesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneNode
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r SetNodeAddressesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetNodeAddressesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ExpireNodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneNode
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ExpireNodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExpireNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ResetNodeNameResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneNode
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ResetNodeNameResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ResetNodeNameResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RenameNodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneNode
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r RenameNodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RenameNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type TagNodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneNode
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r TagNodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TagNodeResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -3201,6 +5134,114 @@ func (c *ClientWithResponses) DeleteAPIKeyWithResponse(ctx context.Context, pref
 	return ParseDeleteAPIKeyResponse(rsp)
 }
 
+// ApproveLoginWithBodyWithResponse Let a device in
+//
+// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
+// did not come for it yet. It then has 15 minutes.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
+func (c *ClientWithResponses) ApproveLoginWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveLoginResponse, error) {
+	rsp, err := c.ApproveLoginWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApproveLoginResponse(rsp)
+}
+
+// ApproveLoginWithResponse Let a device in
+//
+// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
+// did not come for it yet. It then has 15 minutes.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
+func (c *ClientWithResponses) ApproveLoginWithResponse(ctx context.Context, body ApproveLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveLoginResponse, error) {
+	rsp, err := c.ApproveLogin(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApproveLoginResponse(rsp)
+}
+
+// ListPendingLoginsWithResponse List devices that wait for an answer
+//
+// The devices that asked to join without a key and wait now, on any replica, newest first: the newest hundred of
+// each replica. A device that has begun to wait on another replica shows up within a few seconds.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/auth/pending (the `ListPendingLogins` operationId).
+func (c *ClientWithResponses) ListPendingLoginsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListPendingLoginsResponse, error) {
+	rsp, err := c.ListPendingLogins(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListPendingLoginsResponse(rsp)
+}
+
+// RegisterLoginWithBodyWithResponse Let a device in
+//
+// The same as `POST /api/v1/auth/approve`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
+func (c *ClientWithResponses) RegisterLoginWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RegisterLoginResponse, error) {
+	rsp, err := c.RegisterLoginWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRegisterLoginResponse(rsp)
+}
+
+// RegisterLoginWithResponse Let a device in
+//
+// The same as `POST /api/v1/auth/approve`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
+func (c *ClientWithResponses) RegisterLoginWithResponse(ctx context.Context, body RegisterLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*RegisterLoginResponse, error) {
+	rsp, err := c.RegisterLogin(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRegisterLoginResponse(rsp)
+}
+
+// RejectLoginWithBodyWithResponse Turn a device away
+//
+// The device shows the reason and stops asking.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
+func (c *ClientWithResponses) RejectLoginWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RejectLoginResponse, error) {
+	rsp, err := c.RejectLoginWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRejectLoginResponse(rsp)
+}
+
+// RejectLoginWithResponse Turn a device away
+//
+// The device shows the reason and stops asking.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
+func (c *ClientWithResponses) RejectLoginWithResponse(ctx context.Context, body RejectLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*RejectLoginResponse, error) {
+	rsp, err := c.RejectLogin(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRejectLoginResponse(rsp)
+}
+
 // DebugDigestWithResponse Digest of this replica's state, and what the others reported
 //
 // Replicas at the same revision must have the same digest. A difference is a defect of Fairlead; report it with
@@ -3281,17 +5322,228 @@ func (c *ClientWithResponses) ListNodesWithResponse(ctx context.Context, params 
 	return ParseListNodesResponse(rsp)
 }
 
+// ExpireNodesWithBodyWithResponse Expire several nodes now
+//
+// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
+// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
+func (c *ClientWithResponses) ExpireNodesWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExpireNodesResponse, error) {
+	rsp, err := c.ExpireNodesWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExpireNodesResponse(rsp)
+}
+
+// ExpireNodesWithResponse Expire several nodes now
+//
+// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
+// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
+func (c *ClientWithResponses) ExpireNodesWithResponse(ctx context.Context, body ExpireNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*ExpireNodesResponse, error) {
+	rsp, err := c.ExpireNodes(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExpireNodesResponse(rsp)
+}
+
+// RegisterNodeWithBodyWithResponse Let a device in, as older tools ask for it
+//
+// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
+// the query instead.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/register (the `RegisterNode` operationId).
+func (c *ClientWithResponses) RegisterNodeWithBodyWithResponse(ctx context.Context, params *RegisterNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RegisterNodeResponse, error) {
+	rsp, err := c.RegisterNodeWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRegisterNodeResponse(rsp)
+}
+
+// RegisterNodeWithResponse Let a device in, as older tools ask for it
+//
+// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
+// the query instead.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/register (the `RegisterNode` operationId).
+func (c *ClientWithResponses) RegisterNodeWithResponse(ctx context.Context, params *RegisterNodeParams, body RegisterNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*RegisterNodeResponse, error) {
+	rsp, err := c.RegisterNode(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRegisterNodeResponse(rsp)
+}
+
+// DeleteNodeWithResponse Delete a node
+//
+// The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
+func (c *ClientWithResponses) DeleteNodeWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*DeleteNodeResponse, error) {
+	rsp, err := c.DeleteNode(ctx, nodeID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteNodeResponse(rsp)
+}
+
 // ShowNodeWithResponse Show one node
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
-func (c *ClientWithResponses) ShowNodeWithResponse(ctx context.Context, nodeID string, reqEditors ...RequestEditorFn) (*ShowNodeResponse, error) {
+func (c *ClientWithResponses) ShowNodeWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*ShowNodeResponse, error) {
 	rsp, err := c.ShowNode(ctx, nodeID, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
 	return ParseShowNodeResponse(rsp)
+}
+
+// SetNodeAddressesWithBodyWithResponse Give a node addresses of your choice
+//
+// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
+// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
+func (c *ClientWithResponses) SetNodeAddressesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error) {
+	rsp, err := c.SetNodeAddressesWithBody(ctx, nodeID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetNodeAddressesResponse(rsp)
+}
+
+// SetNodeAddressesWithResponse Give a node addresses of your choice
+//
+// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
+// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
+func (c *ClientWithResponses) SetNodeAddressesWithResponse(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error) {
+	rsp, err := c.SetNodeAddresses(ctx, nodeID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetNodeAddressesResponse(rsp)
+}
+
+// ExpireNodeWithBodyWithResponse Expire a node now, at a time, or never
+//
+// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
+// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
+// expired back without a login.
+//
+// The members of the body may stand in the query instead.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
+func (c *ClientWithResponses) ExpireNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExpireNodeResponse, error) {
+	rsp, err := c.ExpireNodeWithBody(ctx, nodeID, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExpireNodeResponse(rsp)
+}
+
+// ExpireNodeWithResponse Expire a node now, at a time, or never
+//
+// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
+// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
+// expired back without a login.
+//
+// The members of the body may stand in the query instead.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
+func (c *ClientWithResponses) ExpireNodeWithResponse(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*ExpireNodeResponse, error) {
+	rsp, err := c.ExpireNode(ctx, nodeID, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExpireNodeResponse(rsp)
+}
+
+// ResetNodeNameWithResponse Let a node be called as its device calls itself
+//
+// Undoes a renaming. If another node has that name by now, a number is added.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
+func (c *ClientWithResponses) ResetNodeNameWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*ResetNodeNameResponse, error) {
+	rsp, err := c.ResetNodeName(ctx, nodeID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseResetNodeNameResponse(rsp)
+}
+
+// RenameNodeWithResponse Rename a node
+//
+// The node keeps the name whatever its device calls itself later.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
+func (c *ClientWithResponses) RenameNodeWithResponse(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*RenameNodeResponse, error) {
+	rsp, err := c.RenameNode(ctx, nodeID, newName, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRenameNodeResponse(rsp)
+}
+
+// TagNodeWithBodyWithResponse Give a node to tags
+//
+// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
+// unless it is made to. It cannot lose its last tag.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
+func (c *ClientWithResponses) TagNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TagNodeResponse, error) {
+	rsp, err := c.TagNodeWithBody(ctx, nodeID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTagNodeResponse(rsp)
+}
+
+// TagNodeWithResponse Give a node to tags
+//
+// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
+// unless it is made to. It cannot lose its last tag.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
+func (c *ClientWithResponses) TagNodeWithResponse(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*TagNodeResponse, error) {
+	rsp, err := c.TagNode(ctx, nodeID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTagNodeResponse(rsp)
 }
 
 // DeletePreAuthKeyWithResponse Delete a pre-auth key
@@ -3684,6 +5936,229 @@ func ParseDeleteAPIKeyResponse(rsp *http.Response) (*DeleteAPIKeyResponse, error
 	return response, nil
 }
 
+// ParseApproveLoginResponse parses an HTTP response from a ApproveLoginWithResponse call
+func ParseApproveLoginResponse(rsp *http.Response) (*ApproveLoginResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ApproveLoginResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LoginApproval
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListPendingLoginsResponse parses an HTTP response from a ListPendingLoginsWithResponse call
+func ParseListPendingLoginsResponse(rsp *http.Response) (*ListPendingLoginsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListPendingLoginsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PendingLoginList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRegisterLoginResponse parses an HTTP response from a RegisterLoginWithResponse call
+func ParseRegisterLoginResponse(rsp *http.Response) (*RegisterLoginResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RegisterLoginResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LoginApproval
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRejectLoginResponse parses an HTTP response from a RejectLoginWithResponse call
+func ParseRejectLoginResponse(rsp *http.Response) (*RejectLoginResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RejectLoginResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Done
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseDebugDigestResponse parses an HTTP response from a DebugDigestWithResponse call
 func ParseDebugDigestResponse(rsp *http.Response) (*DebugDigestResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -3872,6 +6347,168 @@ func ParseListNodesResponse(rsp *http.Response) (*ListNodesResponse, error) {
 	return response, nil
 }
 
+// ParseExpireNodesResponse parses an HTTP response from a ExpireNodesWithResponse call
+func ParseExpireNodesResponse(rsp *http.Response) (*ExpireNodesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExpireNodesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NodesExpiry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRegisterNodeResponse parses an HTTP response from a RegisterNodeWithResponse call
+func ParseRegisterNodeResponse(rsp *http.Response) (*RegisterNodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RegisterNodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LoginApproval
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteNodeResponse parses an HTTP response from a DeleteNodeWithResponse call
+func ParseDeleteNodeResponse(rsp *http.Response) (*DeleteNodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteNodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Done
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseShowNodeResponse parses an HTTP response from a ShowNodeWithResponse call
 func ParseShowNodeResponse(rsp *http.Response) (*ShowNodeResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -3892,6 +6529,283 @@ func ParseShowNodeResponse(rsp *http.Response) (*ShowNodeResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSetNodeAddressesResponse parses an HTTP response from a SetNodeAddressesWithResponse call
+func ParseSetNodeAddressesResponse(rsp *http.Response) (*SetNodeAddressesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetNodeAddressesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneNode
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseExpireNodeResponse parses an HTTP response from a ExpireNodeWithResponse call
+func ParseExpireNodeResponse(rsp *http.Response) (*ExpireNodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExpireNodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneNode
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseResetNodeNameResponse parses an HTTP response from a ResetNodeNameWithResponse call
+func ParseResetNodeNameResponse(rsp *http.Response) (*ResetNodeNameResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ResetNodeNameResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneNode
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRenameNodeResponse parses an HTTP response from a RenameNodeWithResponse call
+func ParseRenameNodeResponse(rsp *http.Response) (*RenameNodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RenameNodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneNode
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseTagNodeResponse parses an HTTP response from a TagNodeWithResponse call
+func ParseTagNodeResponse(rsp *http.Response) (*TagNodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TagNodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneNode
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized

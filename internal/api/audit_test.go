@@ -60,7 +60,7 @@ func (u *auditor) shape(kind string, data []byte) (shape object) {
 	if err := json.Unmarshal(data, &shape); err != nil {
 		u.t.Fatal(err)
 	}
-	schemas := map[string]string{"user": "User", "node": "Node", "preauthkey": "PreAuthKey", "apikey": "ApiKey"}
+	schemas := map[string]string{"user": "User", "node": "Node", "preauthkey": "PreAuthKey", "apikey": "ApiKey", "login": "Login"}
 	for _, m := range u.doc.mismatches(object{"$ref": "#/components/schemas/" + schemas[kind]}, any(shape), kind) {
 		u.t.Error(m)
 	}
@@ -99,6 +99,23 @@ func TestEveryWriteIsAudited(t *testing.T) {
 		}
 		enrol(2, "created node 2") // the key was used before
 		enrol(2)                   // the same again changes nothing
+
+		rows = u.wrote(admin, call("POST", "/api/v1/node/1/rename/web", nil), "changed node 1")
+		if rows[0]["before"].(object)["givenName"] != "host-1" || rows[0]["after"].(object)["givenName"] != "web" {
+			t.Errorf("%v", rows)
+		}
+		u.wrote(admin, call("POST", "/api/v1/node/1/rename/web", nil))
+		u.wrote(admin, call("PUT", "/api/v1/node/1/addresses", object{"ipv4": "100.64.7.1"}), "changed node 1")
+		u.wrote(admin, call("POST", "/api/v1/node/1/expire", nil), "changed node 1")
+		u.wrote(admin, call("POST", "/api/v1/node/1/expire", nil))
+		rows = u.wrote(admin, call("POST", "/api/v1/node/expire", object{"all": true}), "changed node 2")
+		if rows[0]["before"].(object)["expired"] != false || rows[0]["after"].(object)["expired"] != true {
+			t.Errorf("%v", rows)
+		}
+		rows = u.wrote(admin, call("POST", "/api/v1/auth/reject", object{"authId": s.arrive(3), "reason": "no"}), "created login 1")
+		if rows[0]["after"].(object)["rejected"] != "no" {
+			t.Errorf("%v", rows)
+		}
 
 		rows = u.wrote(admin, call("POST", "/api/v1/preauthkey/expire", object{"id": "1"}), "changed preauthkey 1")
 		if cmp.Equal(rows[0]["before"].(object)["expiration"], rows[0]["after"].(object)["expiration"]) {

@@ -170,6 +170,8 @@ func machine(n uint64, preAuthKey string) object {
 }
 
 // examples is one request for each operation that succeeds on a fixture.
+//
+// long: it has one entry for each operation
 func examples() map[string]func(f fixture) *answer {
 	list := func(path string) func(fixture) *answer {
 		return func(f fixture) *answer { return f.call("GET", path, nil) }
@@ -179,6 +181,7 @@ func examples() map[string]func(f fixture) *answer {
 		"GET /api/v1/preauthkey":   list("/api/v1/preauthkey"),
 		"GET /api/v1/apikey":       list("/api/v1/apikey"),
 		"GET /api/v1/node":         list("/api/v1/node"),
+		"GET /api/v1/auth/pending": list("/api/v1/auth/pending"),
 		"GET /api/v1/health":       list("/api/v1/health"),
 		"GET /api/v1/debug/digest": list("/api/v1/debug/digest"),
 		"GET /api/v1/openapi.yaml": list("/api/v1/openapi.yaml"),
@@ -187,6 +190,39 @@ func examples() map[string]func(f fixture) *answer {
 		"GET /version":             list("/version"),
 		"GET /api/v1/node/{nodeId}": func(f fixture) *answer {
 			return f.call("GET", "/api/v1/node/"+f.node, nil)
+		},
+		"DELETE /api/v1/node/{nodeId}": func(f fixture) *answer {
+			return f.call("DELETE", "/api/v1/node/"+f.node, nil)
+		},
+		"POST /api/v1/node/{nodeId}/expire": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/node/"+f.node+"/expire", object{"disableExpiry": true})
+		},
+		"POST /api/v1/node/{nodeId}/rename/{newName}": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/node/"+f.node+"/rename/web", nil)
+		},
+		"POST /api/v1/node/{nodeId}/rename": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/node/"+f.node+"/rename", nil)
+		},
+		"POST /api/v1/node/{nodeId}/tags": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/node/"+f.node+"/tags", object{"tags": []string{"tag:web"}})
+		},
+		"PUT /api/v1/node/{nodeId}/addresses": func(f fixture) *answer {
+			return f.call("PUT", "/api/v1/node/"+f.node+"/addresses", object{"ipv4": "100.64.7.1"})
+		},
+		"POST /api/v1/node/expire": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/node/expire", object{"all": true})
+		},
+		"POST /api/v1/node/register": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/node/register?user="+f.user+"&key="+f.arrive(11), nil)
+		},
+		"POST /api/v1/auth/register": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/auth/register", object{"user": f.user, "authId": f.arrive(12)})
+		},
+		"POST /api/v1/auth/approve": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/auth/approve", object{"user": f.user, "authId": f.arrive(13)})
+		},
+		"POST /api/v1/auth/reject": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/auth/reject", object{"authId": f.arrive(14), "reason": "not yet"})
 		},
 		"POST /api/v1/user": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/user", object{"name": "bob", "displayName": "Bob", "email": "bob@example.com", "pictureUrl": "https://example.com/b.png"})
@@ -350,7 +386,7 @@ func TestUnsetValuesAreSentNotLeftOut(t *testing.T) {
 	}
 	node := f.call("GET", "/api/v1/node/"+f.node, nil).ok()["node"].(object)
 	unset := object{
-		"discoKey": "", "createdBy": nil, "os": "", "arch": "", "clientVersion": "", "lastSeen": nil, "expiry": nil, "expired": false, "online": false,
+		"discoKey": "", "createdBy": nil, "os": "", "arch": "", "clientVersion": "", "lastSeen": node["createdAt"], "expiry": nil, "expired": false, "online": false,
 		"approvedRoutes": []any{}, "availableRoutes": []any{}, "subnetRoutes": []any{}, "tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},
 	}
 	for name, want := range unset {

@@ -20,11 +20,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"tailscale.com/types/key"
 
 	apispec "github.com/fairlead-mesh/fairlead/api"
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
@@ -145,6 +147,9 @@ func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 	return found
 }
 
+// sealer makes and opens the login links of all tests.
+var sealer = identity.NewLoginSealer(key.NewMachine())
+
 // service is the API over a real ledger, on a port of its own.
 type service struct {
 	t       testing.TB
@@ -180,6 +185,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	cc := control.Config{
 		Ledger: s.ledger, Log: log, Registerer: s.metrics,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
+		Logins: sealer, ServerURL: "https://mesh.example.com",
 	}
 	ac := api.Config{
 		Ledger: s.ledger, Log: log, Registerer: s.metrics, Document: apispec.Document,

@@ -57,7 +57,7 @@ func TestMachineIsEnrolledAsAsked(t *testing.T) {
 		want := object{
 			"id": "1", "machineKey": machineKey(1), "nodeKey": nodeKey(1), "discoKey": "", "ipAddresses": []any{"100.64.0.1", "fd7a:115c:a1e0::1"},
 			"name": "Alice's Läptop", "hostname": "Alice's Läptop", "givenName": "alices-lptop", "user": keyShape["user"], "createdBy": nil,
-			"os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "online": false, "lastSeen": nil, "expiry": nil, "expired": false,
+			"os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "online": false, "lastSeen": got["createdAt"], "expiry": nil, "expired": false,
 			"preAuthKey": keyShape, "registerMethod": "REGISTER_METHOD_AUTH_KEY", "createdAt": got["createdAt"], "updatedAt": got["createdAt"],
 			"approvedRoutes": []any{}, "availableRoutes": []any{"10.0.0.0/8", "192.168.7.0/24"}, "subnetRoutes": []any{},
 			"tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},
@@ -204,8 +204,8 @@ func TestTagsComeFromTheKey(t *testing.T) {
 
 	plain := s.preAuthKey(object{"user": "alice", "reusable": true})
 	for key, text := range map[string]string{
-		key:   "tag not allowed: tag:admin is not a tag of the pre-auth key",
-		plain: "tag not allowed: tag:admin is not a tag of the pre-auth key",
+		key:   "tag not allowed: tag:admin is not a tag of the pre-auth key, and there is no policy whose tagOwners could allow it",
+		plain: "tag not allowed: tag:admin is not a tag of the pre-auth key, and there is no policy whose tagOwners could allow it",
 	} {
 		before := len(s.log.lines(t, "ACL denied"))
 		s.enrol(with(machine(9, key), object{"tags": []string{"tag:admin"}})).fails(403, "Node registration rejected", "Forbidden: "+text, "")
@@ -353,10 +353,12 @@ func TestNodesAreListedByUserAndShownByID(t *testing.T) {
 		}
 	}
 	s.call("GET", "/api/v1/node?user=nobody", nil).fails(404, "Not Found", `there is no user "nobody"; list them with: fairlead users list`, "")
-	if got := s.call("GET", "/api/v1/node/2", nil).ok()["node"].(object); got["user"].(object)["name"] != "bob" {
-		t.Errorf("%v", got)
+	for _, ref := range []string{"2", "host-1", "HOST-1", "100.64.0.2", "fd7a:115c:a1e0::2"} {
+		if got := s.call("GET", "/api/v1/node/"+ref, nil).ok()["node"].(object); got["user"].(object)["name"] != "bob" {
+			t.Errorf("%v", got)
+		}
 	}
-	for _, id := range []string{"4", "0", "-1", "host-1", "99999999999999999999"} {
+	for _, id := range []string{"4", "0", "-1", "host-9", "99999999999999999999"} {
 		s.call("GET", "/api/v1/node/"+id, nil).fails(404, "Not Found", fmt.Sprintf("there is no node %q; list them with: fairlead nodes list", id), "")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"strconv"
+	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
@@ -31,21 +31,132 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 
 // ShowNode implements GET /api/v1/node/{nodeId}.
 func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string) {
-	n, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.Node, bool) {
-		id, err := strconv.ParseInt(nodeID, 10, 64)
-		if err != nil {
-			return nil, false
-		}
-		return snap.Node(mesh.NodeID(id))
+	var refusal error
+	n, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (n *mesh.Node, ok bool) {
+		n, refusal = control.FindNode(snap, nodeID)
+		return n, refusal == nil
 	})
 	if errors.Is(err, errAbsent) {
-		err = &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no node %q; list them with: fairlead nodes list", nodeID)}
+		err = refusal
 	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
+}
+
+func (s *Server) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap := s.ledger.World().Snapshot
+	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
+}
+
+// DeleteNode implements DELETE /api/v1/node/{nodeId}.
+func (s *Server) DeleteNode(w http.ResponseWriter, r *http.Request, nodeID string) {
+	s.done(w, r, s.control.DeleteNode(r.Context(), actor(r), nodeID))
+}
+
+// ExpireNode implements POST /api/v1/node/{nodeId}/expire. A time that tools
+// send as unset means now.
+func (s *Server) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ExpireNodeParams) {
+	var in openapi.NodeExpiryChange
+	err := decode(w, r, &in)
+	if err == nil && in.Expiry == nil && or(p.Expiry) != "" {
+		at, bad := time.Parse(time.RFC3339, *p.Expiry)
+		if bad != nil {
+			err = &badRequest{"expiry", "expiry must be a time such as 2027-01-31T12:00:00Z"}
+		}
+		in.Expiry = &at
+	}
+	at, never := or(in.Expiry), or(in.DisableExpiry) || or(p.DisableExpiry)
+	unset := mesh.TimeOf(at) == 0
+	if err == nil && never && !unset {
+		err = &badRequest{"disableExpiry", "give only one of expiry and disableExpiry"}
+	}
+	var n *mesh.Node
+	switch {
+	case err != nil:
+	case never:
+		n, err = s.control.SetNodeExpiry(r.Context(), actor(r), nodeID, time.Time{})
+	case unset:
+		n, err = s.control.ExpireNode(r.Context(), actor(r), nodeID)
+	default:
+		n, err = s.control.SetNodeExpiry(r.Context(), actor(r), nodeID, at)
+	}
+	s.replyNode(w, r, n, err)
+}
+
+// ExpireNodes implements POST /api/v1/node/expire.
+func (s *Server) ExpireNodes(w http.ResponseWriter, r *http.Request) {
+	var in openapi.NodeSelection
+	var out openapi.NodesExpiry
+	err := decode(w, r, &in)
+	if err == nil {
+		out.Expired, out.AlreadyExpired, err = s.control.ExpireNodes(r.Context(), actor(r), control.NodeSelection{
+			All: or(in.All), AllOffline: or(in.AllOffline), Nodes: in.Nodes,
+		})
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, s.ledger.World().Snapshot, out)
+}
+
+// RenameNode implements POST /api/v1/node/{nodeId}/rename/{newName}.
+func (s *Server) RenameNode(w http.ResponseWriter, r *http.Request, nodeID, newName string) {
+	n, err := s.control.RenameNode(r.Context(), actor(r), nodeID, newName)
+	s.replyNode(w, r, n, err)
+}
+
+// ResetNodeName implements POST /api/v1/node/{nodeId}/rename.
+func (s *Server) ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID string) {
+	n, err := s.control.RenameNode(r.Context(), actor(r), nodeID, "")
+	s.replyNode(w, r, n, err)
+}
+
+// TagNode implements POST /api/v1/node/{nodeId}/tags.
+func (s *Server) TagNode(w http.ResponseWriter, r *http.Request, nodeID string) {
+	var in openapi.NodeTagsChange
+	var n *mesh.Node
+	err := decode(w, r, &in)
+	if err == nil {
+		n, err = s.control.TagNode(r.Context(), actor(r), nodeID, in.Tags)
+	}
+	s.replyNode(w, r, n, err)
+}
+
+// SetNodeAddresses implements PUT /api/v1/node/{nodeId}/addresses.
+func (s *Server) SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID string) {
+	var in openapi.NodeAddressesChange
+	err := decode(w, r, &in)
+	var v4, v6 netip.Addr
+	if err == nil {
+		v4, err = address("ipv4", or(in.Ipv4))
+	}
+	if err == nil {
+		v6, err = address("ipv6", or(in.Ipv6))
+	}
+	var n *mesh.Node
+	if err == nil {
+		n, err = s.control.SetNodeAddresses(r.Context(), actor(r), nodeID, v4, v6)
+	}
+	s.replyNode(w, r, n, err)
+}
+
+func address(path, text string) (netip.Addr, error) {
+	if text == "" {
+		return netip.Addr{}, nil
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, &badRequest{path, fmt.Sprintf("%q is not an address", text)}
+	}
+	return addr.Unmap(), nil
 }
 
 // EnrolMachine implements POST /api/v1/machine.
@@ -55,12 +166,7 @@ func (s *Server) EnrolMachine(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		n, err = s.control.Register(r.Context(), actor(r), reg)
 	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	snap := s.ledger.World().Snapshot
-	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
+	s.replyNode(w, r, n, err)
 }
 
 func registration(w http.ResponseWriter, r *http.Request) (reg control.Registration, err error) {

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
@@ -63,8 +64,8 @@ func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
 	shape := openapi.Node{
 		ID: n.ID.String(), MachineKey: n.MachineKey.String(), NodeKey: n.NodeKey.String(), DiscoKey: discoKey(n),
 		IPAddresses: texts(n.Addrs()), Name: n.Hostname, Hostname: n.Hostname, GivenName: n.Name, User: userOrNull(s, n.Owner),
-		CreatedBy: userOrNull(s, n.CreatedBy), LastSeen: moment(n.Presence.LastSeen), Expiry: moment(n.Expiry), Expired: n.Expired(at),
-		CreatedAt: n.CreatedAt.Time(), UpdatedAt: n.UpdatedAt.Time(), RegisterMethod: openapi.RegisterMethodAuthKey, Online: n.Presence.Online,
+		CreatedBy: userOrNull(s, n.CreatedBy), LastSeen: n.Seen().Time(), Expiry: moment(n.Expiry), Expired: n.Expired(at),
+		CreatedAt: n.CreatedAt.Time(), UpdatedAt: n.UpdatedAt.Time(), RegisterMethod: registerMethod(n.Method), Online: n.Presence.Online,
 		OS: n.OS, Arch: n.Arch, ClientVersion: n.ClientVersion,
 		Tags: tags, ForcedTags: tags, ValidTags: tags, InvalidTags: []string{},
 		AvailableRoutes: texts(n.RoutableIPs), ApprovedRoutes: []string{}, SubnetRoutes: []string{},
@@ -77,6 +78,23 @@ func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
 		shape.PreAuthKey = &key
 	}
 	return shape
+}
+
+func registerMethod(m mesh.RegisterMethod) openapi.RegisterMethod {
+	switch m {
+	case mesh.RegisterAuthKey:
+		return openapi.RegisterMethodAuthKey
+	case mesh.RegisterApproved:
+		return openapi.RegisterMethodCLI
+	}
+	return openapi.RegisterMethodUnspecified
+}
+
+func loginShape(s *mesh.Snapshot, l *mesh.Login) openapi.Login {
+	return openapi.Login{
+		ID: strconv.FormatInt(int64(l.ID), 10), MachineKey: l.MachineKey.String(), NodeKey: l.NodeKey.String(),
+		User: userOrNull(s, l.User), Rejected: l.Rejected, Until: l.Until.Time(),
+	}
 }
 
 // discoKey is empty until the node has connected once.
@@ -104,7 +122,8 @@ func texts[T fmt.Stringer](values []T) []string {
 }
 
 // Describe tells the audit what an event is about, in the shapes of the API. It
-// implements ledger.Describe. Presence, endpoints and counters are no news.
+// implements ledger.Describe. Presence, endpoints and counters are no news, nor
+// is that a device took its answer: it becomes a node.
 func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {
 		u, ok := s.User(id)
@@ -121,6 +140,10 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 	api := func(id mesh.KeyID) (string, string, []byte) {
 		k, ok := s.APIKey(id)
 		return "apikey", id.String(), shapeOf(ok, func() any { return apiKeyShape(k, at) })
+	}
+	login := func(l *mesh.Login) (string, string, []byte) {
+		kept, ok := s.Login(l.NodeKey)
+		return "login", strconv.FormatInt(int64(l.ID), 10), shapeOf(ok, func() any { return loginShape(s, kept) })
 	}
 	switch e := e.(type) {
 	case mesh.UserPut:
@@ -139,7 +162,9 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return api(e.Key.ID)
 	case mesh.APIKeyGone:
 		return api(e.ID)
-	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginPut, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone:
+	case mesh.LoginPut:
+		return login(e.Login)
+	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone:
 	}
 	return "", "", nil
 }

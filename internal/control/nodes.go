@@ -158,6 +158,13 @@ func decideTag(w *policy.World, n *mesh.Node, tags []string) (changed bool, err 
 	return true, nil
 }
 
+// ExpireNode makes a node authenticate again. One that has expired stays as it
+// is.
+func (s *Service) ExpireNode(ctx context.Context, a mesh.Actor, ref string) (*mesh.Node, error) {
+	const longAgo = mesh.Time(1)
+	return s.setExpiry(ctx, a, ref, longAgo)
+}
+
 // SetNodeExpiry says when a node must authenticate again. A time that has passed
 // means now, the zero time never. A node that had expired is back at once if its
 // time is yet to come.
@@ -165,8 +172,12 @@ func (s *Service) SetNodeExpiry(ctx context.Context, a mesh.Actor, ref string, a
 	if at.UTC().Year() > maxYear {
 		return nil, refuse(Invalid, "expiry", "the expiry lies after the year %d", maxYear)
 	}
+	return s.setExpiry(ctx, a, ref, mesh.TimeOf(at))
+}
+
+func (s *Service) setExpiry(ctx context.Context, a mesh.Actor, ref string, at mesh.Time) (*mesh.Node, error) {
 	before, after, err := s.changeNode(ctx, a, ref, func(_ *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
-		return decideExpiry(n, mesh.TimeOf(at), now), nil
+		return decideExpiry(n, at, now), nil
 	})
 	switch {
 	case err != nil:

@@ -212,6 +212,9 @@ func TestExpiryOfOneNode(t *testing.T) {
 			t.Errorf("%s: expiry %d, lapsed %v, want %d, %v", c.name, n.Expiry, n.Lapsed, want, c.lapsed)
 		}
 	}
+	if n, err := s.ExpireNode(t.Context(), admin, "1"); err != nil || !n.Lapsed || n.Expiry != s.ledger.World().At {
+		t.Errorf("now: %+v, %v", n, err)
+	}
 	if _, err := s.SetNodeExpiry(t.Context(), admin, "1", time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)); reason(err) != control.Invalid {
 		t.Errorf("the year 10000: %v", err)
 	}

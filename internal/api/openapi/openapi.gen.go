@@ -219,6 +219,68 @@ type HealthCheck struct {
 // HealthCheckStatus defines model for HealthCheck.Status.
 type HealthCheckStatus string
 
+// Login The answer to a device that asked to join.
+type Login struct {
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// MachineKey Example: mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100
+	MachineKey string `json:"machineKey"`
+
+	// NodeKey Example: nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
+	NodeKey string `json:"nodeKey"`
+
+	// Rejected Why the device was turned away; empty when it was let in.
+	//
+	// Example:
+	Rejected string `json:"rejected"`
+
+	// Until How long the answer waits for the device.
+	//
+	// Example: 2026-03-01T09:45:00Z
+	Until time.Time `json:"until"`
+
+	// User Who owns the node. Null when the device was turned away.
+	User *User `json:"user"`
+}
+
+// LoginApproval defines model for LoginApproval.
+type LoginApproval struct {
+	// Login The answer to a device that asked to join.
+	Login Login `json:"login"`
+
+	// Node The node that the device became. Null when it has not come for its answer yet.
+	Node *Node `json:"node"`
+}
+
+// LoginApprovalRequest defines model for LoginApprovalRequest.
+type LoginApprovalRequest struct {
+	// AuthID The code that the device's login page shows, its address, or the last part of that. Case and hyphen of a
+	// code do not matter.
+	//
+	//
+	// Example: 7K3M-9QXD
+	AuthID string `json:"authId"`
+
+	// User Who will own the node, by name or id.
+	//
+	// Example: alice
+	User string `json:"user"`
+}
+
+// LoginRejectionRequest defines model for LoginRejectionRequest.
+type LoginRejectionRequest struct {
+	// AuthID Code, link or token of the device, as for an approval.
+	//
+	// Example: 7K3M-9QXD
+	AuthID string `json:"authId"`
+
+	// Reason What the device is told, in one line.
+	//
+	// Example: ask the network team first
+	Reason *string `json:"reason,omitempty"`
+}
+
 // MachineEnrolment defines model for MachineEnrolment.
 type MachineEnrolment struct {
 	// Arch Example: arm64
@@ -253,7 +315,9 @@ type MachineEnrolment struct {
 	// Example: ["192.168.7.0/24"]
 	RoutableIPs []string `json:"routableIPs,omitempty"`
 
-	// Tags Tags the node asks for. Its key must carry them, and the node gets all tags of its key.
+	// Tags Tags the node asks for, besides those of its key. The policy's `tagOwners` must give them to the user of the
+	// key or to a tag of the key.
+	//
 	//
 	// Example: []
 	Tags []string `json:"tags,omitempty"`
@@ -333,10 +397,12 @@ type Node struct {
 	// Example: ["100.64.0.1","fd7a:115c:a1e0::1"]
 	IPAddresses []string `json:"ipAddresses"`
 
-	// LastSeen Null when the node has never connected.
+	// LastSeen When the node was last known to be there: when its connection ended, or began if it still holds one. Before
+	// the first connection, when it joined.
+	//
 	//
 	// Example: 2026-03-02T12:00:00Z
-	LastSeen *time.Time `json:"lastSeen"`
+	LastSeen time.Time `json:"lastSeen"`
 
 	// MachineKey Example: mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100
 	MachineKey string `json:"machineKey"`
@@ -383,14 +449,124 @@ type Node struct {
 	ValidTags []string `json:"validTags"`
 }
 
+// NodeAddressesChange At least one member; a family that is not named stays as it is.
+type NodeAddressesChange struct {
+	// Ipv4 Example: 100.64.7.1
+	Ipv4 *string `json:"ipv4,omitempty"`
+
+	// Ipv6 Example: fd7a:115c:a1e0::701
+	Ipv6 *string `json:"ipv6,omitempty"`
+}
+
+// NodeExpiryChange At most one member.
+type NodeExpiryChange struct {
+	// DisableExpiry The node never expires.
+	//
+	// Example: false
+	DisableExpiry *bool `json:"disableExpiry,omitempty"`
+
+	// Expiry When the node expires. Missing or null means now.
+	//
+	// Example: 2027-01-31T12:00:00Z
+	Expiry *time.Time `json:"expiry,omitempty"`
+}
+
 // NodeList defines model for NodeList.
 type NodeList struct {
 	Nodes []Node `json:"nodes"`
 }
 
+// NodeRegistration defines model for NodeRegistration.
+type NodeRegistration struct {
+	// Key Code, link or token of the device.
+	//
+	// Example: 7K3M-9QXD
+	Key *string `json:"key,omitempty"`
+
+	// User Who will own the node, by name or id.
+	//
+	// Example: alice
+	User *string `json:"user,omitempty"`
+}
+
 // NodeResult defines model for NodeResult.
 type NodeResult struct {
 	Node Node `json:"node"`
+}
+
+// NodeSelection Exactly one member.
+type NodeSelection struct {
+	// All All nodes, those with tags included.
+	//
+	// Example: false
+	All *bool `json:"all,omitempty"`
+
+	// AllOffline All nodes that hold no connection to any replica.
+	//
+	// Example: false
+	AllOffline *bool `json:"allOffline,omitempty"`
+
+	// Nodes Nodes by id, name or address.
+	//
+	// Example: ["1","alices-laptop"]
+	Nodes []string `json:"nodes,omitempty"`
+}
+
+// NodeTagsChange defines model for NodeTagsChange.
+type NodeTagsChange struct {
+	// Tags All tags of the node, each `tag:` and a name. If there is a policy, its `tagOwners` must know them.
+	//
+	//
+	// Example: ["tag:server"]
+	Tags []string `json:"tags"`
+}
+
+// NodesExpiry defines model for NodesExpiry.
+type NodesExpiry struct {
+	// AlreadyExpired How many of the selected ones had expired before.
+	//
+	// Example: 1
+	AlreadyExpired int `json:"alreadyExpired"`
+
+	// Expired How many nodes expired by this request.
+	//
+	// Example: 12
+	Expired int `json:"expired"`
+}
+
+// PendingLogin defines model for PendingLogin.
+type PendingLogin struct {
+	// Address Where the device asks from.
+	//
+	// Example: 192.0.2.7
+	Address string `json:"address"`
+
+	// Code What names the device in an answer.
+	//
+	// Example: 7K3M-9QXD
+	Code string `json:"code"`
+
+	// Hostname What the device calls itself. Nobody has checked it.
+	//
+	// Example: Alices-Phone
+	Hostname string `json:"hostname"`
+
+	// MachineKey Example: mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100
+	MachineKey string `json:"machineKey"`
+
+	// NodeKey Example: nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
+	NodeKey string `json:"nodeKey"`
+
+	// OS Example: iOS
+	OS string `json:"os"`
+
+	// Since Example: 2026-03-01T09:30:00Z
+	Since time.Time `json:"since"`
+}
+
+// PendingLoginList defines model for PendingLoginList.
+type PendingLoginList struct {
+	Logins []PendingLogin `json:"logins"`
 }
 
 // PreAuthKey defines model for PreAuthKey.
@@ -653,6 +829,9 @@ type Version struct {
 	Version string `json:"version"`
 }
 
+// NodeRef defines model for NodeRef.
+type NodeRef = string
+
 // UserRef defines model for UserRef.
 type UserRef = string
 
@@ -697,6 +876,24 @@ type ListNodesParams struct {
 	User *string `form:"user,omitempty" json:"user,omitempty"`
 }
 
+// RegisterNodeParams defines parameters for RegisterNode.
+type RegisterNodeParams struct {
+	// User who will own the node, by name or id
+	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// Key code, link or token of the device
+	Key *string `form:"key,omitempty" json:"key,omitempty"`
+}
+
+// ExpireNodeParams defines parameters for ExpireNode.
+type ExpireNodeParams struct {
+	// Expiry when the node expires, as in the body
+	Expiry *string `form:"expiry,omitempty" json:"expiry,omitempty"`
+
+	// DisableExpiry never, as in the body
+	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
+}
+
 // DeletePreAuthKeyParams defines parameters for DeletePreAuthKey.
 type DeletePreAuthKeyParams struct {
 	// ID the numeric id, the 12-character id or the masked text. A whole key is accepted and should not be sent,
@@ -728,8 +925,32 @@ type CreateAPIKeyJSONRequestBody = APIKeyCreation
 // ExpireAPIKeysJSONRequestBody defines body for ExpireAPIKeys for application/json ContentType.
 type ExpireAPIKeysJSONRequestBody = APIKeySelection
 
+// ApproveLoginJSONRequestBody defines body for ApproveLogin for application/json ContentType.
+type ApproveLoginJSONRequestBody = LoginApprovalRequest
+
+// RegisterLoginJSONRequestBody defines body for RegisterLogin for application/json ContentType.
+type RegisterLoginJSONRequestBody = LoginApprovalRequest
+
+// RejectLoginJSONRequestBody defines body for RejectLogin for application/json ContentType.
+type RejectLoginJSONRequestBody = LoginRejectionRequest
+
 // EnrolMachineJSONRequestBody defines body for EnrolMachine for application/json ContentType.
 type EnrolMachineJSONRequestBody = MachineEnrolment
+
+// ExpireNodesJSONRequestBody defines body for ExpireNodes for application/json ContentType.
+type ExpireNodesJSONRequestBody = NodeSelection
+
+// RegisterNodeJSONRequestBody defines body for RegisterNode for application/json ContentType.
+type RegisterNodeJSONRequestBody = NodeRegistration
+
+// SetNodeAddressesJSONRequestBody defines body for SetNodeAddresses for application/json ContentType.
+type SetNodeAddressesJSONRequestBody = NodeAddressesChange
+
+// ExpireNodeJSONRequestBody defines body for ExpireNode for application/json ContentType.
+type ExpireNodeJSONRequestBody = NodeExpiryChange
+
+// TagNodeJSONRequestBody defines body for TagNode for application/json ContentType.
+type TagNodeJSONRequestBody = NodeTagsChange
 
 // CreatePreAuthKeyJSONRequestBody defines body for CreatePreAuthKey for application/json ContentType.
 type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
@@ -754,6 +975,18 @@ type ServerInterface interface {
 	// DeleteAPIKey Delete an API key
 	// (DELETE /api/v1/apikey/{prefix})
 	DeleteAPIKey(w http.ResponseWriter, r *http.Request, prefix string, params DeleteAPIKeyParams)
+	// ApproveLogin Let a device in
+	// (POST /api/v1/auth/approve)
+	ApproveLogin(w http.ResponseWriter, r *http.Request)
+	// ListPendingLogins List devices that wait for an answer
+	// (GET /api/v1/auth/pending)
+	ListPendingLogins(w http.ResponseWriter, r *http.Request)
+	// RegisterLogin Let a device in
+	// (POST /api/v1/auth/register)
+	RegisterLogin(w http.ResponseWriter, r *http.Request)
+	// RejectLogin Turn a device away
+	// (POST /api/v1/auth/reject)
+	RejectLogin(w http.ResponseWriter, r *http.Request)
 	// DebugDigest Digest of this replica's state, and what the others reported
 	// (GET /api/v1/debug/digest)
 	DebugDigest(w http.ResponseWriter, r *http.Request)
@@ -769,9 +1002,33 @@ type ServerInterface interface {
 	// ListNodes List nodes
 	// (GET /api/v1/node)
 	ListNodes(w http.ResponseWriter, r *http.Request, params ListNodesParams)
+	// ExpireNodes Expire several nodes now
+	// (POST /api/v1/node/expire)
+	ExpireNodes(w http.ResponseWriter, r *http.Request)
+	// RegisterNode Let a device in, as older tools ask for it
+	// (POST /api/v1/node/register)
+	RegisterNode(w http.ResponseWriter, r *http.Request, params RegisterNodeParams)
+	// DeleteNode Delete a node
+	// (DELETE /api/v1/node/{nodeId})
+	DeleteNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
 	// ShowNode Show one node
 	// (GET /api/v1/node/{nodeId})
-	ShowNode(w http.ResponseWriter, r *http.Request, nodeID string)
+	ShowNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	// SetNodeAddresses Give a node addresses of your choice
+	// (PUT /api/v1/node/{nodeId}/addresses)
+	SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	// ExpireNode Expire a node now, at a time, or never
+	// (POST /api/v1/node/{nodeId}/expire)
+	ExpireNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ExpireNodeParams)
+	// ResetNodeName Let a node be called as its device calls itself
+	// (POST /api/v1/node/{nodeId}/rename)
+	ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	// RenameNode Rename a node
+	// (POST /api/v1/node/{nodeId}/rename/{newName})
+	RenameNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, newName string)
+	// TagNode Give a node to tags
+	// (POST /api/v1/node/{nodeId}/tags)
+	TagNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
 	// OpenapiDocument This document (no key)
 	// (GET /api/v1/openapi.yaml)
 	OpenapiDocument(w http.ResponseWriter, r *http.Request)
@@ -900,6 +1157,62 @@ func (siw *ServerInterfaceWrapper) DeleteAPIKey(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// ApproveLogin operation middleware
+func (siw *ServerInterfaceWrapper) ApproveLogin(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ApproveLogin(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListPendingLogins operation middleware
+func (siw *ServerInterfaceWrapper) ListPendingLogins(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListPendingLogins(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RegisterLogin operation middleware
+func (siw *ServerInterfaceWrapper) RegisterLogin(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RegisterLogin(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RejectLogin operation middleware
+func (siw *ServerInterfaceWrapper) RejectLogin(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RejectLogin(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // DebugDigest operation middleware
 func (siw *ServerInterfaceWrapper) DebugDigest(w http.ResponseWriter, r *http.Request) {
 
@@ -989,6 +1302,92 @@ func (siw *ServerInterfaceWrapper) ListNodes(w http.ResponseWriter, r *http.Requ
 	handler.ServeHTTP(w, r)
 }
 
+// ExpireNodes operation middleware
+func (siw *ServerInterfaceWrapper) ExpireNodes(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ExpireNodes(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RegisterNode operation middleware
+func (siw *ServerInterfaceWrapper) RegisterNode(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RegisterNodeParams
+
+	// ------------- Optional query parameter "user" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user", r.URL.Query(), &params.User, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "key" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "key", r.URL.Query(), &params.Key, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "key"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "key", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RegisterNode(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteNode operation middleware
+func (siw *ServerInterfaceWrapper) DeleteNode(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteNode(w, r, nodeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ShowNode operation middleware
 func (siw *ServerInterfaceWrapper) ShowNode(w http.ResponseWriter, r *http.Request) {
 
@@ -996,7 +1395,7 @@ func (siw *ServerInterfaceWrapper) ShowNode(w http.ResponseWriter, r *http.Reque
 	_ = err
 
 	// ------------- Path parameter "nodeId" -------------
-	var nodeID string
+	var nodeID NodeRef
 
 	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
 	if err != nil {
@@ -1006,6 +1405,174 @@ func (siw *ServerInterfaceWrapper) ShowNode(w http.ResponseWriter, r *http.Reque
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ShowNode(w, r, nodeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SetNodeAddresses operation middleware
+func (siw *ServerInterfaceWrapper) SetNodeAddresses(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SetNodeAddresses(w, r, nodeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ExpireNode operation middleware
+func (siw *ServerInterfaceWrapper) ExpireNode(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExpireNodeParams
+
+	// ------------- Optional query parameter "expiry" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "expiry", r.URL.Query(), &params.Expiry, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "expiry"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "expiry", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "disableExpiry" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "disableExpiry", r.URL.Query(), &params.DisableExpiry, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "disableExpiry"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "disableExpiry", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ExpireNode(w, r, nodeID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ResetNodeName operation middleware
+func (siw *ServerInterfaceWrapper) ResetNodeName(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ResetNodeName(w, r, nodeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RenameNode operation middleware
+func (siw *ServerInterfaceWrapper) RenameNode(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "newName" -------------
+	var newName string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "newName", r.PathValue("newName"), &newName, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "newName", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RenameNode(w, r, nodeID, newName)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// TagNode operation middleware
+func (siw *ServerInterfaceWrapper) TagNode(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.TagNode(w, r, nodeID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1409,12 +1976,24 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/apikey", wrapper.CreateAPIKey)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/apikey/{prefix}", wrapper.DeleteAPIKey)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/apikey/expire", wrapper.ExpireAPIKeys)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/approve", wrapper.ApproveLogin)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/auth/pending", wrapper.ListPendingLogins)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/register", wrapper.RegisterLogin)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/reject", wrapper.RejectLogin)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/debug/digest", wrapper.DebugDigest)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/docs", wrapper.DocsPage)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/health", wrapper.DatabaseHealth)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/machine", wrapper.EnrolMachine)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node", wrapper.ListNodes)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/node/{nodeId}", wrapper.DeleteNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node/{nodeId}", wrapper.ShowNode)
+	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/node/{nodeId}/addresses", wrapper.SetNodeAddresses)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/expire", wrapper.ExpireNode)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/rename", wrapper.ResetNodeName)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/rename/{newName}", wrapper.RenameNode)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/tags", wrapper.TagNode)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/expire", wrapper.ExpireNodes)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/register", wrapper.RegisterNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/openapi.yaml", wrapper.OpenapiDocument)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.DeletePreAuthKey)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.ListPreAuthKeys)

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+)
+
+// ListPendingLogins implements GET /api/v1/auth/pending.
+func (s *Server) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
+	out := openapi.PendingLoginList{Logins: []openapi.PendingLogin{}}
+	for _, l := range s.control.PendingLogins() {
+		out.Logins = append(out.Logins, openapi.PendingLogin{
+			Code: l.Code, MachineKey: l.MachineKey.String(), NodeKey: l.NodeKey.String(), Hostname: l.Hostname, OS: l.OS, Address: l.Addr, Since: l.Since.Time(),
+		})
+	}
+	reply(w, s.ledger.World().Snapshot, out)
+}
+
+// ApproveLogin implements POST /api/v1/auth/approve.
+func (s *Server) ApproveLogin(w http.ResponseWriter, r *http.Request) {
+	var in openapi.LoginApprovalRequest
+	if err := decode(w, r, &in); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.approve(w, r, in.User, in.AuthID)
+}
+
+// RegisterLogin implements POST /api/v1/auth/register.
+func (s *Server) RegisterLogin(w http.ResponseWriter, r *http.Request) { s.ApproveLogin(w, r) }
+
+// RegisterNode implements POST /api/v1/node/register.
+func (s *Server) RegisterNode(w http.ResponseWriter, r *http.Request, p openapi.RegisterNodeParams) {
+	var in openapi.NodeRegistration
+	if err := decode(w, r, &in); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.approve(w, r, cmp.Or(or(in.User), or(p.User)), cmp.Or(or(in.Key), or(p.Key)))
+}
+
+func (s *Server) approve(w http.ResponseWriter, r *http.Request, user, auth string) {
+	login, node, err := s.control.ApproveLogin(r.Context(), actor(r), user, auth)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap := s.ledger.World().Snapshot
+	out := openapi.LoginApproval{Login: loginShape(snap, login)}
+	if node != nil {
+		shape := nodeShape(snap, node, now())
+		out.Node = &shape
+	}
+	reply(w, snap, out)
+}
+
+// RejectLogin implements POST /api/v1/auth/reject.
+func (s *Server) RejectLogin(w http.ResponseWriter, r *http.Request) {
+	var in openapi.LoginRejectionRequest
+	err := decode(w, r, &in)
+	if err == nil {
+		_, err = s.control.RejectLogin(r.Context(), actor(r), in.AuthID, or(in.Reason))
+	}
+	s.done(w, r, err)
+}
