@@ -2,7 +2,9 @@ package cli
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
@@ -107,28 +109,74 @@ func (canned) DeleteAPIKey(w http.ResponseWriter, _ *http.Request, _ string, _ o
 	reply(w, openapi.Empty{})
 }
 
-func (canned) ListNodes(w http.ResponseWriter, _ *http.Request, _ openapi.ListNodesParams) {
+func nodes() []openapi.Node {
 	laptop := openapi.Node{
 		ID: "1", Name: "Alices-Laptop", GivenName: "alices-laptop", Hostname: "Alices-Laptop", User: new(alice()), CreatedBy: new(alice()),
 		MachineKey: "mkey:01", NodeKey: "nodekey:02", DiscoKey: "discokey:03", IPAddresses: []string{"100.64.0.1", "fd7a:115c:a1e0::1"},
-		OS: "linux", Arch: "amd64", ClientVersion: "1.92.3", Online: true, LastSeen: new(at("2026-03-01T09:29:00Z")),
+		OS: "linux", Arch: "amd64", ClientVersion: "1.92.3", Online: true, LastSeen: at("2026-03-01T09:29:00Z"),
 		RegisterMethod: openapi.RegisterMethodAuthKey, PreAuthKey: new(preAuthKeys()[0]),
 		CreatedAt: at("2026-02-01T09:10:00Z"), UpdatedAt: at("2026-02-02T00:00:00Z"),
 		ApprovedRoutes: []string{}, AvailableRoutes: []string{}, SubnetRoutes: []string{},
 		Tags: []string{}, ForcedTags: []string{}, ValidTags: []string{}, InvalidTags: []string{},
 	}
 	server := laptop
-	server.ID, server.GivenName, server.Online, server.LastSeen, server.Expired = "2", "web-1", false, nil, true
+	server.ID, server.GivenName, server.Online, server.Expired, server.Expiry = "2", "web-1", false, true, new(at("2026-02-28T00:00:00Z"))
 	server.User = &openapi.User{ID: "2147455555", Name: "tagged-devices"}
 	server.Tags = []string{"tag:server", "tag:web"}
-	reply(w, openapi.NodeList{Nodes: []openapi.Node{laptop, server}})
+	return []openapi.Node{laptop, server}
 }
 
-func (canned) ShowNode(w http.ResponseWriter, _ *http.Request, _ string) { http.NotFound(w, nil) }
-func (canned) EnrolMachine(w http.ResponseWriter, _ *http.Request)       { http.NotFound(w, nil) }
-func (canned) OpenapiDocument(w http.ResponseWriter, _ *http.Request)    { http.NotFound(w, nil) }
-func (canned) DocsPage(w http.ResponseWriter, _ *http.Request)           { http.NotFound(w, nil) }
-func (canned) DatabaseHealth(w http.ResponseWriter, _ *http.Request)     { http.NotFound(w, nil) }
+func (canned) ListNodes(w http.ResponseWriter, _ *http.Request, _ openapi.ListNodesParams) {
+	reply(w, openapi.NodeList{Nodes: nodes()})
+}
+
+func (canned) ShowNode(w http.ResponseWriter, _ *http.Request, _ string) { oneNode(w) }
+
+func oneNode(w http.ResponseWriter) { reply(w, openapi.NodeResult{Node: nodes()[1]}) }
+
+func (canned) RenameNode(w http.ResponseWriter, _ *http.Request, _, _ string)    { oneNode(w) }
+func (canned) ResetNodeName(w http.ResponseWriter, _ *http.Request, _ string)    { oneNode(w) }
+func (canned) TagNode(w http.ResponseWriter, _ *http.Request, _ string)          { oneNode(w) }
+func (canned) SetNodeAddresses(w http.ResponseWriter, _ *http.Request, _ string) { oneNode(w) }
+func (canned) DeleteNode(w http.ResponseWriter, _ *http.Request, _ string)       { reply(w, openapi.Empty{}) }
+
+func (canned) ExpireNode(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ExpireNodeParams) {
+	oneNode(w)
+}
+
+func (canned) ExpireNodes(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.NodesExpiry{Expired: 12, AlreadyExpired: 1})
+}
+
+func login() openapi.Login {
+	return openapi.Login{ID: "3", MachineKey: "mkey:01", NodeKey: "nodekey:02", User: new(alice()), Until: at("2026-03-01T09:45:00Z")}
+}
+
+func (canned) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.PendingLoginList{Logins: []openapi.PendingLogin{
+		{Code: "7K3M-9QXD", MachineKey: "mkey:03", NodeKey: "nodekey:04", Hostname: "Bobs Phone", OS: "iOS", Address: "192.0.2.7", Since: at("2026-03-01T09:28:00Z")},
+		{Code: "0123-4567", MachineKey: "mkey:05", NodeKey: "nodekey:06", Hostname: "tv", Address: "2001:db8::9", Since: at("2026-03-01T09:27:00Z")},
+	}})
+}
+
+func (canned) ApproveLogin(w http.ResponseWriter, r *http.Request) {
+	approval := openapi.LoginApproval{Login: login()}
+	if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), "https://") { // its device is away
+		approval.Node = &nodes()[0]
+	}
+	reply(w, approval)
+}
+
+func (canned) RejectLogin(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.Empty{}) }
+
+func (canned) RegisterLogin(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }
+func (canned) RegisterNode(w http.ResponseWriter, _ *http.Request, _ openapi.RegisterNodeParams) {
+	http.NotFound(w, nil)
+}
+func (canned) EnrolMachine(w http.ResponseWriter, _ *http.Request)    { http.NotFound(w, nil) }
+func (canned) OpenapiDocument(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }
+func (canned) DocsPage(w http.ResponseWriter, _ *http.Request)        { http.NotFound(w, nil) }
+func (canned) DatabaseHealth(w http.ResponseWriter, _ *http.Request)  { http.NotFound(w, nil) }
 
 func (canned) Health(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,10 +13,40 @@ import (
 
 func (t *tool) nodes() *cobra.Command {
 	return group(&cobra.Command{
-		Use:     "nodes",
-		Short:   "List the devices of the network",
-		Example: "  fairlead nodes list",
-	}, t.nodesList())
+		Use:   "nodes",
+		Short: "List, rename, tag, expire and delete the devices of the network",
+		Example: `  fairlead nodes list
+  fairlead nodes expire alices-laptop`,
+	}, t.nodesList(), t.nodesShow(), t.nodesRename(), t.nodesTag(), t.nodesAddress(), t.nodesExpire(), t.nodesDelete())
+}
+
+// nodeForms describes what names a node in the commands that take one.
+const nodeForms = `A node is given by name, id or address. A number is always an id.`
+
+// nodeRef is the node of a command: its first argument, or --identifier.
+type nodeRef struct{ identifier uint64 }
+
+func (n *nodeRef) flag(cmd *cobra.Command) {
+	cmd.Flags().Uint64Var(&n.identifier, "identifier", 0, "`id` of the node, in place of the argument")
+	complete(cmd, "identifier", cobra.NoFileCompletions)
+}
+
+// takes accepts the node, unless --identifier names it, and the arguments more.
+func (n *nodeRef) takes(more ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if n.identifier != 0 {
+			return takes(more...)(cmd, args)
+		}
+		return takes(append([]string{"node"}, more...)...)(cmd, args)
+	}
+}
+
+// from returns the node and the arguments that follow it.
+func (n *nodeRef) from(args []string) (ref string, more []string) {
+	if n.identifier != 0 {
+		return strconv.FormatUint(n.identifier, 10), args
+	}
+	return args[0], args[1:]
 }
 
 func (t *tool) nodesList() *cobra.Command {
@@ -21,6 +54,7 @@ func (t *tool) nodesList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List nodes",
+		Long:  "List nodes. The table has the first address of each; --output json has all.",
 		Example: `  fairlead nodes list
   fairlead nodes list --user alice
   fairlead nodes list --output json`,
@@ -34,16 +68,266 @@ func (t *tool) nodesList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			const header = "ID, NAME, USER, ADDRESSES, ONLINE, LAST SEEN, EXPIRED, TAGS"
-			return t.show(list.Nodes, table(header, list.Nodes, func(n apiclient.Node) []string {
-				return []string{
-					n.ID, n.GivenName, userName(n.User), strings.Join(n.IPAddresses, ","), yesNo(n.Online),
-					optionalTimeText(n.LastSeen), yesNo(n.Expired), strings.Join(n.Tags, ","),
-				}
-			}))
+			return t.show(list.Nodes, nodeTable(list.Nodes))
 		},
 	}
 	cmd.Flags().StringVar(&user, "user", "", "only nodes of this `user`, by name or id")
 	complete(cmd, "user", t.completeUserFlag)
 	return cmd
+}
+
+func nodeTable(nodes []apiclient.Node) string {
+	return table("ID, NAME, USER, ADDRESS, STATE, LAST SEEN, TAGS", nodes, func(n apiclient.Node) []string {
+		return []string{
+			n.ID, n.GivenName, userName(n.User), strings.Join(n.IPAddresses[:min(1, len(n.IPAddresses))], ""), nodeState(n), lastSeen(n), strings.Join(n.Tags, ","),
+		}
+	})
+}
+
+// nodeState says in a word whether a node can be used. One that has expired
+// cannot, connected or not.
+func nodeState(n apiclient.Node) string {
+	switch {
+	case n.Expired:
+		return "expired"
+	case n.Online:
+		return "online"
+	}
+	return "offline"
+}
+
+func lastSeen(n apiclient.Node) string {
+	if n.Online {
+		return "now"
+	}
+	return timeText(n.LastSeen)
+}
+
+func (t *tool) nodesShow() *cobra.Command {
+	var node nodeRef
+	cmd := &cobra.Command{
+		Use:   "show <node>",
+		Short: "Show one node",
+		Long:  "Show one node.\n\n" + nodeForms,
+		Example: `  fairlead nodes show alices-laptop
+  fairlead nodes show 100.64.0.7 --output yaml`,
+		Args:              node.takes(),
+		ValidArgsFunction: t.completeNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, _ := node.from(args)
+			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.ShowNode(cmd.Context(), ref))
+			}, nodeDetails)
+		},
+	}
+	node.flag(cmd)
+	return cmd
+}
+
+// showNode prints the node that an operation answers with.
+func (t *tool) showNode(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Node) string) error {
+	client, err := t.connect()
+	if err != nil {
+		return err
+	}
+	result, err := decode[apiclient.NodeResult](call(client))
+	if err != nil {
+		return err
+	}
+	return t.show(result.Node, text(result.Node))
+}
+
+func nodeDetails(n apiclient.Node) string {
+	expiry := "never"
+	if n.Expiry != nil {
+		expiry = timeText(*n.Expiry)
+	}
+	rows := [][]string{
+		{"ID", n.ID},
+		{"Name", n.GivenName},
+		{"Hostname", n.Hostname},
+		{"User", userName(n.User)},
+		{"Tags", strings.Join(n.Tags, ", ")},
+		{"Addresses", strings.Join(n.IPAddresses, ", ")},
+		{"State", nodeState(n)},
+		{"Online", yesNo(n.Online)},
+		{"Last seen", lastSeen(n)},
+		{"Expiry", expiry},
+		{"System", strings.TrimSpace(n.OS + " " + n.Arch)},
+		{"Client", n.ClientVersion},
+		{"Joined", timeText(n.CreatedAt)},
+		{"Changed", timeText(n.UpdatedAt)},
+		{"Created by", userName(n.CreatedBy)},
+		{"Routes", strings.Join(n.AvailableRoutes, ", ")},
+		{"Machine key", n.MachineKey},
+		{"Node key", n.NodeKey},
+	}
+	_, text, _ := strings.Cut(table("", rows, func(row []string) []string { return row }), "\n")
+	return text
+}
+
+func (t *tool) nodesRename() *cobra.Command {
+	var node nodeRef
+	var reset bool
+	cmd := &cobra.Command{
+		Use:   "rename <node> (<new-name> | --reset)",
+		Short: "Rename a node",
+		Long: `Rename a node: give it another name in DNS, which it keeps whatever its device
+calls itself. A name has at most 63 letters, digits and hyphens.
+
+` + nodeForms,
+		Example: `  fairlead nodes rename localhost-3 web-1
+  fairlead nodes rename 100.64.0.7 printer
+  fairlead nodes rename printer --reset`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if reset {
+				return node.takes()(cmd, args)
+			}
+			return node.takes("new name")(cmd, args)
+		},
+		ValidArgsFunction: t.completeNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, more := node.from(args)
+			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
+				if reset {
+					return answer(client.ResetNodeName(cmd.Context(), ref))
+				}
+				return answer(client.RenameNode(cmd.Context(), ref, more[0]))
+			}, func(n apiclient.Node) string { return fmt.Sprintf("Renamed node %s to %s\n", ref, n.GivenName) })
+		},
+	}
+	node.flag(cmd)
+	cmd.Flags().BoolVar(&reset, "reset", false, "call the node as its device calls itself")
+	return cmd
+}
+
+func (t *tool) nodesTag() *cobra.Command {
+	var node nodeRef
+	var tags []string
+	cmd := &cobra.Command{
+		Use:   "tag <node> --tags <tag:name>",
+		Short: "Give a node to tags",
+		Long: `Give a node to tags, in place of the tags or the user it belongs to. A node with
+tags does not expire and cannot go back to a user; it would have to join again.
+
+If there is a policy, its tagOwners must know the tags.
+
+` + nodeForms,
+		Example: `  fairlead nodes tag web-1 --tags tag:server
+  fairlead nodes tag 7 --tags tag:server,tag:web`,
+		Args:              node.takes(),
+		ValidArgsFunction: t.completeNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, _ := node.from(args)
+			if len(tags) == 0 {
+				return wrongUsage("--tags is missing")
+			}
+			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.TagNode(cmd.Context(), ref, apiclient.NodeTagsChange{Tags: tags}))
+			}, func(n apiclient.Node) string {
+				return fmt.Sprintf("Node %s belongs to %s\n", n.GivenName, strings.Join(n.Tags, ", "))
+			})
+		},
+	}
+	node.flag(cmd)
+	cmd.Flags().StringSliceVar(&tags, "tags", nil, "all `tag:name` of the node; repeat the flag or put commas between several")
+	complete(cmd, "tags", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (t *tool) nodesAddress() *cobra.Command {
+	var node nodeRef
+	var v4, v6 string
+	cmd := &cobra.Command{
+		Use:   "address <node> [--ipv4 <address>] [--ipv6 <address>]",
+		Short: "Give a node an address of your choice",
+		Long: `Give a node an address of your choice, for as long as it is there. The address
+must lie in the network's prefix and be free. Connections over the old one
+break.
+
+` + nodeForms,
+		Example: `  fairlead nodes address web-1 --ipv4 100.64.7.1
+  fairlead nodes address 7 --ipv4 100.64.7.1 --ipv6 fd7a:115c:a1e0::701`,
+		Args:              node.takes(),
+		ValidArgsFunction: t.completeNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, _ := node.from(args)
+			if v4 == "" && v6 == "" {
+				return wrongUsage("--ipv4 or --ipv6 is missing")
+			}
+			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.SetNodeAddresses(cmd.Context(), ref, apiclient.NodeAddressesChange{Ipv4: ifSet(v4), Ipv6: ifSet(v6)}))
+			}, func(n apiclient.Node) string {
+				return fmt.Sprintf("Node %s has %s\n", n.GivenName, strings.Join(n.IPAddresses, ", "))
+			})
+		},
+	}
+	node.flag(cmd)
+	cmd.Flags().StringVar(&v4, "ipv4", "", "the IPv4 `address`")
+	cmd.Flags().StringVar(&v6, "ipv6", "", "the IPv6 `address`")
+	return cmd
+}
+
+func (t *tool) nodesDelete() *cobra.Command {
+	var (
+		node  nodeRef
+		force *bool
+	)
+	cmd := &cobra.Command{
+		Use:   "delete <node>",
+		Short: "Delete a node",
+		Long: `Delete a node. It loses access at once; its device can join again as a new node,
+with a new key or login.
+
+` + nodeForms,
+		Example: `  fairlead nodes delete alices-laptop
+  fairlead nodes delete --identifier 7`,
+		Args:              node.takes(),
+		ValidArgsFunction: t.completeNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, _ := node.from(args)
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			if t.Terminal && !*force {
+				found, err := decode[apiclient.NodeResult](answer(client.ShowNode(cmd.Context(), ref)))
+				if err != nil {
+					return err
+				}
+				n := found.Node
+				if err := t.confirm(*force, fmt.Sprintf("Delete node %s (id %s) of %s, which loses access at once?", n.GivenName, n.ID, userName(n.User))); err != nil {
+					return err
+				}
+			}
+			done, err := decode[apiclient.Empty](answer(client.DeleteNode(cmd.Context(), ref)))
+			if err != nil {
+				return err
+			}
+			return t.show(done, fmt.Sprintf("Deleted node %s\n", ref))
+		},
+	}
+	node.flag(cmd)
+	force = confirmable(cmd)
+	return cmd
+}
+
+// completeNode completes the first argument with the names of nodes.
+func (t *tool) completeNode(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return t.completeNodes(cmd, nil, "")
+}
+
+// completeNodes completes every argument with the names of nodes.
+func (t *tool) completeNodes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+		list, _ := decode[apiclient.NodeList](answer(client.ListNodes(ctx, nil)))
+		for _, n := range list.Nodes {
+			names = append(names, n.GivenName)
+		}
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

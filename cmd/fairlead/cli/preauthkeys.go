@@ -30,8 +30,8 @@ func (t *tool) preAuthKeysCreate() *cobra.Command {
 		Short: "Create a pre-auth key and print it, this once",
 		Long: `Create a pre-auth key and print it, this once: the server keeps only a hash.
 
-Nodes enrol with it by POST /api/v1/machine; clients cannot join yet. They
-belong to the user of the key or, if it has any, to its tags.
+Devices join with it: tailscale up --login-server <server_url> --auth-key <key>.
+They belong to the user of the key or, if it has any, to its tags.
 
 Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 		Example: `  fairlead preauthkeys create --user alice
@@ -64,7 +64,7 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 	flags := cmd.Flags()
 	flags.StringVar(&user, "user", "", "`user` who owns the nodes, by name or id; not needed with --tags")
 	flags.BoolVar(&reusable, "reusable", false, "let more than one node join with the key")
-	flags.BoolVar(&ephemeral, "ephemeral", false, "mark nodes as ephemeral; nothing removes them yet")
+	flags.BoolVar(&ephemeral, "ephemeral", false, "remove nodes when they have been offline for a while")
 	flags.Var(&life, "expiration", "how long the key can be used, such as 24h or 2w (default 1h, also for 0)")
 	flags.StringSliceVar(&tags, "tags", nil, "`tag:name` for the nodes; repeat the flag or put commas between several")
 	complete(cmd, "user", t.completeUserFlag)

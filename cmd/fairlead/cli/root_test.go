@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 )
 
@@ -82,6 +83,26 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"apikeys", "expire", "1", "--prefix", "7Qd0"},
 		{"apikeys", "delete", "1", "2"},
 		{"apikeys", "delete", "1", "--key", "2"},
+		{"nodes", "show"},
+		{"nodes", "show", "1", "2"},
+		{"nodes", "show", "1", "--identifier", "2"},
+		{"nodes", "delete"},
+		{"nodes", "delete", "--identifier", "web-1"},
+		{"nodes", "rename", "web-1"},
+		{"nodes", "rename", "web-1", "web-2", "--reset"},
+		{"nodes", "tag", "web-1"},
+		{"nodes", "address", "web-1"},
+		{"nodes", "expire"},
+		{"nodes", "expire", ""},
+		{"nodes", "expire", "--all", "--all-offline"},
+		{"nodes", "expire", "--all", "web-1"},
+		{"nodes", "expire", "--all-offline", "--identifier", "1"},
+		{"nodes", "expire", "--all", "--never"},
+		{"nodes", "expire", "web-1", "--never", "--at", "30d"},
+		{"nodes", "expire", "web-1", "--at", "soon"},
+		{"auth", "approve", "7K3M-9QXD"},
+		{"auth", "approve", "--user", "alice"},
+		{"auth", "reject"},
 		{"help", "explode"},
 		{"help", "users", "explode"},
 		{"users", "list", "--server", "mesh.example.com"},
@@ -124,6 +145,11 @@ func TestCompletion(t *testing.T) {
 		"users list --output ":        "table\njson\nyaml\n:4\n",
 		"completion ":                 "bash\nzsh\nfish\npowershell\n:4\n",
 		"nodes l":                     "list\tList nodes\n:4\n",
+		"nodes show ":                 "alices-laptop\nweb-1\n:4\n",
+		"nodes rename web-1 ":         ":4\n",
+		"nodes expire web-1 ":         "alices-laptop\nweb-1\n:4\n",
+		"auth approve ":               "7K3M-9QXD\tBobs Phone\n0123-4567\ttv\n:4\n",
+		"auth approve x --user ":      "alice\nbob\n:4\n",
 		"users delete --server nope ": ":4\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
@@ -138,6 +164,7 @@ func TestDestructiveCommandsAskOnlyAPerson(t *testing.T) {
 		"users delete alice",
 		"preauthkeys expire --key 1", "preauthkeys delete --key 1",
 		"apikeys expire --key 1", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1",
+		"nodes delete web-1", "nodes expire web-1", "nodes expire --all", "nodes expire --all-offline",
 	} {
 		for _, c := range []struct {
 			name     string
@@ -184,6 +211,44 @@ func TestQuestionNamesTheNodesThatGo(t *testing.T) {
 	want := "Delete user alice, with all pre-auth keys and 2 nodes that lose access at once? [y/N] "
 	if got := r.stderr.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestNodesAreNamedToTheServerAsTheyWereGiven(t *testing.T) {
+	for command, want := range map[string]request{
+		"nodes show fd7a:115c:a1e0::1":          {Method: "GET", Path: "/api/v1/node/fd7a:115c:a1e0::1"},
+		"nodes show a/b":                        {Method: "GET", Path: "/api/v1/node/a%2Fb"},
+		"nodes delete --identifier 7":           {Method: "DELETE", Path: "/api/v1/node/7"},
+		"nodes rename --identifier 7 web":       {Method: "POST", Path: "/api/v1/node/7/rename/web"},
+		"nodes rename web --reset":              {Method: "POST", Path: "/api/v1/node/web/rename"},
+		"nodes tag 7 --tags tag:a --tags tag:b": {Method: "POST", Path: "/api/v1/node/7/tags", Body: `{"tags":["tag:a","tag:b"]}`},
+		"nodes address 7 --ipv6 fd7a::1":        {Method: "PUT", Path: "/api/v1/node/7/addresses", Body: `{"ipv6":"fd7a::1"}`},
+		"nodes expire a --identifier 7,8":       {Method: "POST", Path: "/api/v1/node/expire", Body: `{"all":false,"allOffline":false,"nodes":["a","7","8"]}`},
+		"nodes expire --all":                    {Method: "POST", Path: "/api/v1/node/expire", Body: `{"all":true,"allOffline":false}`},
+		"nodes expire a --never":                {Method: "POST", Path: "/api/v1/node/a/expire", Body: `{"disableExpiry":true}`},
+		"nodes expire a --at 1d":                {Method: "POST", Path: "/api/v1/node/a/expire", Body: `{"expiry":"2026-03-02T09:30:00Z"}`},
+		"nodes expire a --at 2027-01-01T00:00:00+01:00": {
+			Method: "POST", Path: "/api/v1/node/a/expire", Body: `{"expiry":"2027-01-01T00:00:00+01:00"}`,
+		},
+		"auth approve abcdefgh --user alice": {Method: "POST", Path: "/api/v1/auth/approve", Body: `{"authId":"abcdefgh","user":"alice"}`},
+		"auth reject ABCD-EFGH --reason no":  {Method: "POST", Path: "/api/v1/auth/reject", Body: `{"authId":"ABCD-EFGH","reason":"no"}`},
+	} {
+		socket, log := listen(t, cannedServer())
+		if r := fairlead(t, socket, strings.Fields(command)); r.status != 0 {
+			t.Errorf("%s: status %d, %s", command, r.status, &r.stderr)
+		}
+		if diff := cmp.Diff([]request{want}, log.requests()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", command, diff)
+		}
+	}
+}
+
+func TestListFitsATerminal(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	for line := range strings.Lines(fairlead(t, socket, []string{"nodes", "list"}).stdout.String()) {
+		if len(line) > 100 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
 	}
 }
 

@@ -169,21 +169,28 @@ func (t *tool) completeUsers(cmd *cobra.Command, args []string, _ string) ([]str
 	return t.completeUserFlag(cmd, nil, "")
 }
 
-// completeUserFlag completes a flag with user names. It stays silent when the
-// server cannot be asked: a shell has no place for an error.
+// completeUserFlag completes a flag with user names.
 func (t *tool) completeUserFlag(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
+	t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+		list, _ := decode[apiclient.UserList](answer(client.ListUsers(ctx, nil)))
+		for _, u := range list.Users {
+			names = append(names, u.Name)
+		}
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// ask lets a completion ask the server. It stays silent when that cannot be
+// done: a shell has no place for an error.
+func (t *tool) ask(cmd *cobra.Command, question func(context.Context, *apiclient.Client)) {
 	silent := *t
 	silent.Stderr = io.Discard
 	if client, err := silent.connect(); err == nil {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
 		defer cancel()
-		list, _ := decode[apiclient.UserList](answer(client.ListUsers(ctx, nil)))
-		for _, u := range list.Users {
-			names = append(names, u.Name)
-		}
+		question(ctx, client)
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // ifSet makes an optional member of a request.

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+func (t *tool) auth() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "auth",
+		Short: "Answer devices that ask to join without a key",
+		Long: `Answer devices that ask to join without a key. Such a device shows a page with a
+code, and is named here by that code or by the address of the page.`,
+		Example: `  fairlead auth list
+  fairlead auth approve 7K3M-9QXD --user alice`,
+	}, t.authList(), t.authApprove(), t.authReject())
+}
+
+// loginForms describes what names a waiting device.
+const loginForms = `The device is given by the code that its page shows, or by the page's address.`
+
+func (t *tool) authList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the devices that wait for an answer",
+		Long: `List the devices that wait for an answer, newest first. Nobody has checked what
+they say of themselves: compare the code with the one on the device.`,
+		Example: `  fairlead auth list
+  fairlead auth list --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			list, err := decode[apiclient.PendingLoginList](answer(client.ListPendingLogins(cmd.Context())))
+			if err != nil {
+				return err
+			}
+			return t.show(list.Logins, table("CODE, HOSTNAME, SYSTEM, ADDRESS, SINCE", list.Logins, func(l apiclient.PendingLogin) []string {
+				return []string{l.Code, l.Hostname, l.OS, l.Address, timeText(l.Since)}
+			}))
+		},
+	}
+}
+
+func (t *tool) authApprove() *cobra.Command {
+	var user string
+	cmd := &cobra.Command{
+		Use:   "approve <code> --user <user>",
+		Short: "Let a device in",
+		Long: `Let a device in as a node of a user.
+
+` + loginForms + `
+If it is not connected now it has 15 minutes to come for its answer.`,
+		Example: `  fairlead auth approve 7K3M-9QXD --user alice
+  fairlead auth approve https://mesh.example.com/auth/x7Qd… --user alice`,
+		Args:              takes("code"),
+		ValidArgsFunction: t.completeLogin,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if user == "" {
+				return wrongUsage("--user is missing")
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			approved, err := decode[apiclient.LoginApproval](answer(client.ApproveLogin(cmd.Context(), apiclient.LoginApprovalRequest{User: user, AuthID: args[0]})))
+			if err != nil {
+				return err
+			}
+			text := fmt.Sprintf("Approved; the device has until %s to come for its answer\n", timeText(approved.Login.Until))
+			if n := approved.Node; n != nil {
+				text = fmt.Sprintf("Node %s with id %s belongs to %s\n", n.GivenName, n.ID, userName(n.User))
+			}
+			return t.show(approved, text)
+		},
+	}
+	cmd.Flags().StringVar(&user, "user", "", "`user` who will own the node, by name or id")
+	complete(cmd, "user", t.completeUserFlag)
+	return cmd
+}
+
+func (t *tool) authReject() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "reject <code>",
+		Short: "Turn a device away",
+		Long: `Turn a device away. It shows the reason and stops asking.
+
+` + loginForms,
+		Example: `  fairlead auth reject 7K3M-9QXD
+  fairlead auth reject 7K3M-9QXD --reason "ask the network team first"`,
+		Args:              takes("code"),
+		ValidArgsFunction: t.completeLogin,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			done, err := decode[apiclient.Empty](answer(client.RejectLogin(cmd.Context(), apiclient.LoginRejectionRequest{AuthID: args[0], Reason: ifSet(reason)})))
+			if err != nil {
+				return err
+			}
+			return t.show(done, "Rejected the device\n")
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` that the device shows, in one line")
+	complete(cmd, "reason", cobra.NoFileCompletions)
+	return cmd
+}
+
+// completeLogin completes the first argument with the codes that wait.
+func (t *tool) completeLogin(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var codes []string
+	if len(args) == 0 {
+		t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+			list, _ := decode[apiclient.PendingLoginList](answer(client.ListPendingLogins(ctx)))
+			for _, l := range list.Logins {
+				codes = append(codes, l.Code+"\t"+cell(l.Hostname))
+			}
+		})
+	}
+	return codes, cobra.ShellCompDirectiveNoFileComp
+}
