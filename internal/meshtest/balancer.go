@@ -1,0 +1,158 @@
+package meshtest
+
+import (
+	"context"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Balancer gives each TCP connection to the next of its backends that takes
+// one. It knows nothing of what the connections carry.
+type Balancer struct {
+	Addr string
+	URL  string
+
+	listener net.Listener
+	wait     sync.WaitGroup
+
+	mu       sync.Mutex
+	backends []string           // guarded by mu; the next first
+	open     map[*gate]struct{} // guarded by mu; nil once it is closed
+	frozen   bool               // guarded by mu
+}
+
+// NewBalancer starts a balancer on loopback.
+func NewBalancer(t testing.TB, backends ...string) *Balancer {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", FreeAddr(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Balancer{Addr: l.Addr().String(), URL: "http://" + l.Addr().String(), listener: l, backends: backends, open: map[*gate]struct{}{}}
+	b.wait.Go(b.accept)
+	t.Cleanup(b.close)
+	return b
+}
+
+// Add lets a backend take part.
+func (b *Balancer) Add(addr string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backends = append(b.backends, addr)
+}
+
+// Remove gives no further connections to a backend. Those it has stay.
+func (b *Balancer) Remove(addr string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backends = slices.DeleteFunc(b.backends, func(a string) bool { return a == addr })
+}
+
+// Freeze lets nothing pass, neither data nor ends, until Thaw: connections
+// look as if the network between them had gone.
+func (b *Balancer) Freeze() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.frozen = true
+	for g := range b.open {
+		g.freeze()
+	}
+}
+
+// Thaw undoes Freeze.
+func (b *Balancer) Thaw() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.frozen = false
+	for g := range b.open {
+		g.thaw()
+	}
+}
+
+// turn returns the backends in the order in which they are tried.
+func (b *Balancer) turn() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	order := slices.Clone(b.backends)
+	if len(order) > 1 {
+		b.backends = append(b.backends[1:], b.backends[0])
+	}
+	return order
+}
+
+func (b *Balancer) accept() {
+	for {
+		conn, err := b.listener.Accept()
+		if err != nil {
+			return
+		}
+		order := b.turn()
+		b.wait.Go(func() { b.serve(conn, order) })
+	}
+}
+
+func (b *Balancer) serve(client net.Conn, backends []string) {
+	defer client.Close()
+	for _, addr := range backends {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", addr)
+		if err != nil {
+			continue
+		}
+		here, there := &gate{Conn: client}, &gate{Conn: conn}
+		defer there.Close()
+		if !b.hold(here, there) {
+			return
+		}
+		defer b.release(here, there)
+		b.wait.Go(func() { pass(there, here) })
+		pass(here, there)
+		return
+	}
+}
+
+// pass copies until one side ends, and then ends both.
+func pass(to, from *gate) {
+	_, _ = io.Copy(to, from)
+	to.Close()
+	from.Close()
+}
+
+// hold remembers connections to end; it reports false when it is too late.
+func (b *Balancer) hold(conns ...*gate) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open == nil {
+		return false
+	}
+	for _, c := range conns {
+		b.open[c] = struct{}{}
+		if b.frozen {
+			c.freeze()
+		}
+	}
+	return true
+}
+
+func (b *Balancer) release(conns ...*gate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range conns {
+		delete(b.open, c)
+	}
+}
+
+func (b *Balancer) close() {
+	b.listener.Close()
+	b.mu.Lock()
+	open := b.open
+	b.open = nil
+	b.mu.Unlock()
+	for c := range open {
+		c.Close()
+	}
+	b.wait.Wait()
+}

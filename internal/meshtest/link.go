@@ -1,0 +1,177 @@
+package meshtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"tailscale.com/control/controlbase"
+	"tailscale.com/control/controlhttp/controlhttpcommon"
+	"tailscale.com/net/netutil"
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+)
+
+// version is the capability version that virtual nodes announce.
+const version = tailcfg.CurrentCapabilityVersion
+
+// Crowd is the virtual nodes of one server or balancer.
+type Crowd struct {
+	t     testing.TB
+	host  string // and port
+	key   key.MachinePublic
+	http2 *http2.Transport
+}
+
+// NewCrowd asks the server for its key.
+func NewCrowd(t testing.TB, serverURL string) *Crowd {
+	t.Helper()
+	u, err := url.Parse(serverURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := fetch(t.Context(), &http.Client{}, http.MethodGet, fmt.Sprintf("%s/key?v=%d", serverURL, version), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys tailcfg.OverTLSPublicKeyResponse
+	if err := json.Unmarshal(text, &keys); err != nil {
+		t.Fatalf("%s/key does not answer with a key: %v", serverURL, err)
+	}
+	return &Crowd{t: t, host: u.Host, key: keys.PublicKey, http2: &http2.Transport{AllowHTTP: true, DisableCompression: true}}
+}
+
+// link is one connection of a node: TCP, Noise, HTTP/2.
+type link struct {
+	conn   *gate
+	client *http2.ClientConn
+}
+
+// close drops the connection without a goodbye, as a lost network does.
+func (l *link) close() { l.conn.Close() }
+
+// dial connects as a machine does, but without the client's search for a port.
+func (c *Crowd) dial(ctx context.Context, machine key.MachinePrivate) (_ *link, err error) {
+	hello, finish, err := controlbase.ClientDeferred(machine, c.key, uint16(version))
+	if err != nil {
+		return nil, err
+	}
+	tcp, err := new(net.Dialer).DialContext(ctx, "tcp", c.host)
+	if err != nil {
+		return nil, err
+	}
+	conn := &gate{Conn: tcp}
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(conn, "POST /ts2021 HTTP/1.1\r\nHost: %s\r\nUpgrade: %s\r\nConnection: upgrade\r\n%s: %s\r\nContent-Length: 0\r\n\r\n",
+		c.host, controlhttpcommon.UpgradeHeaderValue, controlhttpcommon.HandshakeHeaderName, base64.StdEncoding.EncodeToString(hello))
+	if err != nil {
+		return nil, err
+	}
+	buffered := bufio.NewReaderSize(conn, 1024)
+	res, err := http.ReadResponse(buffered, nil)
+	if err != nil {
+		return nil, fmt.Errorf("upgrade: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 200))
+		return nil, fmt.Errorf("upgrade: %s: %s", res.Status, text)
+	}
+	noise, err := finish(ctx, netutil.NewDrainBufConn(conn, buffered))
+	if err != nil {
+		return nil, fmt.Errorf("noise: %w", err)
+	}
+	frames := bufio.NewReader(noise)
+	if err := skipPayload(frames); err != nil {
+		return nil, fmt.Errorf("noise: %w", err)
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	client, err := c.http2.NewClientConn(bufferedConn{noise, frames})
+	if err != nil {
+		return nil, fmt.Errorf("http2: %w", err)
+	}
+	return &link{conn: conn, client: client}, nil
+}
+
+// skipPayload skips what a server may send before HTTP/2. It is told by its
+// magic, which no frame of HTTP/2 begins with; both have a header of nine bytes.
+func skipPayload(r *bufio.Reader) error {
+	const magic = "\xff\xff\xffTS"
+	header, err := r.Peek(9)
+	if err != nil || string(header[:len(magic)]) != magic {
+		return err
+	}
+	_, err = r.Discard(len(header) + int(binary.BigEndian.Uint32(header[len(magic):])))
+	return err
+}
+
+type bufferedConn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (c bufferedConn) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// gate is a connection that can be made to read nothing: what arrives stays
+// where it is, and no ping is answered.
+type gate struct {
+	net.Conn
+
+	mu   sync.Mutex
+	shut chan struct{} // guarded by mu; closes when it opens; nil while it is open
+}
+
+func (g *gate) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	g.mu.Lock()
+	shut := g.shut
+	g.mu.Unlock()
+	if shut != nil {
+		<-shut
+	}
+	return n, err
+}
+
+func (g *gate) freeze() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut == nil {
+		g.shut = make(chan struct{})
+	}
+}
+
+func (g *gate) thaw() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut != nil {
+		close(g.shut)
+		g.shut = nil
+	}
+}
+
+// Close opens the gate too, so that nobody waits at it for ever.
+func (g *gate) Close() error {
+	defer g.thaw()
+	return g.Conn.Close()
+}

@@ -1,0 +1,339 @@
+package meshtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+	"tailscale.com/util/zstdframe"
+)
+
+const (
+	requestLimit = 30 * time.Second
+	maxMessage   = 64 << 20
+	maxBackoff   = 30 * time.Second
+)
+
+// Node is a virtual node.
+type Node struct {
+	Hostname string
+
+	crowd   *Crowd
+	machine key.MachinePrivate
+	key     key.NodePrivate
+	disco   key.DiscoPublic
+
+	stop    context.CancelFunc // of the running stream; nil when none runs
+	running sync.WaitGroup
+
+	dialing sync.Mutex // held while a connection is made
+	mu      sync.Mutex
+	link    *link         // guarded by mu; nil when not connected
+	view    View          // guarded by mu
+	more    chan struct{} // guarded by mu; closes when the view changes
+	ends    []string      // guarded by mu; why streams ended
+
+	endpoints []netip.AddrPort // guarded by mu
+}
+
+// Node makes a node that has not registered yet.
+func (c *Crowd) Node(hostname string) *Node {
+	n := &Node{
+		Hostname: hostname, crowd: c, machine: key.NewMachine(), key: key.NewNode(), disco: key.NewDisco().Public(),
+		more: make(chan struct{}),
+	}
+	c.t.Cleanup(n.Disconnect)
+	return n
+}
+
+// Twin is the same node once more, as after a change of its network that left
+// the old connection hanging.
+func (n *Node) Twin() *Node {
+	twin := &Node{
+		Hostname: n.Hostname, crowd: n.crowd, machine: n.machine, key: n.key, disco: n.disco, more: make(chan struct{}),
+	}
+	n.crowd.t.Cleanup(twin.Disconnect)
+	return twin
+}
+
+func (n *Node) host() *tailcfg.Hostinfo {
+	return &tailcfg.Hostinfo{
+		IPNVersion: "1.102.5", OS: "linux", GoArch: "amd64", Hostname: n.Hostname,
+		Services: []tailcfg.Service{{Proto: tailcfg.PeerAPI4, Port: 40000}},
+		NetInfo:  &tailcfg.NetInfo{PreferredDERP: 999, WorkingUDP: "true"},
+	}
+}
+
+// connect dials if there is no connection that works.
+func (n *Node) connect(ctx context.Context) (*link, error) {
+	n.dialing.Lock()
+	defer n.dialing.Unlock()
+	n.mu.Lock()
+	l := n.link
+	n.mu.Unlock()
+	if l != nil && l.client.CanTakeNewRequest() {
+		return l, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	l, err := n.crowd.dial(ctx, n.machine)
+	if err != nil {
+		return nil, err
+	}
+	n.drop()
+	n.mu.Lock()
+	n.link = l
+	n.mu.Unlock()
+	return l, nil
+}
+
+// drop ends the connection without a goodbye.
+func (n *Node) drop() {
+	n.mu.Lock()
+	l := n.link
+	n.link = nil
+	n.mu.Unlock()
+	if l != nil {
+		l.close()
+	}
+}
+
+func (n *Node) post(ctx context.Context, path string, body any) (*http.Response, error) {
+	l, err := n.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+n.crowd.host+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	res, err := l.client.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 200))
+		return nil, fmt.Errorf("%s: %s: %s", path, res.Status, bytes.TrimSpace(text))
+	}
+	return res, nil
+}
+
+// Register joins with a pre-auth key. The error has the text that the server
+// refuses with.
+func (n *Node) Register(ctx context.Context, authKey string) error {
+	answer, err := n.register(ctx, tailcfg.RegisterRequest{Auth: &tailcfg.RegisterResponseAuth{AuthKey: authKey}})
+	if err == nil && !answer.MachineAuthorized {
+		return errors.New("registered but not authorized")
+	}
+	return err
+}
+
+// Logout lets the node's key end at once.
+func (n *Node) Logout(ctx context.Context) error {
+	_, err := n.register(ctx, tailcfg.RegisterRequest{Expiry: time.Unix(123, 0)})
+	return err
+}
+
+func (n *Node) register(ctx context.Context, req tailcfg.RegisterRequest) (answer tailcfg.RegisterResponse, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	req.Version, req.NodeKey, req.Hostinfo = version, n.key.Public(), n.host()
+	res, err := n.post(ctx, "/machine/register", req)
+	if err != nil {
+		return answer, err
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		return answer, err
+	}
+	if answer.Error != "" {
+		return answer, errors.New(answer.Error)
+	}
+	return answer, nil
+}
+
+func (n *Node) mapRequest() tailcfg.MapRequest {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return tailcfg.MapRequest{
+		Version: version, KeepAlive: true, NodeKey: n.key.Public(), DiscoKey: n.disco, Hostinfo: n.host(), Endpoints: n.endpoints, Compress: "zstd",
+	}
+}
+
+// Report tells where the node can be reached.
+func (n *Node) Report(ctx context.Context, endpoints ...netip.AddrPort) error {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	n.mu.Lock()
+	n.endpoints = endpoints
+	n.mu.Unlock()
+	req := n.mapRequest()
+	req.OmitPeers = true
+	res, err := n.post(ctx, "/machine/map", req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return err
+}
+
+// Connect keeps a stream open until Disconnect, and returns at once. A stream
+// that ends is opened again as clients do it: at once, then ever more slowly
+// until a map arrives.
+func (n *Node) Connect() {
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop = stop
+	n.running.Go(func() {
+		for failures := 1; ; failures++ {
+			arrived, err := n.stream(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			n.mu.Lock()
+			n.ends = append(n.ends, err.Error())
+			n.mu.Unlock()
+			if arrived {
+				failures = 1
+			}
+			backoff := min(time.Duration(failures*failures)*10*time.Millisecond, maxBackoff)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Duration((0.5 + rand.Float64()) * float64(backoff))):
+			}
+		}
+	})
+}
+
+// Disconnect ends stream and connection without a goodbye.
+func (n *Node) Disconnect() {
+	if n.stop != nil {
+		n.stop()
+	}
+	n.drop()
+	n.running.Wait()
+	n.drop() // one that was being made
+}
+
+// stream opens a stream and reads it to its end. It reports whether a map
+// arrived.
+func (n *Node) stream(ctx context.Context) (arrived bool, err error) {
+	req := n.mapRequest()
+	req.Stream = true
+	res, err := n.post(ctx, "/machine/map", req)
+	if err != nil {
+		return false, err
+	}
+	defer res.Body.Close()
+	for {
+		var size uint32
+		if err := binary.Read(res.Body, binary.LittleEndian, &size); err != nil {
+			return arrived, fmt.Errorf("reading the map: %w", err)
+		}
+		if size > maxMessage {
+			return arrived, fmt.Errorf("a message of %d bytes", size)
+		}
+		frames := make([]byte, size)
+		if _, err := io.ReadFull(res.Body, frames); err != nil {
+			return arrived, fmt.Errorf("reading the map: %w", err)
+		}
+		at := time.Now()
+		text, err := zstdframe.AppendDecode(nil, frames, zstdframe.MaxDecodedSize(maxMessage))
+		if err != nil {
+			return arrived, err
+		}
+		var m tailcfg.MapResponse
+		if err := json.Unmarshal(text, &m); err != nil {
+			return arrived, err
+		}
+		if m.KeepAlive {
+			continue
+		}
+		if !arrived && m.Node == nil {
+			return arrived, errors.New("the first map lacks the node")
+		}
+		arrived = true
+		n.mu.Lock()
+		n.view.take(&m, at)
+		close(n.more)
+		n.more = make(chan struct{})
+		n.mu.Unlock()
+	}
+}
+
+// Freeze lets the node read nothing of its connection and answer no ping, until
+// Thaw.
+func (n *Node) Freeze() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.link != nil {
+		n.link.conn.freeze()
+	}
+}
+
+// Thaw undoes Freeze.
+func (n *Node) Thaw() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.link != nil {
+		n.link.conn.thaw()
+	}
+}
+
+// Look calls f with what the node sees. f must not keep it.
+func (n *Node) Look(f func(*View)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f(&n.view)
+}
+
+// ID is the server's number of the node; 0 before its first map.
+func (n *Node) ID() (id tailcfg.NodeID) {
+	n.Look(func(v *View) { id = v.Self.ID })
+	return id
+}
+
+// Await waits until the node sees what is wanted and returns when the message
+// that showed it arrived.
+func (n *Node) Await(ctx context.Context, wanted func(*View) bool) (at time.Time, err error) {
+	for {
+		n.mu.Lock()
+		seen, at, more, last := wanted(&n.view), n.view.At, n.more, ""
+		if len(n.ends) > 0 {
+			last = n.ends[len(n.ends)-1]
+		}
+		n.mu.Unlock()
+		if seen {
+			return at, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return at, fmt.Errorf("%s does not see it: %w (last message %v ago, last stream ended with %q)", n.Hostname, ctx.Err(), time.Since(at), last)
+		}
+	}
+}
+
+// Ends tells why streams ended, one text for each.
+func (n *Node) Ends() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]string(nil), n.ends...)
+}

@@ -1,0 +1,133 @@
+package meshtest
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+)
+
+// View is what a node has been told, by the clients' rules.
+type View struct {
+	Self  Peer
+	Peers map[tailcfg.NodeID]Peer
+	At    time.Time // when the last message arrived that was no keep-alive
+	Maps  int       // whole maps so far: one per stream, unless names changed
+
+	away     map[tailcfg.NodeID]time.Time // peers shown offline, and since when
+	absences []Absence
+}
+
+// Peer is what is told of one node.
+type Peer struct {
+	ID        tailcfg.NodeID
+	Name      string // with its domain
+	Key       key.NodePublic
+	Addresses []netip.Prefix
+	Endpoints []netip.AddrPort
+	HomeDERP  int
+	Online    bool
+	Expired   bool
+}
+
+// Absence is a time for which a peer that was online was shown offline.
+type Absence struct {
+	Peer  tailcfg.NodeID
+	Since time.Time
+	For   time.Duration
+}
+
+// take adds a message. An empty list of peers means nothing to a client, and a
+// patch for a peer that it does not have is lost.
+func (v *View) take(m *tailcfg.MapResponse, at time.Time) {
+	v.At = at
+	if m.Node != nil {
+		v.Self = peerOf(m.Node)
+	}
+	if len(m.Peers) > 0 {
+		before := v.Peers
+		v.Peers = make(map[tailcfg.NodeID]Peer, len(m.Peers))
+		for _, n := range m.Peers {
+			v.put(before[n.ID], peerOf(n))
+		}
+		for id := range before {
+			if _, still := v.Peers[id]; !still {
+				delete(v.away, id)
+			}
+		}
+		v.Maps++
+		return
+	}
+	for _, id := range m.PeersRemoved {
+		delete(v.Peers, id)
+		delete(v.away, id)
+	}
+	for _, n := range m.PeersChanged {
+		v.put(v.Peers[n.ID], peerOf(n))
+	}
+	for id, online := range m.OnlineChange {
+		if p, known := v.Peers[id]; known {
+			changed := p
+			changed.Online = online
+			v.put(p, changed)
+		}
+	}
+	for _, d := range m.PeersChangedPatch {
+		if p, known := v.Peers[d.NodeID]; known {
+			v.put(p, patched(p, d))
+		}
+	}
+}
+
+// put shows a peer, and takes note of when it went and came back.
+func (v *View) put(before, p Peer) {
+	if v.Peers == nil {
+		v.Peers = map[tailcfg.NodeID]Peer{}
+	}
+	if v.away == nil {
+		v.away = map[tailcfg.NodeID]time.Time{}
+	}
+	since, away := v.away[p.ID]
+	switch {
+	case before.Online && !p.Online:
+		v.away[p.ID] = v.At
+	case away && p.Online:
+		v.absences = append(v.absences, Absence{p.ID, since, v.At.Sub(since)})
+		delete(v.away, p.ID)
+	}
+	v.Peers[p.ID] = p
+}
+
+// Absences are all so far, those that last with their time until now.
+func (v *View) Absences() []Absence {
+	all := slices.Clone(v.absences)
+	for id, since := range v.away {
+		all = append(all, Absence{id, since, time.Since(since)})
+	}
+	return all
+}
+
+func peerOf(n *tailcfg.Node) Peer {
+	return Peer{
+		ID: n.ID, Name: n.Name, Key: n.Key, Addresses: n.Addresses, Endpoints: n.Endpoints, HomeDERP: n.HomeDERP,
+		Online: n.Online != nil && *n.Online, Expired: n.Expired,
+	}
+}
+
+func patched(p Peer, d *tailcfg.PeerChange) Peer {
+	if d.DERPRegion != 0 {
+		p.HomeDERP = d.DERPRegion
+	}
+	if d.Endpoints != nil {
+		p.Endpoints = d.Endpoints
+	}
+	if d.Key != nil {
+		p.Key = *d.Key
+	}
+	if d.Online != nil {
+		p.Online = *d.Online
+	}
+	return p
+}
