@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,19 +57,20 @@ func parseHost(raw json.RawMessage) (h hostDescription) {
 // take removes and reads what is not for peers. Clients match the names of
 // members without regard to case, so nothing may slip through in another.
 func (h *hostDescription) take(members map[string]any) {
+	private := []string{"BackendLogID", "FrontendLogID", "PushDeviceToken", "TPM"}
 	for name, value := range members {
-		switch strings.ToLower(name) {
-		case "routableips":
+		switch {
+		case strings.EqualFold(name, "RoutableIPs"):
 			for _, text := range texts(value) {
 				if p, err := netip.ParsePrefix(text); err == nil {
 					h.RoutableIPs = append(h.RoutableIPs, p)
 				}
 			}
-		case "requesttags":
+		case strings.EqualFold(name, "RequestTags"):
 			h.tags = texts(value)
-		case "netinfo":
+		case strings.EqualFold(name, "NetInfo"):
 			h.takeNetInfo(value)
-		case "backendlogid", "frontendlogid", "pushdevicetoken", "tpm":
+		case slices.ContainsFunc(private, func(p string) bool { return strings.EqualFold(name, p) }):
 		default:
 			continue
 		}

@@ -85,15 +85,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := peerOf(r)
-	host := parseHost(in.Hostinfo)
-	j := control.Joining{
-		MachineKey: p.machine, NodeKey: in.NodeKey, OldNodeKey: in.OldNodeKey, Followup: in.Followup, Expiry: mesh.TimeOf(in.Expiry),
-		Ephemeral: in.Ephemeral, Tags: host.tags, CapVersion: in.Version, Host: host.Host,
-	}
-	if in.Auth != nil {
-		j.PreAuthKey = in.Auth.AuthKey
-	}
-	out, err := s.Control.Join(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, j)
+	out, err := s.Control.Join(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, in.joining(p))
 	var refusal *control.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -106,6 +98,18 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	default:
 		writeJSON(w, registered(out))
 	}
+}
+
+func (in registerRequest) joining(p peer) control.Joining {
+	host := parseHost(in.Hostinfo)
+	j := control.Joining{
+		MachineKey: p.machine, NodeKey: in.NodeKey, OldNodeKey: in.OldNodeKey, Followup: in.Followup, Expiry: mesh.TimeOf(in.Expiry),
+		Ephemeral: in.Ephemeral, Tags: host.tags, CapVersion: in.Version, Host: host.Host,
+	}
+	if in.Auth != nil {
+		j.PreAuthKey = in.Auth.AuthKey
+	}
+	return j
 }
 
 // What people see who try to join.
@@ -197,22 +201,28 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) report(w http.ResponseWriter, r *http.Request, in mapRequest) {
 	p := peerOf(r)
-	report := control.Report{
-		MachineKey: p.machine, NodeKey: in.NodeKey, CapVersion: in.Version, Endpoints: in.Endpoints, DiscoKey: in.DiscoKey,
-	}
-	var host hostDescription
-	if len(in.Hostinfo) > 0 && string(in.Hostinfo) != "null" {
-		host = parseHost(in.Hostinfo)
-		report.Host, report.HomeRelay = &host.Host, host.homeRelay
-	}
+	report, latency := in.report(p)
 	if err := s.Control.Report(r.Context(), mesh.Actor{Addr: p.addr}, report); err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	if host.latency > 0 {
-		s.latency.observe(in.NodeKey, host.latency)
+	if latency > 0 {
+		s.latency.observe(in.NodeKey, latency)
 	}
 	w.WriteHeader(http.StatusOK) // the body is read by nobody
+}
+
+// report also returns the latency to the home relay in seconds, or zero.
+func (in mapRequest) report(p peer) (control.Report, float64) {
+	report := control.Report{
+		MachineKey: p.machine, NodeKey: in.NodeKey, CapVersion: in.Version, Endpoints: in.Endpoints, DiscoKey: in.DiscoKey,
+	}
+	if len(in.Hostinfo) == 0 || string(in.Hostinfo) == "null" {
+		return report, 0
+	}
+	host := parseHost(in.Hostinfo)
+	report.Host, report.HomeRelay = &host.Host, host.homeRelay
+	return report, host.latency
 }
 
 // decode reads the body of a request, or answers it.

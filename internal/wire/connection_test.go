@@ -1,0 +1,351 @@
+package wire_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"tailscale.com/control/controlbase"
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/key"
+	"tailscale.com/util/zstdframe"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/wire"
+)
+
+// initiation is the first message of a handshake.
+func (s *service) initiation(machine key.MachinePrivate) ([]byte, controlbase.HandshakeContinuation) {
+	s.t.Helper()
+	init, finish, err := controlbase.ClientDeferred(machine, s.noise.Public(), uint16(tailcfg.CurrentCapabilityVersion))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return init, finish
+}
+
+func TestBrokenHandshakeIsRefusedAndHarmsNobody(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	good := s.client()
+	good.joins(withKey(s.key(control.NewPreAuthKey{User: "alice"})))
+	init, _ := s.initiation(key.NewMachine())
+	altered := bytes.Clone(init)
+	altered[50] ^= 1
+	junk := make([]byte, len(init))
+	_, _ = rand.Read(junk)
+	stranger, _, err := controlbase.ClientDeferred(key.NewMachine(), key.NewMachine().Public(), uint16(tailcfg.CurrentCapabilityVersion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := [][]byte{init[:len(init)-1], init[:3], append(bytes.Clone(init), 0), altered, junk, stranger, make([]byte, 5000)}
+	for _, b := range broken {
+		conn, _ := s.handshake(base64.StdEncoding.EncodeToString(b))
+		if rest, err := io.ReadAll(conn); err != nil || len(rest) > 100 {
+			t.Errorf("%d bytes: the connection goes on: %d bytes, %v", len(b), len(rest), err)
+		}
+	}
+	for _, request := range []string{
+		"POST /ts2021 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+		"POST /ts2021 HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n",
+		"POST /ts2021 HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: tailscale-control-protocol\r\nContent-Length: 0\r\n\r\n",
+		"POST /ts2021 HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: tailscale-control-protocol\r\nX-Tailscale-Handshake: ?\r\nContent-Length: 0\r\n\r\n",
+		"GET /ts2021 HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+	} {
+		if _, status := s.upgrade(request); status < 400 || status >= 500 {
+			t.Errorf("%q: %d", request, status)
+		}
+	}
+	until(t, "all are logged", func() bool { return len(s.log.lines(t, "client connection refused")) == len(broken)+5 })
+	good.joins(nil)
+}
+
+// Whoever repeats the first message of another cannot read or say anything: the
+// keys of the connection follow from secrets that were never sent.
+func TestReplayedHandshakeGivesNoAccess(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	machine := key.NewMachine()
+	init, finish := s.initiation(machine)
+	first, _ := s.handshake(base64.StdEncoding.EncodeToString(init))
+	if _, err := finish(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	replay, status := s.handshake(base64.StdEncoding.EncodeToString(init))
+	if status != http.StatusSwitchingProtocols {
+		t.Fatal(status)
+	}
+	frame := make([]byte, 3+64) // what an encrypted record looks like
+	frame[0] = 4
+	binary.BigEndian.PutUint16(frame[1:], 64)
+	_, _ = replay.Write(frame)
+	if _, err := io.ReadAll(replay); err != nil {
+		t.Errorf("the connection goes on: %v", err)
+	}
+	until(t, "the connection is forgotten", func() bool { n, _ := s.metric("mesh_wire_connections"); return n == 1 })
+}
+
+func TestKeyAnswersOldAndNewClients(t *testing.T) {
+	s, _ := open(t, options{})
+	status, header, text := s.outside("GET", "/key?v=142", "")
+	want := fmt.Sprintf(`{"legacyPublicKey":"mkey:%s","publicKey":"%s"}`, strings.Repeat("0", 64), s.noise.Public())
+	if status != 200 || text != want || header.Get("Content-Type") != "application/json" {
+		t.Errorf("%d %v %s", status, header, text)
+	}
+}
+
+func TestSmallAnswersForCaptivePortalsAndNames(t *testing.T) {
+	s, _ := open(t, options{})
+	if status, _, text := s.outside("GET", "/generate_204", ""); status != 204 || text != "" {
+		t.Errorf("%d %q", status, text)
+	}
+	if status, _, text := s.outside("GET", "/bootstrap-dns?q=a", ""); status != 200 || text != "{}" {
+		t.Errorf("%d %q", status, text)
+	}
+}
+
+func TestMalformedAndOversizedRequestsAreAnswered(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	text := s.key(control.NewPreAuthKey{User: "alice", Reusable: true})
+	c := s.client()
+	for _, path := range []string{"/machine/register", "/machine/map"} {
+		for body, want := range map[string]int{
+			"":                          400,
+			"{":                         400,
+			"null":                      0,
+			"[]":                        400,
+			`"x"`:                       400,
+			`{"NodeKey":"nodekey:zz"}`:  400,
+			`{"NodeKey":7}`:             400,
+			`{"Version":"x"}`:           400,
+			`{"Endpoints":["x"]}`:       0,
+			strings.Repeat("[", 20_000): 400,
+			`{"Version":142,"x":"` + strings.Repeat("x", 2<<20) + `"}`: 413,
+		} {
+			status, answer, _ := c.post(path, body)
+			if want != 0 && status != want || status >= 500 || len(answer) > 400 {
+				t.Errorf("%s %.30q: %d %q", path, body, status, answer)
+			}
+		}
+	}
+	c.connect()
+	c.joins(withKey(text))
+}
+
+func TestOtherRequestsOfClientsAreAnswered(t *testing.T) {
+	s, _ := open(t, options{})
+	c := s.client()
+	for path, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"/machine/set-dns":       {501, "certificates are not offered by this server\n"},
+		"/machine/update-health": {204, ""},
+		"/machine/audit-log":     {200, ""},
+		"/machine/feature/query": {200, `{"Complete":true}`},
+		"/machine/id-token":      {404, "404 page not found\n"},
+		"/":                      {404, "404 page not found\n"},
+	} {
+		if status, text, _ := c.post(path, "{}"); status != want.status || text != want.text {
+			t.Errorf("%s: %d %q", path, status, text)
+		}
+	}
+	var early tailcfg.EarlyNoise
+	if err := json.Unmarshal(c.early, &early); err != nil || early.NodeKeyChallenge.IsZero() {
+		t.Errorf("early payload %q: %v", c.early, err)
+	}
+}
+
+// webSocket is the connection of a client in a browser.
+type webSocket struct {
+	net.Conn
+	rest []byte // of a frame
+}
+
+func (w *webSocket) Write(b []byte) (int, error) {
+	frame := []byte{0x82, 0x80 | 126, 0, 0, 0, 0, 0, 0} // final, binary; masked by zeros
+	binary.BigEndian.PutUint16(frame[2:], uint16(len(b)))
+	_, err := w.Conn.Write(append(frame, b...))
+	return len(b), err
+}
+
+func (w *webSocket) Read(b []byte) (int, error) {
+	for len(w.rest) == 0 {
+		var head [4]byte
+		if _, err := io.ReadFull(w.Conn, head[:2]); err != nil {
+			return 0, err
+		}
+		size := int(head[1])
+		if size == 126 {
+			if _, err := io.ReadFull(w.Conn, head[2:]); err != nil {
+				return 0, err
+			}
+			size = int(binary.BigEndian.Uint16(head[2:]))
+		}
+		w.rest = make([]byte, size)
+		if _, err := io.ReadFull(w.Conn, w.rest); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
+}
+
+func TestClientInABrowserRegisters(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	c := &client{s: s, machine: key.NewMachine(), node: key.NewNode()}
+	init, finish := s.initiation(c.machine)
+	conn, status := s.upgrade("GET /ts2021?X-Tailscale-Handshake=" + url.QueryEscape(base64.StdEncoding.EncodeToString(init)) + " HTTP/1.1\r\nHost: control\r\n" +
+		"Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" +
+		"Sec-WebSocket-Protocol: tailscale-control-protocol\r\nOrigin: https://elsewhere.example\r\n\r\n")
+	if status != http.StatusSwitchingProtocols {
+		t.Fatal(status)
+	}
+	noise, err := finish(t.Context(), &webSocket{Conn: conn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.speak(noise)
+	c.joins(withKey(s.key(control.NewPreAuthKey{User: "alice"})))
+	s.only()
+}
+
+// next reads one message of a map stream.
+func next(t *testing.T, r io.Reader) tailcfg.MapResponse {
+	t.Helper()
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		t.Fatal(err)
+	}
+	message := make([]byte, binary.LittleEndian.Uint32(size[:]))
+	if _, err := io.ReadFull(r, message); err != nil {
+		t.Fatal(err)
+	}
+	text, err := zstdframe.AppendDecode(nil, message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m tailcfg.MapResponse
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (c *client) mapRequest(changes object) string {
+	text, err := json.Marshal(with(object{
+		"Version": tailcfg.CurrentCapabilityVersion, "NodeKey": c.node.Public(), "Compress": "zstd", "KeepAlive": true, "Stream": true,
+	}, changes))
+	if err != nil {
+		c.s.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestMapFollowsRegistration(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	text := s.key(control.NewPreAuthKey{User: "alice", Reusable: true})
+	a, b := s.client(), s.client()
+	a.joins(withKey(text))
+	res, err := a.ask(t.Context(), "POST", "/machine/map", strings.NewReader(a.mapRequest(nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if first := next(t, res.Body); first.Node == nil || first.Node.Key != a.node.Public() || len(first.Peers) != 0 {
+		t.Errorf("%+v", first)
+	}
+	b.joins(withKey(text))
+	status, answer, _ := b.post("/machine/map", b.mapRequest(object{
+		"Stream": false, "OmitPeers": true, "Endpoints": []string{"192.0.2.1:1"}, "DiscoKey": key.NewDisco().Public(), "Hostinfo": b.registration(nil)["Hostinfo"],
+	}))
+	if status != 200 || answer != "" {
+		t.Fatalf("%d %q", status, answer)
+	}
+	until(t, "the peer is told with its endpoint", func() bool {
+		m := next(t, res.Body)
+		for _, p := range m.PeersChanged {
+			if len(p.Endpoints) == 1 {
+				return true
+			}
+		}
+		for _, p := range m.PeersChangedPatch {
+			if len(p.Endpoints) == 1 {
+				return true
+			}
+		}
+		return false
+	})
+	status, answer, _ = b.post("/machine/map", b.mapRequest(object{"Stream": false}))
+	if status != 200 {
+		t.Fatalf("%d %q", status, answer)
+	}
+	if once := next(t, strings.NewReader(answer)); len(once.Peers) != 1 || once.Peers[0].Key != a.node.Public() {
+		t.Errorf("%+v", once)
+	}
+}
+
+// A client that vanished without a word is noticed by its silence.
+func TestFrozenClientIsNoticed(t *testing.T) {
+	s, _ := open(t, options{wire: func(c *wire.Config) { c.ReadIdleTimeout, c.PingTimeout = 50*time.Millisecond, 50*time.Millisecond }})
+	init, finish := s.initiation(key.NewMachine())
+	conn, _ := s.handshake(base64.StdEncoding.EncodeToString(init))
+	noise, err := finish(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The preface and empty settings, and then nothing.
+	if _, err := io.WriteString(noise, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the connection is dropped", func() bool { n, _ := s.metric("mesh_wire_connections"); return n == 0 })
+	alive := s.client()
+	<-time.After(300 * time.Millisecond) // several times the limit
+	if status, _, _ := alive.post("/machine/audit-log", "{}"); status != 200 {
+		t.Error(status)
+	}
+}
+
+func TestCloseEndsAllConnections(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	c := s.client()
+	c.joins(withKey(s.key(control.NewPreAuthKey{User: "alice"})))
+	res, err := c.ask(t.Context(), "POST", "/machine/map", strings.NewReader(c.mapRequest(nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	next(t, res.Body)
+	waiting := s.client()
+	answer := waiting.waits(waiting.asks())
+	s.wire.Close()
+	if _, err := io.ReadAll(res.Body); err == nil {
+		t.Error("the stream ended as if it were whole")
+	}
+	<-answer
+	if n, _ := s.metric("mesh_wire_connections"); n != 0 {
+		t.Errorf("%v connections", n)
+	}
+	init, finish := s.initiation(key.NewMachine())
+	conn, _ := s.handshake(base64.StdEncoding.EncodeToString(init))
+	if noise, err := finish(t.Context(), conn); err == nil {
+		if _, err := io.Copy(io.Discard, noise); err != nil {
+			t.Errorf("a connection is served after the end: %v", err)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package wire
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+)
+
+// ParseHost shows what is understood of a host description.
+func ParseHost(raw []byte) (h control.Host, tags []string, homeRelay int, latency float64) {
+	d := parseHost(raw)
+	return d.Host, d.tags, d.homeRelay, d.latency
+}
+
+// Decoded shows what is understood of a request, as both kinds.
+func Decoded(machine key.MachinePublic, body string) (j control.Joining, r control.Report, ok bool) {
+	read := func(v any) bool {
+		return decode(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), v)
+	}
+	var register registerRequest
+	if ok = read(&register); ok {
+		j = register.joining(peer{machine: machine})
+	}
+	var update mapRequest
+	if read(&update) {
+		r, _ = update.report(peer{machine: machine})
+	}
+	return j, r, ok
+}
