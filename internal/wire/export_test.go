@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,7 +20,7 @@ func ParseHost(raw []byte) (h control.Host, tags []string, homeRelay int, latenc
 // Decoded shows what is understood of a request, as both kinds.
 func Decoded(machine key.MachinePublic, body string) (j control.Joining, r control.Report, ok bool) {
 	read := func(v any) bool {
-		return decode(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), v)
+		return decode(httptest.NewRecorder(), httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader(body)), v)
 	}
 	var register registerRequest
 	if ok = read(&register); ok {
