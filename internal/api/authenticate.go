@@ -5,11 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -39,7 +36,7 @@ func open(r *http.Request) bool {
 // measure.
 func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := mesh.Actor{Kind: mesh.ActorNode, Addr: s.clientAddr(r), RequestID: requestID(r)}
+		a := mesh.Actor{Kind: mesh.ActorNode, Addr: identity.ClientAddr(r, s.trustedProxies), RequestID: requestID(r)}
 		w.Header().Set("X-Request-Id", a.RequestID)
 		if open(r) {
 			next.ServeHTTP(w, r.WithContext(withActor(r.Context(), a)))
@@ -47,7 +44,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		}
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if token = strings.TrimSpace(token); token == "" || !strings.EqualFold(scheme, "Bearer") {
-			if s.refusals.admit(a.Addr) {
+			if s.refusals.Admit(a.Addr) {
 				s.log.Warn("unauthorized", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
 			}
 			unauthorized(w, "Unauthorized: bearer token missing")
@@ -58,7 +55,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		})
 		switch {
 		case errors.Is(err, errAbsent):
-			if s.refusals.admit(a.Addr) {
+			if s.refusals.Admit(a.Addr) {
 				s.log.Warn("authentication failed", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
 			}
 			unauthorized(w, "Authentication failed: invalid API key")
@@ -125,31 +122,3 @@ func requestID(r *http.Request) string {
 // loggedPath is the path without the secrets of keys: some operations name a
 // key in their path, and people paste the whole of it.
 func loggedPath(r *http.Request) string { return keySecret.ReplaceAllString(r.URL.Path, "$1***") }
-
-// clientAddr is the peer's address, or what a trusted proxy says it is: the
-// last address in X-Forwarded-For that is not itself a trusted proxy.
-func (s *Server) clientAddr(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil || !s.trusted(addr) {
-		return host
-	}
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) {
-		a, err := netip.ParseAddr(strings.TrimSpace(hop))
-		if err != nil {
-			break
-		}
-		if addr = a.Unmap(); !s.trusted(addr) {
-			break
-		}
-	}
-	return addr.String()
-}
-
-func (s *Server) trusted(a netip.Addr) bool {
-	return slices.ContainsFunc(s.trustedProxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -43,7 +44,7 @@ type Server struct {
 	requests *prometheus.CounterVec
 	seconds  prometheus.Histogram
 	users    atomic.Pointer[userList]
-	refusals refusals
+	refusals *identity.RefusalLog
 }
 
 var _ openapi.ServerInterface = (*Server)(nil)
@@ -52,7 +53,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 func New(c Config) *Server {
 	s := &Server{
 		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health,
-		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: refusals{log: c.Log},
+		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
 		}, []string{"code"}),

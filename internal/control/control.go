@@ -50,6 +50,7 @@ type Service struct {
 	logins             *identity.LoginSealer
 	serverURL          string
 	waiting            waitingRoom
+	refusals           *identity.RefusalLog
 	registrations      prometheus.Counter
 }
 
@@ -58,6 +59,7 @@ func New(c Config) *Service {
 	s := &Service{
 		ledger: c.Ledger, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6,
 		randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, logins: c.Logins, serverURL: strings.TrimSuffix(c.ServerURL, "/"),
+		refusals: identity.NewRefusalLog(c.Log),
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
 		}),

@@ -134,23 +134,26 @@ func (s *Service) logRefusal(err error, a mesh.Actor, j Joining) {
 	if !errors.As(err, &refusal) {
 		return
 	}
-	switch refusal.Reason {
-	case BadKey:
-		s.log.Warn("authentication failed", "addr", a.Addr, "machine", shortKey(j.MachineKey), "reason", refusal.Text, "req", a.RequestID)
-	case Denied:
-		s.log.Warn("ACL denied", "addr", a.Addr, "machine", shortKey(j.MachineKey), "node", j.Host.Hostname, "user", s.keyOwner(j.PreAuthKey),
-			"rule", refusal.Text, "req", a.RequestID)
-	case Invalid, NotFound, Conflict:
+	line := s.log.With("addr", a.Addr, "machine", shortKey(j.MachineKey), "req", a.RequestID)
+	switch {
+	case refusal.Reason == BadKey && s.refusals.Admit(a.Addr):
+		line.Warn("authentication failed", "reason", refusal.Text)
+	case refusal.Reason == Denied && s.refusals.Admit(a.Addr):
+		line.Warn("ACL denied", "node", j.Host.Hostname, "user", s.sponsor(j), "rule", refusal.Text)
 	}
 }
 
-// keyOwner names the user of a pre-auth key; it is empty if there is none.
-func (s *Service) keyOwner(key string) string {
+// sponsor names the user who would own the node; it is empty if there is none.
+func (s *Service) sponsor(j Joining) string {
 	w := s.ledger.World()
-	if k, ok := identity.PreAuthKey(w.Snapshot, key); ok {
-		if u, ok := w.User(k.User); ok {
-			return u.Name
-		}
+	var id mesh.UserID
+	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
+		id = k.User
+	} else if l, ok := w.Login(j.NodeKey); ok {
+		id = l.User
+	}
+	if u, ok := w.User(id); ok {
+		return u.Name
 	}
 	return ""
 }
