@@ -90,6 +90,7 @@ func kinds(evs []mesh.Event) string {
 	return strings.Join(list, " ")
 }
 
+// long: one table holds every case, so that gaps show.
 func TestJoinDecisions(t *testing.T) {
 	const logout = mesh.Time(123)
 	const created, rekeyed = "node.put address.cursor", "node.put"
