@@ -7,6 +7,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +24,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
-	apispec "github.com/fairlead-mesh/fairlead/api"
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/config"
-	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
@@ -68,6 +67,7 @@ type service struct {
 	registry *prometheus.Registry
 	ledger   *ledger.Ledger
 	draining atomic.Bool
+	parts    atomic.Pointer[parts]
 }
 
 // Run builds the service, serves until ctx ends, and stops: it says that it is
@@ -83,7 +83,6 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s := &service{Options: o, log: newLogger(o.Log, o.Config.Log), registry: prometheus.NewRegistry()}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s.registry.MustRegister(relayMetrics()...)
 	for _, w := range o.Config.Warnings {
 		s.log.Warn("configuration", "problem", w.String())
 	}
@@ -94,7 +93,7 @@ func Run(ctx context.Context, o Options) error {
 	return oneLine(err)
 }
 
-func (s *service) run(ctx context.Context) error {
+func (s *service) run(ctx context.Context) (err error) {
 	st, err := s.openStore(ctx)
 	if err != nil {
 		return err
@@ -104,7 +103,25 @@ func (s *service) run(ctx context.Context) error {
 			s.log.Warn("closing the database", "error", err)
 		}
 	}()
-	handlers, err := s.build(ctx, st)
+	if err := s.openLedger(ctx, st); err != nil {
+		return err
+	}
+	// The loops outlive the listeners: a request that is being answered can
+	// still commit.
+	loops, endLoops := context.WithCancel(context.WithoutCancel(ctx))
+	defer endLoops()
+	g, failed := errgroup.WithContext(loops)
+	for _, loop := range []func(context.Context) error{s.ledger.Run, s.ledger.Heart, st.Watch} {
+		g.Go(func() error { return loop(failed) })
+	}
+	err = s.start(ctx, g, failed)
+	endLoops()
+	return cmp.Or(err, g.Wait())
+}
+
+// start builds all parts and serves until ctx ends or a loop fails.
+func (s *service) start(ctx context.Context, g *errgroup.Group, failed context.Context) error {
+	p, err := s.build(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +130,10 @@ func (s *service) run(ctx context.Context) error {
 		return err
 	}
 	defer ls.close()
-	return s.serve(ctx, st, ls, handlers)
+	if err := p.listen(); err != nil {
+		return err
+	}
+	return s.serve(ctx, g, failed, ls, p)
 }
 
 // database is what both engines offer.
@@ -134,31 +154,16 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 	}, s.registry)
 }
 
-// handlers answer on the three listeners.
-type handlers struct{ api, local, metrics http.Handler }
-
-func (s *service) build(ctx context.Context, st database) (h handlers, err error) {
+func (s *service) openLedger(ctx context.Context, st database) (err error) {
+	doc, err := s.policy()
+	if err != nil {
+		return err
+	}
 	s.ledger, err = ledger.Open(ctx, ledger.Config{
 		Store: st, Log: s.log, Registerer: s.registry, Describe: api.Describe, History: st, Retention: s.Config.History.Retention,
-		Self: store.Report{Version: s.Build.Version, ConfigHash: s.Config.Hash()},
+		Self: store.Report{Version: s.Build.Version, ConfigHash: s.Config.Hash()}, Policy: doc, Pace: s.pace, Fill: s.fill,
 	})
-	if err != nil {
-		return h, err
-	}
-	useCases := control.New(control.Config{
-		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
-		PrefixV4: s.Config.Prefixes.V4, PrefixV6: s.Config.Prefixes.V6, RandomAddresses: s.Config.Prefixes.Allocation == "random",
-		NodeExpiry: s.Config.Node.Expiry,
-	})
-	docs, err := api.RenderDocs(apispec.Document)
-	if err != nil {
-		return h, err
-	}
-	server := api.New(api.Config{
-		Control: useCases, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health,
-		Document: apispec.Document, Docs: docs, TrustedProxies: s.Config.TrustedProxies,
-	})
-	return handlers{api: server.Handler(nil), local: server.LocalHandler(peer), metrics: metricsHandler(s.registry)}, nil
+	return err
 }
 
 func (s *service) version() openapi.Version {
@@ -169,21 +174,14 @@ func (s *service) version() openapi.Version {
 	}
 }
 
-// serve runs all loops until ctx ends or one of them fails.
-func (s *service) serve(ctx context.Context, st store.Store, ls *listeners, h handlers) error {
-	// The loops outlive the listeners: a request that is being answered can
-	// still commit.
-	loops, endLoops := context.WithCancel(context.WithoutCancel(ctx))
-	defer endLoops()
-	g, failed := errgroup.WithContext(loops)
-	for _, loop := range []func(context.Context) error{s.ledger.Run, s.ledger.Heart, st.Watch} {
-		g.Go(func() error { return loop(failed) })
-	}
+// serve runs the listeners and the loops of the parts until ctx ends or one of
+// them fails.
+func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.Context, ls *listeners, p *parts) error {
 	var servers []*http.Server
 	for _, l := range []struct {
 		net.Listener
 		http.Handler
-	}{{ls.api, h.api}, {ls.socket, h.local}, {ls.metrics, h.metrics}} {
+	}{{ls.api, p.public}, {ls.socket, p.local}, {ls.metrics, metricsHandler(s.registry)}} {
 		server := newServer(l.Handler, s.log)
 		servers = append(servers, server)
 		g.Go(func() error {
@@ -192,6 +190,14 @@ func (s *service) serve(ctx context.Context, st store.Store, ls *listeners, h ha
 			}
 			return nil
 		})
+	}
+	// A replica that goes away says no more who is online: its nodes will be
+	// elsewhere in a moment.
+	present, leave := context.WithCancel(failed)
+	defer leave()
+	g.Go(func() error { return p.presence.Run(present) })
+	for _, loop := range p.loops {
+		g.Go(func() error { return loop(failed) })
 	}
 	s.log.Info("fairlead is ready", "version", s.Build.Version, "api", ls.addrs().API, "metrics", ls.addrs().Metrics, "socket", ls.addrs().Socket,
 		"database", s.Config.Database.Type, "replica", s.ledger.Self().ID, "rev", s.ledger.World().Rev)
@@ -204,11 +210,10 @@ func (s *service) serve(ctx context.Context, st store.Store, ls *listeners, h ha
 		s.drain(failed)
 	case <-failed.Done():
 	}
-	s.shutdown(servers)
-	endLoops()
-	err := g.Wait()
+	leave()
+	s.shutdown(servers, p)
 	s.log.Info("fairlead has stopped")
-	return err
+	return nil
 }
 
 // drain says that the service is going away and gives others time to hear it.
@@ -222,9 +227,10 @@ func (s *service) drain(failed context.Context) {
 	}
 }
 
-func (s *service) shutdown(servers []*http.Server) {
+func (s *service) shutdown(servers []*http.Server, p *parts) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
+	p.clients.Close()
 	for _, server := range servers {
 		if err := server.Shutdown(ctx); err != nil {
 			s.log.Warn("cutting off requests that did not end", "error", err)

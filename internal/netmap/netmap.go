@@ -1,6 +1,7 @@
 package netmap
 
 import (
+	"bytes"
 	"reflect"
 	"slices"
 	"time"
@@ -142,16 +143,14 @@ func compare(from, to *Scene, before, after policy.Class, ids []mesh.NodeID) *Re
 			}
 		}
 	}
-	if !from.Settings.equal(to.Settings) {
-		if string(from.dns) != string(to.dns) {
-			r.DNSConfig = to.dns
-		}
-		if string(from.relays) != string(to.relays) {
-			r.DERPMap = to.relays
-		}
-		if from.domain != to.domain {
-			r.Domain = to.domain
-		}
+	if !bytes.Equal(from.dns, to.dns) {
+		r.DNSConfig = to.dns
+	}
+	if !bytes.Equal(from.relays, to.relays) {
+		r.DERPMap = to.relays
+	}
+	if from.domain != to.domain {
+		r.Domain = to.domain
 	}
 	return r
 }

@@ -1,7 +1,6 @@
 package netmap
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -43,10 +42,6 @@ func SettingsOf(s *mesh.Snapshot) *Settings {
 
 // SameNames reports whether nodes have the same full names with both.
 func (s *Settings) SameNames(t *Settings) bool { return s.domain == t.domain }
-
-func (s *Settings) equal(t *Settings) bool {
-	return s == t || s.domain == t.domain && bytes.Equal(s.dns, t.dns) && bytes.Equal(s.relays, t.relays)
-}
 
 func renderDNS(d mesh.DNS) json.RawMessage {
 	c := dnsConfig{Proxied: d.MagicDNS, Domains: []string{}, Routes: map[string][]resolver{}}

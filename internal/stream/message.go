@@ -10,8 +10,6 @@ import (
 // A message is its length and its body. The body is JSON, compressed as one
 // Zstandard frame or as several that make the document together.
 
-const lengthSize = 4
-
 func compress(doc []byte) []byte {
 	// Every message is authenticated on its way: a checksum would be a second.
 	return zstdframe.AppendEncode(nil, doc, zstdframe.FastestCompression, zstdframe.WithChecksum(false), zstdframe.LowMemory(true))

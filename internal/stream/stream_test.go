@@ -35,6 +35,7 @@ type bench struct {
 	ledger *ledger.Ledger
 	hub    *stream.Hub
 	url    string
+	client *http.Client
 
 	mu     sync.Mutex
 	opened []mesh.NodeID // guarded by mu
@@ -79,7 +80,7 @@ func newBench(t *testing.T, nodes int) *bench {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	}))
-	b.url = server.URL
+	b.url, b.client = server.URL, server.Client()
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
@@ -118,7 +119,7 @@ func (b *bench) open(query string) *reader {
 	if err != nil {
 		b.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(req) //nolint:bodyclose // closed below
+	res, err := b.client.Do(req)
 	if err != nil {
 		b.Fatal(err)
 	}

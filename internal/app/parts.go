@@ -1,0 +1,218 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"tailscale.com/types/key"
+
+	apispec "github.com/fairlead-mesh/fairlead/api"
+	"github.com/fairlead-mesh/fairlead/internal/api"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/relay"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/stream"
+	"github.com/fairlead-mesh/fairlead/internal/wire"
+)
+
+// parts are what the service is made of beside the ledger.
+type parts struct {
+	control  *control.Service
+	presence *control.Presence
+	hub      *stream.Hub
+	clients  *wire.Server
+	relay    *relay.Server // nil when there is none
+	// public and local answer on their listeners.
+	public, local http.Handler
+	loops         []func(context.Context) error
+}
+
+// listen opens what is not an HTTP listener.
+func (p *parts) listen() error {
+	if p.relay == nil {
+		return nil
+	}
+	return p.relay.Listen()
+}
+
+// pace lets the number of streams say how often they are woken. There are none
+// before the parts are built.
+func (s *service) pace() time.Duration {
+	if p := s.parts.Load(); p != nil {
+		return p.hub.Pace()
+	}
+	return 0
+}
+
+// fill adds to each heartbeat what the parts know.
+func (s *service) fill(r *store.Report) {
+	p := s.parts.Load()
+	if p == nil {
+		return
+	}
+	r.Held = p.presence.Held()
+	for _, l := range p.control.WaitingLogins() {
+		r.Logins = append(r.Logins, store.WaitingLogin(l))
+	}
+}
+
+// policy reads the policy file, if there is one.
+func (s *service) policy() (*policy.Doc, error) {
+	if s.Config.Policy.Mode != "file" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(s.Config.Policy.Path)
+	if err != nil {
+		return nil, fmt.Errorf("policy.path: %w", err)
+	}
+	doc, err := policy.ParseDoc(text)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", s.Config.Policy.Path, err)
+	}
+	s.log.Info("policy loaded", "file", s.Config.Policy.Path)
+	return doc, nil
+}
+
+// build needs a ledger that runs: shared secrets are made by a commit.
+func (s *service) build(ctx context.Context) (*parts, error) {
+	c := s.Config
+	noise, err := control.NoiseKey(ctx, control.SecretsConfig{
+		Ledger: s.ledger, Log: s.log, KeyFile: c.SecretsKeyFile, NoisePath: c.Noise.PrivateKeyPath,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &parts{}
+	p.control = control.New(control.Config{
+		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
+		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
+		NodeExpiry: c.Node.Expiry, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
+	})
+	p.presence = control.NewPresence(control.PresenceConfig{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
+	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry})
+	p.clients = wire.New(wire.Config{
+		Control: p.control, Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL,
+		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry,
+	})
+	sweeper := control.NewSweeper(control.SweeperConfig{
+		Ledger: s.ledger, Log: s.log, Registerer: s.registry, Interval: c.NodeUpdateCheckInterval, Inactivity: c.Node.Ephemeral.InactivityTimeout,
+	})
+	p.loops = []func(context.Context) error{
+		p.hub.Run,
+		sweeper.Run,
+		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), false) },
+	}
+	routes := p.clients.Routes()
+	if err := s.buildRelay(p, routes); err != nil {
+		return nil, err
+	}
+	docs, err := api.RenderDocs(apispec.Document)
+	if err != nil {
+		return nil, err
+	}
+	server := api.New(api.Config{
+		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health,
+		Document: apispec.Document, Docs: docs, TrustedProxies: c.TrustedProxies,
+	})
+	p.public, p.local = server.Handler(routes), server.LocalHandler(peer)
+	s.parts.Store(p)
+	return p, nil
+}
+
+// buildRelay adds the embedded relay and the maps of other relays.
+func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
+	c := s.Config.DERP
+	frequency := c.UpdateFrequency
+	if !c.AutoUpdateEnabled {
+		frequency = 0
+	}
+	updater, err := relay.NewUpdater(relay.UpdaterConfig{
+		Source: &relay.Source{URLs: c.URLs, Paths: c.Paths}, Frequency: frequency,
+		Current: func() []byte {
+			v, _ := s.ledger.World().Relays()
+			return []byte(v)
+		},
+		Publish: func(ctx context.Context, m []byte) error { return p.control.SetRelays(ctx, string(m)) },
+		Log:     s.log, Registerer: s.registry,
+	})
+	if err != nil {
+		return err
+	}
+	p.loops = append(p.loops, updater.Run)
+	if len(c.URLs)+len(c.Paths) == 0 { // a map from before stays no longer
+		p.loops = append(p.loops, func(ctx context.Context) error { return p.control.SetRelays(ctx, "") })
+	}
+	if !c.Server.Enabled {
+		return relay.RegisterZero(s.registry)
+	}
+	own, err := relay.LoadKey(c.Server.PrivateKeyPath)
+	if err != nil {
+		return fmt.Errorf("derp.server.private_key_path: %w", err)
+	}
+	config := relay.ServerConfig{Key: own, STUNListenAddr: c.Server.STUNListenAddr, Log: s.log, Registerer: s.registry}
+	if c.Server.VerifyClients {
+		config.Verify = s.isNode
+	}
+	if p.relay, err = relay.NewServer(config); err != nil {
+		return err
+	}
+	region, err := s.region()
+	if err != nil {
+		return err
+	}
+	routes["/derp"] = p.relay.Handler()
+	routes["/derp/"] = p.relay.Handler()
+	p.loops = append(p.loops, p.relay.Run,
+		func(ctx context.Context) error { return p.control.PublishRelay(ctx, c.Server.RegionID, region) })
+	return nil
+}
+
+// isNode admits keys of nodes to the relay: also of one that registered a moment
+// ago on another replica.
+func (s *service) isNode(ctx context.Context, k key.NodePublic) bool {
+	if _, ok := s.ledger.World().NodeByKey(k); ok {
+		return true
+	}
+	if s.ledger.Sync(ctx) != nil {
+		return false
+	}
+	_, ok := s.ledger.World().NodeByKey(k)
+	return ok
+}
+
+// region is what clients are told about the embedded relay: it answers where the
+// service does.
+func (s *service) region() (json.RawMessage, error) {
+	c := s.Config.DERP.Server
+	u, err := url.Parse(s.Config.ServerURL)
+	if err != nil {
+		return nil, fmt.Errorf("server_url: %w", err)
+	}
+	r := relay.RegionConfig{
+		ID: c.RegionID, Code: c.RegionCode, Name: c.RegionName, HostName: u.Hostname(), STUNPort: c.STUNPublicPort, IPv4: c.IPv4, IPv6: c.IPv6,
+	}
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
+		if addr.Is4() && !r.IPv4.IsValid() {
+			r.IPv4 = addr
+		} else if addr.Is6() && !r.IPv6.IsValid() {
+			r.IPv6 = addr
+		}
+	}
+	if r.DERPPort, _ = strconv.Atoi(u.Port()); r.DERPPort == 0 && u.Scheme == "http" {
+		r.DERPPort = 80
+	}
+	if _, port, err := net.SplitHostPort(c.STUNListenAddr); err == nil && r.STUNPort == 0 {
+		r.STUNPort, _ = strconv.Atoi(port) // was checked with the configuration
+	}
+	return json.Marshal(relay.Region(r))
+}

@@ -1,0 +1,17 @@
+package app
+
+import (
+	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// dnsOf is the configured DNS in the form of the setting.
+func dnsOf(c config.DNS) mesh.DNS {
+	d := mesh.DNS{
+		MagicDNS: c.MagicDNS, BaseDomain: c.BaseDomain, Nameservers: c.Nameservers.Global, Split: c.Nameservers.Split, SearchDomains: c.SearchDomains,
+	}
+	for _, r := range c.ExtraRecords {
+		d.ExtraRecords = append(d.ExtraRecords, mesh.DNSRecord{Name: r.Name, Type: r.Type, Value: r.Value})
+	}
+	return d
+}
