@@ -3,8 +3,8 @@
 // also serves the few pages that people see who have nothing but a client.
 //
 // It decides nothing, and it streams no maps: that is package stream. It imports
-// control, stream, ledger (to read), identity and mesh. It starts no goroutine;
-// those that serve a connection belong to the HTTP servers, and Close ends them.
+// control, stream, ledger (to read), identity and mesh. Each connection has its
+// goroutine; Close ends them all and waits for them.
 //
 // A connection is an HTTP request that is upgraded to the clients' own encrypted
 // transport, Noise, and carries HTTP/2 inside. Noise proves the machine key of

@@ -84,7 +84,7 @@ type Server struct {
 	mu     sync.Mutex
 	open   map[*controlbase.Conn]struct{} // guarded by mu
 	closed bool                           // guarded by mu
-	served sync.WaitGroup                 // those in open; added to under mu while not closed
+	served sync.WaitGroup                 // those in open; grows under mu, and only while not closed
 }
 
 // New returns a server; Routes makes it answer.
@@ -159,23 +159,23 @@ func (s *Server) Close() {
 	s.served.Wait()
 }
 
-// opened is false once the server is closed.
-func (s *Server) opened(c *controlbase.Conn) bool {
+// begin serves a connection, unless the server is closed.
+func (s *Server) begin(c *controlbase.Conn, p peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
 	s.open[c] = struct{}{}
-	s.served.Add(1)
+	s.served.Go(func() { s.serve(c, p) })
 	return true
 }
 
-func (s *Server) ended(c *controlbase.Conn) {
+func (s *Server) end(c *controlbase.Conn) {
+	_ = c.Close() // closed already, as a rule
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
-	s.served.Done()
 }
 
 func (s *Server) connections() int {

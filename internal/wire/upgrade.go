@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime/debug"
 
 	"golang.org/x/net/http2"
+	"tailscale.com/control/controlbase"
 	"tailscale.com/control/controlhttp/controlhttpserver"
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
@@ -23,26 +25,35 @@ func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, tailcfg.OverTLSPublicKeyResponse{PublicKey: s.Noise.Public()})
 }
 
-// upgrade takes over a connection and serves it until it ends.
+// upgrade takes over a connection. It is served elsewhere: the goroutine that
+// answers a request holds buffers and a stack that ten thousand quiet
+// connections would pay for.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
-	addr := identity.ClientAddr(r, s.TrustedProxies)
-	// The outer server lifts its deadlines from a connection that is taken over.
-	conn, err := controlhttpserver.AcceptHTTP(r.Context(), hijackable{w}, r, s.Noise, s.writeEarly)
+	p := peer{addr: identity.ClientAddr(r, s.TrustedProxies)}
+	// The context outlives the request. The outer server lifts its deadlines
+	// from a connection that is taken over.
+	conn, err := controlhttpserver.AcceptHTTP(context.WithoutCancel(r.Context()), hijackable{w}, r, s.Noise, s.writeEarly)
 	if err != nil {
-		if s.refusals.Admit(addr) {
-			s.Log.Warn("client connection refused", "addr", addr, "error", err)
+		if s.refusals.Admit(p.addr) {
+			s.Log.Warn("client connection refused", "addr", p.addr, "error", err)
 		}
 		return
 	}
-	defer conn.Close()
-	if !s.opened(conn) {
-		return
+	p.machine = conn.Peer()
+	if !s.begin(conn, p) {
+		_ = conn.Close() // nothing was said on it
 	}
-	defer s.ended(conn)
-	s.http2.ServeConn(conn, &http2.ServeConnOpts{
-		Context:    context.WithValue(r.Context(), peerKey{}, peer{conn.Peer(), addr}),
-		BaseConfig: s.inner,
-	})
+}
+
+// serve answers on a connection until it ends.
+func (s *Server) serve(conn *controlbase.Conn, p peer) {
+	defer s.end(conn)
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.Log.Error("a client's connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
+		}
+	}()
+	s.http2.ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(context.Background(), peerKey{}, p), BaseConfig: s.inner})
 }
 
 func (s *Server) writeEarly(_ int, w io.Writer) error {
