@@ -14,3 +14,10 @@ func News(v any) ([]byte, error) { return news(v, true) }
 
 // KeepAliveSize is the length of a keep-alive message.
 func KeepAliveSize() int { return len(keepAlive(true)) }
+
+// Rev returns the revision that a node's stream has reached.
+func (h *Hub) Rev(id mesh.NodeID) mesh.Revision {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return mesh.Revision(h.open[id].rev.Load())
+}
