@@ -128,7 +128,7 @@ func rejection(r *control.Refusal) string {
 	return rejected + r.Text
 }
 
-// taggedDevices is the user of nodes that belong to tags.
+// taggedDevices is the user of nodes that belong to tags, as in their maps.
 const taggedDevices = 2147455555
 
 func registered(j control.Joined) tailcfg.RegisterResponse {
