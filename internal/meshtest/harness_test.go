@@ -75,6 +75,21 @@ func eventually(t *testing.T, limit time.Duration, try func() error) {
 	}
 }
 
+// startPostgres starts a server that the test may harm.
+func startPostgres(t *testing.T, o pgtest.Options) *pgtest.Server {
+	t.Helper()
+	server, err := pgtest.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
 // replicas are servers over one database behind a balancer.
 type replicas struct {
 	*Balancer

@@ -49,22 +49,15 @@ type Node struct {
 
 // Node makes a node that has not registered yet.
 func (c *Crowd) Node(hostname string) *Node {
-	n := &Node{
-		Hostname: hostname, crowd: c, machine: key.NewMachine(), key: key.NewNode(), disco: key.NewDisco().Public(),
-		more: make(chan struct{}),
-	}
-	c.t.Cleanup(n.Disconnect)
-	return n
+	return c.Twin(&Node{Hostname: hostname, machine: key.NewMachine(), key: key.NewNode(), disco: key.NewDisco().Public()})
 }
 
-// Twin is the same node once more, as after a change of its network that left
-// the old connection hanging.
-func (n *Node) Twin() *Node {
-	twin := &Node{
-		Hostname: n.Hostname, crowd: n.crowd, machine: n.machine, key: n.key, disco: n.disco, more: make(chan struct{}),
-	}
-	n.crowd.t.Cleanup(twin.Disconnect)
-	return twin
+// Twin is a node once more, as after a change of its network that left the old
+// connection hanging. It may come to another server of the same mesh.
+func (c *Crowd) Twin(of *Node) *Node {
+	n := &Node{Hostname: of.Hostname, crowd: c, machine: of.machine, key: of.key, disco: of.disco, more: make(chan struct{})}
+	c.t.Cleanup(n.Disconnect)
+	return n
 }
 
 func (n *Node) host() *tailcfg.Hostinfo {
@@ -124,6 +117,9 @@ func (n *Node) post(ctx context.Context, path string, body any) (*http.Response,
 	}
 	res, err := l.client.RoundTrip(req)
 	if err != nil {
+		if ctx.Err() == nil {
+			n.drop() // not the request was at fault
+		}
 		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {

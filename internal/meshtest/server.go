@@ -19,10 +19,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 )
 
 const (
+	loopback   = "127.0.0.1"
 	readyLimit = 30 * time.Second // to start, and to stop in order
 	pollEvery  = 10 * time.Millisecond
 	shownLog   = 16 << 10 // bytes of the log that a failed test shows
@@ -52,10 +54,13 @@ type Config struct {
 	NoiseKey string
 	Relay    bool              // is a relay too, and answers STUN
 	Set      map[string]string // further keys of the configuration, by their path
+	// Namespace is where it runs and what it listens on, if not on loopback.
+	// Its metrics are then out of reach.
+	Namespace *clienttest.Namespace
 }
 
-// Server is a fairlead on loopback, with all its files in a new directory. It
-// keeps its ports and its data over restarts.
+// Server is a fairlead on loopback or in a namespace, with all its files in a
+// new directory. It keeps its ports and its data over restarts.
 type Server struct {
 	Addr    string // of the listener for clients and the API
 	URL     string // of the same
@@ -64,6 +69,7 @@ type Server struct {
 
 	t      testing.TB
 	binary string
+	place  *clienttest.Namespace // nil for this host
 	env    []string
 	log    transcript
 	began  int // length of the log when the process started
@@ -80,8 +86,15 @@ func Start(t testing.TB, c Config) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	free := func() string {
+		addr := FreeAddr(t)
+		if c.Namespace != nil {
+			addr = strings.Replace(addr, loopback, c.Namespace.Addr.String(), 1)
+		}
+		return addr
+	}
 	s := &Server{
-		Addr: FreeAddr(t), Metrics: FreeAddr(t), Socket: filepath.Join(dir, "socket"), t: t, binary: c.Binary,
+		Addr: free(), Metrics: FreeAddr(t), Socket: filepath.Join(dir, "socket"), t: t, binary: c.Binary, place: c.Namespace,
 	}
 	s.URL = "http://" + s.Addr
 	set := map[string]string{
@@ -103,7 +116,7 @@ func Start(t testing.TB, c Config) *Server {
 		set["noise.private_key_path"] = c.NoiseKey
 	}
 	if c.Relay {
-		set["derp.server.enabled"], set["derp.server.stun_listen_addr"] = "true", FreeAddr(t)
+		set["derp.server.enabled"], set["derp.server.stun_listen_addr"] = "true", free()
 	}
 	for key, value := range c.Set {
 		set[key] = value
@@ -128,7 +141,7 @@ func Start(t testing.TB, c Config) *Server {
 func FreeAddr(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000)) // below the ports of outgoing connections
+		addr := fmt.Sprintf(loopback+":%d", 10000+rand.IntN(22000)) // below the ports of outgoing connections
 		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr); err == nil {
 			l.Close()
 			return addr
@@ -168,6 +181,9 @@ func (s *Server) Resume() {
 
 func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.binary, args...)
+	if s.place != nil {
+		cmd = s.place.Command(ctx, s.binary, args...)
+	}
 	cmd.Env = s.env
 	return cmd
 }
