@@ -31,6 +31,9 @@ type cluster struct {
 	mu    sync.Mutex
 	beats map[store.ReplicaID]beat // guarded by mu
 	away  map[store.ReplicaID]bool // guarded by mu; who cannot reach the database
+	tries int                      // guarded by mu; transactions that were tried
+	while func()                   // guarded by mu; called once, during the next transaction
+	lose  bool                     // guarded by mu; the answer to the next commit gets lost, and the database with it
 }
 
 type beat struct {
@@ -97,10 +100,25 @@ func (v view) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, err
 }
 
 func (v view) Lock(ctx context.Context, after mesh.Revision, id store.BatchID, fn func(store.Tx) error) error {
+	v.mu.Lock()
+	lose, while := v.lose, v.while
+	v.lose, v.while = false, nil
+	v.tries++
+	v.mu.Unlock()
+	if while != nil {
+		while()
+	}
 	if err := v.reachable(); err != nil {
 		return err
 	}
-	return v.Store.Lock(ctx, after, id, fn)
+	err := v.Store.Lock(ctx, after, id, fn)
+	if lose && err == nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.away[v.id] = true
+		return store.ErrUnknownOutcome
+	}
+	return err
 }
 
 // replica is one process: its ledger, presence, sweeper and use cases.

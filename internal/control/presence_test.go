@@ -144,6 +144,67 @@ func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
 	})
 }
 
+func TestStreamThatEndsWhileItIsAnnouncedIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.enrol(t, 1)
+		c.mu.Lock()
+		c.while = func() { r.presence.Closed(1, 1) }
+		c.mu.Unlock()
+		r.presence.Opened(1, 1)
+		pass(time.Second)
+		r.want(t, 1, "a1")
+		pass(2 * time.Second)
+		r.want(t, 1, "offline")
+	})
+}
+
+// A commit whose answer is lost is as good as one that was answered: the node
+// may move on from here.
+func TestStreamWhoseCommitWasNotAnsweredCountsAsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.enrol(t, 1)
+		pass(time.Second)
+		c.mu.Lock()
+		c.lose = true
+		c.mu.Unlock()
+		a.presence.Opened(1, 1)
+		pass(12 * time.Second) // by then nobody waits for the answer
+		a.want(t, 1, "offline")
+		b.want(t, 1, "a1")
+		c.setAway(false, a)
+		pass(5 * time.Second)
+		a.want(t, 1, "a1")
+		b.presence.Opened(1, 1)
+		pass(time.Minute)
+		a.want(t, 1, "b1")
+	})
+}
+
+func TestStreamsThatComeAndGoDuringAnOutageCostNoTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.enrol(t, 100)
+		c.setAway(true, r)
+		c.mu.Lock()
+		before := c.tries
+		c.mu.Unlock()
+		for id := mesh.NodeID(1); id <= 100; id++ {
+			r.presence.Opened(id, int64(id))
+			pass(100 * time.Millisecond)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if n := c.tries - before; n > 15 {
+			t.Errorf("%d transactions were tried in ten seconds", n)
+		}
+	})
+}
+
 func TestStopLeavesNodesOnline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

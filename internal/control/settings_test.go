@@ -182,10 +182,15 @@ func TestRegionOfTheRunBeforeIsTakenOver(t *testing.T) {
 func TestRegionOfALiveReplicaIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
-		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a := c.start(t, "a", "")
 		a.publish(t, 901)
 		pass(10 * time.Second)
-		err := <-b.publish(t, 901)
+		c.setAway(true, &replica{id: "b"})
+		b := c.start(t, "b", "") // cannot tell yet who is alive
+		ended := b.publish(t, 901)
+		pass(900 * time.Millisecond)
+		c.setAway(false, b)
+		err := <-ended
 		const want = "region 901 is the embedded relay of replica a; give each replica a derp.server.region_id of its own"
 		if reason(err) != control.Conflict || err.Error() != want {
 			t.Errorf("%v", err)
