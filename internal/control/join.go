@@ -90,10 +90,6 @@ func (s *Service) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, er
 // join decides on the world at hand first: a client that is known, which is
 // nearly every one, and a stranger, who may be hostile, take no lock.
 func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
-	var err error
-	if j.Tags, err = checkTags("tags", j.Tags); err != nil {
-		return verdict{}, err
-	}
 	if j.NodeKey.IsZero() {
 		return verdict{}, refuse(Invalid, "nodeKey", "the request has no node key")
 	}
@@ -250,21 +246,24 @@ func (s *Service) admit(w *policy.World, now mesh.Time, g grant, j Joining, addr
 
 // tags are those of the key and those that the device asked for and may have.
 func (g grant) tags(w *policy.World, asked []string) ([]string, error) {
+	asked, err := checkTags("tags", asked)
+	if err != nil {
+		return nil, err
+	}
 	user, _ := w.User(g.user)
 	for _, tag := range asked {
 		if err := w.MayTag(user, g.key, tag); err != nil {
 			return nil, refuse(Denied, "tags", "%s", err.Error())
 		}
 	}
-	tags := slices.Clone(asked)
 	if g.key != nil {
-		tags = slices.Concat(g.key.Tags, asked)
+		asked = slices.Concat(g.key.Tags, asked)
 	}
-	slices.Sort(tags)
-	if tags = slices.Compact(tags); len(tags) == 0 {
+	slices.Sort(asked)
+	if asked = slices.Compact(asked); len(asked) == 0 {
 		return nil, nil
 	}
-	return tags, nil
+	return asked, nil
 }
 
 // earlier is the node that this machine has for the same user, or for tags if

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -68,6 +69,17 @@ func TestBrokenHandshakeIsRefusedAndHarmsNobody(t *testing.T) {
 	}
 	until(t, "all are logged", func() bool { return len(s.log.lines(t, "client connection refused")) == len(broken)+5 })
 	good.joins(nil)
+}
+
+func TestConnectionOfHTTP2CannotBeTakenOver(t *testing.T) {
+	s, _ := open(t, options{})
+	req := httptest.NewRequestWithContext(t.Context(), "POST", "/ts2021", nil)
+	req.ProtoMajor, req.Proto = 2, "HTTP/2.0"
+	rec := httptest.NewRecorder()
+	s.wire.Routes()["POST /ts2021"].ServeHTTP(rec, req)
+	if rec.Code != 400 || !strings.Contains(rec.Body.String(), "HTTP/1.1") {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
 }
 
 // Whoever repeats the first message of another cannot read or say anything: the

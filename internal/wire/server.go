@@ -46,6 +46,9 @@ type Config struct {
 	ServerURL string
 	// TrustedProxies may say on whose behalf they ask.
 	TrustedProxies []netip.Prefix
+	// Leave says that clients are better off with another replica; never unless
+	// told.
+	Leave func() bool
 	// A connection that was silent for ReadIdleTimeout, 10 s unless told, has
 	// PingTimeout, 5 s unless told, to show that somebody is there.
 	ReadIdleTimeout, PingTimeout time.Duration

@@ -29,7 +29,16 @@ func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 // answers a request holds buffers and a stack that ten thousand quiet
 // connections would pay for.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
+	if s.Leave != nil && s.Leave() {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "this replica is cut off from its database", http.StatusServiceUnavailable)
+		return
+	}
 	p := peer{addr: identity.ClientAddr(r, s.TrustedProxies)}
+	if r.ProtoMajor != 1 {
+		http.Error(w, "this connection cannot be taken over; ask by HTTP/1.1", http.StatusBadRequest)
+		return
+	}
 	// The context outlives the request. The outer server lifts its deadlines
 	// from a connection that is taken over.
 	conn, err := controlhttpserver.AcceptHTTP(context.WithoutCancel(r.Context()), hijackable{w}, r, s.Noise, s.writeEarly)
