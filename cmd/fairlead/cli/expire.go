@@ -107,7 +107,7 @@ back at once if its time is yet to come.
 			if err != nil {
 				return err
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Expire %s, so that they lose access until they sign in again?", e.which())); err != nil {
+			if err := t.confirm(*force, fmt.Sprintf("Expire %s, with no access until the next sign-in?", e.which())); err != nil {
 				return err
 			}
 			done, err := decode[apiclient.NodesExpiry](answer(client.ExpireNodes(cmd.Context(), apiclient.NodeSelection{
