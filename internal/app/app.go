@@ -230,13 +230,13 @@ func (s *service) drain(failed context.Context) {
 func (s *service) shutdown(servers []*http.Server, p *parts) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	p.clients.Close()
 	for _, server := range servers {
 		if err := server.Shutdown(ctx); err != nil {
 			s.log.Warn("cutting off requests that did not end", "error", err)
 			_ = server.Close()
 		}
 	}
+	p.clients.Drain(ctx) // only now: they come back at once
 }
 
 // health is asked often and by strangers: it only reads.
@@ -257,6 +257,9 @@ func (s *service) health() openapi.Health {
 	if ahead := s.ledger.World().At.Sub(mesh.TimeOf(time.Now())); ahead > clockSlack {
 		report("clock", openapi.HealthCheckStatusWarn,
 			fmt.Sprintf("the newest change is %v in the future; set the clocks of this machine and of the database right: keys are judged by the later one", ahead.Round(time.Second)))
+	}
+	if elsewhere, embedded := s.ledger.World().Relays(); elsewhere == "" && len(embedded) == 0 {
+		report("relay", openapi.HealthCheckStatusWarn, noRelay)
 	}
 	for _, r := range s.ledger.Replicas() {
 		if r.ConfigHash != s.ledger.Self().ConfigHash {

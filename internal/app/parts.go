@@ -102,12 +102,13 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry})
 	p.clients = wire.New(wire.Config{
 		Control: p.control, Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL,
-		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry,
+		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.presence.ShouldMove,
 	})
 	sweeper := control.NewSweeper(control.SweeperConfig{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry, Interval: c.NodeUpdateCheckInterval, Inactivity: c.Node.Ephemeral.InactivityTimeout,
 	})
 	p.loops = []func(context.Context) error{
+		p.clients.Run,
 		p.hub.Run,
 		sweeper.Run,
 		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), false) },
@@ -128,6 +129,8 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	s.parts.Store(p)
 	return p, nil
 }
+
+const noRelay = "there is no relay, and clients do not start without one: set derp.server.enabled, derp.urls or derp.paths"
 
 // buildRelay adds the embedded relay and the maps of other relays.
 func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
@@ -153,6 +156,9 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 		p.loops = append(p.loops, func(ctx context.Context) error { return p.control.SetRelays(ctx, "") })
 	}
 	if !c.Server.Enabled {
+		if len(c.URLs)+len(c.Paths) == 0 {
+			s.log.Warn("no relay", "remedy", noRelay)
+		}
 		return relay.RegisterZero(s.registry)
 	}
 	own, err := relay.LoadKey(c.Server.PrivateKeyPath)
@@ -161,7 +167,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	}
 	config := relay.ServerConfig{Key: own, STUNListenAddr: c.Server.STUNListenAddr, Log: s.log, Registerer: s.registry}
 	if c.Server.VerifyClients {
-		config.Verify = s.isNode
+		config.Verify = func(ctx context.Context, k key.NodePublic) bool { return p.control.AdmitToRelay(ctx, k) == nil }
 	}
 	if p.relay, err = relay.NewServer(config); err != nil {
 		return err
@@ -175,19 +181,6 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	p.loops = append(p.loops, p.relay.Run,
 		func(ctx context.Context) error { return p.control.PublishRelay(ctx, c.Server.RegionID, region) })
 	return nil
-}
-
-// isNode admits keys of nodes to the relay: also of one that registered a moment
-// ago on another replica.
-func (s *service) isNode(ctx context.Context, k key.NodePublic) bool {
-	if _, ok := s.ledger.World().NodeByKey(k); ok {
-		return true
-	}
-	if s.ledger.Sync(ctx) != nil {
-		return false
-	}
-	_, ok := s.ledger.World().NodeByKey(k)
-	return ok
 }
 
 // region is what clients are told about the embedded relay: it answers where the

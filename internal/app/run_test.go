@@ -164,7 +164,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 			for range 2 { // a second run in one process finds nothing of the first
 				s := run(t, env)
 				for network, address := range map[string]string{"tcp": s.API, "unix": s.Socket} {
-					if status, body := fetch(t, network, address, "/health"); status != 200 || body != `{"status":"pass"}` {
+					if status, body := fetch(t, network, address, "/health"); status != 200 || !strings.HasSuffix(body, `"status":"pass"}`) {
 						t.Errorf("health over %s: %d %s", network, status, body)
 					}
 				}

@@ -19,7 +19,7 @@ const (
 // Run sends clients to other replicas, gently, for as long as Config.Leave says
 // so, until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	if s.Leave == nil {
+	if s.config.Leave == nil {
 		return nil
 	}
 	tick := time.NewTicker(leaveEvery)
@@ -31,9 +31,9 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		leave := s.Leave()
+		leave := s.config.Leave()
 		if leave && !told {
-			s.Log.Warn("this replica is cut off from the database: sending its clients to others", "connections", s.connections())
+			s.config.Log.Warn("this replica is cut off from the database: sending its clients to others", "connections", s.connections())
 		}
 		if told = leave; leave {
 			s.closeSome(leaveChunk)
@@ -60,20 +60,22 @@ func (s *Server) Drain(ctx context.Context) {
 	s.served.Wait()
 }
 
-// closeSome ends at most limit connections and returns how many are left.
+// closeSome ends at most limit connections and returns how many are left. Who
+// does not read can delay the end of its connection, but nobody else's work.
 func (s *Server) closeSome(limit int) (left int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	var some []*controlbase.Conn
 	for c := range s.open {
 		if len(some) == limit {
 			break
 		}
 		some = append(some, c)
-	}
-	for _, c := range some {
-		_ = c.Close() // ended already, if it fails
 		delete(s.open, c)
 	}
-	return len(s.open)
+	left = len(s.open)
+	s.mu.Unlock()
+	for _, c := range some {
+		_ = c.Close() // ended already, if it fails
+	}
+	return left
 }

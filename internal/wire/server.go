@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -75,7 +76,7 @@ const (
 
 // Server answers clients.
 type Server struct {
-	Config
+	config   Config
 	logins   *identity.LoginSealer
 	refusals *identity.RefusalLog
 	pages    *pages
@@ -101,7 +102,7 @@ func New(c Config) *Server {
 	orDefault(&c.PingTimeout, pingTimeout)
 	orDefault(&c.WriteByteTimeout, writeByteTimeout)
 	s := &Server{
-		Config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
+		config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
 		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]struct{}{},
 		http2: &http2.Server{
 			MaxConcurrentStreams: maxRequests, MaxReadFrameSize: frameBytes, IdleTimeout: idleTimeout,
@@ -155,10 +156,8 @@ func (s *Server) Routes() map[string]http.Handler {
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	for c := range s.open {
-		_ = c.Close() // ended already, if it fails
-	}
 	s.mu.Unlock()
+	s.closeSome(math.MaxInt)
 	s.served.Wait()
 }
 

@@ -22,29 +22,29 @@ import (
 // answer is from an older protocol; a client that finds none asks again at every
 // login.
 func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, tailcfg.OverTLSPublicKeyResponse{PublicKey: s.Noise.Public()})
+	writeJSON(w, tailcfg.OverTLSPublicKeyResponse{PublicKey: s.config.Noise.Public()})
 }
 
 // upgrade takes over a connection. It is served elsewhere: the goroutine that
 // answers a request holds buffers and a stack that ten thousand quiet
 // connections would pay for.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
-	if s.Leave != nil && s.Leave() {
+	if s.config.Leave != nil && s.config.Leave() {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "this replica is cut off from its database", http.StatusServiceUnavailable)
 		return
 	}
-	p := peer{addr: identity.ClientAddr(r, s.TrustedProxies)}
+	p := peer{addr: identity.ClientAddr(r, s.config.TrustedProxies)}
 	if r.ProtoMajor != 1 {
 		http.Error(w, "this connection cannot be taken over; ask by HTTP/1.1", http.StatusBadRequest)
 		return
 	}
 	// The context outlives the request. The outer server lifts its deadlines
 	// from a connection that is taken over.
-	conn, err := controlhttpserver.AcceptHTTP(context.WithoutCancel(r.Context()), hijackable{w}, r, s.Noise, s.writeEarly)
+	conn, err := controlhttpserver.AcceptHTTP(context.WithoutCancel(r.Context()), hijackable{w}, r, s.config.Noise, s.writeEarly)
 	if err != nil {
 		if s.refusals.Admit(p.addr) {
-			s.Log.Warn("client connection refused", "addr", p.addr, "error", err)
+			s.config.Log.Warn("client connection refused", "addr", p.addr, "error", err)
 		}
 		return
 	}
@@ -59,7 +59,7 @@ func (s *Server) serve(conn *controlbase.Conn, p peer) {
 	defer s.end(conn)
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.Log.Error("a client's connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
+			s.config.Log.Error("a client's connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
 		}
 	}()
 	s.http2.ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(context.Background(), peerKey{}, p), BaseConfig: s.inner})
