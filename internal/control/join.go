@@ -70,6 +70,10 @@ func (s *Service) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, er
 			v, err = s.join(ctx, a, j)
 		}
 	}
+	out := Joined{Node: v.node, KeyExpired: v.keyExpired, Rejected: v.rejected}
+	if err == nil && v.ask {
+		out.Link, err = s.link(j)
+	}
 	if err != nil {
 		s.logRefusal(err, a, j)
 		return Joined{}, err
@@ -77,14 +81,10 @@ func (s *Service) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, er
 	if v.registered {
 		s.logRegistration(a, v.node)
 	}
-	out := Joined{Node: v.node, KeyExpired: v.keyExpired, Rejected: v.rejected}
-	if v.ask {
-		out.Link, err = s.link(j)
-	}
 	if v.node != nil {
 		out.User, _ = s.ledger.World().User(v.node.Owner)
 	}
-	return out, err
+	return out, nil
 }
 
 // join decides on the world at hand first: a client that is known, which is

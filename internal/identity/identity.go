@@ -1,6 +1,6 @@
 // Package identity tells who is calling: it makes keys and sealed login links,
-// reads them, and finds out whether one opens the door. It neither keeps nor
-// changes anything, and imports mesh alone.
+// reads them, and finds out whether one opens the door. It keeps nothing but how
+// often it told the log of those it did not open for, and imports mesh alone.
 package identity
 
 import (

@@ -57,7 +57,7 @@ func (s *Server) panicked(r *http.Request) {
 		return
 	}
 	if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-		s.Log.Error("a client's request panicked", "panic", p, "path", r.URL.Path, "stack", string(debug.Stack()))
+		s.config.Log.Error("a client's request panicked", "panic", p, "path", r.URL.Path, "stack", string(debug.Stack()))
 	}
 	panic(http.ErrAbortHandler)
 }
@@ -85,13 +85,13 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := peerOf(r)
-	out, err := s.Control.Join(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, in.joining(p))
+	out, err := s.config.Control.Join(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, in.joining(p))
 	var refusal *control.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		writeJSON(w, tailcfg.RegisterResponse{Error: rejection(refusal)})
 	case errors.Is(err, mesh.ErrNoAddress):
-		s.Log.Error("a node could not be registered", "machine", p.machine.ShortString(), "error", err)
+		s.config.Log.Error("a node could not be registered", "machine", p.machine.ShortString(), "error", err)
 		writeJSON(w, tailcfg.RegisterResponse{Error: rejected + err.Error()})
 	case err != nil:
 		s.fail(w, r, err)
@@ -181,28 +181,28 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := peerOf(r)
-	n, err := s.Control.FindClient(r.Context(), p.machine, in.NodeKey)
+	n, err := s.config.Control.FindClient(r.Context(), p.machine, in.NodeKey)
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	send := s.Streams.Once
+	send := s.config.Streams.Once
 	if in.Stream {
-		send = s.Streams.Serve
+		send = s.config.Streams.Serve
 	}
 	err = send(r.Context(), w, stream.Request{Node: n.ID, NodeKey: in.NodeKey, Compress: in.Compress == "zstd"})
 	switch {
 	case errors.Is(err, stream.ErrGone):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:
-		s.Log.Debug("a map stream ended", "node", n.ID, "error", err)
+		s.config.Log.Debug("a map stream ended", "node", n.ID, "error", err)
 	}
 }
 
 func (s *Server) report(w http.ResponseWriter, r *http.Request, in mapRequest) {
 	p := peerOf(r)
 	report, latency := in.report(p)
-	if err := s.Control.Report(r.Context(), mesh.Actor{Addr: p.addr}, report); err != nil {
+	if err := s.config.Control.Report(r.Context(), mesh.Actor{Addr: p.addr}, report); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -249,7 +249,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, refusal.Text, http.StatusNotFound)
 	case errors.As(err, &refusal):
 		if s.refusals.Admit(p.addr) {
-			s.Log.Warn("forbidden", "addr", p.addr, "machine", p.machine.ShortString(), "path", r.URL.Path, "reason", refusal.Text)
+			s.config.Log.Warn("forbidden", "addr", p.addr, "machine", p.machine.ShortString(), "path", r.URL.Path, "reason", refusal.Text)
 		}
 		http.Error(w, refusal.Text, http.StatusForbidden)
 	case r.Context().Err() != nil || errors.Is(err, context.Canceled): // nobody listens
@@ -258,7 +258,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5)))
 		http.Error(w, "the server cannot reach its database; try again", http.StatusServiceUnavailable)
 	default:
-		s.Log.Error("a client's request failed", "path", r.URL.Path, "machine", p.machine.ShortString(), "error", err)
+		s.config.Log.Error("a client's request failed", "path", r.URL.Path, "machine", p.machine.ShortString(), "error", err)
 		http.Error(w, "internal error; the log of the service has the details", http.StatusInternalServerError)
 	}
 }

@@ -98,7 +98,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 		State: "waiting", Login: l, Code: identity.LoginCode(token), Machine: l.MachineKey.ShortString(),
 		Asked: l.IssuedAt.Time().Format(form), Until: l.IssuedAt.Add(identity.LoginLifetime).Time().Format(form), Refresh: refreshSeconds,
 	}
-	world := s.Ledger.World()
+	world := s.config.Ledger.World()
 	now := max(world.At, mesh.TimeOf(time.Now()))
 	n, joined := world.NodeByKey(l.NodeKey)
 	answer, answered := world.Login(l.NodeKey)

@@ -1,0 +1,59 @@
+package control_test
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+)
+
+func TestWaitingClientIsToldToComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t)
+		c := control.New(control.Config{
+			Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+			Logins: identity.NewLoginSealer(key.NewMachine()), ServerURL: "https://mesh.example.com/",
+		})
+		j := control.Joining{MachineKey: meshgen.MachineKey(1), NodeKey: meshgen.NodeKey(1)}
+		ask := func() (string, time.Duration) {
+			t.Helper()
+			start := time.Now()
+			out, err := c.Join(t.Context(), mesh.Actor{}, j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out.Link, time.Since(start)
+		}
+		link, took := ask()
+		if took > time.Second {
+			t.Errorf("the link took %v", took)
+		}
+		j.Followup = link
+		waits := map[time.Duration]bool{}
+		for range 10 {
+			again, took := ask()
+			waits[took] = true
+			if again != link || took < 3*time.Minute || took > 4*time.Minute+time.Second {
+				t.Errorf("%s after %v", again, took)
+			}
+		}
+		if len(waits) < 5 {
+			t.Error("all clients come again at the same time")
+		}
+		<-time.After(time.Hour)
+		if fresh, took := ask(); fresh == link || took > time.Second {
+			t.Errorf("an expired link is waited for: %s after %v", fresh, took)
+		}
+		if n := len(c.WaitingLogins()); n != 0 {
+			t.Errorf("%d devices wait", n)
+		}
+	})
+}
