@@ -173,20 +173,33 @@ func (p *Presence) notice(touched []mesh.NodeID, w *policy.World) {
 // settle compares what is dirty with the world and commits the differences. It
 // returns how long nothing is to do unless something changes.
 func (p *Presence) settle(ctx context.Context) (wait time.Duration, err error) {
-	wishes, wait := p.compare(p.ledger.World(), time.Now())
+	came, left, wait := p.compare(p.ledger.World(), time.Now())
+	if err := p.commit(ctx, came); err != nil {
+		return 0, err
+	}
+	// That a node left is not said later than it was meant: until the database
+	// answers, the node may have come to another replica, which waits likewise.
+	ctx, cancel := context.WithTimeout(ctx, closeGrace)
+	defer cancel()
+	return wait, p.commit(ctx, left)
+}
+
+func (p *Presence) commit(ctx context.Context, wishes []wish) error {
 	for chunk := range slices.Chunk(wishes, chunkNodes) {
 		_, err := p.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: p.self}, decidePresence(p.self, chunk))
 		if err != nil {
-			return 0, err
+			return err
 		}
 		p.committed(chunk)
 	}
-	return wait, nil
+	return nil
 }
 
-// compare returns the wishes that the world does not fulfil. What is as it
-// should be is dirty no more.
-func (p *Presence) compare(w *policy.World, now time.Time) (wishes []wish, wait time.Duration) {
+// compare returns the wishes that the world does not fulfil: nodes that came and
+// nodes that left. What is as it should be is dirty no more. After an outage
+// those that left wait until the others had time to say who came to them.
+func (p *Presence) compare(w *policy.World, now time.Time) (came, left []wish, wait time.Duration) {
+	steady := p.ledger.Pulse().Steady(now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wait = presenceIdle
@@ -201,13 +214,18 @@ func (p *Presence) compare(w *policy.World, now time.Time) (wishes []wish, wait 
 		}
 		v := wish{id: id, hold: h, gone: now.Sub(h.closed)}
 		n, ok := w.Node(id)
-		if ok && v.event(n, p.self, 0) != nil {
-			wishes = append(wishes, v)
-			continue
+		switch {
+		case !ok || v.event(n, p.self, 0) == nil:
+			p.fulfilled(v, ok && n.Presence.Replica == p.self)
+		case h.closed.IsZero():
+			came = append(came, v)
+		case steady:
+			left = append(left, v)
+		default:
+			wait = min(wait, presenceRetry)
 		}
-		p.fulfilled(v, ok && n.Presence.Replica == p.self)
 	}
-	return wishes, wait
+	return came, left, wait
 }
 
 // committed takes note that the world has been told.
