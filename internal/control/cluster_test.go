@@ -131,7 +131,7 @@ type replica struct {
 	kill     func()
 }
 
-const inactivity = 30 * time.Minute
+const inactivity = 3 * time.Minute
 
 // start runs a replica until it is killed or the test ends. The hash is that of
 // its configuration.

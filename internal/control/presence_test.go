@@ -125,7 +125,7 @@ func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
 			t.Errorf("%v wishes wait, want %d", n, nodes+1)
 		}
 		c.setAway(false, r)
-		pass(2 * time.Second)
+		pass(5 * time.Second)
 		for id := mesh.NodeID(1); id <= nodes; id++ {
 			if r.shown(id) == "offline" {
 				t.Fatalf("node %d is still offline", id)
