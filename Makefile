@@ -14,6 +14,7 @@ PKG       ?= ./...
 FUZZTIME  ?= 10000x
 BENCHTIME ?= 1s
 CHAOS     ?= 60s
+ROUNDS    ?= 1
 
 # The build time is the time of the commit, so that one commit gives one binary.
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -74,6 +75,10 @@ figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the r
 .PHONY: chaos
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
 	$(call GOTEST) -timeout=0 -count=1 ./internal/chaos -chaos=$(CHAOS)
+
+.PHONY: mesh
+mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20)
+	$(call GOTEST) -timeout=0 -count=1 -skip='^Test(Ratio|Figure)' ./internal/meshtest -rounds=$(ROUNDS)
 
 .PHONY: clients clients-all
 clients: ## build the oldest and the newest Tailscale client for the tests, once for all runs

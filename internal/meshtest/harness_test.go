@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -189,3 +190,74 @@ func sees(id tailcfg.NodeID, wanted func(Peer) bool) func(*View) bool {
 
 func isOnline(p Peer) bool  { return p.Online }
 func isOffline(p Peer) bool { return !p.Online }
+
+// watch looks at the mesh for a while, and at what was before: nobody may have
+// been shown offline for longer than a limit, to any of the nodes.
+func watch(t *testing.T, lasting, limit time.Duration, nodes []*Node) (longest time.Duration) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(lasting); ; <-tick.C {
+		for _, n := range nodes {
+			n.Look(func(v *View) {
+				for _, a := range v.Absences() {
+					if longest = max(longest, a.For); a.For > limit {
+						t.Fatalf("%s saw node %d offline for %v since %v", n.Hostname, a.Peer, a.For, a.Since)
+					}
+				}
+			})
+		}
+		if time.Now().After(end) {
+			return longest
+		}
+	}
+}
+
+// mustFlow wants a change of each of the nodes to reach all of them.
+func mustFlow(t *testing.T, nodes []*Node, change int) {
+	t.Helper()
+	each(t, nodes, func(i int) error { return nodes[i].Report(t.Context(), endpoint(i, change)) })
+	ctx := within(t, patience)
+	for i, changed := range nodes {
+		for _, n := range nodes {
+			if n == changed {
+				continue
+			}
+			if _, err := n.Await(ctx, sees(changed.ID(), func(p Peer) bool { return slices.Contains(p.Endpoints, endpoint(i, change)) })); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// mustAgree wants that no server noticed a contradiction in itself or with
+// another.
+func mustAgree(t *testing.T, servers ...*Server) {
+	t.Helper()
+	for _, s := range servers {
+		for _, name := range []string{"mesh_stream_check_failures_total", "mesh_ledger_digest_mismatches_total"} {
+			if n, err := s.Metric(t.Context(), name); err != nil || n != 0 {
+				t.Errorf("%s is %v, %v", name, n, err)
+			}
+		}
+	}
+}
+
+// mustHold waits until servers together hold so many streams.
+func mustHold(t *testing.T, limit time.Duration, count int, servers ...*Server) {
+	t.Helper()
+	eventually(t, limit, func() error {
+		open := 0.0
+		for _, s := range servers {
+			held, err := s.Metric(t.Context(), "mesh_streams_open")
+			if err != nil {
+				return err
+			}
+			open += held
+		}
+		if open != float64(count) {
+			return fmt.Errorf("%v of %d nodes have their stream", open, count)
+		}
+		return nil
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -32,6 +33,9 @@ type Crowd struct {
 	host  string // and port
 	key   key.MachinePublic
 	http2 *http2.Transport
+	// turns bounds how many read a map at once: hundreds would keep each other
+	// from answering pings.
+	turns chan struct{}
 }
 
 // NewCrowd asks the server for its key.
@@ -49,7 +53,10 @@ func NewCrowd(t testing.TB, serverURL string) *Crowd {
 	if err := json.Unmarshal(text, &keys); err != nil {
 		t.Fatalf("%s/key does not answer with a key: %v", serverURL, err)
 	}
-	return &Crowd{t: t, host: u.Host, key: keys.PublicKey, http2: &http2.Transport{AllowHTTP: true, DisableCompression: true}}
+	return &Crowd{
+		t: t, host: u.Host, key: keys.PublicKey, http2: &http2.Transport{AllowHTTP: true, DisableCompression: true},
+		turns: make(chan struct{}, runtime.GOMAXPROCS(0)),
+	}
 }
 
 // link is one connection of a node: TCP, Noise, HTTP/2.

@@ -251,27 +251,34 @@ func (n *Node) stream(ctx context.Context) (arrived bool, err error) {
 			return arrived, fmt.Errorf("reading the map: %w", err)
 		}
 		at := time.Now()
-		text, err := zstdframe.AppendDecode(nil, frames, zstdframe.MaxDecodedSize(maxMessage))
-		if err != nil {
+		m, err := n.crowd.read(frames)
+		switch {
+		case err != nil:
 			return arrived, err
-		}
-		var m tailcfg.MapResponse
-		if err := json.Unmarshal(text, &m); err != nil {
-			return arrived, err
-		}
-		if m.KeepAlive {
+		case m.KeepAlive:
 			continue
-		}
-		if !arrived && m.Node == nil {
+		case !arrived && m.Node == nil:
 			return arrived, errors.New("the first map lacks the node")
 		}
 		arrived = true
 		n.mu.Lock()
-		n.view.take(&m, at)
+		n.view.take(m, at)
 		close(n.more)
 		n.more = make(chan struct{})
 		n.mu.Unlock()
 	}
+}
+
+// read decodes a message when its turn has come.
+func (c *Crowd) read(frames []byte) (*tailcfg.MapResponse, error) {
+	c.turns <- struct{}{}
+	defer func() { <-c.turns }()
+	text, err := zstdframe.AppendDecode(nil, frames, zstdframe.MaxDecodedSize(maxMessage))
+	if err != nil {
+		return nil, err
+	}
+	m := new(tailcfg.MapResponse)
+	return m, json.Unmarshal(text, m)
 }
 
 // Freeze lets the node read nothing of its connection and answer no ping, until

@@ -6,6 +6,7 @@ import (
 )
 
 func TestSecondStreamTakesOverAndEndOfTheFirstMarksNobodyOffline(t *testing.T) {
+	t.Parallel()
 	t.Run("same replica", func(t *testing.T) {
 		t.Parallel()
 		s := Start(t, Config{Binary: fairlead})

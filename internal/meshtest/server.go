@@ -215,6 +215,14 @@ func (s *Server) Stop() {
 	}
 }
 
+// Signal sends a signal to the process.
+func (s *Server) Signal(signal syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // Log is what the process wrote since it started last.
 func (s *Server) Log() string { return s.log.String()[s.began:] }
 

@@ -1,0 +1,67 @@
+//go:build !race
+
+package meshtest
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEphemeralNodeIsDeletedAfterItsAbsenceAndNotBefore(t *testing.T) {
+	t.Parallel()
+	// The shortest that can be configured.
+	const timeout, interval = time.Minute, time.Second
+	s := Start(t, Config{Binary: fairlead, Set: map[string]string{
+		"node.ephemeral.inactivity_timeout": timeout.String(), "node_update_check_interval": interval.String(),
+	}})
+	s.CLI("users", "create", "alice")
+	crowd := NewCrowd(t, s.URL)
+	watcher := join(t, crowd, s.PreAuthKey("alice"), 1)[0]
+	nodes := map[string]*Node{}
+	key := s.PreAuthKey("alice", "--reusable", "--ephemeral")
+	for _, name := range []string{"late", "gone", "leaver"} {
+		nodes[name] = crowd.Node(name)
+		if err := nodes[name].Register(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	registered := time.Now()
+	named := func(name string) func(*View) bool {
+		return func(v *View) bool {
+			for _, p := range v.Peers {
+				if strings.HasPrefix(p.Name, name) {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	for _, name := range []string{"gone", "leaver"} {
+		nodes[name].Connect()
+		ctx := within(t, patience)
+		if _, err := nodes[name].Await(ctx, func(v *View) bool { return v.Maps > 0 }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := watcher.Await(ctx, named(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nodes["leaver"].Logout(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watcher.Await(within(t, time.Second), func(v *View) bool { return !named("leaver")(v) }); err != nil {
+		t.Errorf("logout does not delete at once: %v", err)
+	}
+	nodes["gone"].Disconnect()
+	left := time.Now()
+	for name, since := range map[string]time.Time{"late": registered, "gone": left} {
+		at, err := watcher.Await(within(t, 2*timeout), func(v *View) bool { return !named(name)(v) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if absent := at.Sub(since); absent < timeout || absent > timeout+2*interval+3*time.Second {
+			t.Errorf("%s was deleted after %v of absence", name, absent)
+		}
+	}
+}
