@@ -111,7 +111,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.clients.Run,
 		p.hub.Run,
 		sweeper.Run,
-		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), false) },
+		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), c.DNS.Given) },
 	}
 	routes := p.clients.Routes()
 	if err := s.buildRelay(p, routes); err != nil {

@@ -58,7 +58,7 @@ type Node struct {
 	// CapVersion is the protocol version that the client speaks.
 	CapVersion int `json:"capVersion,omitempty"`
 	// Host is what the device says of itself, as the JSON object that peers
-	// are given: members that this binary does not know survive it.
+	// are given.
 	Host string `json:"host,omitempty"`
 	// RoutableIPs are the routes that the device announces.
 	RoutableIPs []netip.Prefix `json:"routableIPs,omitempty"`

@@ -54,10 +54,9 @@ type Hub struct {
 	// alive and plainAlive are the keep-alive, compressed and not.
 	alive, plainAlive []byte
 
-	lastConn atomic.Int64
-
-	mu   sync.Mutex
-	open map[mesh.NodeID]*session // guarded by mu; the newest stream of each node
+	mu       sync.Mutex
+	lastConn int64                    // guarded by mu
+	open     map[mesh.NodeID]*session // guarded by mu; the newest stream of each node
 }
 
 // New returns a hub without streams.
@@ -69,7 +68,7 @@ func New(c Config) *Hub {
 	if h.keepAlive == 0 {
 		h.keepAlive = keepAliveEvery
 	}
-	h.lastConn.Store(time.Now().UnixMicro()) // greater than in any earlier run
+	h.lastConn = time.Now().UnixMicro() // greater than in any earlier run
 	h.metrics = newMetrics(c.Registerer, h)
 	return h
 }
@@ -102,14 +101,15 @@ type session struct {
 }
 
 func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
-	s := &session{node: node, conn: h.lastConn.Add(1), end: make(chan struct{}), abort: abort}
+	s := &session{node: node, end: make(chan struct{}), abort: abort}
 	h.mu.Lock()
-	old := h.open[node]
-	h.open[node] = s
-	h.mu.Unlock()
-	if old != nil {
+	defer h.mu.Unlock()
+	h.lastConn++ // with the lock held, so that the stream that stays has the greater number
+	s.conn = h.lastConn
+	if old := h.open[node]; old != nil {
 		close(old.end)
 	}
+	h.open[node] = s
 	h.presence.Opened(node, s.conn)
 	return s
 }

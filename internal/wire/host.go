@@ -1,21 +1,13 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
-	"net/netip"
-	"slices"
 	"strconv"
-	"strings"
 
 	"tailscale.com/tailcfg"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
-
-// maxDepth bounds nested values. Clients refuse a map that is nested too deep,
-// and a device's description is in the map of all its peers.
-const maxDepth = 16
 
 // hostDescription is what a client says of its host.
 type hostDescription struct {
@@ -25,28 +17,25 @@ type hostDescription struct {
 	latency   float64 // to the home relay in seconds; zero when unknown
 }
 
-// parseHost reads a tailcfg.Hostinfo. Members that this binary does not know are
-// kept for peers that do. What peers could not read costs the device its
-// description, never its place: the rest is then left out.
+// parseHost reads a tailcfg.Hostinfo. It is in the map of all peers, so they are
+// given nothing that a client could fail to read: members that this binary does
+// not know are left out, because a newer client may know them in another form,
+// and a description with a wrong one is cut down to its plain texts.
 func parseHost(raw json.RawMessage) (h hostDescription) {
-	members := map[string]any{}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&members); err != nil || members == nil {
-		members = map[string]any{}
+	var host tailcfg.Hostinfo
+	if json.Unmarshal(raw, &host) != nil {
+		host = plainTexts(raw)
 	}
-	h.take(members)
-	object, host, ok := readable(members)
-	if !ok {
-		subset := map[string]any{}
-		for _, name := range []string{"Hostname", "OS", "GoArch", "Machine", "IPNVersion"} {
-			if text, ok := members[name].(string); ok && len(text) <= control.MaxHostObject/8 {
-				subset[name] = text
-			}
-		}
-		object, host, _ = readable(subset)
+	h.tags, h.RoutableIPs = host.RequestTags, host.RoutableIPs
+	h.takeNetInfo(host.NetInfo)
+	host.RequestTags, host.RoutableIPs, host.NetInfo = nil, nil, nil
+	host.BackendLogID, host.FrontendLogID, host.PushDeviceToken, host.TPM = "", "", "", nil // not for peers
+	object, err := json.Marshal(&host)
+	if err != nil || len(object) > control.MaxHostObject {
+		host = plainTexts(raw)
+		object, _ = json.Marshal(&host) // texts can be encoded
 	}
-	h.Object = object
+	h.Object = string(object)
 	h.Hostname, h.OS, h.ClientVersion, h.Arch = host.Hostname, host.OS, host.IPNVersion, host.GoArch
 	if h.Arch == "" {
 		h.Arch = host.Machine
@@ -54,81 +43,29 @@ func parseHost(raw json.RawMessage) (h hostDescription) {
 	return h
 }
 
-// take removes and reads what is not for peers. Clients match the names of
-// members without regard to case, so nothing may slip through in another.
-func (h *hostDescription) take(members map[string]any) {
-	private := []string{"BackendLogID", "FrontendLogID", "PushDeviceToken", "TPM"}
-	for name, value := range members {
-		switch {
-		case strings.EqualFold(name, "RoutableIPs"):
-			for _, text := range texts(value) {
-				if p, err := netip.ParsePrefix(text); err == nil {
-					h.RoutableIPs = append(h.RoutableIPs, p)
-				}
-			}
-		case strings.EqualFold(name, "RequestTags"):
-			h.tags = texts(value)
-		case strings.EqualFold(name, "NetInfo"):
-			h.takeNetInfo(value)
-		case slices.ContainsFunc(private, func(p string) bool { return strings.EqualFold(name, p) }):
-		default:
-			continue
+// plainTexts is what can be read of a description that is wrong or too large.
+func plainTexts(raw json.RawMessage) (host tailcfg.Hostinfo) {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &members) // then there are none
+	for name, text := range map[string]*string{
+		"Hostname": &host.Hostname, "OS": &host.OS, "GoArch": &host.GoArch, "Machine": &host.Machine, "IPNVersion": &host.IPNVersion,
+	} {
+		if len(members[name]) <= control.MaxHostObject/8 {
+			_ = json.Unmarshal(members[name], text) // stays empty
 		}
-		delete(members, name)
 	}
+	return host
 }
 
-func (h *hostDescription) takeNetInfo(value any) {
-	info, _ := value.(map[string]any)
-	home, _ := info["PreferredDERP"].(json.Number)
-	h.homeRelay, _ = strconv.Atoi(home.String()) // zero means unknown
-	latencies, _ := info["DERPLatency"].(map[string]any)
+func (h *hostDescription) takeNetInfo(info *tailcfg.NetInfo) {
+	if info == nil {
+		return
+	}
+	h.homeRelay = info.PreferredDERP
 	for _, family := range []string{"-v4", "-v6"} {
-		number, _ := latencies[home.String()+family].(json.Number)
-		if seconds, err := number.Float64(); err == nil && seconds > 0 && (h.latency == 0 || seconds < h.latency) {
+		seconds := info.DERPLatency[strconv.Itoa(h.homeRelay)+family]
+		if seconds > 0 && (h.latency == 0 || seconds < h.latency) {
 			h.latency = seconds
 		}
 	}
-}
-
-func texts(value any) []string {
-	list, _ := value.([]any)
-	var found []string
-	for _, v := range list {
-		if text, ok := v.(string); ok {
-			found = append(found, text)
-		}
-	}
-	return found
-}
-
-// readable encodes members in the one form they have, and reports whether a
-// client could decode it.
-func readable(members map[string]any) (string, tailcfg.Hostinfo, bool) {
-	var host tailcfg.Hostinfo
-	if depth(members) > maxDepth {
-		return "", host, false
-	}
-	object, err := json.Marshal(members)
-	if err != nil || len(object) > control.MaxHostObject || json.Unmarshal(object, &host) != nil {
-		return "", tailcfg.Hostinfo{}, false
-	}
-	return string(object), host, true
-}
-
-func depth(value any) int {
-	deepest := 0
-	switch v := value.(type) {
-	case map[string]any:
-		for _, inner := range v {
-			deepest = max(deepest, depth(inner))
-		}
-	case []any:
-		for _, inner := range v {
-			deepest = max(deepest, depth(inner))
-		}
-	default:
-		return 0
-	}
-	return deepest + 1
 }

@@ -18,13 +18,13 @@ import (
 
 func TestHostDescriptionIsKeptForPeers(t *testing.T) {
 	raw := `{"IPNVersion":"1.102.5-t1","BackendLogID":"secret","OS":"linux","Hostname":"läptop","NetInfo":{"PreferredDERP":7,
-		"DERPLatency":{"7-v4":0.5,"7-v6":0.25,"1-v4":0.01}},"RoutableIPs":["10.0.0.0/8","nonsense","192.0.2.1/24"],"RequestTags":["tag:a"],
+		"DERPLatency":{"7-v4":0.5,"7-v6":0.25,"1-v4":0.01}},"RoutableIPs":["10.0.0.0/8","192.0.2.1/24"],"RequestTags":["tag:a"],
 		"PushDeviceToken":"secret","Machine":"x86_64","Services":[{"Proto":"peerapi4","Port":1}],"sshHostKeys":["a"],"NewMember":{"b":1,"a":[1.50,{}]}}`
 	h, tags, home, latency := wire.ParseHost([]byte(raw))
 	want := control.Host{
 		Hostname: "läptop", OS: "linux", Arch: "x86_64", ClientVersion: "1.102.5-t1",
-		Object: `{"Hostname":"läptop","IPNVersion":"1.102.5-t1","Machine":"x86_64","NewMember":{"a":[1.50,{}],"b":1},"OS":"linux",` +
-			`"Services":[{"Port":1,"Proto":"peerapi4"}],"sshHostKeys":["a"]}`,
+		Object: `{"IPNVersion":"1.102.5-t1","OS":"linux","Hostname":"läptop","Machine":"x86_64",` +
+			`"Services":[{"Proto":"peerapi4","Port":1}],"sshHostKeys":["a"]}`,
 		RoutableIPs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/24")},
 	}
 	samePrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
@@ -36,7 +36,7 @@ func TestHostDescriptionIsKeptForPeers(t *testing.T) {
 // A description is in the map of every peer: one that a client cannot read would
 // keep all of them from their map.
 func TestHostDescriptionThatPeersCannotReadIsCutDown(t *testing.T) {
-	least := `{"Hostname":"h","OS":"linux"}`
+	least := `{"OS":"linux","Hostname":"h"}`
 	for _, members := range []string{
 		`"Services":7`, `"services":7`, `"Services":[{"Port":70000}]`, `"ShieldsUp":"maybe"`, `"Location":[]`, `"sshHostKeys":"x"`, `"\u017fervices":7`,
 		`"Deep":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),

@@ -50,7 +50,7 @@ func TestClientRegistersWithEachKindOfKey(t *testing.T) {
 	n := s.only()
 	if n.Owner != alice.ID || n.Method != mesh.RegisterAuthKey || n.PreAuthKey == 0 || n.Hostname != "laptop" || n.Name != "laptop" || n.OS != "linux" ||
 		n.Arch != "arm64" || n.ClientVersion != "1.102.5" || n.CapVersion != int(tailcfg.CurrentCapabilityVersion) || n.UpdatedAt == 0 ||
-		n.Host != `{"GoArch":"arm64","Hostname":"laptop","IPNVersion":"1.102.5","OS":"linux","Services":[{"Port":4242,"Proto":"peerapi4"}]}` ||
+		n.Host != `{"IPNVersion":"1.102.5","OS":"linux","Hostname":"laptop","GoArch":"arm64","Services":[{"Proto":"peerapi4","Port":4242}]}` ||
 		n.Expiry.Sub(n.CreatedAt) != 24*time.Hour || n.Ephemeral || n.Tagged() {
 		t.Errorf("node %+v", n)
 	}
