@@ -78,7 +78,7 @@ chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, th
 
 .PHONY: mesh
 mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20)
-	$(call GOTEST) -timeout=0 -count=1 -skip='^Test(Ratio|Figure)' ./internal/meshtest -rounds=$(ROUNDS)
+	$(call GOTEST) -timeout=60m -count=1 -skip='^Test(Ratio|Figure)' ./internal/meshtest -rounds=$(ROUNDS)
 
 .PHONY: clients clients-all
 clients: ## build the oldest and the newest Tailscale client for the tests, once for all runs
