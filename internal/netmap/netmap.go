@@ -2,7 +2,6 @@ package netmap
 
 import (
 	"bytes"
-	"reflect"
 	"slices"
 	"time"
 
@@ -69,18 +68,31 @@ func Between(from, to *Scene, viewer mesh.NodeID, touched []mesh.NodeID) *Respon
 	before, _ := from.Node(viewer)
 	after, _ := to.Node(viewer)
 	class := to.Class(after)
-	var r *Response
-	if from.Class(before) != class {
-		r = compare(from, to, from.Class(before), class, everyone(from, to))
-		r.PacketFilters = filters(class)
-		r.UserProfiles = profiles(to, class)
-		r.addProfile(to, after)
-	} else {
-		r = shared(from, to, class, touched)
+	if from.Class(before) == class {
+		return Personal(from, to, viewer, Shared(from, to, class, touched))
 	}
-	r.without(viewer)
-	if p, q := Self(from.Settings, before), Self(to.Settings, after); !reflect.DeepEqual(p, q) {
-		r.Node = q
+	r := compare(from, to, from.Class(before), class, everyone(from, to))
+	r.PacketFilters = filters(class)
+	r.UserProfiles = profiles(to, class)
+	r.addProfile(to, after)
+	return Personal(from, to, viewer, r)
+}
+
+// Personal makes of what a class hears, which may be nil and stays as it is, what
+// one viewer hears.
+func Personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
+	r := &Response{}
+	if shared != nil {
+		*r = *shared
+		r.UserProfiles = slices.Clip(r.UserProfiles)
+		r.PeersChanged = without(r.PeersChanged, func(n *Node) bool { return n.ID == viewer })
+		r.PeersRemoved = without(r.PeersRemoved, func(id mesh.NodeID) bool { return id == viewer })
+		r.PeersChangedPatch = without(r.PeersChangedPatch, func(p *Patch) bool { return p.NodeID == viewer })
+	}
+	before, _ := from.Node(viewer)
+	after, _ := to.Node(viewer)
+	if !SameSelf(before, after) || from.domain != to.domain {
+		r.Node = Self(to.Settings, after)
 		r.addProfile(to, after)
 	}
 	was, _ := from.User(after.Owner)
@@ -93,17 +105,23 @@ func Between(from, to *Scene, viewer mesh.NodeID, touched []mesh.NodeID) *Respon
 	return r
 }
 
-// Shared is Between for all viewers of a class at once, as far as they did not
-// change themselves; nil if they need to hear nothing.
-func Shared(from, to *Scene, class policy.Class, touched []mesh.NodeID) *Response {
-	r := shared(from, to, class, touched)
-	if r.empty() {
+// without is the list less one element. An empty list would say something else
+// than none.
+func without[E any](list []E, is func(E) bool) []E {
+	i := slices.IndexFunc(list, is)
+	switch {
+	case i < 0:
+		return list
+	case len(list) == 1:
 		return nil
 	}
-	return r
+	return slices.Concat(list[:i], list[i+1:])
 }
 
-func shared(from, to *Scene, class policy.Class, touched []mesh.NodeID) *Response {
+// Shared is Between for all viewers of a class at once, provided that it names
+// none of them whole and that they are the same to themselves; nil if they need
+// to hear nothing. It may hold a patch for the viewer, which clients ignore.
+func Shared(from, to *Scene, class policy.Class, touched []mesh.NodeID) *Response {
 	switch {
 	case from.domain != to.domain: // it is part of every node's name
 		touched = everyone(from, to)
@@ -115,6 +133,9 @@ func shared(from, to *Scene, class policy.Class, touched []mesh.NodeID) *Respons
 		if u, ok := to.User(id); ok && to.NodesOwned(id) > 0 && class != policy.Nobody {
 			r.addUnique(profileOf(u))
 		}
+	}
+	if r.empty() {
+		return nil
 	}
 	return r
 }
@@ -133,10 +154,9 @@ func compare(from, to *Scene, before, after policy.Class, ids []mesh.NodeID) *Re
 			r.PeersChanged = append(r.PeersChanged, Peer(to.Settings, node))
 			r.addProfile(to, node)
 		case is && (old != node || from.domain != to.domain):
-			q := Peer(to.Settings, node)
-			patch, whole := change(Peer(from.Settings, old), q)
-			if whole {
-				r.PeersChanged = append(r.PeersChanged, q)
+			patch, whole := change(old, node)
+			if whole || from.domain != to.domain {
+				r.PeersChanged = append(r.PeersChanged, Peer(to.Settings, node))
 				r.addProfile(to, node)
 			} else if patch != nil {
 				r.PeersChangedPatch = append(r.PeersChangedPatch, patch)
@@ -165,21 +185,6 @@ func everyone(from, to *Scene) []mesh.NodeID {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
-}
-
-// without takes the viewer out of what is said of its peers.
-func (r *Response) without(viewer mesh.NodeID) {
-	r.PeersChanged = deleted(r.PeersChanged, func(n *Node) bool { return n.ID == viewer })
-	r.PeersRemoved = deleted(r.PeersRemoved, func(id mesh.NodeID) bool { return id == viewer })
-	r.PeersChangedPatch = deleted(r.PeersChangedPatch, func(p *Patch) bool { return p.NodeID == viewer })
-}
-
-// deleted leaves no empty list, which would say something else than none.
-func deleted[E any](list []E, del func(E) bool) []E {
-	if list = slices.DeleteFunc(list, del); len(list) == 0 {
-		return nil
-	}
-	return list
 }
 
 // profiles are of the users whose nodes a class sees.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -87,48 +88,51 @@ func FuzzBetweenFollowsFull(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint8) { law(t, seed, int(steps%16)) })
 }
 
-// A viewer that did not change itself hears what its class hears.
-func TestSharedIsBetweenForWhoDidNotChange(t *testing.T) {
+// What a class hears serves every viewer that is the same to itself.
+func TestSharedServesViewersThatAreTheSameToThemselves(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	s := mesh.Empty()
 	for range 300 {
 		s, _ = step(r, s)
 	}
-	alike, silent := 0, 0
-	for range 200 {
+	served, patched, silent := 0, 0, 0
+	for range 300 {
 		from := scene(s, nil)
-		before := s
 		var touched []mesh.NodeID
 		s, touched = step(r, s)
 		to := scene(s, from)
-		changed := map[mesh.NodeID]bool{}
-		for _, id := range s.ChangedNodes(before) {
-			changed[id] = true
-		}
 		for n := range s.Nodes() {
-			if _, ok := from.Node(n.ID); !ok || changed[n.ID] {
+			before, ok := from.Node(n.ID)
+			if !ok || !netmap.SameSelf(before, n) || from.Class(before) != to.Class(n) || to.Class(n) == policy.Nobody || !from.SameNames(to.Settings) {
 				continue
 			}
-			if diffDomain(from, to) { // then everyone changed
-				continue
-			}
-			shared := encoded(t, netmap.Shared(from, to, to.Class(n), touched))
-			if own := encoded(t, netmap.Between(from, to, n.ID, touched)); own != shared {
-				t.Fatalf("node %d hears\n%s\nits class\n%s", n.ID, own, shared)
-			}
-			alike++
-			if shared == "null" {
+			shared := netmap.Shared(from, to, to.Class(n), touched)
+			if shared == nil {
 				silent++
+				shared = &netmap.Response{}
 			}
-			break
+			if slices.ContainsFunc(shared.PeersChanged, func(p *netmap.Node) bool { return p.ID == n.ID }) {
+				continue
+			}
+			if slices.ContainsFunc(shared.PeersChangedPatch, func(p *netmap.Patch) bool { return p.NodeID == n.ID }) {
+				patched++
+			}
+			var got, want netmap.View
+			got.Take(netmap.Full(from, n.ID))
+			got.Take(shared)
+			want.Take(netmap.Full(to, n.ID))
+			if diff := got.Differs(&want); diff != "" {
+				t.Fatalf("viewer %d: %s", n.ID, diff)
+			}
+			if served++; served%5 == 0 {
+				break
+			}
 		}
 	}
-	if alike < 100 || silent == 0 || silent == alike {
-		t.Fatalf("%d compared, %d of them silent", alike, silent)
+	if served < 500 || patched == 0 || silent == 0 {
+		t.Fatalf("%d served, %d of them patched, %d silent", served, patched, silent)
 	}
 }
-
-func diffDomain(a, b *netmap.Scene) bool { return a.DNS().BaseDomain != b.DNS().BaseDomain }
 
 func encoded(t *testing.T, v any) string {
 	t.Helper()

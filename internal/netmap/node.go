@@ -3,7 +3,6 @@ package netmap
 import (
 	"encoding/json"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -68,46 +67,65 @@ func userOf(n *mesh.Node) int64 {
 	return int64(n.Owner)
 }
 
-// change says how a peer that was rendered as p becomes q: not at all, by a
-// patch, or by sending it whole.
-func change(p, q *Node) (patch *Patch, whole bool) {
-	same := *p
-	same.Key, same.KeyExpiry, same.DiscoKey, same.Cap = q.Key, q.KeyExpiry, q.DiscoKey, q.Cap
-	same.Endpoints, same.DERP, same.HomeDERP, same.Online, same.LastSeen = q.Endpoints, q.DERP, q.HomeDERP, q.Online, q.LastSeen
-	if !reflect.DeepEqual(&same, q) {
+// SameSelf reports whether Self is the same for both, with the same settings.
+func SameSelf(a, b *mesh.Node) bool {
+	return a == b || sameName(a, b) && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.MachineKey == b.MachineKey && a.OS == b.OS
+}
+
+// sameName compares what both a node and its peers see of it and what no patch
+// can change.
+func sameName(a, b *mesh.Node) bool {
+	return a.ID == b.ID && a.Name == b.Name && a.Hostname == b.Hostname && a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
+		a.CreatedAt == b.CreatedAt && slices.Equal(a.Tags, b.Tags)
+}
+
+// change says how peers hear that a node became another value: not at all, by a
+// patch, or by sending it whole. It compares what Peer renders.
+func change(old, node *mesh.Node) (patch *Patch, whole bool) {
+	if !sameName(old, node) || old.Host != node.Host || old.Lapsed != node.Lapsed {
 		return nil, true
+	}
+	a, b := old.Net, node.Net
+	online := node.Presence.Online
+	sameOnline := old.Presence.Online == online
+	if node.Lapsed { // neither is rendered
+		a.Endpoints, a.HomeRelay, b.Endpoints, b.HomeRelay = nil, 0, nil, 0
+		online, sameOnline = false, true
 	}
 	// A patch cannot take back what a peer had.
-	if q.KeyExpiry.IsZero() != p.KeyExpiry.IsZero() || q.DiscoKey.IsZero() && !p.DiscoKey.IsZero() || q.Cap == 0 && p.Cap != 0 ||
-		len(q.Endpoints) == 0 && len(p.Endpoints) != 0 || q.HomeDERP == 0 && p.HomeDERP != 0 {
+	if (old.Expiry == 0) != (node.Expiry == 0) || b.DiscoKey.IsZero() && !a.DiscoKey.IsZero() || node.CapVersion == 0 && old.CapVersion != 0 ||
+		len(b.Endpoints) == 0 && len(a.Endpoints) != 0 || b.HomeRelay == 0 && a.HomeRelay != 0 {
 		return nil, true
 	}
-	d := Patch{NodeID: q.ID}
-	if q.HomeDERP != p.HomeDERP {
-		d.DERPRegion = q.HomeDERP
+	d := &Patch{NodeID: node.ID}
+	changed := false
+	if b.HomeRelay != a.HomeRelay {
+		d.DERPRegion, changed = b.HomeRelay, true
 	}
-	if q.Cap != p.Cap {
-		d.Cap = q.Cap
+	if node.CapVersion != old.CapVersion {
+		d.Cap, changed = node.CapVersion, true
 	}
-	if !slices.Equal(q.Endpoints, p.Endpoints) {
-		d.Endpoints = q.Endpoints
+	if !slices.Equal(b.Endpoints, a.Endpoints) {
+		d.Endpoints, changed = b.Endpoints, true
 	}
-	if q.Key != p.Key {
-		d.Key = &q.Key
+	if node.NodeKey != old.NodeKey {
+		d.Key, changed = &node.NodeKey, true
 	}
-	if !q.KeyExpiry.Equal(p.KeyExpiry) {
-		d.KeyExpiry = &q.KeyExpiry
+	if node.Expiry != old.Expiry {
+		at := node.Expiry.Time()
+		d.KeyExpiry, changed = &at, true
 	}
-	disco := q.DiscoKey != p.DiscoKey
+	disco := b.DiscoKey != a.DiscoKey
 	if disco {
-		d.DiscoKey = &q.DiscoKey
+		d.DiscoKey = &node.Net.DiscoKey
 	}
 	// Clients weigh a new disco key by them.
-	if disco || q.Online != p.Online || !q.LastSeen.Equal(p.LastSeen) {
-		d.Online, d.LastSeen = &q.Online, &q.LastSeen
+	if disco || !sameOnline || node.Seen() != old.Seen() {
+		seen := node.Seen().Time()
+		d.Online, d.LastSeen, changed = &online, &seen, true
 	}
-	if reflect.DeepEqual(d, Patch{NodeID: q.ID}) {
+	if !changed {
 		return nil, false
 	}
-	return &d, false
+	return d, false
 }

@@ -38,7 +38,11 @@ const (
 	// writeLimit is how long a write may be blocked before its stream ends.
 	writeLimit   = 10 * time.Second
 	inspectEvery = 2 * time.Second
-	checkEvery   = time.Minute
+	// fullAtOnce is how many full maps are sent at a time, and turnLimit how
+	// long one of them counts.
+	fullAtOnce = 32
+	turnLimit  = time.Second
+	checkEvery = time.Minute
 	// checkViewers is how many viewers each check looks at.
 	checkViewers = 3
 )
@@ -50,6 +54,7 @@ type Hub struct {
 	log       *slog.Logger
 	keepAlive time.Duration
 	library   *library
+	turns     chan struct{} // one for each full map that is being sent
 	metrics   *metrics
 	// alive and plainAlive are the keep-alive, compressed and not.
 	alive, plainAlive []byte
@@ -62,7 +67,7 @@ type Hub struct {
 // New returns a hub without streams.
 func New(c Config) *Hub {
 	h := &Hub{
-		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, library: newLibrary(),
+		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, library: newLibrary(), turns: make(chan struct{}, fullAtOnce),
 		alive: keepAlive(true), plainAlive: keepAlive(false), open: map[mesh.NodeID]*session{},
 	}
 	if h.keepAlive == 0 {

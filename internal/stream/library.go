@@ -58,19 +58,35 @@ type bulletin struct {
 	from, to *netmap.Scene
 	class    policy.Class
 	once     sync.Once
-	message  []byte // nil: nothing to say
+	response *netmap.Response // nil: nothing to say
+	message  []byte
 	err      error
 }
 
-// bulletin returns the news for viewers that did not change themselves.
-func (l *library) bulletin(from, to *netmap.Scene, class policy.Class, touched []mesh.NodeID) ([]byte, error) {
+// bulletin returns the news for a class.
+func (l *library) bulletin(from, to *netmap.Scene, class policy.Class, touched []mesh.NodeID) *bulletin {
 	b := l.bulletinFor(from, to, class)
 	b.once.Do(func() {
-		if r := netmap.Shared(from, to, class, touched); r != nil {
-			b.message, b.err = news(r, true)
+		if b.response = netmap.Shared(from, to, class, touched); b.response != nil {
+			b.message, b.err = news(b.response, true)
 		}
 	})
-	return b.message, b.err
+	return b
+}
+
+// tells reports whether a viewer is sent the message as it is. It may hold a
+// patch for the viewer itself, which clients ignore: when many nodes changed at
+// once, that is far cheaper than to encode it without for each of them.
+func (b *bulletin) tells(before, after *mesh.Node) bool {
+	const few = 8
+	switch r := b.response; {
+	case before == after:
+		return true
+	case r == nil || len(r.PeersChangedPatch) <= few || !netmap.SameSelf(before, after):
+		return false
+	default:
+		return !slices.ContainsFunc(r.PeersChanged, func(n *netmap.Node) bool { return n.ID == after.ID })
+	}
 }
 
 func (l *library) bulletinFor(from, to *netmap.Scene, class policy.Class) *bulletin {

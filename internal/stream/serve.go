@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"tailscale.com/types/key"
@@ -24,6 +25,8 @@ type Request struct {
 	Compress bool
 }
 
+var errSuperseded = errors.New("a newer stream took over")
+
 // ErrGone says that the node is not, or no longer, there with this key.
 var ErrGone = errors.New("no such node")
 
@@ -39,7 +42,7 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 	s := h.begin(r.Node, func() { _ = out.SetWriteDeadline(time.Unix(1, 0)) })
 	defer h.finish(s)
 	p := &play{Hub: h, request: r, session: s, cursor: cursor, w: w, out: out}
-	if err := p.start(); err != nil {
+	if err := p.start(ctx); err != nil {
 		return err
 	}
 	timer := time.NewTimer(jitter(h.keepAlive))
@@ -56,7 +59,7 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 			}
 			timer.Reset(jitter(h.keepAlive))
 		case <-cursor.More():
-			sent, over, err := p.advance()
+			sent, over, err := p.advance(ctx)
 			if err != nil || over {
 				return err
 			}
@@ -74,7 +77,7 @@ func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error 
 		return err
 	}
 	p := &play{Hub: h, request: r, session: &session{}, cursor: cursor, w: w, out: http.NewResponseController(w)}
-	return p.start()
+	return p.start(ctx)
 }
 
 // appearLimit is how long the announcement of a commit may take.
@@ -115,17 +118,23 @@ type play struct {
 	held    bool          // the world has shown that this stream holds the node
 }
 
-func (p *play) start() error {
+func (p *play) start(ctx context.Context) error {
 	p.w.Header().Set("Content-Type", "application/octet-stream")
 	p.at = p.library.sceneAt(p.cursor)
-	return p.full()
+	return p.full(ctx)
 }
 
-func (p *play) full() error {
+// full sends everything. Only so many streams do that at a time: together they
+// would all be late, and keep the ledger from its turn.
+func (p *play) full(ctx context.Context) error {
+	release, err := p.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	n, _ := p.at.Node(p.request.Node)
 	now := time.Now().UTC()
 	var parts [][]byte
-	var err error
 	if p.request.Compress && p.at.Class(n) != policy.Nobody {
 		parts, err = p.library.full(p.at, n, now)
 	} else {
@@ -142,8 +151,26 @@ func (p *play) full() error {
 	return p.write(parts...)
 }
 
+// turn waits for one of the turns that there are. It is given back by release,
+// or after a while, so that slow readers do not hold up others.
+func (p *play) turn(ctx context.Context) (release func(), err error) {
+	select {
+	case p.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.session.end:
+		return nil, errSuperseded
+	}
+	give := sync.OnceFunc(func() { <-p.turns })
+	late := time.AfterFunc(turnLimit, give)
+	return func() {
+		late.Stop()
+		give()
+	}, nil
+}
+
 // advance moves to the newest world and says what the viewer must hear of it.
-func (p *play) advance() (sent, over bool, err error) {
+func (p *play) advance(ctx context.Context) (sent, over bool, err error) {
 	from := p.at
 	touched := p.cursor.Skip()
 	p.at = p.library.sceneAt(p.cursor)
@@ -155,23 +182,39 @@ func (p *play) advance() (sent, over bool, err error) {
 	case after.NodeKey != p.request.NodeKey || p.supersededBy(after.Presence):
 		return false, true, nil
 	case !from.SameNames(p.at.Settings) && p.at.Class(after) != policy.Nobody && p.at.NodeCount() > 1:
-		return true, false, p.full()
-	case after == before && p.request.Compress && p.at.Class(after) == from.Class(before) && p.at.Class(after) != policy.Nobody:
-		m, err := p.library.bulletin(from, p.at, p.at.Class(after), touched)
-		if m == nil || err != nil {
-			p.session.rev.Store(int64(p.at.Rev))
-			return false, false, err
-		}
-		p.metrics.delta.Inc()
-		return true, false, p.write(m)
+		return true, false, p.full(ctx)
 	}
-	r := netmap.Between(from, p.at, after.ID, touched)
+	var r *netmap.Response
+	if class := p.at.Class(after); class == from.Class(before) && class != policy.Nobody {
+		b := p.library.bulletin(from, p.at, class, touched)
+		if b.err != nil {
+			return false, false, b.err
+		}
+		if p.request.Compress && b.tells(before, after) {
+			return p.tell(b.message)
+		}
+		r = netmap.Personal(from, p.at, after.ID, b.response)
+	} else {
+		r = netmap.Between(from, p.at, after.ID, touched)
+	}
 	if r == nil {
+		return p.tell(nil)
+	}
+	m, err := news(r, p.request.Compress)
+	if err != nil {
+		return false, false, err
+	}
+	return p.tell(m)
+}
+
+// tell sends a message, if there is one.
+func (p *play) tell(m []byte) (sent, over bool, err error) {
+	if m == nil {
 		p.session.rev.Store(int64(p.at.Rev))
 		return false, false, nil
 	}
 	p.metrics.delta.Inc()
-	return true, false, p.send(r)
+	return true, false, p.write(m)
 }
 
 // supersededBy reports whether another stream took the node over: another
@@ -200,9 +243,9 @@ func (p *play) send(r *netmap.Response) error {
 
 // write sends the parts of one message.
 func (p *play) write(parts ...[]byte) error {
-	p.session.blocked.Store(time.Now().UnixNano())
 	defer p.session.blocked.Store(0)
 	for _, part := range parts {
+		p.session.blocked.Store(time.Now().UnixNano())
 		if _, err := p.w.Write(part); err != nil {
 			return fmt.Errorf("writing to node %d: %w", p.request.Node, err)
 		}
