@@ -28,10 +28,7 @@ type Balancer struct {
 // NewBalancer starts a balancer on loopback.
 func NewBalancer(t testing.TB, backends ...string) *Balancer {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", FreeAddr(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	b := &Balancer{Addr: l.Addr().String(), URL: "http://" + l.Addr().String(), listener: l, backends: backends, open: map[*gate]struct{}{}}
 	b.wait.Go(b.accept)
 	t.Cleanup(b.close)

@@ -20,7 +20,7 @@ func TestEphemeralNodeIsDeletedAfterItsAbsenceAndNotBefore(t *testing.T) {
 	watcher := join(t, crowd, s.PreAuthKey("alice"), 1)[0]
 	nodes := map[string]*Node{}
 	key := s.PreAuthKey("alice", "--reusable", "--ephemeral")
-	for _, name := range []string{"late", "gone", "leaver"} {
+	for _, name := range []string{"late", "slow", "gone", "leaver"} {
 		nodes[name] = crowd.Node(name)
 		if err := nodes[name].Register(t.Context(), key); err != nil {
 			t.Fatal(err)
@@ -55,6 +55,12 @@ func TestEphemeralNodeIsDeletedAfterItsAbsenceAndNotBefore(t *testing.T) {
 	}
 	nodes["gone"].Disconnect()
 	left := time.Now()
+	// One comes with its first stream just in time.
+	if _, err := watcher.Await(within(t, patience), named("slow")); err != nil {
+		t.Fatal(err)
+	}
+	watch(t, timeout-5*time.Second-time.Since(registered), time.Hour, []*Node{watcher})
+	nodes["slow"].Connect()
 	for name, since := range map[string]time.Time{"late": registered, "gone": left} {
 		at, err := watcher.Await(within(t, 2*timeout), func(v *View) bool { return !named(name)(v) })
 		if err != nil {
@@ -64,4 +70,10 @@ func TestEphemeralNodeIsDeletedAfterItsAbsenceAndNotBefore(t *testing.T) {
 			t.Errorf("%s was deleted after %v of absence", name, absent)
 		}
 	}
+	watch(t, 3*interval, time.Hour, []*Node{watcher})
+	watcher.Look(func(v *View) {
+		if !named("slow")(v) {
+			t.Error("a node that is connected was deleted")
+		}
+	})
 }

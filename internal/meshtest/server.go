@@ -140,15 +140,24 @@ func Start(t testing.TB, c Config) *Server {
 // outgoing connection takes while its owner is away.
 func FreeAddr(t testing.TB) string {
 	t.Helper()
+	l := listen(t)
+	l.Close()
+	return l.Addr().String()
+}
+
+// listen listens on such an address.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	var err error
 	for range 100 {
-		addr := fmt.Sprintf(loopback+":%d", 10000+rand.IntN(22000)) // below the ports of outgoing connections
-		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr); err == nil {
-			l.Close()
-			return addr
+		var l net.Listener
+		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000)) // below the ports of outgoing connections
+		if l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", addr); err == nil {
+			return l
 		}
 	}
-	t.Fatal("no free port")
-	return ""
+	t.Fatalf("no free port: %v", err)
+	return nil
 }
 
 // Resume starts the process after Kill or Stop.
