@@ -155,6 +155,15 @@ func (d *Daemon) Stop() error {
 	return nil
 }
 
+// Kill ends the daemon as a crash does, without a goodbye, and keeps its state.
+func (d *Daemon) Kill() error {
+	err := d.cmd.Process.Kill()
+	_ = d.cmd.Wait() // says that it was killed
+	d.end()
+	d.end = nil
+	return err
+}
+
 // Restart ends the daemon and starts it again, with the state that it had.
 func (d *Daemon) Restart() error { return errors.Join(d.Stop(), d.Resume()) }
 
