@@ -30,7 +30,7 @@ GOTEST   = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-8s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  \033[1m%-11s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: dev
 dev: build ## run a server on SQLite, all its files in dist/dev
@@ -85,6 +85,14 @@ clients: ## build the oldest and the newest Tailscale client for the tests, once
 	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/clienttest
 clients-all: ## build all supported Tailscale clients
 	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/clienttest -all-clients
+
+.PHONY: e2e e2e-matrix
+e2e: CLIENTS = v1.74.1,v1.102.5
+e2e-matrix: CLIENTS = all
+e2e: ## run real clients, the oldest and the newest, against the server; as root also with network devices
+e2e-matrix: ## run all supported clients against the server
+e2e e2e-matrix: $(BIN)/gotestsum
+	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/e2e -clients=$(CLIENTS)
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## check style and common mistakes

@@ -49,6 +49,7 @@ var table = map[string]row{
 	"pgtest":            {"", "sql testing"},
 	"clienttest":        {"", "tailscale testing"},
 	"disktest":          {"", "testing"},
+	"e2e":               {"", ""},
 	"policy/policytest": {"mesh policy", "keys testing"},
 }
 
