@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -234,18 +233,24 @@ func (b *block) at(s *netmap.Scene, nodes []*mesh.Node) (docs [][]byte, whole []
 
 // joined is a frame of documents with commas between them; nil if there are none.
 func joined(docs [][]byte) []byte {
-	var buf bytes.Buffer
+	size := 0
+	for _, d := range docs {
+		if d != nil {
+			size += len(d) + 1
+		}
+	}
+	if size == 0 {
+		return nil
+	}
+	all := make([]byte, 0, size)
 	for _, d := range docs {
 		if d == nil {
 			continue
 		}
-		if buf.Len() > 0 {
-			buf.WriteByte(',')
+		if len(all) > 0 {
+			all = append(all, ',')
 		}
-		buf.Write(d)
+		all = append(all, d...)
 	}
-	if buf.Len() == 0 {
-		return nil
-	}
-	return compress(buf.Bytes())
+	return compress(all)
 }
