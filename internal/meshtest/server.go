@@ -2,10 +2,12 @@ package meshtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -86,45 +88,11 @@ func Start(t testing.TB, c Config) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free := func() string {
-		addr := FreeAddr(t)
-		if c.Namespace != nil {
-			addr = strings.Replace(addr, loopback, c.Namespace.Addr.String(), 1)
-		}
-		return addr
-	}
 	s := &Server{
-		Addr: free(), Metrics: FreeAddr(t), Socket: filepath.Join(dir, "socket"), t: t, binary: c.Binary, place: c.Namespace,
+		Addr: freeIn(t, c.Namespace), Metrics: FreeAddr(t), Socket: filepath.Join(dir, "socket"), t: t, binary: c.Binary, place: c.Namespace,
 	}
 	s.URL = "http://" + s.Addr
-	set := map[string]string{
-		"server_url": s.URL, "listen_addr": s.Addr, "metrics_listen_addr": s.Metrics, "unix_socket": s.Socket,
-		"log.format": "json", "log.level": "debug",
-		"noise.private_key_path": filepath.Join(dir, "noise.key"), "derp.server.private_key_path": filepath.Join(dir, "relay.key"),
-		"database.type": "sqlite", "database.sqlite.path": filepath.Join(dir, "db.sqlite"),
-	}
-	if c.Postgres != nil {
-		set["database.type"], set["database.sqlite.path"] = "postgres", ""
-		set["database.postgres.host"], set["database.postgres.port"] = c.Postgres.Host, strconv.Itoa(c.Postgres.Port)
-		set["database.postgres.user"], set["database.postgres.pass"] = c.Postgres.User, c.Postgres.Pass
-		set["database.postgres.name"], set["database.postgres.ssl"] = c.Database, "disable"
-	}
-	if c.URL != "" {
-		set["server_url"] = c.URL
-	}
-	if c.NoiseKey != "" {
-		set["noise.private_key_path"] = c.NoiseKey
-	}
-	if c.Relay {
-		set["derp.server.enabled"], set["derp.server.stun_listen_addr"] = "true", free()
-	}
-	for key, value := range c.Set {
-		set[key] = value
-	}
-	s.env = []string{"PATH=" + os.Getenv("PATH"), "FAIRLEAD_CONFIG=/dev/null"}
-	for key, value := range set {
-		s.env = append(s.env, "FAIRLEAD_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))+"="+value)
-	}
+	s.env = s.environ(c, dir)
 	t.Cleanup(func() {
 		s.end(syscall.SIGKILL)
 		os.RemoveAll(dir)
@@ -134,6 +102,42 @@ func Start(t testing.TB, c Config) *Server {
 	})
 	s.Resume()
 	return s
+}
+
+// environ is the configuration as variables of the environment.
+func (s *Server) environ(c Config, dir string) []string {
+	set := map[string]string{
+		"server_url": cmp.Or(c.URL, s.URL), "listen_addr": s.Addr, "metrics_listen_addr": s.Metrics, "unix_socket": s.Socket,
+		"log.format": "json", "log.level": "debug",
+		"noise.private_key_path": cmp.Or(c.NoiseKey, filepath.Join(dir, "noise.key")),
+		"database.type":          "sqlite", "database.sqlite.path": filepath.Join(dir, "db.sqlite"),
+	}
+	if c.Postgres != nil {
+		set["database.type"], set["database.sqlite.path"] = "postgres", ""
+		set["database.postgres.host"], set["database.postgres.port"] = c.Postgres.Host, strconv.Itoa(c.Postgres.Port)
+		set["database.postgres.user"], set["database.postgres.pass"] = c.Postgres.User, c.Postgres.Pass
+		set["database.postgres.name"], set["database.postgres.ssl"] = c.Database, "disable"
+	}
+	if c.Relay {
+		set["derp.server.enabled"], set["derp.server.stun_listen_addr"] = "true", freeIn(s.t, c.Namespace)
+		set["derp.server.private_key_path"] = filepath.Join(dir, "relay.key")
+	}
+	maps.Copy(set, c.Set)
+	env := []string{"PATH=" + os.Getenv("PATH"), "FAIRLEAD_CONFIG=/dev/null"}
+	for key, value := range set {
+		env = append(env, "FAIRLEAD_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))+"="+value)
+	}
+	return env
+}
+
+// freeIn is FreeAddr, or the same port on the address of a namespace.
+func freeIn(t testing.TB, n *clienttest.Namespace) string {
+	t.Helper()
+	addr := FreeAddr(t)
+	if n != nil {
+		addr = strings.Replace(addr, loopback, n.Addr.String(), 1)
+	}
+	return addr
 }
 
 // FreeAddr returns an address of loopback whose port nobody has, and that no
@@ -231,6 +235,9 @@ func (s *Server) Signal(signal syscall.Signal) {
 		s.t.Fatal(err)
 	}
 }
+
+// PID is the process that runs now, for measuring it.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Log is what the process wrote since it started last.
 func (s *Server) Log() string { return s.log.String()[s.began:] }
