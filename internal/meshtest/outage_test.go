@@ -88,3 +88,28 @@ func testOutage(t *testing.T, outage func(*testing.T, *pgtest.Server, *Balancer)
 	}
 	mustAgree(t, r.servers...)
 }
+
+// Long enough that the server gives all clients up, which notice nothing.
+func TestNodesAreBackAfterTheNetworkWasAway(t *testing.T) {
+	t.Parallel()
+	const nodes, lasting = 50, 25 * time.Second
+	r := startReplicas(t, pg, 2, nil)
+	r.servers[0].CLI("users", "create", "alice")
+	all := join(t, NewCrowd(t, r.URL), r.servers[0].PreAuthKey("alice", "--reusable"), nodes)
+	r.Freeze()
+	mustHold(t, lasting, 0, r.servers...)
+	eventually(t, patience, func() error {
+		online, err := r.servers[0].Metric(t.Context(), "mesh_nodes_online")
+		if err == nil && online != 0 {
+			err = fmt.Errorf("%v nodes are online", online)
+		}
+		return err
+	})
+	r.Thaw()
+	began := time.Now()
+	mustHold(t, patience, nodes, r.servers...)
+	awaitPeers(t, all, nodes-1)
+	t.Logf("all nodes saw each other again %v after the network was back", time.Since(began).Round(time.Millisecond))
+	mustFlow(t, all[:10], 4)
+	mustAgree(t, r.servers...)
+}
