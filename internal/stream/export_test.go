@@ -1,6 +1,12 @@
 package stream
 
-import "github.com/fairlead-mesh/fairlead/internal/mesh"
+import (
+	"slices"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+)
 
 // Conn returns the number of a node's stream.
 func (h *Hub) Conn(id mesh.NodeID) int64 {
@@ -20,4 +26,16 @@ func (h *Hub) Rev(id mesh.NodeID) mesh.Revision {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return mesh.Revision(h.open[id].rev.Load())
+}
+
+// Library keeps encoded blocks, as a hub does.
+type Library = library
+
+// NewLibrary returns an empty one.
+func NewLibrary() *Library { return newLibrary() }
+
+// Full returns a whole message with a full map.
+func (l *library) Full(s *netmap.Scene, viewer *mesh.Node, now time.Time) ([]byte, error) {
+	parts, err := l.full(s, viewer, now)
+	return slices.Concat(parts...), err
 }

@@ -189,7 +189,7 @@ func TestSplicedMapIsTheFullMap(t *testing.T) {
 }
 
 // members gives the top level of a document, so that order does not count.
-func members(t *testing.T, doc []byte) map[string]string {
+func members(t testing.TB, doc []byte) map[string]string {
 	t.Helper()
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(doc, &m); err != nil {

@@ -1,0 +1,68 @@
+package stream_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"tailscale.com/tailcfg"
+	"tailscale.com/util/zstdframe"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/stream"
+)
+
+// Whatever happened before, a full map that is spliced from blocks, some of them
+// encoded earlier, decodes to the same document as one that was encoded at once,
+// and clients can read it.
+func FuzzSplicedMapIsTheFullMap(f *testing.F) {
+	f.Add(uint64(1), uint8(40))
+	f.Add(uint64(2), uint8(255))
+	f.Fuzz(func(t *testing.T, seed uint64, steps uint8) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		library := stream.NewLibrary()
+		s := mesh.Empty()
+		now := time.Unix(1_800_000_000, 0).UTC()
+		var before *netmap.Scene
+		for range 4 {
+			_, s = meshgen.History(r, s, int(steps))
+			scene := netmap.SceneOf(&policy.World{Snapshot: s}, before)
+			before = scene
+			for n := range s.Nodes() {
+				if n.Lapsed || r.IntN(8) != 0 {
+					continue
+				}
+				m, err := library.Full(scene, n, now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := binary.LittleEndian.Uint32(m); int(got) != len(m)-4 {
+					t.Fatalf("length %d of %d bytes", got, len(m)-4)
+				}
+				doc, err := zstdframe.AppendDecode(nil, m[4:])
+				if err != nil {
+					t.Fatal(err)
+				}
+				full := netmap.Full(scene, n.ID)
+				full.ControlTime = &now
+				want, err := json.Marshal(full)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(members(t, want), members(t, doc)); diff != "" {
+					t.Fatalf("viewer %d: %s", n.ID, diff)
+				}
+				var theirs tailcfg.MapResponse
+				if err := json.Unmarshal(doc, &theirs); err != nil {
+					t.Fatalf("clients cannot read it: %v", err)
+				}
+			}
+		}
+	})
+}
