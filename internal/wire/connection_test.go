@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
@@ -13,6 +14,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -359,5 +362,28 @@ func TestCloseEndsAllConnections(t *testing.T) {
 		if _, err := io.Copy(io.Discard, noise); err != nil {
 			t.Errorf("a connection is served after the end: %v", err)
 		}
+	}
+}
+
+func TestReplicaThatIsCutOffSendsEachClientAwayOnce(t *testing.T) {
+	var cutOff atomic.Bool
+	s, _ := open(t, options{wire: func(c *wire.Config) { c.Leave = cutOff.Load }})
+	ctx, cancel := context.WithCancel(t.Context())
+	var loop sync.WaitGroup
+	loop.Go(func() { _ = s.wire.Run(ctx) })
+	defer loop.Wait()
+	defer cancel()
+	for range 25 { // more than go at once
+		s.client()
+	}
+	cutOff.Store(true)
+	until(t, "all are sent away", func() bool { n, _ := s.metric("mesh_wire_connections"); return n == 0 })
+	back := s.client() // all replicas may be cut off
+	<-time.After(300 * time.Millisecond)
+	if status, _, _ := back.post("/machine/audit-log", "{}"); status != 200 {
+		t.Errorf("a client that came back is sent away again: %d", status)
+	}
+	if n := len(s.log.lines(t, "this replica is cut off from the database: sending its clients to others")); n != 1 {
+		t.Errorf("%d lines in the log", n)
 	}
 }

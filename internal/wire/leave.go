@@ -16,27 +16,30 @@ const (
 	drainChunk = 200
 )
 
-// Run sends clients to other replicas, gently, for as long as Config.Leave says
-// so, until ctx ends.
+// Run sends clients to other replicas, gently and once, when Config.Leave says
+// so, until ctx ends. Whoever comes back is taken: if all replicas are cut off,
+// a map that is a little old is better than none.
 func (s *Server) Run(ctx context.Context) error {
 	if s.config.Leave == nil {
 		return nil
 	}
 	tick := time.NewTicker(leaveEvery)
 	defer tick.Stop()
-	told := false
+	var since time.Time // when Leave began to say so
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		leave := s.config.Leave()
-		if leave && !told {
+		switch leave := s.config.Leave(); {
+		case !leave:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
 			s.config.Log.Warn("this replica is cut off from the database: sending its clients to others", "connections", s.connections())
-		}
-		if told = leave; leave {
-			s.closeSome(leaveChunk)
+		default:
+			s.closeSome(leaveChunk, since)
 		}
 	}
 }
@@ -49,7 +52,7 @@ func (s *Server) Drain(ctx context.Context) {
 	s.mu.Unlock()
 	tick := time.NewTicker(leaveEvery)
 	defer tick.Stop()
-	for s.closeSome(drainChunk) > 0 {
+	for s.closeSome(drainChunk, time.Now()) > 0 {
 		select {
 		case <-ctx.Done():
 			s.Close()
@@ -60,17 +63,20 @@ func (s *Server) Drain(ctx context.Context) {
 	s.served.Wait()
 }
 
-// closeSome ends at most limit connections and returns how many are left. Who
-// does not read can delay the end of its connection, but nobody else's work.
-func (s *Server) closeSome(limit int) (left int) {
+// closeSome ends at most limit connections from before a moment and returns how
+// many are open. Who does not read can delay the end of its connection, but
+// nobody else's work.
+func (s *Server) closeSome(limit int, before time.Time) (left int) {
 	s.mu.Lock()
 	var some []*controlbase.Conn
-	for c := range s.open {
+	for c, since := range s.open {
 		if len(some) == limit {
 			break
 		}
-		some = append(some, c)
-		delete(s.open, c)
+		if since.Before(before) {
+			some = append(some, c)
+			delete(s.open, c)
+		}
 	}
 	left = len(s.open)
 	s.mu.Unlock()

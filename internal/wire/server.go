@@ -86,9 +86,9 @@ type Server struct {
 	inner    *http.Server
 
 	mu     sync.Mutex
-	open   map[*controlbase.Conn]struct{} // guarded by mu
-	closed bool                           // guarded by mu
-	served sync.WaitGroup                 // those in open; grows under mu, and only while not closed
+	open   map[*controlbase.Conn]time.Time // guarded by mu; since when
+	closed bool                            // guarded by mu
+	served sync.WaitGroup                  // those in open; grows under mu, and only while not closed
 }
 
 // New returns a server; Routes makes it answer.
@@ -103,7 +103,7 @@ func New(c Config) *Server {
 	orDefault(&c.WriteByteTimeout, writeByteTimeout)
 	s := &Server{
 		config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
-		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]struct{}{},
+		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]time.Time{},
 		http2: &http2.Server{
 			MaxConcurrentStreams: maxRequests, MaxReadFrameSize: frameBytes, IdleTimeout: idleTimeout,
 			MaxUploadBufferPerConnection: uploadBytes, MaxUploadBufferPerStream: uploadBytes,
@@ -157,7 +157,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.closeSome(math.MaxInt)
+	s.closeSome(math.MaxInt, time.Now())
 	s.served.Wait()
 }
 
@@ -168,7 +168,7 @@ func (s *Server) begin(c *controlbase.Conn, p peer) bool {
 	if s.closed {
 		return false
 	}
-	s.open[c] = struct{}{}
+	s.open[c] = time.Now()
 	s.served.Go(func() { s.serve(c, p) })
 	return true
 }

@@ -29,11 +29,6 @@ func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 // answers a request holds buffers and a stack that ten thousand quiet
 // connections would pay for.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
-	if s.config.Leave != nil && s.config.Leave() {
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "this replica is cut off from its database", http.StatusServiceUnavailable)
-		return
-	}
 	p := peer{addr: identity.ClientAddr(r, s.config.TrustedProxies)}
 	if r.ProtoMajor != 1 {
 		http.Error(w, "this connection cannot be taken over; ask by HTTP/1.1", http.StatusBadRequest)
