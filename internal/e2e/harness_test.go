@@ -42,6 +42,10 @@ func TestMain(m *testing.M) {
 
 func mainStatus(m *testing.M) int {
 	flag.Parse()
+	if *bareRelay != "" {
+		fmt.Fprintln(os.Stderr, serveBareRelay(*bareRelay))
+		return 1
+	}
 	dir, err := os.MkdirTemp("", "fairlead-bin-")
 	if err == nil {
 		defer os.RemoveAll(dir)

@@ -15,38 +15,76 @@ import (
 )
 
 // lab is a network with two clients on hosts of their own, each with a network
-// device. The second client is the newest, whatever the first is.
+// device.
 type lab struct {
 	network
 	*clienttest.Lab
+	server  *clienttest.Namespace
 	hosts   [2]*clienttest.Namespace
 	daemons [2]*clienttest.Daemon
 }
 
-func startLab(ctx context.Context, t *testing.T, version string) lab {
+// newLab makes the hosts, on which nothing runs.
+func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := lab{Lab: clienttest.NewLab(t)}
-	l.network = startNetwork(t, meshtest.Config{Namespace: l.Add("server")})
-	key := l.key("--reusable")
-	for i, name := range []string{"first", "second"} {
-		l.hosts[i] = l.Add(name)
-		l.daemons[i] = l.join(ctx, clienttest.Options{Version: version, Namespace: l.hosts[i]}, key, name)
-		version = clienttest.Newest
-	}
+	l := &lab{Lab: clienttest.NewLab(t)}
+	l.server = l.Add("server")
+	l.hosts = [2]*clienttest.Namespace{l.Add("first"), l.Add("second")}
 	return l
 }
 
-// echo serves an echo on the second host and connects to it from the first.
-func (l lab) echo(ctx context.Context, t *testing.T) net.Conn {
+// serve starts the server.
+func (l *lab) serve(t *testing.T, c meshtest.Config) {
+	t.Helper()
+	c.Namespace = l.server
+	l.network = startNetwork(t, c)
+}
+
+// joinBoth lets the clients join. The second is the newest, whatever the first
+// is.
+func (l *lab) joinBoth(ctx context.Context, version string, env ...string) {
+	l.t.Helper()
+	key := l.key("--reusable")
+	for i, n := range l.hosts {
+		l.daemons[i] = l.join(ctx, clienttest.Options{Version: version, Namespace: n, Env: env}, key, n.Name)
+		version = clienttest.Newest
+	}
+}
+
+func startLab(ctx context.Context, t *testing.T, version string) *lab {
+	t.Helper()
+	l := newLab(t)
+	l.serve(t, meshtest.Config{})
+	l.joinBoth(ctx, version)
+	return l
+}
+
+// connect connects the first host with a listener on the second.
+func (l *lab) connect(ctx context.Context, t *testing.T, target net.Listener) net.Conn {
+	t.Helper()
+	from := func(ctx context.Context, target string) (net.Conn, error) {
+		return l.hosts[0].DialContext(ctx, "tcp", target)
+	}
+	return dial(ctx, t, from, target.Addr().String())
+}
+
+// listen listens at the second host's address in the mesh.
+func (l *lab) listen(ctx context.Context, t *testing.T) net.Listener {
 	t.Helper()
 	there, err := l.hosts[1].Listen(ctx, "tcp", address(ctx, t, l.daemons[1]).String()+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { there.Close() })
+	return there
+}
+
+// echo connects the first host with an echo on the second.
+func (l *lab) echo(ctx context.Context, t *testing.T) net.Conn {
+	t.Helper()
+	there := l.listen(ctx, t)
 	serveEcho(t, there)
-	return dial(ctx, t, func(ctx context.Context, target string) (net.Conn, error) {
-		return l.hosts[0].DialContext(ctx, "tcp", target)
-	}, there.Addr().String())
+	return l.connect(ctx, t, there)
 }
 
 func TestTrafficGoesDirectlyAndThroughTheRelayWhenItMust(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,25 +125,17 @@ func writeCertificate(t *testing.T, dir string) {
 func TestClientsComeBackAfterARestartOfTheProxy(t *testing.T) {
 	forEachVersion(t, func(t *testing.T, version string) {
 		ctx := within(t, 2*patience)
-		l := lab{Lab: clienttest.NewLab(t)}
-		server := l.Add("server")
-		l.network = startNetwork(t, meshtest.Config{
-			Namespace: server, URL: "https://" + proxyName, Set: map[string]string{"trusted_proxies": server.Addr.String()},
-		})
-		p := startProxy(t, server, l.Addr)
+		l := newLab(t)
+		l.serve(t, meshtest.Config{URL: "https://" + proxyName, Set: map[string]string{"trusted_proxies": l.server.Addr.String()}})
+		p := startProxy(t, l.server, l.Addr)
 		l.URL = p.URL
-		key := l.key("--reusable")
-		for i, name := range []string{"first", "second"} {
-			l.hosts[i] = l.Add(name)
-			names := l.hosts[i].Command(ctx, "sh", "-c", "echo "+server.Addr.String()+" "+proxyName+" >>/etc/hosts")
-			if out, err := names.CombinedOutput(); err != nil {
+		for _, host := range l.hosts {
+			cmd := host.Command(ctx, "sh", "-c", "echo "+l.server.Addr.String()+" "+proxyName+" >>/etc/hosts")
+			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			l.daemons[i] = l.join(ctx, clienttest.Options{
-				Version: version, Namespace: l.hosts[i], Env: []string{"TS_DEBUG_USE_DERP_HTTP=0", "SSL_CERT_FILE=" + p.Authority},
-			}, key, name)
-			version = clienttest.Newest
 		}
+		l.joinBoth(ctx, version, "TS_DEBUG_USE_DERP_HTTP=0", "SSL_CERT_FILE="+p.Authority)
 		l.BlockUDP(l.hosts[0], l.hosts[1])
 		ping(ctx, t, l.daemons[0], "second", "via DERP(fairlead)")
 		conn := l.echo(ctx, t)
@@ -151,7 +144,7 @@ func TestClientsComeBackAfterARestartOfTheProxy(t *testing.T) {
 		p.stop()
 		p.resume()
 		// Both are back when a change reaches one and a ping the other.
-		l.change(ctx, "POST", "second/rename/renamed", "")
+		l.change(ctx, http.MethodPost, "second/rename/renamed", "")
 		await(ctx, t, l.daemons[0], seesOnline("renamed"))
 		await(ctx, t, l.daemons[1], seesOnline("first"))
 		ping(ctx, t, l.daemons[0], "renamed", "via DERP(fairlead)")
