@@ -73,6 +73,8 @@ func TestDeletedNodeIsPushedOutAndForgotten(t *testing.T) {
 			awaitState(within(t, moment), t, d, "NeedsLogin")
 		}
 		await(ctx, t, viewer, func(s *ipnstate.Status) bool { return len(s.Peer) == 0 && s.BackendState == "Running" })
+		n.up(ctx, subject, n.key(), "subject") // as a new node
+		await(ctx, t, viewer, seesOnline("subject"))
 	})
 }
 

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,11 @@ func TestNodeKeepsItsIdentityWhateverTheClientDoes(t *testing.T) {
 			{"the daemon restarts and is told its key again, which is used up", false, func() { restart(); n.up(ctx, d, once, "same") }},
 			{"it goes down and up", false, func() { cli("down"); cli("up") }},
 			{"it authenticates again", true, func() { n.up(ctx, d, key, "same", "--force-reauth") }},
+			{"it expires and authenticates again", true, func() {
+				n.change(ctx, http.MethodPost, "same/expire", "")
+				awaitState(ctx, t, d, "NeedsLogin")
+				n.up(ctx, d, key, "same")
+			}},
 			{"it logs out and in again", true, func() { cli("logout"); n.up(ctx, d, key, "same") }},
 		} {
 			step.do()

@@ -19,12 +19,11 @@ import (
 // nameOf is the name of the node that runs a version of the client.
 func nameOf(version string) string { return strings.ReplaceAll(version, ".", "-") }
 
-// startLinked runs the client that is linked into programs.
-func startLinked(ctx context.Context, t *testing.T, n network, name string) *tsnet.Server {
+// startLinked runs the client that is linked into programs. It ends with the
+// test, or when it is closed.
+func startLinked(ctx context.Context, t *testing.T, n network, name, key, dir string) *tsnet.Server {
 	t.Helper()
-	s := &tsnet.Server{
-		Dir: t.TempDir(), Hostname: name, ControlURL: n.URL, AuthKey: n.key(), Logf: logger.Discard, UserLogf: logger.Discard,
-	}
+	s := &tsnet.Server{Dir: dir, Hostname: name, ControlURL: n.URL, AuthKey: key, Logf: logger.Discard, UserLogf: logger.Discard}
 	t.Cleanup(func() { s.Close() })
 	if _, err := s.Up(ctx); err != nil {
 		t.Fatal(err)
@@ -36,7 +35,7 @@ func TestClientsOfAllVersionsFormOneMesh(t *testing.T) {
 	ctx := within(t, 2*patience)
 	n := startNetwork(t, meshtest.Config{})
 	key := n.key("--reusable")
-	linked := startLinked(ctx, t, n, "linked")
+	linked := startLinked(ctx, t, n, "linked", n.key(), t.TempDir())
 	names := []string{"linked"}
 	daemons := map[string]*clienttest.Daemon{}
 	for _, v := range versions() {
@@ -70,5 +69,23 @@ func TestClientsOfAllVersionsFormOneMesh(t *testing.T) {
 		conn := dial(ctx, t, func(ctx context.Context, target string) (net.Conn, error) { return linked.Dial(ctx, "tcp", target) },
 			fmt.Sprintf("%s.%s:%d", name, baseDomain, port))
 		checkEcho(t, conn, someBytes("linked to "+name))
+	}
+}
+
+// Programs and containers are started with the same key for ever.
+func TestLinkedClientStartsAgainWithAKeyThatIsUsedUp(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, patience)
+	n := startNetwork(t, meshtest.Config{})
+	key, dir := n.key(), t.TempDir()
+	first := startLinked(ctx, t, n, "linked", key, dir)
+	before := n.nodes(ctx)["linked"]
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	startLinked(ctx, t, n, "linked", key, dir)
+	nodes := n.nodes(ctx)
+	if after := nodes["linked"]; after.ID != before.ID || after.NodeKey != before.NodeKey || len(nodes) != 1 {
+		t.Errorf("the node was %+v, the nodes are %+v", before, nodes)
 	}
 }
