@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
@@ -193,13 +192,6 @@ func (s *service) region() (json.RawMessage, error) {
 	}
 	r := relay.RegionConfig{
 		ID: c.RegionID, Code: c.RegionCode, Name: c.RegionName, HostName: u.Hostname(), STUNPort: c.STUNPublicPort, IPv4: c.IPv4, IPv6: c.IPv6,
-	}
-	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
-		if addr.Is4() && !r.IPv4.IsValid() {
-			r.IPv4 = addr
-		} else if addr.Is6() && !r.IPv6.IsValid() {
-			r.IPv6 = addr
-		}
 	}
 	if r.DERPPort, _ = strconv.Atoi(u.Port()); r.DERPPort == 0 && u.Scheme == "http" {
 		r.DERPPort = 80

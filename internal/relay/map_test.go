@@ -47,6 +47,27 @@ func TestRegionTellsClientsHowToConnect(t *testing.T) {
 	}
 }
 
+func TestRegionOfAnAddressHasNoOther(t *testing.T) {
+	v4, v6 := netip.MustParseAddr("203.0.113.5"), netip.MustParseAddr("2001:db8::5")
+	for _, c := range []struct {
+		config     relay.RegionConfig
+		ipv4, ipv6 string
+	}{
+		{relay.RegionConfig{ID: 1, HostName: v4.String()}, v4.String(), "none"},
+		{relay.RegionConfig{ID: 1, HostName: v6.String()}, "none", v6.String()},
+		{relay.RegionConfig{ID: 1, HostName: v4.String(), IPv6: v6}, v4.String(), v6.String()},
+		{relay.RegionConfig{ID: 1, HostName: "192.0.2.1", IPv4: v4}, v4.String(), "none"},
+	} {
+		region := relay.Region(c.config)
+		if n := region.Nodes[0]; n.IPv4 != c.ipv4 || n.IPv6 != c.ipv6 {
+			t.Errorf("%+v: the addresses are %q and %q, want %q and %q", c.config, n.IPv4, n.IPv6, c.ipv4, c.ipv6)
+		}
+		if err := relay.Check(&tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{1: region}}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestCheckFindsWhatClientsCannotUse(t *testing.T) {
 	node := func(m *tailcfg.DERPMap) *tailcfg.DERPNode { return m.Regions[900].Nodes[0] }
 	for want, spoil := range map[string]func(*tailcfg.DERPMap){
