@@ -116,7 +116,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.StringVar(&c.label, "label", "", "`text` copied into every result")
 	fs.IntVar(&c.nodes, "n", 100, "virtual nodes")
 	fs.IntVar(&c.concurrency, "concurrency", 64, "registrations in flight")
-	fs.BoolVar(&c.registerFirst, "register-first", false, "open the streams only after all nodes are registered")
+	fs.BoolVar(&c.registerFirst, "register-first", false, "open the streams only after all nodes are registered and updated, --concurrency of them at a time")
 	fs.IntVar(&c.repeat, "repeat", 1, "run the scenarios after register this many times")
 	fs.IntVar(&c.changes, "changes", 20, "fanout: endpoint changes")
 	fs.IntVar(&c.joins, "joins", 3, "fanout: join and logout cycles")

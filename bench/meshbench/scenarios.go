@@ -19,9 +19,7 @@ func (b *bench) register(ctx context.Context, c *cluster) error {
 	took := time.Since(start)
 	r["register_server_cpu_s"] = round(b.meter.serverCPU(), 2)
 	if b.registerFirst {
-		for _, n := range c.members() {
-			n.run(ctx)
-		}
+		b.openStreams(ctx, c, start)
 	}
 	r["register_first"], r["concurrency"], r["failed"] = b.registerFirst, b.concurrency, failed
 	r["register_s"] = seconds(took)
@@ -44,9 +42,12 @@ func (b *bench) registerAll(ctx context.Context, c *cluster, start time.Time) (l
 	for range b.concurrency {
 		workers.Go(func() {
 			for n := range next {
-				if !b.registerNode(ctx, n, start, latency) {
+				switch {
+				case !b.registerNode(ctx, n, start, latency):
 					failures.Add(1)
-				} else if !b.registerFirst {
+				case b.registerFirst:
+					c.noteError("update", n.update(ctx))
+				default:
 					n.run(ctx)
 				}
 			}
@@ -75,6 +76,19 @@ func (b *bench) registerNode(ctx context.Context, n *node, start time.Time, late
 		}
 	}
 	return false
+}
+
+// openStreams opens the streams of registered nodes, at most concurrency of
+// them without a map that is read, so that the machine keeps up with reading.
+func (b *bench) openStreams(ctx context.Context, c *cluster, start time.Time) {
+	for i, n := range c.members() {
+		for int64(i)-c.firstMap.Load().count.Load()+c.unread.Load() >= int64(b.concurrency) {
+			if time.Since(start) > b.stepLimit || pause(ctx, time.Millisecond) != nil {
+				return
+			}
+		}
+		n.run(ctx)
+	}
 }
 
 // awaitConvergence returns an error when it gives up.

@@ -40,6 +40,7 @@ var table = map[string]row{
 	"./cmd/fairlead-console": {"./console/bff", "slog"},
 	"./console/bff":          {"./apiclient", "http slog prometheus"},
 
+	"./bench/load":      {"", ""},
 	"./bench/meshbench": {"", "keys tailcfg tailscale http"},
 
 	"archtest":          {"", ""},

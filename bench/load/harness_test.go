@@ -1,0 +1,177 @@
+//go:build !race
+
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/meshtest"
+	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+)
+
+var (
+	nodes  = flag.Int("nodes", 200, "size of the mesh")
+	idle   = flag.Duration("idle", 20*time.Second, "how long quiet nodes are measured")
+	rounds = flag.Int("rounds", 1, "how often fairlead and the reference are measured in turn; the medians count")
+)
+
+// binaries are the programs of a test.
+type binaries struct{ fairlead, meshbench string }
+
+func build(t *testing.T) (b binaries) {
+	t.Helper()
+	dir := t.TempDir()
+	var err error
+	if b.fairlead, err = meshtest.Build(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	b.meshbench = filepath.Join(dir, "meshbench")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", b.meshbench, "github.com/fairlead-mesh/fairlead/bench/meshbench")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building meshbench: %v\n%s", err, out)
+	}
+	return b
+}
+
+// target is a running server and what the generator needs to load and measure
+// it.
+type target struct {
+	meshbench    string
+	url, authKey string
+	pid, dbPID   int
+}
+
+// startFairlead starts a server as operators run it, on a PostgreSQL that
+// keeps its promises to the disk.
+func (b binaries) startFairlead(t *testing.T) (target, *pgtest.Server) {
+	t.Helper()
+	pg, err := pgtest.Start(pgtest.Options{Durable: true, Args: []string{"-c", "shared_preload_libraries=pg_stat_statements"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pg.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := meshtest.Start(t, meshtest.Config{
+		Binary: b.fairlead, Postgres: pg, Database: pg.Database(t), Set: map[string]string{"log.level": "info"},
+	})
+	s.CLI("users", "create", "load")
+	text, err := os.ReadFile(filepath.Join(pg.Dir, "data", "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	dbPID, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target{meshbench: b.meshbench, url: s.URL, authKey: s.PreAuthKey("load", "--reusable"), pid: s.PID(), dbPID: dbPID}, pg
+}
+
+// startReference starts the server that others are measured against.
+func (b binaries) startReference(t *testing.T) target {
+	t.Helper()
+	addr := meshtest.FreeAddr(t)
+	cmd := exec.CommandContext(t.Context(), b.meshbench, "refserver", "--listen="+addr)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait() }) // killed with the test's context
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err == nil {
+			conn.Close()
+			return target{meshbench: b.meshbench, url: "http://" + addr, authKey: "any", pid: cmd.Process.Pid}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the reference does not answer: %v", err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// outcome is what the generator says of one scenario. What a scenario does not
+// have is zero.
+type outcome struct {
+	Scenario                   string
+	Errors, Failed, Incomplete int
+	Converged, Settled         *bool
+	StreamRetries              int `json:"stream_retries"`
+
+	Wall         float64 `json:"wall_s"`
+	CPU          float64 `json:"server_cpu_s"`
+	CPUPercent   float64 `json:"server_cpu_pct"`
+	OtherPercent float64 `json:"other_cpu_pct"` // of everything else on the machine
+	CPUPerChange float64 `json:"server_cpu_ms_per_change"`
+	PeakRSS      float64 `json:"server_peak_rss_mb"`
+	RSSPerNode   float64 `json:"rss_per_node_kb"`
+	Written      float64 `json:"server_written_mb"`
+	DBWritten    float64 `json:"db_written_mb"`
+	MapMessages  int     `json:"map_messages"`
+	KeepAlives   int     `json:"keep_alives"`
+}
+
+// load runs scenarios against a server and returns their outcomes by name. It
+// calls after, if given, at the end of each. A scenario that loses a node or a
+// message fails the test: its figures would mean nothing.
+func (s target) load(t *testing.T, scenarios string, after func(scenario string), flags ...string) map[string]outcome {
+	t.Helper()
+	args := append([]string{
+		scenarios, "--url=" + s.url, "--auth-key=" + s.authKey, "--n=" + strconv.Itoa(*nodes),
+		"--server-pid=" + strconv.Itoa(s.pid), "--db-pid=" + strconv.Itoa(s.dbPID), "--joins=0",
+	}, flags...)
+	cmd := exec.CommandContext(t.Context(), s.meshbench, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var problem bytes.Buffer
+	cmd.Stderr = &problem
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]outcome{}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var o outcome
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			t.Errorf("%v: %s", err, lines.Bytes())
+			continue
+		}
+		found[o.Scenario] = o
+		if o.Errors+o.Failed+o.Incomplete+o.StreamRetries > 0 || o.Converged != nil && !*o.Converged || o.Settled != nil && !*o.Settled {
+			t.Errorf("%s did not run clean: %s", o.Scenario, lines.Bytes())
+		}
+		if after != nil {
+			after(o.Scenario)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("meshbench %s: %v\n%s", strings.Join(args, " "), err, problem.Bytes())
+	}
+	return found
+}
+
+// busiest is the most that other programs used during a scenario, in percent
+// of a core.
+func busiest(outcomes map[string]outcome) (percent float64) {
+	for _, o := range outcomes {
+		percent = max(percent, o.OtherPercent)
+	}
+	return percent
+}
