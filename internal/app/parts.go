@@ -74,7 +74,7 @@ func (s *service) policy() (*policy.Doc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy.path: %w", err)
 	}
-	doc, err := policy.ParseDoc(text)
+	doc, err := policy.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", s.Config.Policy.Path, err)
 	}

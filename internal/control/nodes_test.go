@@ -64,7 +64,7 @@ func (s service) node(t *testing.T, id mesh.NodeID) *mesh.Node {
 
 func withPolicy(t *testing.T, text string) func(*ledger.Config) {
 	t.Helper()
-	doc, err := policy.ParseDoc([]byte(text))
+	doc, err := policy.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,8 +41,8 @@ type Target struct {
 // PortRange is a range of ports, both ends included.
 type PortRange struct{ First, Last uint16 }
 
-// Service is a set of protocols with the ports that count. No protocols means
-// TCP, UDP and ICMP. Protocols without ports have the whole range.
+// Service is a set of protocols with the ports that count, in order and apart. No
+// protocols means TCP, UDP and ICMP. Protocols without ports have the whole range.
 type Service struct {
 	Protocols []int
 	Ports     []PortRange
@@ -102,7 +102,7 @@ type Attribute struct {
 type Test struct {
 	Line         Line
 	Src          Target
-	Protocol     int // 0: TCP
+	Protocol     int // 0: TCP or UDP
 	Accept, Deny []TestDestination
 }
 

@@ -27,15 +27,15 @@ func CheckTag(tag string) error {
 
 // MayTag reports whether a node that is let in by k, or as user, may ask for a
 // tag itself; either may be nil. The tags of the key are its own. For others the
-// policy's tagOwners must name the user, a group of the user, or a tag that the
-// key carries or owns in turn.
+// policy's tagOwners must name the user, a group of the user, all users, or a tag
+// that the key carries or owns in turn.
 func (w *World) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	switch {
 	case k != nil && slices.Contains(k.Tags, tag):
 		return nil
 	case w.Doc == nil:
 		return fmt.Errorf("%w: %s is not a tag of the pre-auth key, and there is no policy whose tagOwners could allow it", ErrTagDenied, tag)
-	case user != nil && w.Doc.ownedByUser(tag, mesh.FoldName(user.Name)):
+	case user != nil && w.Doc.ownedByUser(tag, user):
 		return nil
 	case k != nil && w.Doc.ownedByTag(tag, k.Tags):
 		return nil
@@ -57,10 +57,22 @@ func (w *World) KnowsTag(tag string) error {
 	return nil
 }
 
-func (d *Doc) ownedByUser(tag, user string) bool {
+func (d *Doc) ownedByUser(tag string, user *mesh.User) bool {
+	names := namesOf(user)
 	return slices.ContainsFunc(d.owners[tag], func(owner string) bool {
-		return owner == user || slices.Contains(d.groups[owner], user)
+		return owner == ownedByAll || slices.Contains(names, owner) ||
+			slices.ContainsFunc(names, func(name string) bool { return slices.Contains(d.groups[owner], name) })
 	})
+}
+
+// namesOf returns the names that mean a user, in the form of userOf: the user's
+// name and, if there is one, the e-mail address.
+func namesOf(user *mesh.User) []string {
+	names := []string{mesh.FoldName(user.Name)}
+	if user.Email != "" {
+		names = append(names, mesh.FoldName(user.Email))
+	}
+	return names
 }
 
 // ownedByTag looks at each tag once, however many ways lead to it.

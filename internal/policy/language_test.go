@@ -1,0 +1,186 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+var update = flag.Bool("update", false, "rewrite what the files of testdata/language expect")
+
+const (
+	means = "-- means --\n"
+	fails = "-- fails --\n"
+)
+
+// Each file says in its first line the rule it proves, then has a policy, and then
+// what the policy means or what is wrong with it.
+func TestTheLanguageMeansWhatItsCorpusSays(t *testing.T) {
+	files, err := filepath.Glob("testdata/language/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, want := divide(string(raw))
+			if !strings.HasPrefix(text, "// ") || len(raw) > 4<<10 {
+				t.Errorf("the file is larger than 4 KiB or does not begin with the rule it proves")
+			}
+			got := outcome([]byte(text))
+			if *update {
+				if err := os.WriteFile(file, []byte(text+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// divide separates a policy from what is expected of it.
+func divide(file string) (text, want string) {
+	for _, mark := range []string{means, fails} {
+		if i := strings.Index(file, mark); i >= 0 {
+			return file[:i], file[i:]
+		}
+	}
+	return file, ""
+}
+
+func outcome(text []byte) string {
+	doc, problems := policy.Parse(text)
+	if len(problems) > 0 {
+		return fails + problems.Error() + "\n"
+	}
+	return means + describe(doc)
+}
+
+// describe says in full what a document means.
+func describe(d *policy.Doc) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(d.Groups())) {
+		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(d.Groups()[name], ", "))
+	}
+	for _, tag := range slices.Sorted(maps.Keys(d.TagOwners())) {
+		fmt.Fprintf(&b, "%s: owned by %s\n", tag, strings.Join(d.TagOwners()[tag], ", "))
+	}
+	for _, r := range d.Rules() {
+		fmt.Fprintf(&b, "line %d: %s reach\n", r.Line, targets(r.Src))
+		for _, dst := range r.Dst {
+			fmt.Fprintf(&b, "\t%s%s\n", targetText(dst.Target), services(dst.Services))
+		}
+		clause(&b, "\tvia ", strings.Join(r.Via, ", "))
+		clause(&b, "\twith ", capabilities(r.App))
+		clause(&b, "\tbecause ", r.Comment)
+	}
+	for _, r := range d.SSH() {
+		fmt.Fprintf(&b, "line %d: %s open shells of %s as %s\n", r.Line, targets(r.Src), targets(r.Dst), strings.Join(r.Users, ", "))
+		if r.Check {
+			fmt.Fprintf(&b, "\tafter a check that holds for %v\n", r.CheckPeriod)
+		}
+		clause(&b, "\twith the variables ", strings.Join(r.AcceptEnv, ", "))
+	}
+	for _, r := range d.Approvers().Routes {
+		fmt.Fprintf(&b, "%s: approved for %s\n", r.Prefix, targets(r.Who))
+	}
+	clause(&b, "exit nodes: approved for ", targets(d.Approvers().ExitNode))
+	for _, a := range d.Attributes() {
+		fmt.Fprintf(&b, "line %d: %s have %s\n", a.Line, targets(a.Targets), capabilities(a.Attrs))
+	}
+	if d.RandomizeClientPort() {
+		b.WriteString("client ports are random\n")
+	}
+	for _, t := range d.Tests() {
+		fmt.Fprintf(&b, "line %d: %s by protocol %d\n", t.Line, targetText(t.Src), t.Protocol)
+		for _, dst := range t.Accept {
+			fmt.Fprintf(&b, "\treaches %s port %d\n", targetText(dst.Target), dst.Port)
+		}
+		for _, dst := range t.Deny {
+			fmt.Fprintf(&b, "\tdoes not reach %s port %d\n", targetText(dst.Target), dst.Port)
+		}
+	}
+	for _, t := range d.SSHTests() {
+		fmt.Fprintf(&b, "line %d: %s at %s\n", t.Line, targetText(t.Src), targets(t.Dst))
+		clause(&b, "\tgets in as ", strings.Join(t.Accept, ", "))
+		clause(&b, "\tis checked as ", strings.Join(t.Check, ", "))
+		clause(&b, "\tis refused as ", strings.Join(t.Deny, ", "))
+	}
+	clause(&b, "users: ", strings.Join(d.Users(), ", "))
+	return b.String()
+}
+
+// clause writes a line if there is something to say.
+func clause(b *strings.Builder, what, text string) {
+	if text != "" {
+		fmt.Fprintf(b, "%s%s\n", what, text)
+	}
+}
+
+func targets(ts []policy.Target) string {
+	texts := make([]string, len(ts))
+	for i, t := range ts {
+		texts[i] = targetText(t)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func targetText(t policy.Target) string {
+	switch t.Kind {
+	case policy.User:
+		return t.Name + "@"
+	case policy.Addresses:
+		return strings.Trim(fmt.Sprint(t.Prefixes), "[]")
+	default:
+		return t.Name
+	}
+}
+
+func services(all []policy.Service) string {
+	var b strings.Builder
+	for _, s := range all {
+		b.WriteString(" at")
+		for _, p := range s.Ports {
+			switch {
+			case p == policy.PortRange{First: 0, Last: 65535}:
+				b.WriteString(" *")
+			case p.First == p.Last:
+				fmt.Fprintf(&b, " %d", p.First)
+			default:
+				fmt.Fprintf(&b, " %d-%d", p.First, p.Last)
+			}
+		}
+		if len(s.Protocols) > 0 {
+			fmt.Fprintf(&b, " of protocol %d", s.Protocols[0])
+		}
+	}
+	return b.String()
+}
+
+func capabilities(all map[string][]json.RawMessage) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		text := name
+		for _, value := range all[name] {
+			text += " " + string(value)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}

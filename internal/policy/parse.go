@@ -1,0 +1,311 @@
+package policy
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+)
+
+// What a document may be at most. Existing policies are far smaller; the limits
+// keep a hostile text from costing more than a moment.
+const (
+	maxDoc = 1 << 20
+	// maxBrackets bounds how deep values can lie in each other while the text is
+	// read, which takes that much of the stack.
+	maxBrackets = 100_000
+	// maxDepth bounds the same for values that are passed on to clients.
+	maxDepth    = 32
+	maxRules    = 10_000 // of each list
+	maxTargets  = 100_000
+	maxSetSteps = 100_000 // ranges that are put into sets or taken out
+	maxProblems = 20
+)
+
+// The members of a document, in the order in which they are read: names come
+// before what uses them.
+const (
+	memberGroups        = "groups"
+	memberHosts         = "hosts"
+	memberSets          = "ipsets"
+	memberOwners        = "tagOwners"
+	memberACLs          = "acls"
+	memberGrants        = "grants"
+	memberSSH           = "ssh"
+	memberApprovers     = "autoApprovers"
+	memberAttributes    = "nodeAttrs"
+	memberRandomizePort = "randomizeClientPort"
+	memberTests         = "tests"
+	memberSSHTests      = "sshTests"
+)
+
+// Parse reads a policy in HuJSON: JSON with comments and trailing commas. Either
+// the document is nil or there are no problems.
+func Parse(text []byte) (*Doc, Problems) {
+	r := &reader{text: text, doc: &Doc{
+		groups: map[string][]string{}, owners: map[string][]string{}, users: map[string]bool{},
+	}}
+	for i, c := range text {
+		if c == '\n' {
+			r.newlines = append(r.newlines, i)
+		}
+	}
+	switch {
+	case len(text) > maxDoc:
+		return nil, Problems{{Text: fmt.Sprintf("the policy is larger than %d KiB", maxDoc>>10)}}
+	case bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxBrackets:
+		return nil, Problems{{Text: fmt.Sprintf("the policy has more than %d lists and objects", maxBrackets)}}
+	case !utf8.Valid(text):
+		r.problem(invalidAt(text), "the policy is not text in UTF-8")
+		return nil, r.problems
+	}
+	root, err := hujson.Parse(text)
+	if err != nil {
+		r.syntax(err)
+		return nil, r.problems
+	}
+	r.document(root)
+	if len(r.problems) > 0 {
+		slices.SortStableFunc(r.problems, func(a, b Problem) int {
+			return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+		})
+		return nil, r.problems
+	}
+	return r.doc, nil
+}
+
+func (r *reader) document(root hujson.Value) {
+	m, ok := r.fields(root, "the policy",
+		memberGroups, memberHosts, memberSets, memberOwners, memberACLs, memberGrants, memberSSH,
+		memberApprovers, memberAttributes, memberRandomizePort, memberTests, memberSSHTests)
+	if !ok {
+		return
+	}
+	for _, member := range []struct {
+		name string
+		read func(hujson.Value)
+	}{
+		{memberGroups, r.groups},
+		{memberHosts, r.readHosts},
+		{memberSets, r.readSets},
+		{memberOwners, r.owners},
+		{memberACLs, r.acls},
+		{memberGrants, r.grants},
+		{memberSSH, r.ssh},
+		{memberApprovers, r.approvers},
+		{memberAttributes, r.attributes},
+		{memberRandomizePort, func(v hujson.Value) { r.doc.randomizeClientPort = r.boolean(v, memberRandomizePort) }},
+		{memberTests, r.tests},
+		{memberSSHTests, r.sshTests},
+	} {
+		if v, ok := m[member.name]; ok {
+			member.read(v)
+		}
+	}
+	_, hasACLs := m[memberACLs]
+	_, hasGrants := m[memberGrants]
+	if !hasACLs && !hasGrants {
+		r.doc.rules = []Rule{{
+			Src: []Target{{Kind: Any, Name: "*"}},
+			Dst: []Destination{{
+				Target:   Target{Kind: Any, Name: "*"},
+				Services: []Service{{Ports: []PortRange{allPorts()}}},
+			}},
+		}}
+	}
+}
+
+// invalidAt is where a text stops being UTF-8.
+func invalidAt(text []byte) int {
+	for i := 0; ; {
+		c, size := utf8.DecodeRune(text[i:])
+		if c == utf8.RuneError && size <= 1 {
+			return i
+		}
+		i += size
+	}
+}
+
+// reader collects what a document says and what is wrong with it.
+type reader struct {
+	text     []byte
+	newlines []int // where they are
+	doc      *Doc
+	hosts    map[string][]netip.Prefix
+	sets     map[string]*ipset
+	targets  int // so far
+	setSteps int // so far
+	problems Problems
+}
+
+// line says on which line a place is.
+func (r *reader) line(at int) Line {
+	before, _ := slices.BinarySearch(r.newlines, at)
+	return Line(before + 1)
+}
+
+// full reports that enough was found wrong: reading may stop.
+func (r *reader) full() bool { return len(r.problems) >= maxProblems }
+
+func (r *reader) problem(at int, format string, args ...any) {
+	if r.full() {
+		return
+	}
+	line := r.line(at)
+	start := 0
+	if line > 1 {
+		start = r.newlines[line-2] + 1
+	}
+	r.problems = append(r.problems, Problem{
+		Line: int(line), Column: 1 + utf8.RuneCount(r.text[start:at]), Text: fmt.Sprintf(format, args...),
+	})
+}
+
+// syntax turns an error of the JSON reader into a problem. Its columns count
+// bytes.
+func (r *reader) syntax(err error) {
+	text := strings.TrimPrefix(err.Error(), "hujson: ")
+	var line, column int
+	if n, _ := fmt.Sscanf(text, "line %d, column %d:", &line, &column); n < 2 || line > len(r.newlines)+1 {
+		r.problems = append(r.problems, Problem{Text: text})
+		return
+	}
+	at := column - 1
+	if line > 1 {
+		at += r.newlines[line-2] + 1
+	}
+	_, text, _ = strings.Cut(text, ": ")
+	r.problem(min(at, len(r.text)), "%s", text)
+}
+
+// fields reads an object with members of fixed names, whose case does not count.
+// A member that is unknown or comes twice is a problem; one whose name begins with
+// "#" is a comment.
+func (r *reader) fields(v hujson.Value, what string, known ...string) (map[string]hujson.Value, bool) {
+	found := map[string]hujson.Value{}
+	ok := r.members(v, what, func(name string, key, value hujson.Value) {
+		i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
+		switch {
+		case strings.HasPrefix(name, "#"):
+		case i >= 0:
+			if _, twice := found[known[i]]; twice {
+				r.problem(key.StartOffset, "%s has %q twice", what, known[i])
+			}
+			found[known[i]] = value
+		case unsupported(name):
+			r.problem(key.StartOffset, "%q is not supported", name)
+		default:
+			r.problem(key.StartOffset, "%s has no member %q%s", what, name, nearest(name, known))
+		}
+	})
+	return found, ok
+}
+
+// unsupported reports whether a member means something elsewhere that cannot be
+// had here.
+func unsupported(name string) bool {
+	switch strings.ToLower(name) {
+	case "postures", "srcposture", "defaultsrcposture", "srcpostureattrs", "derpmap", "disableipv4",
+		"onecgnatroute", "ippool", "services", "extradnsrecords", "recorder", "enforcerecorder":
+		return true
+	}
+	return false
+}
+
+// require reports the members that an object lacks.
+func (r *reader) require(v hujson.Value, what string, m map[string]hujson.Value, names ...string) bool {
+	all := true
+	for _, name := range names {
+		if _, ok := m[name]; !ok {
+			r.problem(v.StartOffset, "%s has no %s", what, name)
+			all = false
+		}
+	}
+	return all
+}
+
+// members calls each with the members of an object. A name that comes twice is a
+// problem: readers disagree on which of the two counts.
+func (r *reader) members(v hujson.Value, what string, each func(name string, key, value hujson.Value)) bool {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		r.problem(v.StartOffset, "%s must be an object", what)
+		return false
+	}
+	seen := map[string]bool{}
+	for _, m := range object.Members {
+		name := textOf(m.Name)
+		if seen[name] {
+			r.problem(m.Name.StartOffset, "%s has %q twice", what, name)
+			continue
+		}
+		seen[name] = true
+		if !r.full() {
+			each(name, m.Name, m.Value)
+		}
+	}
+	return true
+}
+
+// list calls each with the elements of a list.
+func (r *reader) list(v hujson.Value, what string, each func(hujson.Value)) {
+	list, ok := v.Value.(*hujson.Array)
+	if !ok {
+		r.problem(v.StartOffset, "%s must be a list", what)
+		return
+	}
+	for _, e := range list.Elements {
+		if !r.full() {
+			each(e)
+		}
+	}
+}
+
+// rulesOf is list for what is compiled one by one.
+func (r *reader) rulesOf(v hujson.Value, what string, each func(hujson.Value)) {
+	n := 0
+	r.list(v, what, func(e hujson.Value) {
+		if n++; n == maxRules+1 {
+			r.problem(e.StartOffset, "%s has more than %d entries", what, maxRules)
+		}
+		if n <= maxRules {
+			each(e)
+		}
+	})
+}
+
+// names calls each with the texts of a list.
+func (r *reader) names(v hujson.Value, what string, each func(name string, at int)) {
+	r.list(v, what, func(e hujson.Value) {
+		if name, ok := r.string(e, "each of "+what); ok {
+			each(name, e.StartOffset)
+		}
+	})
+}
+
+func (r *reader) string(v hujson.Value, what string) (string, bool) {
+	if v.Value.Kind() != '"' {
+		r.problem(v.StartOffset, "%s must be text in quotes", what)
+		return "", false
+	}
+	return textOf(v), true
+}
+
+func (r *reader) boolean(v hujson.Value, what string) bool {
+	literal, _ := v.Value.(hujson.Literal)
+	if kind := v.Value.Kind(); kind != 't' && kind != 'f' {
+		r.problem(v.StartOffset, "%s must be true or false", what)
+	}
+	return literal.Bool()
+}
+
+// textOf is the text of a value that is one, as the names of members always are.
+func textOf(v hujson.Value) string {
+	literal, _ := v.Value.(hujson.Literal)
+	return literal.String()
+}

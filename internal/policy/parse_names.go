@@ -1,0 +1,183 @@
+package policy
+
+import (
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// The prefixes that tell names apart.
+const (
+	prefixTag       = "tag:"
+	prefixGroup     = "group:"
+	prefixAutogroup = "autogroup:"
+	prefixSet       = "ipset:"
+	prefixService   = "svc:"
+)
+
+func prefixes() []string {
+	return []string{prefixTag, prefixGroup, prefixAutogroup, prefixSet, prefixService}
+}
+
+// ownedByAll is the owner of a tag that every user may use.
+const ownedByAll = "autogroup:member"
+
+var (
+	groupPattern = regexp.MustCompile(`^group:[^\s:*,@]{1,128}$`)
+	// userPattern leaves out what would be taken for something else.
+	userPattern = regexp.MustCompile(`^[^\s:*,/\[\]]{1,128}$`)
+	hostPattern = regexp.MustCompile(`^[^\s:*,@/\[\]]{1,128}$`)
+	setPattern  = regexp.MustCompile(`^ipset:[^\s:*,@]{1,128}$`)
+)
+
+// userOf is how a user's name is compared. One "@" at its end may be written to
+// show that it is a user; it is no part of the name.
+func userOf(name string) string { return mesh.FoldName(strings.TrimSuffix(name, "@")) }
+
+// user is userOf, and remembers the name.
+func (r *reader) user(name string) string {
+	user := userOf(name)
+	r.doc.users[user] = true
+	return user
+}
+
+func (r *reader) groups(v hujson.Value) {
+	r.members(v, memberGroups, func(name string, key, value hujson.Value) {
+		if !groupPattern.MatchString(name) {
+			r.problem(key.StartOffset, "%q is not a group: write group: and a name, such as group:admins", name)
+			return
+		}
+		members := []string{}
+		r.names(value, name, func(member string, at int) {
+			if !userPattern.MatchString(member) {
+				r.problem(at, "%q is not a user: a group holds users and nothing else", member)
+				return
+			}
+			members = append(members, r.user(member))
+		})
+		r.doc.groups[name] = members
+	})
+}
+
+func (r *reader) readHosts(v hujson.Value) {
+	r.hosts = map[string][]netip.Prefix{}
+	r.members(v, memberHosts, func(name string, key, value hujson.Value) {
+		if !hostPattern.MatchString(name) || isAddress(name) {
+			r.problem(key.StartOffset, "%q cannot name a host: leave out spaces and : * , @ / [ ], and take no address", name)
+			return
+		}
+		text, ok := r.string(value, name)
+		if !ok {
+			return
+		}
+		prefix, err := parsePrefix(text)
+		if err != nil {
+			r.problem(value.StartOffset, "%s", err.Error())
+		}
+		// A host whose address is wrong is known all the same: what names it is
+		// not a second problem.
+		r.hosts[name] = []netip.Prefix{prefix}
+	})
+}
+
+// link is a place where one name names another of its sort.
+type link struct {
+	from, to string
+	at       int
+}
+
+func (r *reader) owners(v hujson.Value) {
+	var lists []func()
+	var chain []link
+	r.members(v, memberOwners, func(tag string, key, value hujson.Value) {
+		if err := CheckTag(tag); err != nil {
+			r.problem(key.StartOffset, "%s", err.Error())
+			return
+		}
+		r.doc.owners[tag] = []string{}
+		lists = append(lists, func() {
+			r.names(value, tag, func(owner string, at int) {
+				if owner, ok := r.owner(tag, owner, at); ok {
+					r.doc.owners[tag] = append(r.doc.owners[tag], owner)
+					// A tag that owns itself says nothing and is let pass.
+					if strings.HasPrefix(owner, prefixTag) && owner != tag {
+						chain = append(chain, link{tag, owner, at})
+					}
+				}
+			})
+		})
+	})
+	// Tags own each other, so all of them are known before owners are looked at.
+	for _, read := range lists {
+		read()
+	}
+	r.circles(chain, "tags own each other", " is owned by ")
+}
+
+func (r *reader) owner(tag, owner string, at int) (string, bool) {
+	_, isGroup := r.doc.groups[owner]
+	_, isTag := r.doc.owners[owner]
+	switch {
+	case isGroup, isTag, owner == ownedByAll:
+		return owner, true
+	case strings.HasPrefix(owner, prefixGroup):
+		r.problem(at, "%s is owned by %s, which is not defined: add it to groups%s", tag, owner, nearest(owner, known(r.doc.groups)))
+	case strings.HasPrefix(owner, prefixTag):
+		r.problem(at, "%s is owned by %s, which is not defined: add it to tagOwners%s", tag, owner, nearest(owner, known(r.doc.owners)))
+	case strings.HasPrefix(owner, prefixAutogroup):
+		r.problem(at, "%s is not supported as the owner of a tag; of the autogroups only %s is", owner, ownedByAll)
+	case !userPattern.MatchString(owner):
+		r.problem(at, "%q cannot own a tag: name a user, a group: or a tag:", owner)
+	default:
+		return r.user(owner), true
+	}
+	return "", false
+}
+
+// known is the names of what is defined, in order, so that hints are too.
+func known[V any](defined map[string]V) []string {
+	return slices.Sorted(maps.Keys(defined))
+}
+
+// passage says how far the search for circles is with a name.
+type passage int
+
+const (
+	onTheWay passage = iota + 1
+	through
+)
+
+// circles follows names that name others, and reports each way that comes back to
+// itself.
+func (r *reader) circles(chain []link, what, verb string) {
+	next := map[string][]link{}
+	for _, l := range chain {
+		next[l.from] = append(next[l.from], l)
+	}
+	passed := map[string]passage{}
+	var follow func(way []string, name string)
+	follow = func(way []string, name string) {
+		if passed[name] == through {
+			return
+		}
+		way, passed[name] = append(way, name), onTheWay
+		for _, l := range next[name] {
+			if passed[l.to] == onTheWay {
+				circle := append(slices.Clone(way[slices.Index(way, l.to):]), l.to)
+				r.problem(l.at, "%s: %s", what, strings.Join(circle, verb))
+				continue
+			}
+			follow(way, l.to)
+		}
+		passed[name] = through
+	}
+	for _, l := range chain {
+		follow(nil, l.from)
+	}
+}

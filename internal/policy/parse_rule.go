@@ -1,0 +1,225 @@
+package policy
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+func (r *reader) acls(v hujson.Value) {
+	r.rulesOf(v, memberACLs, func(v hujson.Value) {
+		const what = "a rule of acls"
+		m, ok := r.fields(v, what, "action", "proto", "src", "dst", "comment")
+		if !ok || !r.require(v, what, m, "action", "src", "dst") {
+			return
+		}
+		if action, ok := r.string(m["action"], "action"); ok && action != "accept" {
+			r.problem(m["action"].StartOffset, "action %q is not supported: rules only accept, and what no rule accepts is refused", action)
+		}
+		rule := Rule{Line: r.line(v.StartOffset), Comment: r.comment(m)}
+		protocol := 0
+		if p, ok := m["proto"]; ok {
+			protocol = r.protocol(p, "proto")
+		}
+		rule.Src = r.targetsOf(m["src"], "src", asSource)
+		r.names(m["dst"], "dst", func(text string, at int) {
+			name, ports, err := splitPorts(text)
+			if err != nil {
+				r.problem(at, "%s", err.Error())
+				return
+			}
+			t, ok := r.target(name, at, "dst", asDestination)
+			s, err := service(protocol, ports)
+			if err != nil {
+				r.problem(at, "%s", err.Error())
+				return
+			}
+			if ok {
+				rule.Dst = append(rule.Dst, Destination{Target: t, Services: []Service{s}})
+				r.self(t, at, rule.Src, asPerson|1<<Any)
+			}
+		})
+		r.doc.rules = append(r.doc.rules, rule)
+	})
+}
+
+// self checks the sources of a rule one of whose destinations is t: only people
+// have nodes of their own.
+func (r *reader) self(t Target, at int, sources []Target, allowed kinds) {
+	if t.Kind != Self {
+		return
+	}
+	for _, s := range sources {
+		if !allowed.has(s.Kind) {
+			r.problem(at, "autogroup:self is the nodes of whoever asks, so src takes %s here, and not %s", allowed, s.Name)
+			return
+		}
+	}
+}
+
+func (r *reader) grants(v hujson.Value) {
+	r.rulesOf(v, memberGrants, func(v hujson.Value) {
+		const what = "a grant"
+		m, ok := r.fields(v, what, "src", "dst", "ip", "app", "via", "comment")
+		if !ok || !r.require(v, what, m, "src", "dst") {
+			return
+		}
+		rule := Rule{Line: r.line(v.StartOffset), Comment: r.comment(m)}
+		services := r.offers(v, m, &rule)
+		rule.Src = r.targetsOf(m["src"], "src", asSource)
+		r.names(m["dst"], "dst", func(text string, at int) {
+			t, ok := r.target(text, at, "dst", asDestination)
+			if !ok {
+				return
+			}
+			r.self(t, at, rule.Src, asPerson)
+			switch {
+			case t.Kind == Internet && len(rule.App) > 0:
+				r.problem(at, "app cannot be granted on autogroup:internet: only nodes have capabilities")
+			case t.Kind == Self && len(rule.Via) > 0:
+				r.problem(at, "autogroup:self cannot be reached via others: these nodes are reached themselves")
+			}
+			rule.Dst = append(rule.Dst, Destination{Target: t, Services: services})
+		})
+		r.doc.rules = append(r.doc.rules, rule)
+	})
+}
+
+// offers reads what a grant allows. It must be something.
+func (r *reader) offers(v hujson.Value, m map[string]hujson.Value, rule *Rule) (services []Service) {
+	before := len(r.problems)
+	if ip, ok := m["ip"]; ok {
+		services = r.services(ip, "ip")
+	}
+	if app, ok := m["app"]; ok {
+		rule.App = r.capabilities(app, "app")
+	}
+	if via, ok := m["via"]; ok {
+		rule.Via = r.via(via)
+	}
+	switch {
+	case len(r.problems) > before || len(services) > 0:
+	case len(rule.App) == 0:
+		r.problem(v.StartOffset, "a grant has neither ip nor app: write \"ip\": [\"*\"] to allow all ports")
+	case len(rule.Via) > 0:
+		r.problem(m["via"].StartOffset, "via needs ip: without it there is nothing to lead through the routers")
+	}
+	return services
+}
+
+func (r *reader) via(v hujson.Value) (tags []string) {
+	r.names(v, "via", func(text string, at int) {
+		if t, ok := r.target(text, at, "via", 1<<Tag); ok {
+			tags = append(tags, t.Name)
+		}
+	})
+	return tags
+}
+
+func (r *reader) comment(m map[string]hujson.Value) string {
+	v, ok := m["comment"]
+	if !ok {
+		return ""
+	}
+	text, _ := r.string(v, "comment")
+	return text
+}
+
+// capabilities reads an object of names with lists of values that are not looked
+// into.
+func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.RawMessage {
+	all := map[string][]json.RawMessage{}
+	r.members(v, what, func(name string, key, value hujson.Value) {
+		if domain, path, ok := strings.Cut(name, "/"); !ok || domain == "" || path == "" || strings.ContainsAny(name, " \t\r\n") {
+			r.problem(key.StartOffset, "%q is not a capability: write a domain, / and a name, such as example.com/cap/edit", name)
+			return
+		}
+		values := []json.RawMessage{}
+		r.list(value, name, func(e hujson.Value) {
+			if depth(e) > maxDepth {
+				r.problem(e.StartOffset, "the value lies more than %d levels deep", maxDepth)
+				return
+			}
+			e = e.Clone()
+			e.Minimize()
+			values = append(values, json.RawMessage(e.Pack()))
+		})
+		all[name] = values
+	})
+	return all
+}
+
+// depth is how deep values lie in each other, looked at no further than needed.
+func depth(v hujson.Value) int {
+	var within func(v hujson.Value, d int) int
+	within = func(v hujson.Value, d int) int {
+		deepest := d
+		if d > maxDepth {
+			return d
+		}
+		switch c := v.Value.(type) {
+		case *hujson.Object:
+			for _, m := range c.Members {
+				deepest = max(deepest, within(m.Value, d+1))
+			}
+		case *hujson.Array:
+			for _, e := range c.Elements {
+				deepest = max(deepest, within(e, d+1))
+			}
+		}
+		return deepest
+	}
+	return within(v, 1)
+}
+
+func (r *reader) approvers(v hujson.Value) {
+	m, ok := r.fields(v, memberApprovers, "routes", "exitNode")
+	if !ok {
+		return
+	}
+	if routes, ok := m["routes"]; ok {
+		r.members(routes, "routes", func(name string, key, value hujson.Value) {
+			prefix, err := parsePrefix(name)
+			if err != nil {
+				r.problem(key.StartOffset, "%s", err.Error())
+				return
+			}
+			r.doc.approvers.Routes = append(r.doc.approvers.Routes, RouteApprovers{
+				Prefix: prefix, Who: r.targetsOf(value, name, asNode),
+			})
+		})
+	}
+	if exit, ok := m["exitNode"]; ok {
+		r.doc.approvers.ExitNode = r.targetsOf(exit, "exitNode", asNode)
+	}
+}
+
+func (r *reader) attributes(v hujson.Value) {
+	r.rulesOf(v, memberAttributes, func(v hujson.Value) {
+		const what = "an entry of nodeAttrs"
+		m, ok := r.fields(v, what, "target", "attr", "app", "comment")
+		if !ok || !r.require(v, what, m, "target") {
+			return
+		}
+		r.comment(m)
+		a := Attribute{Line: r.line(v.StartOffset), Attrs: map[string][]json.RawMessage{}}
+		a.Targets = r.targetsOf(m["target"], "target", asHolder)
+		if app, ok := m["app"]; ok {
+			a.Attrs = r.capabilities(app, "app")
+		}
+		if attr, ok := m["attr"]; ok {
+			r.names(attr, "attr", func(name string, at int) {
+				switch {
+				case name == "" || strings.ContainsAny(name, " \t\r\n"):
+					r.problem(at, "%q is not an attribute", name)
+				case name == "funnel":
+					r.problem(at, "attribute funnel is not supported")
+				case a.Attrs[name] == nil:
+					a.Attrs[name] = []json.RawMessage{}
+				}
+			})
+		}
+		r.doc.attributes = append(r.doc.attributes, a)
+	})
+}

@@ -1,0 +1,181 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// The protocols that have ports.
+const (
+	protocolTCP  = 6
+	protocolUDP  = 17
+	protocolSCTP = 132
+)
+
+func hasPorts(protocol int) bool {
+	return protocol == protocolTCP || protocol == protocolUDP || protocol == protocolSCTP
+}
+
+func allPorts() PortRange { return PortRange{0, 65535} }
+
+// protocol reads the member proto. No text means no protocol.
+func (r *reader) protocol(v hujson.Value, what string) int {
+	if kind := v.Value.Kind(); kind != '"' && kind != '0' {
+		r.problem(v.StartOffset, "%s must be the name or the number of a protocol", what)
+		return 0
+	}
+	text := textOf(v)
+	if text == "" {
+		return 0
+	}
+	number, err := parseProtocol(text)
+	if err != nil {
+		r.problem(v.StartOffset, "%s", err.Error())
+	}
+	return number
+}
+
+func parseProtocol(text string) (int, error) {
+	switch strings.ToLower(text) {
+	case "icmp":
+		return 1, nil
+	case "igmp":
+		return 2, nil
+	case "ipv4", "ip-in-ip":
+		return 4, nil
+	case "tcp":
+		return protocolTCP, nil
+	case "egp":
+		return 8, nil
+	case "igp":
+		return 9, nil
+	case "udp":
+		return protocolUDP, nil
+	case "gre":
+		return 47, nil
+	case "esp":
+		return 50, nil
+	case "ah":
+		return 51, nil
+	case "ipv6-icmp":
+		return 58, nil
+	case "sctp":
+		return protocolSCTP, nil
+	case "fc":
+		return 133, nil
+	}
+	number, err := strconv.ParseUint(text, 10, 8)
+	if err != nil || text[0] == '0' {
+		return 0, fmt.Errorf("%q is not a protocol: write its name, such as tcp or udp, or its number from 1 to 255%s", text,
+			nearest(text, []string{"icmp", "igmp", "ipv4", "tcp", "egp", "igp", "udp", "gre", "esp", "ah", "ipv6-icmp", "sctp", "fc"}))
+	}
+	return int(number), nil
+}
+
+// parsePorts reads "*" or ports and ranges with commas between them. What it
+// returns is in order and does not overlap.
+func parsePorts(text string) ([]PortRange, error) {
+	if text == "*" {
+		return []PortRange{allPorts()}, nil
+	}
+	var ports []PortRange
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		from, err1 := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		switch {
+		case err1 != nil || err2 != nil:
+			return nil, fmt.Errorf("%q is not a port: write *, a number up to 65535, or a range such as 8000-8100", part)
+		case from > to:
+			return nil, fmt.Errorf("%q is not a range of ports: write %d-%d", part, to, from)
+		}
+		ports = append(ports, PortRange{uint16(from), uint16(to)})
+	}
+	return mergePorts(ports), nil
+}
+
+// mergePorts puts ranges in order and joins those that touch.
+func mergePorts(ports []PortRange) []PortRange {
+	slices.SortFunc(ports, func(a, b PortRange) int { return cmp.Compare(a.First, b.First) })
+	merged := ports[:0]
+	for _, p := range ports {
+		if n := len(merged); n > 0 && int(p.First) <= int(merged[n-1].Last)+1 {
+			merged[n-1].Last = max(merged[n-1].Last, p.Last)
+			continue
+		}
+		merged = append(merged, p)
+	}
+	return merged
+}
+
+// service reads ports for one protocol; 0 means the usual ones.
+func service(protocol int, text string) (Service, error) {
+	ports, err := parsePorts(text)
+	if err != nil {
+		return Service{}, err
+	}
+	s := Service{Ports: ports}
+	if protocol != 0 {
+		s.Protocols = []int{protocol}
+	}
+	if protocol != 0 && !hasPorts(protocol) && ports[0] != allPorts() {
+		return s, fmt.Errorf("protocol %d has no ports: write *", protocol)
+	}
+	return s, nil
+}
+
+// services reads the member ip of a grant: ports, or a protocol, ":" and ports.
+// Each protocol comes once.
+func (r *reader) services(v hujson.Value, what string) (all []Service) {
+	r.names(v, what, func(text string, at int) {
+		name, ports, found := strings.Cut(text, ":")
+		if !found {
+			name, ports = "", text
+		}
+		number := 0
+		var err error
+		if found {
+			number, err = parseProtocol(name)
+		} else if _, unknown := parseProtocol(text); unknown == nil && (text[0] < '0' || text[0] > '9') {
+			err = fmt.Errorf("%q has no ports: write %s:*", text, text)
+		}
+		var s Service
+		if err == nil {
+			s, err = service(number, ports)
+		}
+		if err != nil {
+			r.problem(at, "%s", err.Error())
+			return
+		}
+		i := slices.IndexFunc(all, func(o Service) bool { return slices.Equal(o.Protocols, s.Protocols) })
+		if i < 0 {
+			all = append(all, s)
+			return
+		}
+		all[i].Ports = mergePorts(append(all[i].Ports, s.Ports...))
+	})
+	return all
+}
+
+// splitPorts divides a destination at its last colon. An IPv6 address without
+// brackets can be read in two ways; the one with ports counts.
+func splitPorts(text string) (target, ports string, err error) {
+	text = strings.TrimSuffix(text, ":")
+	i := strings.LastIndexByte(text, ':')
+	switch {
+	case i < 0, slices.Contains(prefixes(), text[:i+1]):
+	case !isAddress(text[:i]) && isAddress(text):
+		text = "[" + strings.Trim(text, "[]") + "]"
+	default:
+		return text[:i], text[i+1:], nil
+	}
+	return "", "", fmt.Errorf("%s has no ports: write %s:* for all of them, or such as %s:80,443", text, text, text)
+}

@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// kinds is a set of kinds of target.
+type kinds uint
+
+// What may stand where.
+const (
+	asPerson kinds = 1<<User | 1<<Group | 1<<Member
+	asNode         = asPerson | 1<<Tag | 1<<Tagged
+
+	asSource      = asNode | 1<<Any | 1<<Addresses | 1<<DangerAll
+	asDestination = asNode | 1<<Any | 1<<Addresses | 1<<Self | 1<<Internet
+	asShellSource = asNode | 1<<Any
+	asShell       = asNode | 1<<Any | 1<<Addresses | 1<<Self
+	asHolder      = asNode | 1<<Any | 1<<Addresses // of attributes
+	asTestSource  = asNode | 1<<Any | 1<<Addresses
+)
+
+func (ks kinds) has(k Kind) bool { return ks&(1<<k) != 0 }
+
+// String lists the kinds as one would write them.
+func (ks kinds) String() string {
+	forms := []string{
+		Any: "*", User: "users", Group: "groups", Tag: "tags", Member: "autogroup:member", Tagged: "autogroup:tagged",
+		Self: "autogroup:self", Internet: "autogroup:internet", DangerAll: "autogroup:danger-all", Addresses: "addresses",
+	}
+	var names []string
+	for ; ks != 0; ks &= ks - 1 {
+		names = append(names, forms[bits.TrailingZeros(uint(ks))])
+	}
+	return strings.Join(names, ", ")
+}
+
+// targetsOf reads a list of targets.
+func (r *reader) targetsOf(v hujson.Value, what string, allowed kinds) (targets []Target) {
+	r.names(v, what, func(text string, at int) {
+		if t, ok := r.target(text, at, what, allowed); ok {
+			targets = append(targets, t)
+		}
+	})
+	return targets
+}
+
+// target reads what stands in one place.
+func (r *reader) target(text string, at int, what string, allowed kinds) (Target, bool) {
+	if r.targets++; r.targets > maxTargets {
+		if r.targets == maxTargets+1 {
+			r.problem(at, "the policy names more than %d sources and destinations", maxTargets)
+		}
+		return Target{}, false
+	}
+	t, err := r.name(text)
+	switch {
+	case err != nil:
+		r.problem(at, "%s", err.Error())
+		return Target{}, false
+	case !allowed.has(t.Kind):
+		r.problem(at, "%s cannot stand in %s, which takes %s", text, what, allowed)
+		return Target{}, false
+	}
+	t.Line = r.line(at)
+	return t, true
+}
+
+// name finds what a text names.
+func (r *reader) name(text string) (Target, error) {
+	host, isHost := r.hosts[text]
+	switch {
+	case text == "*":
+		return Target{Kind: Any, Name: text}, nil
+	case strings.HasPrefix(text, prefixGroup):
+		if _, ok := r.doc.groups[text]; !ok {
+			return Target{}, fmt.Errorf("%s is not defined: add it to groups%s", text, nearest(text, known(r.doc.groups)))
+		}
+		return Target{Kind: Group, Name: text}, nil
+	case strings.HasPrefix(text, prefixTag):
+		return r.tag(text)
+	case strings.HasPrefix(text, prefixAutogroup):
+		return autogroup(text)
+	case strings.HasPrefix(text, prefixSet):
+		if s, ok := r.sets[text]; ok {
+			return Target{Kind: Addresses, Name: text, Prefixes: s.prefixes}, nil
+		}
+		return Target{}, r.noSet(text)
+	case strings.HasPrefix(text, prefixService):
+		return Target{}, fmt.Errorf("%s is not supported: there are no services", text)
+	case isHost:
+		return Target{Kind: Addresses, Name: text, Prefixes: host}, nil
+	case looksLikeAddress(text):
+		prefix, err := parsePrefix(text)
+		if kind, _, ok := strings.Cut(text, ":"); err != nil && ok {
+			err = fmt.Errorf("%w%s", err, nearest(kind+":", prefixes()))
+		}
+		return Target{Kind: Addresses, Name: text, Prefixes: []netip.Prefix{prefix}}, err
+	case !userPattern.MatchString(text):
+		return Target{}, fmt.Errorf("%q names nobody: write a user, group:, tag:, autogroup:, a host or an address", text)
+	}
+	return Target{Kind: User, Name: r.user(text)}, nil
+}
+
+func (r *reader) tag(text string) (Target, error) {
+	if err := CheckTag(text); err != nil {
+		return Target{}, err
+	}
+	if _, ok := r.doc.owners[text]; !ok {
+		return Target{}, fmt.Errorf("%s is not defined: add it to tagOwners%s", text, nearest(text, known(r.doc.owners)))
+	}
+	return Target{Kind: Tag, Name: text}, nil
+}
+
+func autogroup(text string) (Target, error) {
+	switch text {
+	case "autogroup:member":
+		return Target{Kind: Member, Name: text}, nil
+	case "autogroup:tagged":
+		return Target{Kind: Tagged, Name: text}, nil
+	case "autogroup:self":
+		return Target{Kind: Self, Name: text}, nil
+	case "autogroup:internet":
+		return Target{Kind: Internet, Name: text}, nil
+	case "autogroup:danger-all":
+		return Target{Kind: DangerAll, Name: text}, nil
+	case nonroot:
+		return Target{}, fmt.Errorf("%s can stand in the users of ssh alone", text)
+	case "autogroup:admin", "autogroup:owner", "autogroup:it-admin", "autogroup:network-admin",
+		"autogroup:billing-admin", "autogroup:auditor", "autogroup:shared":
+		return Target{}, fmt.Errorf("%s is not supported: write a group: of these users", text)
+	}
+	return Target{}, fmt.Errorf("there is no %s%s", text, nearest(text, []string{
+		"autogroup:member", "autogroup:tagged", "autogroup:self", "autogroup:internet", "autogroup:danger-all", nonroot,
+	}))
+}

@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one reason why a text is not a policy.
+type Problem struct {
+	// Line and Column say where it is, both from 1 and in characters. They are 0
+	// for what is wrong with the text as a whole.
+	Line, Column int
+	Text         string
+}
+
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.Text
+	}
+	return fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Text)
+}
+
+// Problems is all that was found wrong with a text, in its order and up to a
+// limit.
+type Problems []Problem
+
+// Error has a line for each problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxEdits is how far a name may be from what was meant.
+const maxEdits = 3
+
+// nearest says which known name was probably meant, or nothing.
+func nearest(name string, known []string) string {
+	best, fewest := "", min(maxEdits, len(name)/2)+1
+	for _, k := range known {
+		if max(len(k)-len(name), len(name)-len(k)) >= fewest {
+			continue
+		}
+		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < fewest {
+			best, fewest = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; the nearest known name is " + best
+}
+
+// edits is the number of inserted, deleted or replaced bytes between a and b.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
