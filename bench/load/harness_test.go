@@ -127,8 +127,8 @@ type outcome struct {
 }
 
 // load runs scenarios against a server and returns their outcomes by name. It
-// calls after, if given, at the end of each. A scenario that loses a node or a
-// message fails the test: its figures would mean nothing.
+// calls after, if given, at the end of each. A scenario that loses a node, a
+// message or a connection fails the test, whatever its figures are.
 func (s target) load(t *testing.T, scenarios string, after func(scenario string), flags ...string) map[string]outcome {
 	t.Helper()
 	args := append([]string{

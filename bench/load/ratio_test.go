@@ -35,8 +35,8 @@ func TestRatioToReference(t *testing.T) {
 			reference = append(reference, b.startReference(t).scenarios(t))
 		})
 	}
-	if t.Failed() {
-		t.Fatal("no figures without a clean run")
+	if len(ours) < *rounds || len(reference) < *rounds {
+		t.Fatal("a run did not come to its end")
 	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%-30s %10s %10s %7s %6s\n", fmt.Sprintf("%d nodes", *nodes), "fairlead", "reference", "ratio", "limit")

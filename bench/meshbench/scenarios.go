@@ -47,6 +47,7 @@ func (b *bench) registerAll(ctx context.Context, c *cluster, start time.Time) (l
 					failures.Add(1)
 				case b.registerFirst:
 					c.noteError("update", n.update(ctx))
+					n.disconnect() // a server may end connections that wait for long
 				default:
 					n.run(ctx)
 				}
