@@ -110,10 +110,10 @@ func describe(d *policy.Doc) string {
 	for _, t := range d.Tests() {
 		fmt.Fprintf(&b, "line %d: %s by protocol %d\n", t.Line, targetText(t.Src), t.Protocol)
 		for _, dst := range t.Accept {
-			fmt.Fprintf(&b, "\treaches %s port %d\n", targetText(dst.Target), dst.Port)
+			fmt.Fprintf(&b, "\treaches %s port %d: %s\n", targetText(dst.Target), dst.Port, dst.Text)
 		}
 		for _, dst := range t.Deny {
-			fmt.Fprintf(&b, "\tdoes not reach %s port %d\n", targetText(dst.Target), dst.Port)
+			fmt.Fprintf(&b, "\tdoes not reach %s port %d: %s\n", targetText(dst.Target), dst.Port, dst.Text)
 		}
 	}
 	for _, t := range d.SSHTests() {

@@ -162,7 +162,7 @@ func (r *reader) problem(at int, format string, args ...any) {
 		start = r.newlines[line-2] + 1
 	}
 	r.problems = append(r.problems, Problem{
-		Line: int(line), Column: 1 + utf8.RuneCount(r.text[start:at]), Text: fmt.Sprintf(format, args...),
+		Line: int(line), Column: 1 + utf8.RuneCount(r.text[start:at]), Text: shortened(fmt.Sprintf(format, args...)),
 	})
 }
 

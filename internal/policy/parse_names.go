@@ -31,7 +31,7 @@ const ownedByAll = "autogroup:member"
 var (
 	groupPattern = regexp.MustCompile(`^group:[^\s:*,@]{1,128}$`)
 	// userPattern leaves out what would be taken for something else.
-	userPattern = regexp.MustCompile(`^[^\s:*,/\[\]]{1,128}$`)
+	userPattern = regexp.MustCompile(`^[^\s:*,/\[\]@][^\s:*,/\[\]]{0,127}$`)
 	hostPattern = regexp.MustCompile(`^[^\s:*,@/\[\]]{1,128}$`)
 	setPattern  = regexp.MustCompile(`^ipset:[^\s:*,@]{1,128}$`)
 )

@@ -160,8 +160,11 @@ func (r *reader) services(v hujson.Value, what string) (all []Service) {
 			all = append(all, s)
 			return
 		}
-		all[i].Ports = mergePorts(append(all[i].Ports, s.Ports...))
+		all[i].Ports = append(all[i].Ports, s.Ports...)
 	})
+	for i := range all {
+		all[i].Ports = mergePorts(all[i].Ports)
+	}
 	return all
 }
 

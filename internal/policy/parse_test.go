@@ -66,6 +66,39 @@ func TestLargeDocumentsAreRefusedByTheirParts(t *testing.T) {
 	}
 }
 
+func TestTargetsSayWhereTheyStandAndHowTheyWereWritten(t *testing.T) {
+	doc, problems := policy.Parse([]byte(`{
+		"hosts": {"nas": "10.0.0.9"},
+		"acls": [
+			{
+				"action": "accept",
+				"src": ["Alice@",
+					"[fd00::1]"],
+				"dst": [
+					"nas:80"
+				],
+			},
+		],
+	}`))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := []policy.Rule{{
+		Line: 4,
+		Src: []policy.Target{
+			{Kind: policy.User, Name: "alice", Line: 6},
+			{Kind: policy.Addresses, Name: "[fd00::1]", Prefixes: []netip.Prefix{netip.MustParsePrefix("fd00::1/128")}, Line: 7},
+		},
+		Dst: []policy.Destination{{
+			Target:   policy.Target{Kind: policy.Addresses, Name: "nas", Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.9/32")}, Line: 9},
+			Services: []policy.Service{{Ports: []policy.PortRange{{First: 80, Last: 80}}}},
+		}},
+	}}
+	if diff := cmp.Diff(want, doc.Rules(), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestProblemsEndAtALimit(t *testing.T) {
 	_, problems := policy.Parse([]byte(`{"groups": {"group:a": [` + strings.Repeat(`"*",`, 100) + `]}}`))
 	if len(problems) != 20 {

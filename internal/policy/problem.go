@@ -33,13 +33,28 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxEdits is how far a name may be from what was meant.
-const maxEdits = 3
+const (
+	maxText = 500 // bytes of a problem
+	// maxEdits is how far a name may be from what was meant, and maxKnown is
+	// among how many that is looked for.
+	maxEdits = 3
+	maxKnown = 1_000
+)
 
-// nearest says which known name was probably meant, or nothing.
+// shortened cuts a text that quotes something enormous.
+func shortened(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
+}
+
+// nearest says which known name was probably meant, or nothing. What stands
+// before a colon is the same in all names of a sort and makes none nearer.
 func nearest(name string, known []string) string {
-	best, fewest := "", min(maxEdits, len(name)/2)+1
-	for _, k := range known {
+	own := len(name) - 1 - strings.IndexByte(strings.TrimSuffix(name, ":"), ':')
+	best, fewest := "", min(maxEdits, (own+1)/2, own-1)+1
+	for _, k := range known[:min(len(known), maxKnown)] {
 		if max(len(k)-len(name), len(name)-len(k)) >= fewest {
 			continue
 		}

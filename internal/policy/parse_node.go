@@ -1,0 +1,59 @@
+package policy
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+func (r *reader) approvers(v hujson.Value) {
+	m, ok := r.fields(v, memberApprovers, "routes", "exitNode")
+	if !ok {
+		return
+	}
+	if routes, ok := m["routes"]; ok {
+		r.members(routes, "routes", func(name string, key, value hujson.Value) {
+			prefix, err := parsePrefix(name)
+			if err != nil {
+				r.problem(key.StartOffset, "%s", err.Error())
+				return
+			}
+			r.doc.approvers.Routes = append(r.doc.approvers.Routes, RouteApprovers{
+				Prefix: prefix, Who: r.targetsOf(value, name, asNode),
+			})
+		})
+	}
+	if exit, ok := m["exitNode"]; ok {
+		r.doc.approvers.ExitNode = r.targetsOf(exit, "exitNode", asNode)
+	}
+}
+
+func (r *reader) attributes(v hujson.Value) {
+	r.rulesOf(v, memberAttributes, func(v hujson.Value) {
+		const what = "an entry of nodeAttrs"
+		m, ok := r.fields(v, what, "target", "attr", "app", "comment")
+		if !ok || !r.require(v, what, m, "target") {
+			return
+		}
+		r.comment(m)
+		a := Attribute{Line: r.line(v.StartOffset), Attrs: map[string][]json.RawMessage{}}
+		a.Targets = r.targetsOf(m["target"], "target", asHolder)
+		if app, ok := m["app"]; ok {
+			a.Attrs = r.capabilities(app, "app")
+		}
+		if attr, ok := m["attr"]; ok {
+			r.names(attr, "attr", func(name string, at int) {
+				switch {
+				case name == "" || strings.ContainsAny(name, " \t\r\n"):
+					r.problem(at, "%q is not an attribute", name)
+				case name == "funnel":
+					r.problem(at, "attribute funnel is not supported")
+				case a.Attrs[name] == nil:
+					a.Attrs[name] = []json.RawMessage{}
+				}
+			})
+		}
+		r.doc.attributes = append(r.doc.attributes, a)
+	})
+}

@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"strconv"
+
+	"github.com/tailscale/hujson"
+)
+
+func (r *reader) tests(v hujson.Value) {
+	r.rulesOf(v, memberTests, func(v hujson.Value) {
+		const what = "a test"
+		m, ok := r.fields(v, what, "src", "proto", "accept", "deny", "comment")
+		if !ok || !r.require(v, what, m, "src") {
+			return
+		}
+		r.comment(m)
+		test := Test{Line: r.line(v.StartOffset)}
+		if p, ok := m["proto"]; ok {
+			test.Protocol = r.protocol(p, "proto")
+			if test.Protocol != 0 && !hasPorts(test.Protocol) {
+				r.problem(p.StartOffset, "a test is about a port, so proto must be tcp, udp or sctp")
+			}
+		}
+		if test.Src, ok = r.testSource(m["src"]); !ok {
+			return
+		}
+		before := len(r.problems)
+		test.Accept = r.testDestinations(m, "accept", test.Src)
+		test.Deny = r.testDestinations(m, "deny", test.Src)
+		if len(test.Accept)+len(test.Deny) == 0 && len(r.problems) == before {
+			r.problem(v.StartOffset, "a test has neither accept nor deny: it would prove nothing")
+		}
+		r.doc.tests = append(r.doc.tests, test)
+	})
+}
+
+func (r *reader) testSource(v hujson.Value) (Target, bool) {
+	text, ok := r.string(v, "src")
+	if !ok {
+		return Target{}, false
+	}
+	return r.target(text, v.StartOffset, "src", asTestSource)
+}
+
+func (r *reader) testDestinations(m map[string]hujson.Value, what string, src Target) (all []TestDestination) {
+	v, ok := m[what]
+	if !ok {
+		return nil
+	}
+	r.names(v, what, func(text string, at int) {
+		name, ports, err1 := splitPorts(text)
+		port, err2 := strconv.ParseUint(ports, 10, 16)
+		if err1 != nil || err2 != nil {
+			r.problem(at, "%s does not end in one port: a test is about one connection, such as to tag:web:443", text)
+			return
+		}
+		t, ok := r.target(name, at, what, asShell)
+		if !ok || !r.single(t, at) {
+			return
+		}
+		r.self(t, at, []Target{src}, asPerson)
+		all = append(all, TestDestination{Target: t, Text: text, Port: uint16(port)})
+	})
+	return all
+}
+
+// single checks that a target which is an address is only one.
+func (r *reader) single(t Target, at int) bool {
+	if t.Kind == Addresses && (len(t.Prefixes) != 1 || !t.Prefixes[0].IsSingleIP()) {
+		r.problem(at, "%s is not one address: a test is about one connection", t.Name)
+		return false
+	}
+	return true
+}
+
+func (r *reader) sshTests(v hujson.Value) {
+	r.rulesOf(v, memberSSHTests, func(v hujson.Value) {
+		const what = "a test of ssh"
+		m, ok := r.fields(v, what, "src", "dst", "accept", "check", "deny", "comment")
+		if !ok || !r.require(v, what, m, "src", "dst") {
+			return
+		}
+		r.comment(m)
+		test := SSHTest{Line: r.line(v.StartOffset)}
+		if test.Src, ok = r.testSource(m["src"]); !ok {
+			return
+		}
+		r.names(m["dst"], "dst", func(text string, at int) {
+			if t, ok := r.target(text, at, "dst", asShell); ok && r.single(t, at) {
+				r.self(t, at, []Target{test.Src}, asPerson)
+				test.Dst = append(test.Dst, t)
+			}
+		})
+		before := len(r.problems)
+		claimed := func(name string) []string {
+			if list, ok := m[name]; ok {
+				return r.shellUsers(list, name, false)
+			}
+			return nil
+		}
+		test.Accept, test.Check, test.Deny = claimed("accept"), claimed("check"), claimed("deny")
+		if len(test.Accept)+len(test.Check)+len(test.Deny) == 0 && len(r.problems) == before {
+			r.problem(v.StartOffset, "%s names nobody in accept, check or deny: it would prove nothing", what)
+		}
+		r.doc.sshTests = append(r.doc.sshTests, test)
+	})
+}
