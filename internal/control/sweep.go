@@ -37,7 +37,6 @@ type Sweeper struct {
 	log        *slog.Logger
 	interval   time.Duration
 	inactivity time.Duration
-	started    mesh.Time
 	roll       roll
 	nodes      *prometheus.CounterVec
 }
@@ -67,7 +66,7 @@ const (
 func NewSweeper(c SweeperConfig) *Sweeper {
 	now := time.Now()
 	s := &Sweeper{
-		ledger: c.Ledger, log: c.Log, interval: c.Interval, inactivity: c.Inactivity, started: mesh.TimeOf(now),
+		ledger: c.Ledger, log: c.Log, interval: c.Interval, inactivity: c.Inactivity,
 		roll: roll{self: string(c.Ledger.Self().ID), since: now, last: now, seen: map[string]time.Time{}},
 		nodes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_sweep_nodes_total", Help: "Nodes that this replica found expired, deleted as idle ephemeral ones, or found lost with their replica.",
@@ -123,13 +122,16 @@ func untilExpiry(s *mesh.Snapshot, now mesh.Time) time.Duration {
 
 func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 	s.watch(now)
-	lost := s.roll.lost(now)
+	lost, away := s.roll.lost(now), idle(s.inactivity)
+	if now.Sub(s.roll.since) < s.inactivity {
+		away = nothing // nodes could not come, or could not be shown, for a part of the timeout
+	}
 	for _, f := range []struct {
 		reason string
 		find   finding
 	}{
 		{"expired", expired},
-		{"ephemeral and away for too long", idle(s.started, s.inactivity)},
+		{"ephemeral and away for too long", away},
 		{"replica is gone", lostNodes(lost)},
 		{"login answer has ended", endedLogins},
 		{"replica is gone", lostRelays(lost)},
@@ -211,13 +213,14 @@ func expired(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 	})
 }
 
+func nothing(*mesh.Snapshot, mesh.Time) []mesh.Event { return nil }
+
 // idle finds ephemeral nodes that have been away for the timeout. The time
-// counts from when the node was there or registered last, and from the start of
-// the service, which the node could not reach before.
-func idle(started mesh.Time, timeout time.Duration) finding {
+// counts from when the node was there or registered last.
+func idle(timeout time.Duration) finding {
 	return func(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 		return eachNode(s, func(n *mesh.Node) mesh.Event {
-			if !n.Ephemeral || n.Presence.Online || now.Sub(max(n.Seen(), n.UpdatedAt, started)) < timeout {
+			if !n.Ephemeral || n.Presence.Online || now.Sub(max(n.Seen(), n.UpdatedAt)) < timeout {
 				return nil
 			}
 			return mesh.NodeGone{ID: n.ID}
@@ -290,7 +293,7 @@ func regionCount(text string) int {
 // roll is who was seen alive, and when last.
 type roll struct {
 	self  string
-	since time.Time            // from when on silence counts
+	since time.Time            // from when on silence counts: this replica has been steady since
 	last  time.Time            // of the last look
 	seen  map[string]time.Time // when each replica was alive
 }

@@ -72,23 +72,22 @@ func TestEphemeralNodeGetsTheWholeTimeout(t *testing.T) {
 	long := moment.Add(-24 * time.Hour)
 	due := moment.Add(-timeout)
 	for name, c := range map[string]struct {
-		started, created, updated mesh.Time
-		presence                  []mesh.Event
-		durable, want             bool
+		created, updated mesh.Time
+		presence         []mesh.Event
+		durable, want    bool
 	}{
-		"away for the timeout":            {started: long, created: long, updated: long, presence: []mesh.Event{mesh.Offline{ID: 1, At: due}}, want: true},
-		"away for less":                   {started: long, created: long, updated: long, presence: []mesh.Event{mesh.Offline{ID: 1, At: due + 1}}},
-		"never came, registered just now": {started: long, created: moment, updated: moment},
-		"never came, registered long ago": {started: long, created: due, updated: due, want: true},
-		"registered again, not yet there": {started: long, created: long, updated: moment, presence: []mesh.Event{mesh.Offline{ID: 1, At: long}}},
-		"service started just now":        {started: moment, created: long, updated: long, presence: []mesh.Event{mesh.Offline{ID: 1, At: long}}},
-		"online, last seen long ago":      {started: long, created: long, updated: long, presence: []mesh.Event{mesh.Online{ID: 1, Replica: "a", Conn: 1, At: long}}},
-		"not ephemeral":                   {started: long, created: long, updated: long, durable: true},
+		"away for the timeout":            {created: long, updated: long, presence: []mesh.Event{mesh.Offline{ID: 1, At: due}}, want: true},
+		"away for less":                   {created: long, updated: long, presence: []mesh.Event{mesh.Offline{ID: 1, At: due + 1}}},
+		"never came, registered just now": {created: moment, updated: moment},
+		"never came, registered long ago": {created: due, updated: due, want: true},
+		"registered again, not yet there": {created: long, updated: moment, presence: []mesh.Event{mesh.Offline{ID: 1, At: long}}},
+		"online, last seen long ago":      {created: long, updated: long, presence: []mesh.Event{mesh.Online{ID: 1, Replica: "a", Conn: 1, At: long}}},
+		"not ephemeral":                   {created: long, updated: long, durable: true},
 	} {
 		s := world(append([]mesh.Event{nodeOf(1, func(n *mesh.Node) {
 			n.Ephemeral, n.CreatedAt, n.UpdatedAt = !c.durable, c.created, c.updated
 		})}, c.presence...)...)
-		if evs := idle(c.started, timeout)(s, moment); (len(evs) == 1) != c.want {
+		if evs := idle(timeout)(s, moment); (len(evs) == 1) != c.want {
 			t.Errorf("%s: found %v", name, evs)
 		}
 	}

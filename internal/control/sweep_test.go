@@ -184,6 +184,68 @@ func TestIdleEphemeralNodeIsDeleted(t *testing.T) {
 	})
 }
 
+// ephemeralNode enrols node 1 as an ephemeral one.
+func (r *replica) ephemeralNode(t *testing.T) {
+	t.Helper()
+	n := meshgen.Node(1, 0)
+	n.Ephemeral, n.CreatedAt = true, mesh.TimeOf(time.Now())
+	n.UpdatedAt = n.CreatedAt
+	r.commit(t, mesh.NodePut{Node: n})
+}
+
+func TestEphemeralNodeGetsTheWholeTimeoutAfterAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		first := c.start(t, "a", "")
+		first.ephemeralNode(t)
+		pass(10 * time.Second)
+		first.kill()
+		pass(time.Hour)
+		again := c.start(t, "again", "")
+		pass(inactivity)
+		again.want(t, 1, "offline")
+		pass(30 * time.Second)
+		again.want(t, 1, "gone")
+	})
+}
+
+func TestEphemeralNodeGetsTheWholeTimeoutAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a := c.start(t, "a", "")
+		a.ephemeralNode(t)
+		pass(inactivity - 30*time.Second)
+		c.setAway(true, a)
+		pass(time.Hour)
+		c.setAway(false, a)
+		pass(inactivity)
+		a.want(t, 1, "offline")
+		pass(30 * time.Second)
+		a.want(t, 1, "gone")
+	})
+}
+
+func TestEphemeralNodeThatCameBackDuringAnOutageStays(t *testing.T) {
+	for i := range 20 { // beats, sweeps and tries meet in every order
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t)
+			a := c.start(t, "a", "")
+			a.ephemeralNode(t)
+			a.presence.Opened(1, 1)
+			pass(10 * time.Minute)
+			a.presence.Closed(1, 1)
+			pass(inactivity - 30*time.Second)
+			c.setAway(true, a)
+			pass(10 * time.Second)
+			a.presence.Opened(1, 2)
+			pass(time.Minute + time.Duration(i)*503*time.Millisecond)
+			c.setAway(false, a)
+			pass(30 * time.Second)
+			a.want(t, 1, "a2")
+		})
+	}
+}
+
 func TestQuietSweepWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
