@@ -126,8 +126,8 @@ func (r *reader) comment(m map[string]hujson.Value) string {
 	return text
 }
 
-// capabilities reads an object of names with lists of values that are not looked
-// into.
+// capabilities reads an object of names with lists of values, which mean nothing
+// here.
 func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.RawMessage {
 	all := map[string][]json.RawMessage{}
 	r.members(v, what, func(name string, key, value hujson.Value) {
@@ -137,8 +137,7 @@ func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.Raw
 		}
 		values := []json.RawMessage{}
 		r.list(value, name, func(e hujson.Value) {
-			if depth(e) > maxDepth {
-				r.problem(e.StartOffset, "the value lies more than %d levels deep", maxDepth)
+			if !r.passable(e, maxDepth) {
 				return
 			}
 			e = e.Clone()
@@ -150,25 +149,32 @@ func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.Raw
 	return all
 }
 
-// depth is how deep values lie in each other, looked at no further than needed.
-func depth(v hujson.Value) int {
-	var within func(v hujson.Value, d int) int
-	within = func(v hujson.Value, d int) int {
-		deepest := d
-		if d > maxDepth {
-			return d
-		}
-		switch c := v.Value.(type) {
-		case *hujson.Object:
-			for _, m := range c.Members {
-				deepest = max(deepest, within(m.Value, d+1))
-			}
-		case *hujson.Array:
-			for _, e := range c.Elements {
-				deepest = max(deepest, within(e, d+1))
-			}
-		}
-		return deepest
+// passable checks a value that is passed on. One that lies deep or has a member
+// twice would be read by some programs and refused by others.
+func (r *reader) passable(v hujson.Value, levels int) bool {
+	if levels == 0 {
+		r.problem(v.StartOffset, "the value lies more than %d levels deep", maxDepth)
+		return false
 	}
-	return within(v, 1)
+	switch c := v.Value.(type) {
+	case *hujson.Object:
+		seen := map[string]bool{}
+		for _, m := range c.Members {
+			if name := textOf(m.Name); seen[name] {
+				r.problem(m.Name.StartOffset, "the value has %q twice", name)
+				return false
+			}
+			seen[textOf(m.Name)] = true
+			if !r.passable(m.Value, levels-1) {
+				return false
+			}
+		}
+	case *hujson.Array:
+		for _, e := range c.Elements {
+			if !r.passable(e, levels-1) {
+				return false
+			}
+		}
+	}
+	return true
 }
