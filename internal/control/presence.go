@@ -286,6 +286,8 @@ func (v wish) event(n *mesh.Node, self string, now mesh.Time) mesh.Event {
 	switch open := v.hold.closed.IsZero(); {
 	case open && (elsewhere && v.hold.announced || here && shown.Conn == v.hold.conn):
 		return nil
+	case open && shown.Online: // peers need not hear that it has another stream
+		return mesh.Online{ID: n.ID, Replica: self, Conn: v.hold.conn, At: shown.LastSeen}
 	case open:
 		return mesh.Online{ID: n.ID, Replica: self, Conn: v.hold.conn, At: now}
 	case here && shown.Conn <= v.hold.conn:

@@ -33,15 +33,23 @@ func TimeOf(t time.Time) Time {
 	if t.IsZero() {
 		return 0
 	}
-	return Time(t.UnixMicro())
+	return min(Time(t.UnixMicro()), lastTime)
 }
 
-// Time returns the moment in UTC, or the zero time when it is unset.
+// firstTime and lastTime bound the moments that have a text form: years of four
+// digits. One that has none would cost everybody the document it is in.
+const (
+	firstTime Time = -62135596800_000000
+	lastTime  Time = 253402300799_999999
+)
+
+// Time returns the moment in UTC, or the zero time when it is unset. A moment
+// beyond the year 9999 becomes the last one of it.
 func (t Time) Time() time.Time {
 	if t == 0 {
 		return time.Time{}
 	}
-	return time.UnixMicro(int64(t)).UTC()
+	return time.UnixMicro(int64(min(max(t, firstTime), lastTime))).UTC()
 }
 
 // Add returns the moment d later.

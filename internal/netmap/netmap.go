@@ -120,7 +120,7 @@ func without[E any](list []E, is func(E) bool) []E {
 
 // Shared is Between for all viewers of a class at once, provided that it names
 // none of them whole and that they are the same to themselves; nil if they need
-// to hear nothing. It may hold a patch for the viewer, which clients ignore.
+// to hear nothing. It may hold a patch for the viewer, which clients do not apply.
 func Shared(from, to *Scene, class policy.Class, touched []mesh.NodeID) *Response {
 	switch {
 	case from.domain != to.domain: // it is part of every node's name

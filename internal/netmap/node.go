@@ -17,8 +17,9 @@ const TaggedDevices = 2147455555
 func Peer(s *Settings, n *mesh.Node) *Node {
 	p := common(s, n)
 	p.Cap = n.CapVersion
-	if n.Host != "" {
-		p.Hostinfo = json.RawMessage(n.Host)
+	p.Hostinfo = json.RawMessage(n.Host)
+	if !json.Valid(p.Hostinfo) { // a node that was stored without one, or worse
+		p.Hostinfo = plainHost(n)
 	}
 	p.LastSeen = n.Seen().Time()
 	p.DiscoKey = n.Net.DiscoKey
@@ -39,13 +40,18 @@ func Peer(s *Settings, n *mesh.Node) *Node {
 func Self(s *Settings, n *mesh.Node) *Node {
 	p := common(s, n)
 	p.Machine = n.MachineKey
-	p.Hostinfo, _ = json.Marshal(map[string]string{"Hostname": n.Hostname, "OS": n.OS}) // cannot fail
+	p.Hostinfo = plainHost(n)
 	p.Online, p.LastSeen = true, p.Created
 	p.CapMap = map[string][]json.RawMessage{
 		"https://tailscale.com/cap/file-sharing": {},
 		"magicdns-aaaa":                          {},
 	}
 	return p
+}
+
+// plainHost is the least that clients must be told: some fail without.
+func plainHost(n *mesh.Node) json.RawMessage {
+	return encode(map[string]string{"Hostname": n.Hostname, "OS": n.OS})
 }
 
 func common(s *Settings, n *mesh.Node) *Node {
@@ -82,7 +88,7 @@ func sameName(a, b *mesh.Node) bool {
 // change says how peers hear that a node became another value: not at all, by a
 // patch, or by sending it whole. It compares what Peer renders.
 func change(old, node *mesh.Node) (patch *Patch, whole bool) {
-	if !sameName(old, node) || old.Host != node.Host || old.Lapsed != node.Lapsed {
+	if !sameName(old, node) || old.Host != node.Host || old.OS != node.OS || old.Lapsed != node.Lapsed {
 		return nil, true
 	}
 	a, b := old.Net, node.Net

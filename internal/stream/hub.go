@@ -38,9 +38,18 @@ const (
 	// writeLimit is how long a write may be blocked before its stream ends.
 	writeLimit   = 10 * time.Second
 	inspectEvery = 2 * time.Second
-	// fullAtOnce is how many full maps are sent at a time, and turnLimit how
-	// long one of them counts.
-	fullAtOnce = 32
+	// atOnce is how many streams are served at a time, and turn how long one of
+	// them counts. All of them are woken together; if they all ran, the ledger
+	// would wait behind thousands for its turn, in the middle of a transaction.
+	atOnce = 32
+	turn   = 200 * time.Millisecond
+	// The same for full maps.
+	fullAtOnce = 16
+	fullTurn   = time.Second
+	// rivalry is how soon two devices with one state take a node from each
+	// other; after maxRivals times the next is kept waiting that long.
+	rivalry    = 3 * time.Second
+	maxRivals  = 5
 	turnLimit  = time.Second
 	checkEvery = time.Minute
 	// checkViewers is how many viewers each check looks at.
@@ -54,21 +63,26 @@ type Hub struct {
 	log       *slog.Logger
 	keepAlive time.Duration
 	library   *library
-	turns     chan struct{} // one for each full map that is being sent
-	metrics   *metrics
+	// turns and fullTurns hold one for each stream that is being served, and for
+	// each full map that is being sent.
+	turns, fullTurns chan struct{}
+	metrics          *metrics
 	// alive and plainAlive are the keep-alive, compressed and not.
 	alive, plainAlive []byte
 
 	mu       sync.Mutex
 	lastConn int64                    // guarded by mu
 	open     map[mesh.NodeID]*session // guarded by mu; the newest stream of each node
+	running  map[*session]struct{}    // guarded by mu; those that were taken over too
+	told     time.Time                // guarded by mu; when rivals were last logged
 }
 
 // New returns a hub without streams.
 func New(c Config) *Hub {
 	h := &Hub{
-		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, library: newLibrary(), turns: make(chan struct{}, fullAtOnce),
-		alive: keepAlive(true), plainAlive: keepAlive(false), open: map[mesh.NodeID]*session{},
+		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, library: newLibrary(),
+		turns: make(chan struct{}, atOnce), fullTurns: make(chan struct{}, fullAtOnce),
+		alive: keepAlive(true), plainAlive: keepAlive(false), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
 	}
 	if h.keepAlive == 0 {
 		h.keepAlive = keepAliveEvery
@@ -94,10 +108,14 @@ func (h *Hub) Pace() time.Duration {
 
 // session is one open stream.
 type session struct {
-	node mesh.NodeID
-	conn int64
-	end  chan struct{} // closed when a newer stream took over
-	rev  atomic.Int64  // of the world that was sent last
+	node    mesh.NodeID
+	conn    int64
+	started time.Time
+	// rivals is how many streams in a row took over from one that had only
+	// just begun.
+	rivals int
+	end    chan struct{} // closed when a newer stream took over
+	rev    atomic.Int64  // of the world that was sent last
 	// blocked is since when a write has been waiting, 0 if none is.
 	blocked atomic.Int64
 
@@ -105,16 +123,36 @@ type session struct {
 	abort func() // guarded by mu; breaks a write that waits; nil once the stream is over
 }
 
+// contested reports whether the node was just taken over once too often.
+func (h *Hub) contested(node mesh.NodeID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.open[node]
+	if s == nil || s.rivals < maxRivals || time.Since(s.started) > rivalry {
+		return false
+	}
+	if time.Since(h.told) > time.Minute {
+		h.told = time.Now()
+		h.log.Warn("two devices use the same state and take their node from each other; log one of them out and in again", "node", node)
+	}
+	return true
+}
+
+// begin opens a stream of a node, which takes over from an older one.
 func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
-	s := &session{node: node, end: make(chan struct{}), abort: abort}
+	s := &session{node: node, started: time.Now(), end: make(chan struct{}), abort: abort}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastConn++ // with the lock held, so that the stream that stays has the greater number
 	s.conn = h.lastConn
 	if old := h.open[node]; old != nil {
 		close(old.end)
+		if s.started.Sub(old.started) < rivalry {
+			s.rivals = old.rivals + 1
+		}
 	}
 	h.open[node] = s
+	h.running[s] = struct{}{}
 	h.presence.Opened(node, s.conn)
 	return s
 }
@@ -127,6 +165,7 @@ func (h *Hub) finish(s *session) {
 	if h.open[s.node] == s {
 		delete(h.open, s.node)
 	}
+	delete(h.running, s)
 	h.mu.Unlock()
 	h.presence.Closed(s.node, s.conn)
 }
@@ -153,7 +192,7 @@ func (h *Hub) Run(ctx context.Context) error {
 func (h *Hub) breakBlocked(now time.Time) {
 	h.mu.Lock()
 	var stuck []*session
-	for _, s := range h.open {
+	for s := range h.running {
 		if since := s.blocked.Load(); since != 0 && now.UnixNano()-since > int64(writeLimit) {
 			stuck = append(stuck, s)
 		}

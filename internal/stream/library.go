@@ -74,7 +74,7 @@ func (l *library) bulletin(from, to *netmap.Scene, class policy.Class, touched [
 }
 
 // tells reports whether a viewer is sent the message as it is. It may hold a
-// patch for the viewer itself, which clients ignore: when many nodes changed at
+// patch for the viewer itself, which clients do not apply: when many nodes changed at
 // once, that is far cheaper than to encode it without for each of them.
 func (b *bulletin) tells(before, after *mesh.Node) bool {
 	const few = 8
@@ -121,6 +121,10 @@ func (l *library) full(s *netmap.Scene, viewer *mesh.Node, now time.Time) ([][]b
 	parts := [][]byte{nil, compress(own[:len(own)-1]), common}
 	first := true
 	for id, nodes := range s.NodeBlocks() {
+		if !slices.ContainsFunc(nodes, func(n *mesh.Node) bool { return n != nil }) {
+			l.forget(id, class)
+			continue
+		}
 		b := l.block(id, class)
 		var without mesh.NodeID
 		if viewer.ID >= id && viewer.ID < id+mesh.BlockSize {
@@ -184,6 +188,13 @@ func (l *library) block(first mesh.NodeID, class policy.Class) *block {
 		l.blocks[k] = b
 	}
 	return b
+}
+
+// forget lets go of a block whose nodes are all gone.
+func (l *library) forget(first mesh.NodeID, class policy.Class) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.blocks, blockKey{first, class})
 }
 
 // block is the peers of neighbouring ids that a class sees, encoded. A node that

@@ -25,7 +25,8 @@ type Request struct {
 	Compress bool
 }
 
-var errSuperseded = errors.New("a newer stream took over")
+// ErrBroken says that the connection of a stream broke.
+var ErrBroken = errors.New("the connection broke")
 
 // ErrGone says that the node is not, or no longer, there with this key.
 var ErrGone = errors.New("no such node")
@@ -39,6 +40,10 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 		return err
 	}
 	out := http.NewResponseController(w)
+	_ = out.SetWriteDeadline(time.Time{}) // Run watches over it instead
+	if !h.holdBack(ctx, r.Node) {
+		return nil
+	}
 	s := h.begin(r.Node, func() { _ = out.SetWriteDeadline(time.Unix(1, 0)) })
 	defer h.finish(s)
 	p := &play{Hub: h, request: r, session: s, cursor: cursor, w: w, out: out}
@@ -78,6 +83,23 @@ func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error 
 	}
 	p := &play{Hub: h, request: r, session: &session{}, cursor: cursor, w: w, out: http.NewResponseController(w)}
 	return p.start(ctx)
+}
+
+// holdBack keeps two devices that use the same state, such as a copied disk, from
+// taking their node from each other as fast as they can: the next one waits. It
+// is false when the caller has left meanwhile.
+func (h *Hub) holdBack(ctx context.Context, node mesh.NodeID) bool {
+	if !h.contested(node) {
+		return true
+	}
+	wait := time.NewTimer(jitter(rivalry))
+	defer wait.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wait.C:
+		return true
+	}
 }
 
 // appearLimit is how long the announcement of a commit may take.
@@ -127,7 +149,7 @@ func (p *play) start(ctx context.Context) error {
 // full sends everything. Only so many streams do that at a time: together they
 // would all be late, and keep the ledger from its turn.
 func (p *play) full(ctx context.Context) error {
-	release, err := p.turn(ctx)
+	release, err := p.turn(ctx, p.fullTurns, fullTurn)
 	if err != nil {
 		return err
 	}
@@ -153,16 +175,16 @@ func (p *play) full(ctx context.Context) error {
 
 // turn waits for one of the turns that there are. It is given back by release,
 // or after a while, so that slow readers do not hold up others.
-func (p *play) turn(ctx context.Context) (release func(), err error) {
+func (p *play) turn(ctx context.Context, turns chan struct{}, limit time.Duration) (release func(), err error) {
 	select {
-	case p.turns <- struct{}{}:
+	case turns <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-p.session.end:
-		return nil, errSuperseded
+		return nil, fmt.Errorf("%w: a newer stream took over", ErrBroken)
 	}
-	give := sync.OnceFunc(func() { <-p.turns })
-	late := time.AfterFunc(turnLimit, give)
+	give := sync.OnceFunc(func() { <-turns })
+	late := time.AfterFunc(limit, give)
 	return func() {
 		late.Stop()
 		give()
@@ -171,6 +193,11 @@ func (p *play) turn(ctx context.Context) (release func(), err error) {
 
 // advance moves to the newest world and says what the viewer must hear of it.
 func (p *play) advance(ctx context.Context) (sent, over bool, err error) {
+	release, err := p.turn(ctx, p.turns, turn)
+	if err != nil {
+		return false, false, err
+	}
+	defer release()
 	from := p.at
 	touched := p.cursor.Skip()
 	p.at = p.library.sceneAt(p.cursor)
@@ -182,10 +209,11 @@ func (p *play) advance(ctx context.Context) (sent, over bool, err error) {
 	case after.NodeKey != p.request.NodeKey || p.supersededBy(after.Presence):
 		return false, true, nil
 	case !from.SameNames(p.at.Settings) && p.at.Class(after) != policy.Nobody && p.at.NodeCount() > 1:
+		release()
 		return true, false, p.full(ctx)
 	}
 	var r *netmap.Response
-	if class := p.at.Class(after); class == from.Class(before) && class != policy.Nobody {
+	if class := p.at.Class(after); class == from.Class(before) && class != policy.Nobody && from.SameNames(p.at.Settings) {
 		b := p.library.bulletin(from, p.at, class, touched)
 		if b.err != nil {
 			return false, false, b.err
@@ -247,12 +275,12 @@ func (p *play) write(parts ...[]byte) error {
 	for _, part := range parts {
 		p.session.blocked.Store(time.Now().UnixNano())
 		if _, err := p.w.Write(part); err != nil {
-			return fmt.Errorf("writing to node %d: %w", p.request.Node, err)
+			return fmt.Errorf("%w: node %d: %w", ErrBroken, p.request.Node, err)
 		}
 		p.metrics.bytes.Add(float64(len(part)))
 	}
 	if err := p.out.Flush(); err != nil {
-		return fmt.Errorf("writing to node %d: %w", p.request.Node, err)
+		return fmt.Errorf("%w: node %d: %w", ErrBroken, p.request.Node, err)
 	}
 	p.session.rev.Store(int64(p.at.Rev))
 	return nil

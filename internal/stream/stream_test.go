@@ -338,3 +338,26 @@ func TestNoNewsHaveTheLengthOfAKeepAlive(t *testing.T) {
 		t.Error("no message had to be made longer")
 	}
 }
+
+func TestRenamedMeshRenamesALonelyNode(t *testing.T) {
+	b := newBench(t, 1)
+	one := b.open("node=1")
+	one.next()
+	b.commit(b.ledger.World().SettingPutFor(mesh.SettingDNS, `{"baseDomain":"new.example","magicDNS":true}`, "config", true, 1)...)
+	if m, text := one.next(); len(m.PeersChanged) > 0 || m.Node == nil || m.Node.Name != "host-1.new.example." {
+		t.Errorf("the node hears %s", text)
+	}
+}
+
+// Another stream of a node that is online already is no news.
+func TestReconnectTouchesNobody(t *testing.T) {
+	b := newBench(t, 3)
+	b.commit(mesh.Online{ID: 2, Replica: "a", Conn: 1, At: meshgen.Start + 9})
+	one := b.open("node=1")
+	one.next()
+	b.commit(mesh.Online{ID: 2, Replica: "b", Conn: 2, At: meshgen.Start + 9})
+	b.commit(mesh.NodeNet{ID: 3, Net: meshgen.Net(3)})
+	if m, text := one.next(); len(m.PeersChangedPatch) != 1 || m.PeersChangedPatch[0].NodeID != 3 {
+		t.Errorf("the first news are %s", text)
+	}
+}

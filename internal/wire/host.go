@@ -9,6 +9,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
+const (
+	// maxPriority is what all clients can read: some have 32 bits.
+	maxPriority = 1 << 20
+	maxLatency  = 60 // seconds; more is no measurement
+)
+
 // hostDescription is what a client says of its host.
 type hostDescription struct {
 	control.Host
@@ -29,6 +35,9 @@ func parseHost(raw json.RawMessage) (h hostDescription) {
 	h.tags, h.RoutableIPs = host.RequestTags, host.RoutableIPs
 	h.takeNetInfo(host.NetInfo)
 	host.RequestTags, host.RoutableIPs, host.NetInfo = nil, nil, nil
+	if l := host.Location; l != nil && (l.Priority < 0 || l.Priority > maxPriority) {
+		host.Location = nil
+	}
 	host.BackendLogID, host.FrontendLogID, host.PushDeviceToken, host.TPM = "", "", "", nil // not for peers
 	object, err := json.Marshal(&host)
 	if err != nil || len(object) > control.MaxHostObject {
@@ -64,7 +73,7 @@ func (h *hostDescription) takeNetInfo(info *tailcfg.NetInfo) {
 	h.homeRelay = info.PreferredDERP
 	for _, family := range []string{"-v4", "-v6"} {
 		seconds := info.DERPLatency[strconv.Itoa(h.homeRelay)+family]
-		if seconds > 0 && (h.latency == 0 || seconds < h.latency) {
+		if seconds > 0 && seconds < maxLatency && (h.latency == 0 || seconds < h.latency) {
 			h.latency = seconds
 		}
 	}

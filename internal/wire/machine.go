@@ -23,8 +23,12 @@ import (
 )
 
 const (
-	// maxBody is a hundred times what clients send.
-	maxBody = 1 << 20
+	// maxBody is fifty times what clients send. A stranger can make the server
+	// hold as many of that size as it may ask at once.
+	maxBody = 128 << 10
+	// newestClient bounds the protocol version: peers are told it, and some read
+	// it into 32 bits.
+	newestClient = 1 << 15
 	// oldestClient is the protocol version of v1.74, below which clients
 	// expect what is sent no more.
 	oldestClient = 106
@@ -85,6 +89,11 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := peerOf(r)
+	answer := http.NewResponseController(w)
+	if in.Followup != "" { // it waits for a person
+		_ = answer.SetWriteDeadline(time.Time{})
+		defer func() { _ = answer.SetWriteDeadline(time.Now().Add(s.config.RequestTimeout)) }()
+	}
 	out, err := s.config.Control.Join(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, in.joining(p))
 	var refusal *control.Refusal
 	switch {
@@ -104,7 +113,7 @@ func (in registerRequest) joining(p peer) control.Joining {
 	host := parseHost(in.Hostinfo)
 	j := control.Joining{
 		MachineKey: p.machine, NodeKey: in.NodeKey, OldNodeKey: in.OldNodeKey, Followup: in.Followup, Expiry: mesh.TimeOf(in.Expiry),
-		Ephemeral: in.Ephemeral, Tags: host.tags, CapVersion: in.Version, Host: host.Host,
+		Ephemeral: in.Ephemeral, Tags: host.tags, CapVersion: min(in.Version, newestClient), Host: host.Host,
 	}
 	if in.Auth != nil {
 		j.PreAuthKey = in.Auth.AuthKey
@@ -194,8 +203,11 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, stream.ErrGone):
 		http.Error(w, err.Error(), http.StatusNotFound)
-	case err != nil:
+	case errors.Is(err, stream.ErrBroken), r.Context().Err() != nil:
 		s.config.Log.Debug("a map stream ended", "node", n.ID, "error", err)
+	case err != nil:
+		s.config.Log.Error("a map could not be sent", "node", n.ID, "error", err)
+		http.Error(w, "internal error; the log of the service has the details", http.StatusInternalServerError)
 	}
 }
 
@@ -215,7 +227,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, in mapRequest) {
 // report also returns the latency to the home relay in seconds, or zero.
 func (in mapRequest) report(p peer) (control.Report, float64) {
 	report := control.Report{
-		MachineKey: p.machine, NodeKey: in.NodeKey, CapVersion: in.Version, Endpoints: in.Endpoints, DiscoKey: in.DiscoKey,
+		MachineKey: p.machine, NodeKey: in.NodeKey, CapVersion: min(in.Version, newestClient), Endpoints: in.Endpoints, DiscoKey: in.DiscoKey,
 	}
 	if len(in.Hostinfo) == 0 || string(in.Hostinfo) == "null" {
 		return report, 0

@@ -51,17 +51,23 @@ type Config struct {
 	// told.
 	Leave func() bool
 	// A connection that was silent for ReadIdleTimeout, 10 s unless told, has
-	// PingTimeout, 5 s unless told, to show that somebody is there.
+	// PingTimeout, 5 s unless told, to show that somebody is there. Beyond the
+	// first thousand connections it may be silent for twice as long, and beyond
+	// three thousand for three times.
 	ReadIdleTimeout, PingTimeout time.Duration
 	// WriteByteTimeout is how long a client may take nothing of what it is
 	// sent; 10 s unless told.
 	WriteByteTimeout time.Duration
+	// RequestTimeout is how long a request may take to arrive, and its answer to
+	// be taken, 15 s unless told. Streams and logins that wait are apart.
+	RequestTimeout time.Duration
 }
 
 const (
 	readIdleTimeout  = 10 * time.Second
 	pingTimeout      = 5 * time.Second
 	writeByteTimeout = 10 * time.Second
+	requestTimeout   = 15 * time.Second
 	// idleTimeout ends connections on which nothing is asked.
 	idleTimeout = 3 * time.Minute
 	// maxRequests is how much a client may ask at once: its map, what it
@@ -82,8 +88,10 @@ type Server struct {
 	pages    *pages
 	latency  *latency
 	early    []byte
-	http2    *http2.Server
-	inner    *http.Server
+	// http2 differ in how long a connection may be silent: pings are most of
+	// the work for ten thousand that are.
+	http2 [3]*http2.Server
+	inner *http.Server
 
 	mu     sync.Mutex
 	open   map[*controlbase.Conn]time.Time // guarded by mu; since when
@@ -101,17 +109,20 @@ func New(c Config) *Server {
 	orDefault(&c.ReadIdleTimeout, readIdleTimeout)
 	orDefault(&c.PingTimeout, pingTimeout)
 	orDefault(&c.WriteByteTimeout, writeByteTimeout)
+	orDefault(&c.RequestTimeout, requestTimeout)
 	s := &Server{
 		config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
 		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]time.Time{},
-		http2: &http2.Server{
+	}
+	for i := range s.http2 {
+		s.http2[i] = &http2.Server{
 			MaxConcurrentStreams: maxRequests, MaxReadFrameSize: frameBytes, IdleTimeout: idleTimeout,
 			MaxUploadBufferPerConnection: uploadBytes, MaxUploadBufferPerStream: uploadBytes,
-			ReadIdleTimeout: c.ReadIdleTimeout, PingTimeout: c.PingTimeout, WriteByteTimeout: c.WriteByteTimeout,
-		},
+			ReadIdleTimeout: time.Duration(i+1) * c.ReadIdleTimeout, PingTimeout: c.PingTimeout, WriteByteTimeout: c.WriteByteTimeout,
+		}
 	}
 	s.inner = &http.Server{
-		Handler: s.machineHandler(), ReadHeaderTimeout: readIdleTimeout, ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		Handler: s.machineHandler(), ReadHeaderTimeout: readIdleTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout, ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 	}
 	c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mesh_wire_connections", Help: "Open connections of clients.",
@@ -178,6 +189,17 @@ func (s *Server) end(c *controlbase.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
+}
+
+// speaker serves the next connection.
+func (s *Server) speaker() *http2.Server {
+	switch n := s.connections(); {
+	case n <= 1000:
+		return s.http2[0]
+	case n <= 3000:
+		return s.http2[1]
+	}
+	return s.http2[2]
 }
 
 func (s *Server) connections() int {

@@ -57,7 +57,7 @@ func (s *Server) serve(conn *controlbase.Conn, p peer) {
 			s.config.Log.Error("a client's connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
 		}
 	}()
-	s.http2.ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(context.Background(), peerKey{}, p), BaseConfig: s.inner})
+	s.speaker().ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(context.Background(), peerKey{}, p), BaseConfig: s.inner})
 }
 
 func (s *Server) writeEarly(_ int, w io.Writer) error {
