@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -258,8 +259,15 @@ func (s *service) health() openapi.Health {
 		report("clock", openapi.HealthCheckStatusWarn,
 			fmt.Sprintf("the newest change is %v in the future; set the clocks of this machine and of the database right: keys are judged by the later one", ahead.Round(time.Second)))
 	}
-	if elsewhere, embedded := s.ledger.World().Relays(); elsewhere == "" && len(embedded) == 0 {
+	elsewhere, embedded := s.ledger.World().Relays()
+	if elsewhere == "" && len(embedded) == 0 {
 		report("relay", openapi.HealthCheckStatusWarn, noRelay)
+	}
+	if c := s.Config.DERP.Server; c.Enabled {
+		if holder := embedded[strconv.Itoa(c.RegionID)].Replica; holder != "" && holder != string(s.ledger.Self().ID) {
+			report("relay", openapi.HealthCheckStatusWarn,
+				fmt.Sprintf("region %d is the embedded relay of replica %s; give each replica a derp.server.region_id of its own", c.RegionID, holder))
+		}
 	}
 	for _, r := range s.ledger.Replicas() {
 		if r.ConfigHash != s.ledger.Self().ConfigHash {

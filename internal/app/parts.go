@@ -144,15 +144,21 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 			v, _ := s.ledger.World().Relays()
 			return []byte(v)
 		},
-		Publish: func(ctx context.Context, m []byte) error { return p.control.SetRelays(ctx, string(m)) },
-		Log:     s.log, Registerer: s.registry,
+		Publish: func(ctx context.Context, m []byte) error {
+			p.control.CommitRelays(ctx, string(m))
+			return ctx.Err()
+		},
+		Log: s.log, Registerer: s.registry,
 	})
 	if err != nil {
 		return err
 	}
 	p.loops = append(p.loops, updater.Run)
 	if len(c.URLs)+len(c.Paths) == 0 { // a map from before stays no longer
-		p.loops = append(p.loops, func(ctx context.Context) error { return p.control.SetRelays(ctx, "") })
+		p.loops = append(p.loops, func(ctx context.Context) error {
+			p.control.CommitRelays(ctx, "")
+			return nil
+		})
 	}
 	if !c.Server.Enabled {
 		if len(c.URLs)+len(c.Paths) == 0 {

@@ -208,22 +208,47 @@ func TestReplicasWarnOfAnotherConfiguration(t *testing.T) {
 	name := pg.Database(t)
 	first := run(t, settings(t, postgres(name)...))
 	second := run(t, settings(t, append(postgres(name), "FAIRLEAD_PREFIXES_V4=100.64.1.0/24")...))
-	for _, s := range []*service{first, second} {
-		eventually(t, func() error {
-			var health struct {
-				Status string
-				Checks map[string][]struct{ Status, Output string }
-			}
-			status, body := fetch(t, "tcp", s.API, "/health")
-			if err := json.Unmarshal([]byte(body), &health); err != nil {
-				return err
-			}
-			if warnings := health.Checks["replicas"]; status != 200 || health.Status != "pass" || len(warnings) != 1 || warnings[0].Status != "warn" {
-				return fmt.Errorf("got %d %s, want one warning", status, body)
-			}
-			return nil
-		})
+	first.warns(t, "replicas", "has another configuration")
+	second.warns(t, "replicas", "has another configuration")
+	second.stop(t)
+	first.stop(t)
+}
+
+// warns waits until the service is healthy and has one warning about a part.
+func (s *service) warns(t *testing.T, part, text string) {
+	t.Helper()
+	eventually(t, func() error {
+		var health struct {
+			Status string
+			Checks map[string][]struct{ Status, Output string }
+		}
+		status, body := fetch(t, "tcp", s.API, "/health")
+		if err := json.Unmarshal([]byte(body), &health); err != nil {
+			return err
+		}
+		warnings := health.Checks[part]
+		if status != 200 || health.Status != "pass" || len(warnings) != 1 || warnings[0].Status != "warn" || !strings.Contains(warnings[0].Output, text) {
+			return fmt.Errorf("got %d %s, want one warning", status, body)
+		}
+		return nil
+	})
+}
+
+func TestReplicaWhoseRelayRegionIsTakenServesAndWarns(t *testing.T) {
+	name := pg.Database(t)
+	start := func() *service {
+		return run(t, settings(t, append(postgres(name), "FAIRLEAD_DERP_SERVER_ENABLED=true", "FAIRLEAD_DERP_SERVER_STUN_LISTEN_ADDR=127.0.0.1:0",
+			"FAIRLEAD_DERP_SERVER_PRIVATE_KEY_PATH="+filepath.Join(t.TempDir(), "relay.key"))...))
 	}
+	first := start()
+	eventually(t, func() error {
+		if _, body := fetch(t, "tcp", first.API, "/health"); strings.Contains(body, "relay") {
+			return fmt.Errorf("not published yet: %s", body)
+		}
+		return nil
+	})
+	second := start()
+	second.warns(t, "relay", "give each replica a derp.server.region_id of its own")
 	second.stop(t)
 	first.stop(t)
 }

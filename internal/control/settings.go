@@ -26,32 +26,48 @@ const (
 	relayPatience = 10 * time.Second
 )
 
-// CommitDNS makes the configured DNS what clients are told, and returns when it
-// is or ctx ends. What was set through the API stays, unless the configuration
-// file pins the value. While another live replica runs another configuration
-// nobody's is taken, so that replicas do not overwrite each other's: it waits.
+// CommitDNS makes the configured DNS what clients are told. What was set through
+// the API stays, unless the configuration file pins the value.
 func (s *Service) CommitDNS(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	value, err := json.Marshal(dns)
 	if err != nil {
 		return fmt.Errorf("encoding dns settings: %w", err)
 	}
+	s.commitConfigured(ctx, mesh.SettingDNS, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
+		return decideDNS(w, string(value), pinned, agreed, now)
+	})
+	return nil
+}
+
+// CommitRelays makes the relay map that was read from URLs and files, in the form
+// of the clients, what they are told; empty text means that there is none.
+func (s *Service) CommitRelays(ctx context.Context, relays string) {
+	s.commitConfigured(ctx, mesh.SettingRelays, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
+		return decideRelays(w, relays, agreed, now)
+	})
+}
+
+// commitConfigured commits what follows from the configuration, and returns when
+// nothing is left to do or ctx ends. While another live replica runs another
+// configuration nobody's is taken, so that replicas do not overwrite each
+// other's: it waits. It waits for the database too.
+func (s *Service) commitConfigured(ctx context.Context, setting string, decide func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event) {
 	warned := false
 	for ctx.Err() == nil {
 		dissenter, known := s.dissenter()
 		agreed := known && dissenter == ""
 		err := s.commitSetting(ctx, "configuration", func(w *mesh.Snapshot, now mesh.Time) ([]mesh.Event, error) {
-			return decideDNS(w, string(value), pinned, agreed, now), nil
+			return decide(w, agreed, now), nil
 		})
-		if err == nil && len(decideDNS(s.ledger.World().Snapshot, string(value), pinned, true, 0)) == 0 {
-			return nil
+		if err == nil && len(decide(s.ledger.World().Snapshot, true, 0)) == 0 {
+			return
 		}
 		if dissenter != "" && !warned {
 			warned = true
-			s.log.Warn("dns settings wait: another replica has another configuration; make them the same and restart it", "replica", dissenter)
+			s.log.Warn("a setting waits: another replica has another configuration; make them the same and restart it", "setting", setting, "replica", dissenter)
 		}
 		pause(ctx, settingsRetry)
 	}
-	return nil
 }
 
 // decideDNS takes the first value in any case, and a later one only when the
@@ -62,6 +78,18 @@ func decideDNS(w *mesh.Snapshot, value string, pinned, agreed bool, now mesh.Tim
 		return nil
 	}
 	return w.SettingPutFor(mesh.SettingDNS, value, sourceConfig, pinned, now)
+}
+
+// decideRelays does the same, and removes a map from before in the same way.
+func decideRelays(w *mesh.Snapshot, relays string, agreed bool, now mesh.Time) []mesh.Event {
+	old, set := w.Setting(mesh.SettingRelays)
+	switch {
+	case set && !agreed, !set && relays == "":
+		return nil
+	case relays == "":
+		return []mesh.Event{mesh.SettingGone{ID: old.ID}}
+	}
+	return w.SettingPutFor(mesh.SettingRelays, relays, sourceConfig, false, now)
 }
 
 // dissenter names a live replica with another configuration, if there is one.
@@ -76,30 +104,18 @@ func (s *Service) dissenter() (replica string, known bool) {
 	return "", s.ledger.Pulse().Successes > 0
 }
 
-// SetRelays makes the relay map that was read from URLs and files, in the form
-// of the clients, what they are told; empty text means that there is none.
-func (s *Service) SetRelays(ctx context.Context, relays string) error {
-	return s.commitSetting(ctx, "relay map", func(w *mesh.Snapshot, now mesh.Time) ([]mesh.Event, error) {
-		if relays != "" {
-			return w.SettingPutFor(mesh.SettingRelays, relays, sourceConfig, false, now), nil
-		}
-		if old, ok := w.Setting(mesh.SettingRelays); ok {
-			return []mesh.Event{mesh.SettingGone{ID: old.ID}}, nil
-		}
-		return nil, nil
-	})
-}
-
 // PublishRelay keeps the region of this replica's embedded relay, in the form of
 // the clients, in the map until ctx ends; others may have removed it while they
-// could not see this replica. It fails when another live replica has the number.
+// could not see this replica. While another live replica has the number it
+// waits: devices are served without this relay, and the log says so.
 func (s *Service) PublishRelay(ctx context.Context, region int, form json.RawMessage) error {
 	self := string(s.ledger.Self().ID)
 	value, err := json.Marshal(mesh.Relay{Replica: self, Region: form})
 	if err != nil {
 		return fmt.Errorf("encoding the embedded relay: %w", err)
 	}
-	published, quarrel := false, time.Time{}
+	var quarrel time.Time // since when another replica has the region
+	told := false
 	for ctx.Err() == nil {
 		alive := s.alive()
 		err := s.commitSetting(ctx, "embedded relay", func(w *mesh.Snapshot, now mesh.Time) ([]mesh.Event, error) {
@@ -108,13 +124,13 @@ func (s *Service) PublishRelay(ctx context.Context, region int, form json.RawMes
 		var refusal *Refusal
 		switch {
 		case err == nil:
-			published, quarrel = true, time.Time{}
+			quarrel, told = time.Time{}, false
 		case !errors.As(err, &refusal):
 		case quarrel.IsZero():
 			quarrel = time.Now()
-			s.log.Warn("the embedded relay waits for its region", "error", err)
-		case time.Since(quarrel) > relayPatience && !published:
-			return err
+		case time.Since(quarrel) > relayPatience && !told:
+			told = true
+			s.log.Error("devices do not hear of the embedded relay", "error", err)
 		}
 		pause(ctx, settingsRetry)
 	}
