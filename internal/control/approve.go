@@ -26,8 +26,11 @@ const (
 // PendingLogins returns the devices that wait for an answer on any replica,
 // newest first. Those that began to wait elsewhere within the last moments may
 // be missing.
-func (s *Service) PendingLogins() []WaitingLogin {
-	list := s.WaitingLogins()
+func (s *Service) PendingLogins() []WaitingLogin { return s.pending(s.WaitingLogins()) }
+
+// pending adds to the devices that wait here those that wait elsewhere, and
+// leaves out whoever has an answer.
+func (s *Service) pending(list []WaitingLogin) []WaitingLogin {
 	for _, r := range s.ledger.Replicas() {
 		for _, l := range r.Logins {
 			list = append(list, WaitingLogin(l))
@@ -47,9 +50,10 @@ func (s *Service) PendingLogins() []WaitingLogin {
 
 // findLogin finds the device that is named by its code, its link or the link's
 // token. A link is enough by itself: the device may wait anywhere or not now.
+// A code is looked for among all who wait here, however many strangers do.
 func (s *Service) findLogin(auth string) (WaitingLogin, error) {
 	if code := identity.FoldLoginCode(auth); code != "" {
-		return findCode(s.PendingLogins(), code)
+		return findCode(s.pending(s.waiting.list()), code)
 	}
 	if s.logins == nil {
 		return WaitingLogin{}, refuse(Invalid, "authId", "this service makes no login links")

@@ -2,7 +2,10 @@ package control_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -187,5 +190,27 @@ func TestDevicesThatReplicasReportArePending(t *testing.T) {
 	login, err := s.RejectLogin(t.Context(), admin, "AAAA-AAAA", "")
 	if err != nil || login.NodeKey != meshgen.NodeKey(1) {
 		t.Errorf("%+v, %v", login, err)
+	}
+}
+
+func TestStrangersKeepNobodyFromApprovingByCode(t *testing.T) {
+	s := open(t)
+	put(t, s)
+	d := arrive(t, s, 1)
+	d.wait()
+	const strangers = 128
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer wg.Wait()
+	defer cancel()
+	for i := range uint64(strangers) {
+		stranger := arrive(t, s, 1000+i)
+		wg.Go(func() { _, _ = s.Join(ctx, mesh.Actor{Addr: fmt.Sprintf("2001:db8:0:%x::1", i)}, stranger.ask) })
+	}
+	until(t, func() bool { // the list is cut
+		return !slices.ContainsFunc(s.PendingLogins(), func(l control.WaitingLogin) bool { return l.Code == d.code() })
+	})
+	if _, node, err := s.ApproveLogin(t.Context(), admin, "alice", d.code()); err != nil || node == nil {
+		t.Errorf("%+v, %v", node, err)
 	}
 }

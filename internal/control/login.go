@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -19,8 +20,9 @@ const (
 	// loginPoll is how long a client is left waiting before it asks again:
 	// shorter than what proxies and balancers allow an answer to take.
 	loginPoll = 4 * time.Minute
-	// Devices that may wait on one replica, in all and from one address. The
-	// rest is told to ask again, and finds its answer then.
+	// Devices that may wait on one replica, in all and from one network. The
+	// rest gets the same link again at once: clients ask less and less often
+	// then, and find their answer.
 	maxWaiting   = 1024
 	maxWaitingOf = 64
 	// maxPublished is how many of them other replicas hear of.
@@ -48,9 +50,9 @@ type waitingRoom struct {
 func (r *waitingRoom) enter(l *WaitingLogin) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	same := 0
+	same, network := 0, networkOf(l.Addr)
 	for other := range r.all {
-		if other.Addr == l.Addr {
+		if networkOf(other.Addr) == network {
 			same++
 		}
 	}
@@ -70,15 +72,31 @@ func (r *waitingRoom) leave(l *WaitingLogin) {
 	delete(r.all, l)
 }
 
+// list returns all, in no order.
+func (r *waitingRoom) list() []WaitingLogin {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]WaitingLogin, 0, len(r.all))
+	for l := range r.all {
+		list = append(list, *l)
+	}
+	return list
+}
+
+// networkOf is what one stranger is taken to have: an IPv4 address, or the /64
+// that a household gets of IPv6.
+func networkOf(addr string) string {
+	a, err := netip.ParseAddr(addr)
+	if err != nil || a.Unmap().Is4() {
+		return addr
+	}
+	return netip.PrefixFrom(a.WithZone(""), 64).Masked().String()
+}
+
 // WaitingLogins returns the devices that wait on this replica, newest first, a
 // hundred at most.
 func (s *Service) WaitingLogins() []WaitingLogin {
-	s.waiting.mu.Lock()
-	list := make([]WaitingLogin, 0, len(s.waiting.all))
-	for l := range s.waiting.all {
-		list = append(list, *l)
-	}
-	s.waiting.mu.Unlock()
+	list := s.waiting.list()
 	slices.SortFunc(list, func(a, b WaitingLogin) int {
 		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Code, b.Code))
 	})

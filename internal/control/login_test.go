@@ -1,7 +1,9 @@
 package control_test
 
 import (
+	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +56,26 @@ func TestWaitingClientIsToldToComeAgain(t *testing.T) {
 		}
 		if n := len(c.WaitingLogins()); n != 0 {
 			t.Errorf("%d devices wait", n)
+		}
+	})
+}
+
+func TestClientForWhomThereIsNoRoomGetsItsLinkAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		for i := range uint64(64) {
+			d := arrive(t, s, 1000+i)
+			wg.Go(func() { _, _ = s.Join(ctx, mesh.Actor{Addr: "192.0.2.7"}, d.ask) })
+		}
+		synctest.Wait()
+		d, start := arrive(t, s, 1), time.Now()
+		out, err := s.Join(ctx, mesh.Actor{Addr: "192.0.2.7"}, d.ask)
+		if took := time.Since(start); err != nil || out.Link != d.link || took > time.Second {
+			t.Errorf("%+v, %v after %v", out, err, took)
 		}
 	})
 }
