@@ -38,9 +38,9 @@ func (s *Service) pending(list []WaitingLogin) []WaitingLogin {
 	}
 	w := s.ledger.World()
 	list = slices.DeleteFunc(list, func(l WaitingLogin) bool {
-		_, answered := w.Login(l.NodeKey)
+		answer, answered := w.Login(l.NodeKey)
 		_, joined := w.NodeByKey(l.NodeKey)
-		return answered || joined
+		return answered && !ended(w, answer) || joined
 	})
 	slices.SortFunc(list, func(a, b WaitingLogin) int {
 		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Code, b.Code), a.NodeKey.Compare(b.NodeKey))

@@ -161,9 +161,14 @@ func (s *Service) await(ctx context.Context, a mesh.Actor, j Joining) (answered 
 
 // answersLogin reports whether there is something to tell the client.
 func answersLogin(w *policy.World, j Joining) bool {
-	if l, ok := w.Login(j.NodeKey); ok && l.MachineKey == j.MachineKey {
+	if l, ok := w.Login(j.NodeKey); ok && l.MachineKey == j.MachineKey && !ended(w, l) {
 		return true
 	}
 	_, joined := w.NodeByKey(j.NodeKey)
 	return joined
+}
+
+// ended reports whether an answer is no longer one, swept or not.
+func ended(w *policy.World, l *mesh.Login) bool {
+	return l.Until.Reached(max(w.At, mesh.TimeOf(time.Now())))
 }

@@ -79,3 +79,28 @@ func TestClientForWhomThereIsNoRoomGetsItsLinkAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestAnswerThatHasEndedIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t) // nobody sweeps
+		put(t, s)
+		d := arrive(t, s, 1)
+		if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", d.link); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(16 * time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() {
+			if out, err := s.Join(ctx, mesh.Actor{}, d.ask); err == nil {
+				t.Errorf("the device was sent away: %+v", out)
+			}
+		})
+		synctest.Wait()
+		if n := len(s.PendingLogins()); n != 1 {
+			t.Errorf("%d devices are pending", n)
+		}
+	})
+}
