@@ -237,6 +237,29 @@ func register(t *testing.T, s service, n uint64, key string) (*mesh.Node, error)
 	})
 }
 
+func TestRegistrationWithTheNodeKeyOfAnotherMachineIsLogged(t *testing.T) {
+	s := open(t)
+	_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := register(t, s, 1, key); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	c := control.New(control.Config{Ledger: s.ledger, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry()})
+	thief := control.Joining{MachineKey: meshgen.MachineKey(2), NodeKey: meshgen.NodeKey(1)}
+	for range 1000 {
+		if _, err := c.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, thief); reason(err) != control.Conflict {
+			t.Fatal(err)
+		}
+	}
+	const want = `level=WARN msg=forbidden addr=192.0.2.7 machine=`
+	if n := strings.Count(log.String(), want); n != 100 {
+		t.Errorf("logged %d times:\n%.1000s", n, log.String())
+	}
+}
+
 func TestNoAddressAndNoNameIsGivenTwice(t *testing.T) {
 	s := open(t)
 	_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})

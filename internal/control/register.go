@@ -140,6 +140,8 @@ func (s *Service) logRefusal(err error, a mesh.Actor, j Joining) {
 		line.Warn("authentication failed", "reason", refusal.Text)
 	case refusal.Reason == Denied && s.refusals.Admit(a.Addr):
 		line.Warn("ACL denied", "node", j.Host.Hostname, "user", s.sponsor(j), "rule", refusal.Text)
+	case refusal.Reason == Conflict && s.refusals.Admit(a.Addr): // comes with a key that a node has
+		line.Warn("forbidden", "reason", refusal.Text)
 	}
 }
 
