@@ -70,6 +70,8 @@ const (
 	requestTimeout   = 15 * time.Second
 	// idleTimeout ends connections on which nothing is asked.
 	idleTimeout = 3 * time.Minute
+	// handshakesAtOnce is enough for all processors: a handshake only computes.
+	handshakesAtOnce = 16
 	// maxRequests is how much a client may ask at once: its map, what it
 	// reports, and its login.
 	maxRequests = 32
@@ -92,6 +94,8 @@ type Server struct {
 	// the work for ten thousand that are.
 	http2 [3]*http2.Server
 	inner *http.Server
+	// handshakes holds one for each that is under way.
+	handshakes chan struct{}
 
 	mu     sync.Mutex
 	open   map[*controlbase.Conn]time.Time // guarded by mu; since when
@@ -113,6 +117,7 @@ func New(c Config) *Server {
 	s := &Server{
 		config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
 		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]time.Time{},
+		handshakes: make(chan struct{}, handshakesAtOnce),
 	}
 	for i := range s.http2 {
 		s.http2[i] = &http2.Server{

@@ -29,6 +29,14 @@ func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 // answers a request holds buffers and a stack that ten thousand quiet
 // connections would pay for.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
+	// When all clients come back at once, those that were let in must be heard
+	// within two seconds, or HTTP/2 gives them up: the others wait.
+	select {
+	case s.handshakes <- struct{}{}:
+		defer func() { <-s.handshakes }()
+	case <-r.Context().Done():
+		return
+	}
 	p := peer{addr: identity.ClientAddr(r, s.config.TrustedProxies)}
 	if r.ProtoMajor != 1 {
 		http.Error(w, "this connection cannot be taken over; ask by HTTP/1.1", http.StatusBadRequest)
