@@ -62,6 +62,12 @@ func NoiseKey(ctx context.Context, c SecretsConfig) (key.MachinePrivate, error) 
 	private, err := c.readNoise()
 	made := false
 	switch {
+	case errors.Is(err, errCutShort) && !recorded: // nobody has met the key that was to be there
+		c.Log.Warn("the file at noise.private_key_path is cut short; making a new key, because no client knows one yet", "path", c.NoisePath)
+		if err := os.Remove(c.NoisePath); err != nil {
+			return none, fmt.Errorf("noise.private_key_path: %w", err)
+		}
+		private, made = key.NewMachine(), true
 	case err != nil:
 		return none, err
 	case !private.IsZero(): // must be the one that is recorded, below
@@ -186,6 +192,10 @@ func sealingKey(path string) ([]byte, error) {
 	return nil, fmt.Errorf("secrets_key_file %s does not hold %d bytes as hexadecimal digits or base64: %s", path, secretBytes, remedy)
 }
 
+// errCutShort says that a file ends before its key does, as one that was being
+// written when the machine lost power.
+var errCutShort = errors.New("the file is cut short")
+
 // readNoise returns the zero key when there is no file.
 func (c SecretsConfig) readNoise() (private key.MachinePrivate, err error) {
 	text, err := os.ReadFile(c.NoisePath)
@@ -195,8 +205,13 @@ func (c SecretsConfig) readNoise() (private key.MachinePrivate, err error) {
 	if err != nil {
 		return private, fmt.Errorf("noise.private_key_path: %w", err)
 	}
-	if err := private.UnmarshalText([]byte(strings.TrimSpace(string(text)))); err != nil || private.IsZero() {
-		return private, fmt.Errorf("noise.private_key_path %s does not hold a key, written as privkey: and 64 hexadecimal digits: put the right file there, from a backup or another replica", c.NoisePath)
+	trimmed := strings.TrimSpace(string(text))
+	if err := private.UnmarshalText([]byte(trimmed)); err != nil || private.IsZero() {
+		err := fmt.Errorf("noise.private_key_path %s does not hold a key, written as privkey: and 64 hexadecimal digits: put the right file there, from a backup or another replica", c.NoisePath)
+		if cutShort(trimmed) {
+			err = fmt.Errorf("%w: %w", err, errCutShort)
+		}
+		return key.MachinePrivate{}, err
 	}
 	if info, err := os.Stat(c.NoisePath); err == nil && info.Mode().Perm()&0o077 != 0 {
 		c.Log.Warn("others can read the key that clients know; take the permission away with: chmod 600", "path", c.NoisePath)
@@ -204,20 +219,48 @@ func (c SecretsConfig) readNoise() (private key.MachinePrivate, err error) {
 	return private, nil
 }
 
-// writeNoise never replaces a file: another replica may have been faster.
+// cutShort reports whether text is the beginning of a key.
+func cutShort(text string) bool {
+	const prefix = "privkey:"
+	digits, whole := strings.CutPrefix(text, prefix)
+	if !whole {
+		return strings.HasPrefix(prefix, text)
+	}
+	return len(digits) < 2*secretBytes && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// writeNoise leaves a whole file or none, whenever the machine loses power. It
+// never replaces a file: another replica may have been faster. The price is that
+// the file system must know hard links.
 func writeNoise(path string, private key.MachinePrivate) error {
 	text, err := private.MarshalText()
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("noise.private_key_path: %w: make the directory writable for the service's user, or set noise.private_key_path", err)
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".noise-*") // only its owner can read it
+	if err == nil {
+		defer os.Remove(f.Name())
+		_, err = f.Write(append(text, '\n'))
+		err = errors.Join(err, f.Sync(), f.Close())
 	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(path)
-		return fmt.Errorf("noise.private_key_path: %w", err)
+	if err == nil {
+		err = os.Link(f.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("noise.private_key_path: %w: make the directory writable for the service's user, or set noise.private_key_path to another place", err)
 	}
 	return nil
+}
+
+// syncDir makes the names in a directory outlive a loss of power.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -67,6 +67,9 @@ func TestNoiseKeyIsMadeOnceAndKeptInItsFile(t *testing.T) {
 	if info, err := os.Stat(r.c.NoisePath); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
+	if files, err := os.ReadDir(filepath.Dir(r.c.NoisePath)); err != nil || len(files) != 1 {
+		t.Errorf("%v %v", files, err)
+	}
 	rev := s.ledger.World().Rev
 	if again := r.starts(); !again.Equal(first) || s.ledger.World().Rev != rev {
 		t.Error("the second start has another key, or wrote something")
@@ -90,6 +93,30 @@ func TestNoiseKeyIsMadeOnceAndKeptInItsFile(t *testing.T) {
 	r.write(r.c.NoisePath, string(other))
 	r.refuses("holds another key than the one that clients know, " + first.Public().String())
 	for _, text := range []string{"", "privkey:", "privkey:" + strings.Repeat("0", 64), "hello"} {
+		r.write(r.c.NoisePath, text)
+		r.refuses("does not hold a key")
+	}
+}
+
+func TestNoiseKeyThatWasCutShortIsMadeAgainWhileNobodyKnowsIt(t *testing.T) {
+	whole, _ := key.NewMachine().MarshalText()
+	for _, sealed := range []string{"", sealKey} {
+		for _, length := range []int{0, 4, len("privkey:"), len("privkey:") + 63} {
+			r := startAt(t, open(t), sealed)
+			if err := os.Mkdir(filepath.Dir(r.c.NoisePath), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			r.write(r.c.NoisePath, string(whole[:length]))
+			if k := r.starts(); !r.starts().Equal(k) {
+				t.Errorf("%d bytes: the second start has another key", length)
+			}
+		}
+	}
+	for _, text := range []string{"hello", "privkey:hello", string(whole) + "0", "privkey:" + strings.Repeat("0", 64)} {
+		r := startAt(t, open(t), "")
+		if err := os.Mkdir(filepath.Dir(r.c.NoisePath), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		r.write(r.c.NoisePath, text)
 		r.refuses("does not hold a key")
 	}
