@@ -180,7 +180,9 @@ func TestStartNamesDirectoryThatIsNotWritable(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(writable), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	refuses(t, s.with("database.sqlite.path", writable), asNobody, "unix_socket "+s["unix_socket"], "permission denied")
+	s = s.with("database.sqlite.path", writable)
+	refuses(t, s, asNobody, "noise.private_key_path", "permission denied")
+	refuses(t, s.with("noise.private_key_path", filepath.Join(filepath.Dir(writable), "noise.key")), asNobody, "unix_socket "+s["unix_socket"], "permission denied")
 }
 
 func TestSecondProcessOnOneFileIsRefused(t *testing.T) {

@@ -202,6 +202,9 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	}
 	s.log.Info("fairlead is ready", "version", s.Build.Version, "api", ls.addrs().API, "metrics", ls.addrs().Metrics, "socket", ls.addrs().Socket,
 		"database", s.Config.Database.Type, "replica", s.ledger.Self().ID, "rev", s.ledger.World().Rev)
+	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths) == 0 {
+		s.log.Warn("no relay", "remedy", noRelay)
+	}
 	notify("READY=1")
 	if s.Ready != nil {
 		s.Ready(ls.addrs())

@@ -74,11 +74,12 @@ func (s *service) policy() (*policy.Doc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy.path: %w", err)
 	}
-	doc, err := policy.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", s.Config.Policy.Path, err)
+	doc, problems := policy.Parse(text)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("policy %s: %w", s.Config.Policy.Path, problems)
 	}
-	s.log.Info("policy loaded", "file", s.Config.Policy.Path)
+	s.log.Warn("policy loaded: groups and tagOwners count, its rules have no effect in this version and everyone may reach everyone",
+		"file", s.Config.Policy.Path)
 	return doc, nil
 }
 
@@ -161,9 +162,6 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 		})
 	}
 	if !c.Server.Enabled {
-		if len(c.URLs)+len(c.Paths) == 0 {
-			s.log.Warn("no relay", "remedy", noRelay)
-		}
 		return relay.RegisterZero(s.registry)
 	}
 	own, err := relay.LoadKey(c.Server.PrivateKeyPath)

@@ -40,7 +40,7 @@ func keysOf(c *Config) []key {
 func serviceKeys(c *Config) []key {
 	return []key{
 		{
-			"server_url", scalar(&c.ServerURL, "a URL", parseServerURL), "", shared,
+			"server_url", scalar(&c.ServerURL, "a URL", parseServerURL), "", none,
 			"Public URL of the service, for clients; with TLS `https://<domain>:443`. Without it `http://localhost:<port of listen_addr>` is assumed, with a warning.",
 		},
 		{
@@ -207,7 +207,7 @@ func derpKeys(d *DERP) []key {
 			"Relay maps to download, in JSON.",
 		},
 		{
-			"derp.paths", list(&d.Paths, "file paths", parseText), "", none,
+			"derp.paths", list(&d.Paths, "file paths", parseText), "", shared,
 			"Relay maps to read from files, in YAML or JSON.",
 		},
 		{

@@ -52,8 +52,8 @@ type Config struct {
 	Leave func() bool
 	// A connection that was silent for ReadIdleTimeout, 10 s unless told, has
 	// PingTimeout, 5 s unless told, to show that somebody is there. Beyond the
-	// first thousand connections it may be silent for twice as long, and beyond
-	// three thousand for three times.
+	// first five hundred connections it may be silent for twice as long, and
+	// beyond fifteen hundred for three times.
 	ReadIdleTimeout, PingTimeout time.Duration
 	// WriteByteTimeout is how long a client may take nothing of what it is
 	// sent; 10 s unless told.
@@ -199,9 +199,9 @@ func (s *Server) end(c *controlbase.Conn) {
 // speaker serves the next connection.
 func (s *Server) speaker() *http2.Server {
 	switch n := s.connections(); {
-	case n <= 1000:
+	case n <= 500:
 		return s.http2[0]
-	case n <= 3000:
+	case n <= 1500:
 		return s.http2[1]
 	}
 	return s.http2[2]

@@ -1,0 +1,63 @@
+package netmap_test
+
+import (
+	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+)
+
+// large is a world of ten thousand nodes and the one after an endpoint change.
+func large() (from, to *netmap.Scene) {
+	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)})
+	d := s.Edit()
+	for id := range mesh.NodeID(10_000) {
+		n := meshgen.Node(id+1, 1)
+		n.Host = `{"Hostname":"host","OS":"linux","Services":[{"Proto":"peerapi4","Port":1}]}`
+		d.Apply(2, mesh.NodePut{Node: n}, mesh.NodeNet{ID: id + 1, Net: meshgen.Net(int(id))})
+	}
+	before := d.Freeze()
+	after, _ := mesh.Apply(before, 3, mesh.NodeNet{ID: 7, Net: meshgen.Net(1)})
+	from = scene(before, nil)
+	return from, scene(after, from)
+}
+
+// An endpoint change, for all viewers of a class.
+func BenchmarkShared(b *testing.B) {
+	from, to := large()
+	viewer, _ := to.Node(1)
+	for b.Loop() {
+		if netmap.Shared(from, to, to.Class(viewer), []mesh.NodeID{7}) == nil {
+			b.Fatal("nothing to say")
+		}
+	}
+}
+
+// The same without knowing which node changed.
+func BenchmarkSharedWithoutHint(b *testing.B) {
+	from, to := large()
+	viewer, _ := to.Node(1)
+	for b.Loop() {
+		if netmap.Shared(from, to, to.Class(viewer), nil) == nil {
+			b.Fatal("nothing to say")
+		}
+	}
+}
+
+func BenchmarkFull(b *testing.B) {
+	_, to := large()
+	for b.Loop() {
+		netmap.Full(to, 1)
+	}
+}
+
+// What a running server does once a minute.
+func BenchmarkCheck(b *testing.B) {
+	from, to := large()
+	for b.Loop() {
+		if diff := netmap.Check(from, to, 1, []mesh.NodeID{7}); diff != "" {
+			b.Fatal(diff)
+		}
+	}
+}
