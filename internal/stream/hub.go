@@ -50,7 +50,6 @@ const (
 	// other; after maxRivals times the next is kept waiting that long.
 	rivalry    = 3 * time.Second
 	maxRivals  = 5
-	turnLimit  = time.Second
 	checkEvery = time.Minute
 )
 
