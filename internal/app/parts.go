@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"tailscale.com/types/key"
@@ -72,11 +73,11 @@ func (s *service) policy() (*policy.Doc, error) {
 	}
 	text, err := os.ReadFile(s.Config.Policy.Path)
 	if err != nil {
-		return nil, fmt.Errorf("policy.path: %w", err)
+		return nil, fmt.Errorf("policy.path: %w: put the policy there, or take the key out of the configuration", err)
 	}
 	doc, problems := policy.Parse(text)
 	if len(problems) > 0 {
-		return nil, fmt.Errorf("policy %s: %w", s.Config.Policy.Path, problems)
+		return nil, fmt.Errorf("policy %s: %s", s.Config.Policy.Path, strings.ReplaceAll(problems.Error(), "\n", "; "))
 	}
 	s.log.Warn("policy loaded: groups and tagOwners count, its rules have no effect in this version and everyone may reach everyone",
 		"file", s.Config.Policy.Path)

@@ -45,7 +45,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"listen_addr", hostPort(&c.ListenAddr), "0.0.0.0:8080", none,
-			"Listener for API and health.",
+			"Listener for clients, relay, login pages, API and health.",
 		},
 		{
 			"metrics_listen_addr", hostPort(&c.MetricsListenAddr), "127.0.0.1:9090", none,
