@@ -1100,6 +1100,8 @@ export interface components {
             expiry: string | null;
             /** @description The expiry has passed. */
             expired: boolean;
+            /** @description The node is removed when it has been offline for a while. */
+            ephemeral: boolean;
             /** @description The key the node joined with. Null if it joined otherwise or the key is gone. */
             preAuthKey: components["schemas"]["PreAuthKey"] | null;
             registerMethod: components["schemas"]["RegisterMethod"];
@@ -1307,6 +1309,12 @@ export interface components {
              * @example 192.0.2.7
              */
             address: string;
+            /**
+             * @description Tags that the device asks for, the first eight. It cannot be let in for a user to whom the policy's
+             *     `tagOwners` does not give them.
+             * @example []
+             */
+            tags: string[];
             /**
              * Format: date-time
              * @example 2026-03-01T09:30:00Z

@@ -366,6 +366,9 @@ type Node struct {
 	// Example:
 	DiscoKey string `json:"discoKey"`
 
+	// Ephemeral The node is removed when it has been offline for a while.
+	Ephemeral bool `json:"ephemeral"`
+
 	// Expired The expiry has passed.
 	Expired bool `json:"expired"`
 
@@ -565,6 +568,13 @@ type PendingLogin struct {
 
 	// Since Example: 2026-03-01T09:30:00Z
 	Since time.Time `json:"since"`
+
+	// Tags Tags that the device asks for, the first eight. It cannot be let in for a user to whom the policy's
+	// `tagOwners` does not give them.
+	//
+	//
+	// Example: []
+	Tags []string `json:"tags"`
 }
 
 // PendingLoginList defines model for PendingLoginList.

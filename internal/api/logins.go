@@ -12,7 +12,7 @@ func (s *Server) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
 	out := openapi.PendingLoginList{Logins: []openapi.PendingLogin{}}
 	for _, l := range s.control.PendingLogins() {
 		out.Logins = append(out.Logins, openapi.PendingLogin{
-			Code: l.Code, MachineKey: l.MachineKey.String(), NodeKey: l.NodeKey.String(), Hostname: l.Hostname, OS: l.OS, Address: l.Addr, Since: l.Since.Time(),
+			Code: l.Code, MachineKey: l.MachineKey.String(), NodeKey: l.NodeKey.String(), Hostname: l.Hostname, OS: l.OS, Address: l.Addr, Tags: list(l.Tags), Since: l.Since.Time(),
 		})
 	}
 	reply(w, s.ledger.World().Snapshot, out)

@@ -56,7 +56,7 @@ func TestWaitingDevicesAreListedAndLetIn(t *testing.T) {
 	code := identity.LoginCode(link)
 	pending := s.call("GET", "/api/v1/auth/pending", nil).ok()["logins"].([]any)
 	want := object{
-		"code": code, "machineKey": machineKey(1), "nodeKey": nodeKey(1), "hostname": "phone-1", "os": "iOS", "address": "192.0.2.7",
+		"code": code, "machineKey": machineKey(1), "nodeKey": nodeKey(1), "hostname": "phone-1", "os": "iOS", "address": "192.0.2.7", "tags": []any{},
 	}
 	if len(pending) != 1 {
 		t.Fatalf("pending: %v", pending)
@@ -115,7 +115,7 @@ func TestLoginsThatCannotBeAnswered(t *testing.T) {
 	s.newUser("alice")
 	link := s.arrive(1)
 	const (
-		unknown   = "no device waits with the code ABCD-EFGH; list those that do with: fairlead auth list, or give the whole link"
+		unknown   = "no device waits with the code ABCD-EFGH: it has joined already, or does not wait now; look with: fairlead nodes list, fairlead auth list, or give the whole link"
 		malformed = "this is neither a code such as ABCD-EFGH nor a login link of this service; take one from the page that the device shows"
 	)
 	s.call("POST", "/api/v1/auth/approve", object{"user": "alice", "authId": "abcdefgh"}).fails(404, "Not Found", unknown, "")

@@ -41,9 +41,9 @@ func (s *service) rejected(a *answer, reason string) {
 }
 
 const (
-	keyUnknown = "the key is unknown; create one with: fairlead preauthkeys create"
-	keyExpired = "the key has expired; create another"
-	keySpent   = "the key can be used once and was used; create another, or one with --reusable"
+	keyUnknown = "the key is unknown; ask your administrator for a new one"
+	keyExpired = "the key has expired; ask your administrator for a new one"
+	keySpent   = "the key can be used once and was used; ask your administrator for a new one"
 )
 
 func TestMachineIsEnrolledAsAsked(t *testing.T) {
@@ -57,7 +57,7 @@ func TestMachineIsEnrolledAsAsked(t *testing.T) {
 		want := object{
 			"id": "1", "machineKey": machineKey(1), "nodeKey": nodeKey(1), "discoKey": "", "ipAddresses": []any{"100.64.0.1", "fd7a:115c:a1e0::1"},
 			"name": "Alice's Läptop", "hostname": "Alice's Läptop", "givenName": "alices-lptop", "user": keyShape["user"], "createdBy": nil,
-			"os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "online": false, "lastSeen": got["createdAt"], "expiry": nil, "expired": false,
+			"os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "online": false, "lastSeen": got["createdAt"], "expiry": nil, "expired": false, "ephemeral": false,
 			"preAuthKey": keyShape, "registerMethod": "REGISTER_METHOD_AUTH_KEY", "createdAt": got["createdAt"], "updatedAt": got["createdAt"],
 			"approvedRoutes": []any{}, "availableRoutes": []any{"10.0.0.0/8", "192.168.7.0/24"}, "subnetRoutes": []any{},
 			"tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},

@@ -64,7 +64,7 @@ func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
 	shape := openapi.Node{
 		ID: n.ID.String(), MachineKey: n.MachineKey.String(), NodeKey: n.NodeKey.String(), DiscoKey: discoKey(n),
 		IPAddresses: texts(n.Addrs()), Name: n.Hostname, Hostname: n.Hostname, GivenName: n.Name, User: userOrNull(s, n.Owner),
-		CreatedBy: userOrNull(s, n.CreatedBy), LastSeen: n.Seen().Time(), Expiry: moment(n.Expiry), Expired: n.Expired(at),
+		CreatedBy: userOrNull(s, n.CreatedBy), LastSeen: n.Seen().Time(), Expiry: moment(n.Expiry), Expired: n.Expired(at), Ephemeral: n.Ephemeral,
 		CreatedAt: n.CreatedAt.Time(), UpdatedAt: n.UpdatedAt.Time(), RegisterMethod: registerMethod(n.Method), Online: n.Presence.Online,
 		OS: n.OS, Arch: n.Arch, ClientVersion: n.ClientVersion,
 		Tags: tags, ForcedTags: tags, ValidTags: tags, InvalidTags: []string{},

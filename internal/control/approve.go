@@ -53,7 +53,7 @@ func (s *Service) pending(list []WaitingLogin) []WaitingLogin {
 // A code is looked for among all who wait here, however many strangers do.
 func (s *Service) findLogin(auth string) (WaitingLogin, error) {
 	if code := identity.FoldLoginCode(auth); code != "" {
-		return findCode(s.pending(s.waiting.list()), code)
+		return s.findCode(code)
 	}
 	if s.logins == nil {
 		return WaitingLogin{}, refuse(Invalid, "authId", "this service makes no login links")
@@ -66,16 +66,20 @@ func (s *Service) findLogin(auth string) (WaitingLogin, error) {
 		return WaitingLogin{}, refuse(NotFound, "authId", "the login link has expired; start the login on the device again")
 	}
 	return WaitingLogin{
-		Code: identity.LoginCode(auth), MachineKey: l.MachineKey, NodeKey: l.NodeKey, Hostname: l.Hostname, OS: l.OS, Since: l.IssuedAt,
+		Code: identity.LoginCode(auth), MachineKey: l.MachineKey, NodeKey: l.NodeKey, Hostname: l.Hostname, OS: l.OS,
+		Tags: s.WaitingTags(l.NodeKey), Since: l.IssuedAt,
 	}, nil
 }
 
-func findCode(pending []WaitingLogin, code string) (WaitingLogin, error) {
-	pending = slices.DeleteFunc(pending, func(l WaitingLogin) bool { return l.Code != code })
+func (s *Service) findCode(code string) (WaitingLogin, error) {
+	pending := slices.DeleteFunc(s.pending(s.waiting.list()), func(l WaitingLogin) bool { return l.Code != code })
 	switch len(pending) {
 	case 0:
+		if before, ok := s.waiting.recall(code); ok {
+			return before, nil
+		}
 		return WaitingLogin{}, refuse(NotFound, "authId",
-			"no device waits with the code %s; list those that do with: fairlead auth list, or give the whole link", code)
+			"no device waits with the code %s: it has joined already, or does not wait now; look with: fairlead nodes list, fairlead auth list, or give the whole link", code)
 	case 1:
 		return pending[0], nil
 	}
@@ -103,14 +107,30 @@ func (s *Service) ApproveLogin(ctx context.Context, a mesh.Actor, user, auth str
 		if err != nil {
 			return nil, err
 		}
+		if err := mayHaveTags(w, owner, device.Tags); err != nil {
+			return nil, err
+		}
 		login.User = owner.ID
 		return []mesh.Event{mesh.LoginPut{Login: login}}, nil
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	s.waiting.remember(device, login.Until)
 	s.logFor(a).Info("login approved", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "user", owner.Name)
 	return login, s.awaitNode(ctx, device.NodeKey), nil
+}
+
+// mayHaveTags refuses a device that asks for a tag in vain: it would be turned
+// away with its answer in hand.
+func mayHaveTags(w *policy.World, owner *mesh.User, tags []string) error {
+	for _, tag := range tags {
+		if w.MayTag(owner, nil, tag) != nil {
+			return refuse(Conflict, "authId",
+				"the device asks for %s, which %s may not have: add it to tagOwners, or run tailscale up there without --advertise-tags", tag, owner.Name)
+		}
+	}
+	return nil
 }
 
 // RejectLogin tells a device that it may not join, and why.
@@ -136,6 +156,7 @@ func (s *Service) RejectLogin(ctx context.Context, a mesh.Actor, auth, reason st
 	if err != nil {
 		return nil, err
 	}
+	s.waiting.remember(device, login.Until)
 	s.logFor(a).Info("login rejected", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "reason", reason)
 	return login, nil
 }

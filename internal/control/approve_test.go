@@ -86,8 +86,57 @@ func TestWaitingDeviceJoinsWhenItsCodeIsApproved(t *testing.T) {
 	if _, left := s.ledger.World().Login(d.ask.NodeKey); left || len(s.PendingLogins()) > 0 {
 		t.Error("the answer stayed")
 	}
-	if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", d.link); reason(err) != control.Conflict || !strings.Contains(err.Error(), "phone") {
-		t.Errorf("approved again: %v", err)
+	for _, auth := range []string{d.link, d.code()} {
+		_, _, err := s.ApproveLogin(t.Context(), admin, "alice", auth)
+		if reason(err) != control.Conflict || !strings.Contains(err.Error(), "has joined already, as node 1 (phone)") {
+			t.Errorf("approved again: %v", err)
+		}
+	}
+}
+
+func TestDeviceIsApprovedOnlyWithTagsThatItsUserMayGive(t *testing.T) {
+	s := open(t, withPolicy(t, `{"tagOwners": {"tag:db": ["alice"], "tag:web": []}}`))
+	put(t, s)
+	d := arrive(t, s, 1)
+	d.ask.Tags = []string{"tag:web", "tag:db"}
+	d.wait()
+	if diff := cmp.Diff([]string{"tag:db", "tag:web"}, s.PendingLogins()[0].Tags); diff != "" {
+		t.Errorf("pending (-want +got):\n%s", diff)
+	}
+	const want = "the device asks for tag:web, which alice may not have: add it to tagOwners, or run tailscale up there without --advertise-tags"
+	for _, auth := range []string{d.code(), d.link} {
+		if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", auth); reason(err) != control.Conflict || err.Error() != want {
+			t.Errorf("%v", err)
+		}
+	}
+	if len(s.PendingLogins()) != 1 {
+		t.Error("the device was answered")
+	}
+
+	d = arrive(t, s, 2)
+	d.ask.Tags = []string{"tag:db"}
+	d.wait()
+	until(t, func() bool { return len(s.PendingLogins()) == 2 })
+	_, node, err := s.ApproveLogin(t.Context(), admin, "alice", d.code())
+	if err != nil || node == nil || !slices.Equal(node.Tags, d.ask.Tags) {
+		t.Errorf("%+v, %v", node, err)
+	}
+}
+
+func TestWaitingDeviceShowsAFewOfItsTags(t *testing.T) {
+	s := open(t)
+	d := arrive(t, s, 1)
+	d.ask.Tags = []string{"no tag"}
+	if _, err := s.Join(t.Context(), mesh.Actor{}, d.ask); reason(err) != control.Invalid {
+		t.Errorf("%v", err)
+	}
+	d.ask.Tags = nil
+	for i := range 9 {
+		d.ask.Tags = append(d.ask.Tags, fmt.Sprintf("tag:t%d", i))
+	}
+	d.wait()
+	if diff := cmp.Diff(d.ask.Tags[:8], s.PendingLogins()[0].Tags); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -199,9 +199,9 @@ func grantOfKey(w *policy.World, now mesh.Time, text string) (grant, error) {
 	case !ok:
 		return grant{}, errUnknownKey()
 	case k.Expiry.Reached(now):
-		return grant{}, refuse(BadKey, "preAuthKey", "the key has expired; create another")
+		return grant{}, refuse(BadKey, "preAuthKey", "the key has expired; ask your administrator for a new one")
 	case k.Used && !k.Reusable:
-		return grant{}, refuse(BadKey, "preAuthKey", "the key can be used once and was used; create another, or one with --reusable")
+		return grant{}, refuse(BadKey, "preAuthKey", "the key can be used once and was used; ask your administrator for a new one")
 	}
 	return grant{method: mesh.RegisterAuthKey, user: k.User, key: k}, nil
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -27,6 +28,9 @@ const (
 	maxWaitingOf = 64
 	// maxPublished is how many of them other replicas hear of.
 	maxPublished = 100
+	// maxShownTags is how many tags of a device are kept while it waits. Nobody
+	// knows it yet; the rest are looked at when it joins.
+	maxShownTags = 8
 )
 
 // WaitingLogin is a device that asked to join without a key, and waits.
@@ -37,6 +41,7 @@ type WaitingLogin struct {
 	Hostname   string
 	OS         string
 	Addr       string
+	Tags       []string // that it asks for
 	Since      mesh.Time
 }
 
@@ -45,6 +50,34 @@ type WaitingLogin struct {
 type waitingRoom struct {
 	mu  sync.Mutex
 	all map[*WaitingLogin]struct{} // guarded by mu
+	// answered are the devices that administrators answered here of late, by
+	// code: who types one again is told what became of it.
+	answered map[string]answeredLogin // guarded by mu
+}
+
+type answeredLogin struct {
+	device WaitingLogin
+	until  mesh.Time
+}
+
+// remember keeps a device that was answered for as long as its answer.
+func (r *waitingRoom) remember(device WaitingLogin, until mesh.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := mesh.TimeOf(time.Now())
+	maps.DeleteFunc(r.answered, func(_ string, l answeredLogin) bool { return l.until.Reached(now) })
+	if r.answered == nil {
+		r.answered = map[string]answeredLogin{}
+	}
+	r.answered[device.Code] = answeredLogin{device, until}
+}
+
+// recall returns the device that was answered of late by its code.
+func (r *waitingRoom) recall(code string) (WaitingLogin, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, ok := r.answered[code]
+	return l.device, ok && !l.until.Reached(mesh.TimeOf(time.Now()))
 }
 
 func (r *waitingRoom) enter(l *WaitingLogin) bool {
@@ -105,6 +138,24 @@ func (s *Service) WaitingLogins() []WaitingLogin {
 	return list[:min(len(list), maxPublished)]
 }
 
+// WaitingTags returns the tags that a device asks for, as far as it is known to
+// wait: here, or on another replica for some moments already.
+func (s *Service) WaitingTags(k key.NodePublic) []string {
+	for _, l := range s.waiting.list() {
+		if l.NodeKey == k {
+			return l.Tags
+		}
+	}
+	for _, r := range s.ledger.Replicas() {
+		for _, l := range r.Logins {
+			if l.NodeKey == k {
+				return l.Tags
+			}
+		}
+	}
+	return nil
+}
+
 // ownLink reports whether the client waits on a link that was made for it and
 // can still be answered.
 func (s *Service) ownLink(j Joining) bool {
@@ -119,7 +170,7 @@ func (s *Service) ownLink(j Joining) bool {
 func (s *Service) link(j Joining) (string, error) {
 	switch {
 	case s.logins == nil:
-		return "", refuse(BadKey, "preAuthKey", "a key is required; create one with: fairlead preauthkeys create")
+		return "", refuse(BadKey, "preAuthKey", "a key is required; ask your administrator for one")
 	case s.ownLink(j):
 		return s.loginURL(identity.LoginToken(j.Followup)), nil
 	}
@@ -134,9 +185,14 @@ func (s *Service) loginURL(token string) string { return s.serverURL + "/auth/" 
 // await blocks until an administrator has answered, on any replica, or it is
 // time to ask again.
 func (s *Service) await(ctx context.Context, a mesh.Actor, j Joining) (answered bool, err error) {
+	tags, err := checkTags("tags", j.Tags)
+	if err != nil {
+		return false, err
+	}
 	l, _ := s.logins.OpenLogin(j.Followup)
 	w := &WaitingLogin{
-		Code: identity.LoginCode(j.Followup), MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: l.Hostname, OS: l.OS, Addr: a.Addr, Since: l.IssuedAt,
+		Code: identity.LoginCode(j.Followup), MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: l.Hostname, OS: l.OS, Addr: a.Addr,
+		Tags: tags[:min(len(tags), maxShownTags)], Since: l.IssuedAt,
 	}
 	if !s.waiting.enter(w) {
 		return false, nil

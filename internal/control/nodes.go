@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// FindNode finds a node by id, name or address. A number is always an id, also
+// FindNode finds a node by id, name or address, a name also in full. A number is always an id, also
 // where a device is called by one.
 func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
@@ -25,10 +25,19 @@ func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 		if n, ok := s.NodeByAddr(addr.Unmap()); ok {
 			return n, nil
 		}
-	} else if n, ok := s.NodeByName(strings.ToLower(ref)); ok {
+	} else if n, ok := s.NodeByName(nodeLabel(s, ref)); ok {
 		return n, nil
 	}
 	return nil, refuse(NotFound, "node", "there is no node %q; list them with: fairlead nodes list", ref)
+}
+
+// nodeLabel is a node's name without the base domain, if it has it.
+func nodeLabel(s *mesh.Snapshot, name string) string {
+	name = strings.ToLower(name)
+	if domain := s.DNS().BaseDomain; domain != "" {
+		return strings.TrimSuffix(strings.TrimSuffix(name, "."), "."+domain)
+	}
+	return name
 }
 
 // changeNode commits what change makes of a copy of a node, if it changes
@@ -142,10 +151,8 @@ func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []
 }
 
 func decideTag(w *policy.World, n *mesh.Node, tags []string) (changed bool, err error) {
-	for _, tag := range tags {
-		if err := w.KnowsTag(tag); err != nil {
-			return false, refuse(Invalid, "tags", "%s", err.Error())
-		}
+	if err := knowTags(w, "tags", tags); err != nil {
+		return false, err
 	}
 	if slices.Equal(n.Tags, tags) {
 		return false, nil
@@ -186,7 +193,11 @@ func (s *Service) setExpiry(ctx context.Context, a mesh.Actor, ref string, at me
 	case after.Lapsed:
 		s.logFor(a).Info("node expired", "node", after.ID, "name", after.Name, "user", s.ownerName(after))
 	default:
-		s.logFor(a).Info("node expiry changed", "node", after.ID, "name", after.Name, "user", s.ownerName(after), "expiry", after.Expiry.Time())
+		expiry := "never"
+		if after.Expiry != 0 {
+			expiry = after.Expiry.Time().Format(time.RFC3339)
+		}
+		s.logFor(a).Info("node expiry changed", "node", after.ID, "name", after.Name, "user", s.ownerName(after), "expiry", expiry)
 	}
 	return after, nil
 }

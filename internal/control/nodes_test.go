@@ -91,6 +91,19 @@ func TestNodesAreFoundByIDNameAndAddress(t *testing.T) {
 	}
 }
 
+func TestNodesAreFoundByTheirFullName(t *testing.T) {
+	s := open(t)
+	put(t, s, mesh.Node{Name: "laptop"})
+	commit(t, s, s.ledger.World().SettingPutFor(mesh.SettingDNS, `{"baseDomain": "mesh.example"}`, "", false, 1)...)
+	for ref, found := range map[string]bool{
+		"laptop": true, "laptop.mesh.example": true, "Laptop.Mesh.Example.": true, "laptop.example": false, "mesh.example": false, ".mesh.example": false,
+	} {
+		if n, err := control.FindNode(s.ledger.World().Snapshot, ref); (err == nil) != found {
+			t.Errorf("%q: %v, %v", ref, n, err)
+		}
+	}
+}
+
 func TestDeletedNodeIsGoneAndItsIDIsNotUsedAgain(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{}, mesh.Node{})
@@ -145,6 +158,16 @@ func TestRename(t *testing.T) {
 		if got.Name != c.want || n.Name != c.want || got.Renamed != (c.name != "") || got.Hostname != "Host" {
 			t.Errorf("%q: name %q, renamed %v, hostname %q", c.name, got.Name, got.Renamed, got.Hostname)
 		}
+	}
+}
+
+func TestKeyHasOnlyTagsThatThePolicyKnows(t *testing.T) {
+	s := open(t, withPolicy(t, `{"tagOwners": {"tag:web": []}}`))
+	if _, _, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:web", "tag:mail"}}); reason(err) != control.Invalid {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:web"}}); err != nil {
+		t.Error(err)
 	}
 }
 

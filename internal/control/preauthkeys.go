@@ -61,6 +61,16 @@ func checkTags(path string, tags []string) ([]string, error) {
 	return tags, nil
 }
 
+// knowTags refuses tags that the policy, if there is one, does not know.
+func knowTags(w *policy.World, path string, tags []string) error {
+	for _, tag := range tags {
+		if err := w.KnowsTag(tag); err != nil {
+			return refuse(Invalid, path, "%s", err.Error())
+		}
+	}
+	return nil
+}
+
 // CreatePreAuthKey adds a pre-auth key and returns it with its text, which is
 // kept nowhere.
 func (s *Service) CreatePreAuthKey(ctx context.Context, a mesh.Actor, in NewPreAuthKey) (*mesh.PreAuthKey, string, error) {
@@ -74,6 +84,9 @@ func (s *Service) CreatePreAuthKey(ctx context.Context, a mesh.Actor, in NewPreA
 	issued := identity.NewKey(identity.KindPreAuth)
 	var key *mesh.PreAuthKey
 	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		if err := knowTags(w, "aclTags", tags); err != nil {
+			return nil, err
+		}
 		end, err := expiry(in.Expiration, PreAuthKeyLifetime, now)
 		if err != nil {
 			return nil, err

@@ -121,7 +121,7 @@ func (s *Service) register(ctx context.Context, a mesh.Actor, j Joining) (*mesh.
 }
 
 func errUnknownKey() error {
-	return refuse(BadKey, "preAuthKey", "the key is unknown; create one with: fairlead preauthkeys create")
+	return refuse(BadKey, "preAuthKey", "the key is unknown; ask your administrator for a new one")
 }
 
 func (s *Service) logRegistration(a mesh.Actor, n *mesh.Node) {

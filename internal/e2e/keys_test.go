@@ -45,9 +45,9 @@ func TestRefusedKeySaysWhyAndWhatToDo(t *testing.T) {
 		n.CLI("preauthkeys", "expire", "--force", expired)
 
 		const invalid = "Authentication failed: invalid key"
-		refused(ctx, t, n, version, used, nil, invalid, "can be used once and was used; create another")
-		refused(ctx, t, n, version, strings.Repeat("x", len(used)), nil, invalid, "the key is unknown; create one with: fairlead preauthkeys create")
-		refused(ctx, t, n, version, expired, nil, invalid, "the key has expired; create another")
+		refused(ctx, t, n, version, used, nil, invalid, "can be used once and was used; ask your administrator for a new one")
+		refused(ctx, t, n, version, strings.Repeat("x", len(used)), nil, invalid, "the key is unknown; ask your administrator for a new one")
+		refused(ctx, t, n, version, expired, nil, invalid, "the key has expired; ask your administrator for a new one")
 		if got := n.nodes(ctx); len(got) != 1 {
 			t.Errorf("a refused client has become a node: %v", got)
 		}

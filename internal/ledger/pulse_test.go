@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -116,7 +116,7 @@ func TestReplicaIsCutOffOnlyWhenOthersCanServe(t *testing.T) {
 
 func TestReportsCarryWhatOtherPartsAdd(t *testing.T) {
 	want := store.WaitingLogin{
-		Code: "ABCD2345", MachineKey: meshgen.MachineKey(1), NodeKey: meshgen.NodeKey(1), Hostname: "läptop", OS: "linux", Addr: "192.0.2.1", Since: meshgen.Start,
+		Code: "ABCD2345", MachineKey: meshgen.MachineKey(1), NodeKey: meshgen.NodeKey(1), Hostname: "läptop", OS: "linux", Addr: "192.0.2.1", Tags: []string{"tag:web"}, Since: meshgen.Start,
 	}
 	db := pg.Database(t)
 	run(t, ledger.Config{Store: openPostgres(t, pg, db), Self: store.Report{ID: "a"}, Fill: func(r *store.Report) {
@@ -126,7 +126,7 @@ func TestReportsCarryWhatOtherPartsAdd(t *testing.T) {
 	eventually(t, "the report of the other replica arrives whole", func() bool {
 		for _, r := range reader.Replicas() {
 			if r.ID == "a" {
-				return r.Held == 7 && slices.Equal(r.Logins, []store.WaitingLogin{want})
+				return r.Held == 7 && reflect.DeepEqual(r.Logins, []store.WaitingLogin{want})
 			}
 		}
 		return false

@@ -127,6 +127,7 @@ type WaitingLogin struct {
 	Hostname   string            `json:"hostname"`
 	OS         string            `json:"os,omitempty"`
 	Addr       string            `json:"addr,omitempty"`
+	Tags       []string          `json:"tags,omitempty"` // that it asks for
 	Since      mesh.Time         `json:"since"`
 }
 

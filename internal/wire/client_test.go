@@ -55,7 +55,7 @@ func TestRealClientShowsWhyItsKeyIsRefused(t *testing.T) {
 	forClients(t, func(ctx context.Context, s *service, d *clienttest.Daemon) {
 		t := s.t
 		text, code := up(ctx, s, d, "--auth-key=flp_AAAAAAAAAAAA_"+strings.Repeat("a", 43))
-		if code == 0 || !strings.Contains(text, badKey+"(the key is unknown; create one with: fairlead preauthkeys create)") {
+		if code == 0 || !strings.Contains(text, badKey+"(the key is unknown; ask your administrator for a new one)") {
 			t.Errorf("exit code %d: %s", code, text)
 		}
 		mustUp(ctx, t, s, d, "--auth-key="+s.key(control.NewPreAuthKey{User: "alice"}))

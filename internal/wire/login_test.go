@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -277,6 +278,25 @@ func TestLoginPageTellsItsState(t *testing.T) {
 	shows(path, 200, "This device has joined")
 }
 
+func TestLoginPageShowsTheTagsOfADeviceThatWaits(t *testing.T) {
+	s, _ := open(t, options{})
+	c := s.client()
+	link := c.asks()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel()
+	wait.Go(func() {
+		_, _ = s.Join(ctx, mesh.Actor{}, control.Joining{
+			MachineKey: c.machine.Public(), NodeKey: c.node.Public(), Followup: link, Tags: []string{"tag:web", "tag:db"},
+		})
+	})
+	until(t, "the device waits", func() bool { return len(s.WaitingLogins()) > 0 })
+	if _, _, text := s.outside("GET", strings.TrimPrefix(link, s.url), ""); !strings.Contains(text, "<dt>Tags</dt><dd>tag:db, tag:web</dd>") {
+		t.Errorf("no tags:\n%s", text)
+	}
+}
+
 func TestPagesLoadNothing(t *testing.T) {
 	s, _ := open(t, options{})
 	outside := regexp.MustCompile(`(?i)<script|<link|<img|<iframe|src=|@import|url\(|https?://`)
@@ -297,8 +317,14 @@ func TestPagesLoadNothing(t *testing.T) {
 		}
 	}
 	for _, path := range paths[:3] {
-		if status, _, text := s.outside("GET", path, ""); status != 200 || !strings.Contains(text, s.url) {
+		status, _, text := s.outside("GET", path, "")
+		if status != 200 || !strings.Contains(text, s.url) {
 			t.Errorf("%s: %d does not name the server", path, status)
+		}
+		for _, other := range paths[:3] {
+			if strings.Contains(text, `href="`+other+`"`) != (other != path) {
+				t.Errorf("%s leads to %s, or should:\n%s", path, other, text)
+			}
 		}
 	}
 }
@@ -307,7 +333,7 @@ func TestDeviceWithoutKeyIsRefusedWhereThereAreNoLinks(t *testing.T) {
 	s, _ := open(t, options{wire: func(c *wire.Config) {
 		c.Control = control.New(control.Config{Ledger: c.Ledger, Log: c.Log, Registerer: prometheus.NewRegistry()})
 	}})
-	if out := s.client().register(nil); out.Error != badKey+"(a key is required; create one with: fairlead preauthkeys create)" {
+	if out := s.client().register(nil); out.Error != badKey+"(a key is required; ask your administrator for one)" {
 		t.Errorf("%+v", out)
 	}
 }

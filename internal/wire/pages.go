@@ -50,6 +50,7 @@ func newPages(serverURL string) *pages {
 type page struct {
 	Style     template.CSS
 	ServerURL string
+	Name      string // of the page
 	// Refresh is after how many seconds a browser looks again; zero for never.
 	Refresh int
 
@@ -58,12 +59,13 @@ type page struct {
 	Login        identity.Login
 	Code         string
 	Machine      string
+	Tags         []string // that a device which waits asks for
 	Asked, Until string
 	Rejected     string
 }
 
 func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
-	v.Style, v.ServerURL = p.style, p.serverURL
+	v.Style, v.ServerURL, v.Name = p.style, p.serverURL, name
 	var b bytes.Buffer
 	if err := p.templates[name].Execute(&b, v); err != nil {
 		http.Error(w, "cannot show this page", http.StatusInternalServerError)
@@ -112,6 +114,9 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 		v.State = "approved"
 	case l.Expired(now):
 		v.State, v.Refresh = "expired", 0
+	}
+	if v.State == "waiting" {
+		v.Tags = s.config.Control.WaitingTags(l.NodeKey)
 	}
 	s.pages.write(w, http.StatusOK, "login", v)
 }

@@ -58,10 +58,10 @@ func TestClientRegistersWithEachKindOfKey(t *testing.T) {
 	s.client().joins(withKey(once))
 	s.counted(3)
 	for text, reason := range map[string]string{
-		once:        "(the key can be used once and was used; create another, or one with --reusable)",
-		expired:     "(the key has expired; create another)",
-		"flp_a_b":   "(the key is unknown; create one with: fairlead preauthkeys create)",
-		"\x00\x1bé": "(the key is unknown; create one with: fairlead preauthkeys create)",
+		once:        "(the key can be used once and was used; ask your administrator for a new one)",
+		expired:     "(the key has expired; ask your administrator for a new one)",
+		"flp_a_b":   "(the key is unknown; ask your administrator for a new one)",
+		"\x00\x1bé": "(the key is unknown; ask your administrator for a new one)",
 	} {
 		if got := s.client().register(withKey(text)); got.Error != badKey+reason || got.MachineAuthorized {
 			t.Errorf("%q: %+v", text, got)
@@ -210,7 +210,7 @@ func TestNodeKeyOfAnotherMachineIsRefused(t *testing.T) {
 	if after := s.only(); after.NodeKey != before.NodeKey || after.UpdatedAt != before.UpdatedAt || after.Lapsed || len(after.Net.Endpoints) > 0 {
 		t.Errorf("the victim changed: %+v", after)
 	}
-	if lines := s.log.lines(t, "forbidden"); len(lines) != 3 || lines[0]["reason"] != "this node key belongs to another machine" {
+	if lines := s.log.lines(t, "forbidden"); len(lines) != 5 || lines[4]["reason"] != "this node key belongs to another machine" {
 		t.Errorf("logged %v", lines)
 	}
 	victim.joins(nil)
