@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,8 +42,8 @@ they say of themselves: compare the code with the one on the device.`,
 			if err != nil {
 				return err
 			}
-			return t.show(list.Logins, table("CODE, HOSTNAME, SYSTEM, ADDRESS, SINCE", list.Logins, func(l apiclient.PendingLogin) []string {
-				return []string{l.Code, l.Hostname, l.OS, l.Address, timeText(l.Since)}
+			return t.show(list.Logins, table("CODE, HOSTNAME, SYSTEM, ADDRESS, SINCE, TAGS", list.Logins, func(l apiclient.PendingLogin) []string {
+				return []string{l.Code, l.Hostname, l.OS, l.Address, timeText(l.Since), strings.Join(l.Tags, ",")}
 			}))
 		},
 	}

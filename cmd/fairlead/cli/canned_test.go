@@ -140,8 +140,16 @@ func (canned) TagNode(w http.ResponseWriter, _ *http.Request, _ string)         
 func (canned) SetNodeAddresses(w http.ResponseWriter, _ *http.Request, _ string) { oneNode(w) }
 func (canned) DeleteNode(w http.ResponseWriter, _ *http.Request, _ string)       { reply(w, openapi.Empty{}) }
 
-func (canned) ExpireNode(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ExpireNodeParams) {
-	oneNode(w)
+func (canned) ExpireNode(w http.ResponseWriter, r *http.Request, _ string, _ openapi.ExpireNodeParams) {
+	var change openapi.NodeExpiryChange
+	if err := json.NewDecoder(r.Body).Decode(&change); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	node := nodes()[1]
+	node.Expiry = change.Expiry
+	node.Expired = node.Expiry != nil && node.Expiry.Before(at("2026-03-01T09:30:00Z"))
+	reply(w, openapi.NodeResult{Node: node})
 }
 
 func (canned) ExpireNodes(w http.ResponseWriter, _ *http.Request) {
@@ -154,8 +162,8 @@ func login() openapi.Login {
 
 func (canned) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.PendingLoginList{Logins: []openapi.PendingLogin{
-		{Code: "7K3M-9QXD", MachineKey: "mkey:03", NodeKey: "nodekey:04", Hostname: "Bobs Phone", OS: "iOS", Address: "192.0.2.7", Since: at("2026-03-01T09:28:00Z")},
-		{Code: "0123-4567", MachineKey: "mkey:05", NodeKey: "nodekey:06", Hostname: "tv", Address: "2001:db8::9", Since: at("2026-03-01T09:27:00Z")},
+		{Code: "7K3M-9QXD", MachineKey: "mkey:03", NodeKey: "nodekey:04", Hostname: "Bobs Phone", OS: "iOS", Address: "192.0.2.7", Tags: []string{"tag:phone", "tag:web"}, Since: at("2026-03-01T09:28:00Z")},
+		{Code: "0123-4567", MachineKey: "mkey:05", NodeKey: "nodekey:06", Hostname: "tv", Address: "2001:db8::9", Tags: []string{}, Since: at("2026-03-01T09:27:00Z")},
 	}})
 }
 

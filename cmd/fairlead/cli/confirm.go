@@ -12,7 +12,7 @@ import (
 // confirmable adds --force to a command that destroys something, and returns
 // the flag.
 func confirmable(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("force", false, "do not ask")
+	return cmd.Flags().Bool("force", false, "do not ask (without a terminal nothing is asked)")
 }
 
 // confirm asks before something is destroyed. Without a person at the terminal

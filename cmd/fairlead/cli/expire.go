@@ -125,6 +125,7 @@ back at once if its time is yet to come.
 	}
 	flags := cmd.Flags()
 	flags.UintSliceVar(&e.identifiers, "identifier", nil, "`id` of a node, beside the arguments")
+	flags.Lookup("identifier").DefValue = "" // or help shows an empty list
 	flags.BoolVar(&e.all, "all", false, "all nodes, those with tags included")
 	flags.BoolVar(&e.allOffline, "all-offline", false, "all nodes that hold no connection")
 	flags.StringVar(&e.at, "at", "", "expire at this `time`, such as 2027-01-31T12:00:00Z, or after a while, such as 30d")
@@ -147,17 +148,24 @@ func (t *tool) changeExpiry(ctx context.Context, e *expiration) error {
 	}
 	nodes := []apiclient.Node{}
 	var text strings.Builder
+	expired := 0
 	for _, ref := range e.nodes {
 		result, err := decode[apiclient.NodeResult](answer(client.ExpireNode(ctx, ref, nil, change)))
 		if err != nil {
 			return errors.Join(t.show(nodes, text.String()), err)
 		}
 		nodes = append(nodes, result.Node)
-		expires := "never expires"
-		if result.Node.Expiry != nil {
-			expires = "expires at " + timeText(*result.Node.Expiry)
+		switch n := result.Node; {
+		case n.Expired:
+			expired++
+		case n.Expiry == nil:
+			fmt.Fprintf(&text, "Node %s never expires\n", n.GivenName)
+		default:
+			fmt.Fprintf(&text, "Node %s expires at %s\n", n.GivenName, timeText(*n.Expiry))
 		}
-		fmt.Fprintf(&text, "Node %s %s\n", result.Node.GivenName, expires)
+	}
+	if expired > 0 {
+		fmt.Fprintf(&text, "Expired %s\n", count(expired, "node"))
 	}
 	return t.show(nodes, text.String())
 }

@@ -102,6 +102,7 @@ func (l *requestLog) wrap(next http.Handler) http.Handler {
 		l.mu.Lock()
 		l.seen = append(l.seen, request{r.Method, r.URL.RequestURI(), strings.TrimSpace(string(body)), r.Header.Get("Authorization")})
 		l.mu.Unlock()
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -97,8 +97,11 @@ func nodeState(n apiclient.Node) string {
 }
 
 func lastSeen(n apiclient.Node) string {
-	if n.Online {
+	switch {
+	case n.Online:
 		return "now"
+	case n.DiscoKey == "": // it has one from its first connection on
+		return "never"
 	}
 	return timeText(n.LastSeen)
 }
@@ -153,6 +156,7 @@ func nodeDetails(n apiclient.Node) string {
 		{"Online", yesNo(n.Online)},
 		{"Last seen", lastSeen(n)},
 		{"Expiry", expiry},
+		{"Ephemeral", yesNo(n.Ephemeral)},
 		{"System", strings.TrimSpace(n.OS + " " + n.Arch)},
 		{"Client", n.ClientVersion},
 		{"Joined", timeText(n.CreatedAt)},
@@ -208,7 +212,8 @@ func (t *tool) nodesTag() *cobra.Command {
 		Use:   "tag <node> --tags <tag:name>",
 		Short: "Give a node to tags",
 		Long: `Give a node to tags, in place of the tags or the user it belongs to. A node with
-tags does not expire and cannot go back to a user; it would have to join again.
+tags does not expire by itself and cannot go back to a user; it would have to
+join again.
 
 If there is a policy, its tagOwners must know the tags.
 

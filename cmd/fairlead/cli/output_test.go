@@ -26,7 +26,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		"nodes.txt": {
 			"nodes list", "nodes show web-1", "nodes rename 2 web-1", "nodes rename web-1 --reset", "nodes tag web-1 --tags tag:server,tag:web",
 			"nodes address web-1 --ipv4 100.64.0.1", "nodes expire alices-laptop 2", "nodes expire --all-offline", "nodes expire web-1 --never",
-			"nodes expire --identifier 2 --at 30d", "nodes delete --identifier 2",
+			"nodes expire --identifier 2 --at 30d", "nodes expire web-1 --at 2026-01-01T00:00:00Z", "nodes delete --identifier 2",
 		},
 		"auth.txt": {
 			"auth list", "auth approve 7K3M-9QXD --user alice", "auth approve https://mesh.example.com/auth/x --user alice", "auth reject 7K3M-9QXD --reason no",
