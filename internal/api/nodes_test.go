@@ -34,6 +34,9 @@ func TestOlderToolsExpireByQueryOrBody(t *testing.T) {
 			t.Errorf("%s: expiry %v, expired %v", c.name, node["expiry"], node["expired"])
 		}
 	}
+	if lines := f.log.lines(t, "node expiry changed"); len(lines) < 2 || lines[0]["expiry"] != at || lines[1]["expiry"] != "never" {
+		t.Errorf("log: %v", lines)
+	}
 	path := "/api/v1/node/" + f.node + "/expire"
 	f.call("POST", path, object{"expiry": at, "disableExpiry": true}).
 		fails(400, "Bad Request", "give only one of expiry and disableExpiry", "disableExpiry")
