@@ -16,7 +16,7 @@ func (h *Hub) Conn(id mesh.NodeID) int64 {
 }
 
 // News is a message that is no keep-alive.
-func News(v any) ([]byte, error) { return news(v, true) }
+func News(v any) ([]byte, error) { return news(v, keepAlive(true), true) }
 
 // KeepAliveSize is the length of a keep-alive message.
 func KeepAliveSize() int { return len(keepAlive(true)) }

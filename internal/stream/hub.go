@@ -64,8 +64,7 @@ type Hub struct {
 	// each full map that is being sent.
 	turns, fullTurns chan struct{}
 	metrics          *metrics
-	// alive and plainAlive are the keep-alive, compressed and not.
-	alive, plainAlive []byte
+	plainAlive       []byte // the keep-alive of streams that are not compressed
 
 	mu       sync.Mutex
 	lastConn int64                    // guarded by mu
@@ -79,7 +78,7 @@ func New(c Config) *Hub {
 	h := &Hub{
 		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, library: newLibrary(),
 		turns: make(chan struct{}, atOnce), fullTurns: make(chan struct{}, fullAtOnce),
-		alive: keepAlive(true), plainAlive: keepAlive(false), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
+		plainAlive: keepAlive(false), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
 	}
 	if h.keepAlive == 0 {
 		h.keepAlive = keepAliveEvery

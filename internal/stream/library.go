@@ -15,7 +15,7 @@ import (
 
 // library keeps what streams share: scenes, news and blocks of peers, encoded.
 type library struct {
-	comma, end []byte
+	comma, end, alive []byte
 
 	mu      sync.Mutex
 	scene   *netmap.Scene            // guarded by mu; of the newest world asked for
@@ -31,7 +31,7 @@ const recentNews = 32
 
 func newLibrary() *library {
 	return &library{
-		comma: compress([]byte(",")), end: compress([]byte("]}")),
+		comma: compress([]byte(",")), end: compress([]byte("]}")), alive: keepAlive(true),
 		blocks: map[blockKey]*block{}, commons: map[policy.Class]*common{},
 	}
 }
@@ -67,7 +67,7 @@ func (l *library) bulletin(from, to *netmap.Scene, class policy.Class, touched [
 	b := l.bulletinFor(from, to, class)
 	b.once.Do(func() {
 		if b.response = netmap.Shared(from, to, class, touched); b.response != nil {
-			b.message, b.err = news(b.response, true)
+			b.message, b.err = news(b.response, l.alive, true)
 		}
 	})
 	return b

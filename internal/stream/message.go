@@ -36,13 +36,13 @@ func keepAlive(compressed bool) []byte { return message([]byte(`{"KeepAlive":tru
 
 // news is a message that is no keep-alive. Clients take a message of the length
 // of the last keep-alive for another one, so it never has that length.
-func news(v any, compressed bool) ([]byte, error) {
+func news(v any, alive []byte, compressed bool) ([]byte, error) {
 	doc, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
 	m := message(doc, compressed)
-	for len(m) == len(keepAlive(compressed)) {
+	for len(m) == len(alive) {
 		doc = append(doc, ' ')
 		m = message(doc, compressed)
 	}

@@ -163,7 +163,7 @@ func (p *play) full(ctx context.Context) error {
 		r := netmap.Full(p.at, n.ID)
 		r.ControlTime = &now
 		var m []byte
-		m, err = news(r, p.request.Compress)
+		m, err = p.news(r)
 		parts = [][]byte{m}
 	}
 	if err != nil {
@@ -228,7 +228,7 @@ func (p *play) advance(ctx context.Context) (sent, over bool, err error) {
 	if r == nil {
 		return p.tell(nil)
 	}
-	m, err := news(r, p.request.Compress)
+	m, err := p.news(r)
 	if err != nil {
 		return false, false, err
 	}
@@ -255,14 +255,23 @@ func (p *play) supersededBy(now mesh.Presence) bool {
 
 func (p *play) keepAlive() error {
 	p.metrics.alive.Inc()
+	return p.write(p.silence())
+}
+
+// silence is the keep-alive in the form of this stream.
+func (p *play) silence() []byte {
 	if p.request.Compress {
-		return p.write(p.alive)
+		return p.library.alive
 	}
-	return p.write(p.plainAlive)
+	return p.plainAlive
+}
+
+func (p *play) news(r *netmap.Response) ([]byte, error) {
+	return news(r, p.silence(), p.request.Compress)
 }
 
 func (p *play) send(r *netmap.Response) error {
-	m, err := news(r, p.request.Compress)
+	m, err := p.news(r)
 	if err != nil {
 		return err
 	}
