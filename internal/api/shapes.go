@@ -15,7 +15,7 @@ import (
 // taggedDevices is the user that lists show for nodes that belong to tags. It
 // is never stored.
 func taggedDevices() *openapi.User {
-	return &openapi.User{ID: "2147455555", Name: control.TaggedDevices, DisplayName: "Tagged Devices"}
+	return &openapi.User{ID: mesh.TaggedDevices.String(), Name: control.TaggedDevices, DisplayName: "Tagged Devices"}
 }
 
 func moment(t mesh.Time) *time.Time {

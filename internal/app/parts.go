@@ -61,9 +61,7 @@ func (s *service) fill(r *store.Report) {
 		return
 	}
 	r.Held = p.presence.Held()
-	for _, l := range p.control.WaitingLogins() {
-		r.Logins = append(r.Logins, store.WaitingLogin(l))
-	}
+	r.Logins = p.control.WaitingLogins()
 }
 
 // policy reads the policy file, if there is one.
@@ -180,8 +178,8 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	if err != nil {
 		return err
 	}
-	routes["/derp"] = p.relay.Handler()
-	routes["/derp/"] = p.relay.Handler()
+	h := p.relay.Handler()
+	routes["/derp"], routes["/derp/"] = h, h
 	p.loops = append(p.loops, p.relay.Run,
 		func(ctx context.Context) error { return p.control.PublishRelay(ctx, c.Server.RegionID, region) })
 	return nil

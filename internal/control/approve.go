@@ -32,9 +32,7 @@ func (s *Service) PendingLogins() []WaitingLogin { return s.pending(s.WaitingLog
 // leaves out whoever has an answer.
 func (s *Service) pending(list []WaitingLogin) []WaitingLogin {
 	for _, r := range s.ledger.Replicas() {
-		for _, l := range r.Logins {
-			list = append(list, WaitingLogin(l))
-		}
+		list = append(list, r.Logins...)
 	}
 	w := s.ledger.World()
 	list = slices.DeleteFunc(list, func(l WaitingLogin) bool {

@@ -13,6 +13,7 @@ import (
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
@@ -34,16 +35,7 @@ const (
 )
 
 // WaitingLogin is a device that asked to join without a key, and waits.
-type WaitingLogin struct {
-	Code       string // what a person types to name it
-	MachineKey key.MachinePublic
-	NodeKey    key.NodePublic
-	Hostname   string
-	OS         string
-	Addr       string
-	Tags       []string // that it asks for
-	Since      mesh.Time
-}
+type WaitingLogin = ledger.WaitingLogin
 
 // waitingRoom holds those who wait on this replica. It forgets them when they
 // leave: a stranger leaves no trace.

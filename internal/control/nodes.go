@@ -236,10 +236,6 @@ func (sel NodeSelection) check() error {
 	return nil
 }
 
-// expireChunk is how many nodes of a large network one command expires: others
-// come in between.
-const expireChunk = 256
-
 // ExpireNodes makes nodes authenticate again and returns how many it expired and
 // how many had expired already. Named nodes expire together or, if one is not
 // there, not at all. Of a large network some may have expired when it fails;
@@ -309,7 +305,7 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, after,
 			continue
 		case n.ID > end:
 			return done, evs, nil
-		case len(evs) == expireChunk:
+		case len(evs) == chunkNodes:
 			done.last = n.ID - 1
 			return done, evs, nil
 		}

@@ -17,6 +17,11 @@ type (
 	SettingID int64
 )
 
+// TaggedDevices is the user of nodes that belong to tags, as clients and tools
+// know it. It is never stored. No person may own such a node in the eyes of a
+// client: it trusts devices of its own user.
+const TaggedDevices UserID = 2147455555
+
 // BatchID names one transaction of one replica for ever.
 type BatchID [16]byte
 

@@ -211,7 +211,7 @@ func (r *Response) addProfile(s *Scene, n *mesh.Node) {
 }
 
 func taggedDevices() Profile {
-	return Profile{ID: TaggedDevices, LoginName: "tagged-devices", DisplayName: "Tagged Devices"}
+	return Profile{ID: int64(mesh.TaggedDevices), LoginName: "tagged-devices", DisplayName: "Tagged Devices"}
 }
 
 func profileOf(u *mesh.User) Profile {

@@ -9,10 +9,6 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// TaggedDevices is the user of nodes that belong to tags. No person may own
-// them in the eyes of a client: it trusts devices of its own user.
-const TaggedDevices = 2147455555
-
 // Peer renders a node for its peers.
 func Peer(s *Settings, n *mesh.Node) *Node {
 	p := common(s, n)
@@ -68,7 +64,7 @@ func common(s *Settings, n *mesh.Node) *Node {
 
 func userOf(n *mesh.Node) int64 {
 	if n.Tagged() {
-		return TaggedDevices
+		return int64(mesh.TaggedDevices)
 	}
 	return int64(n.Owner)
 }

@@ -96,7 +96,7 @@ func TestClientsReadEveryMemberOfANode(t *testing.T) {
 	if !strings.Contains(text, `"DERP":"127.3.3.40:9"`) || theirs.HomeDERP != 9 {
 		t.Errorf("relay %d in %s", theirs.HomeDERP, text)
 	}
-	if !*theirs.Online || !theirs.LastSeen.Equal((meshgen.Start + 9).Time()) || theirs.User != netmap.TaggedDevices || theirs.Cap != 142 ||
+	if !*theirs.Online || !theirs.LastSeen.Equal((meshgen.Start + 9).Time()) || theirs.User != tailcfg.UserID(mesh.TaggedDevices) || theirs.Cap != 142 ||
 		theirs.Name != "host-7.mesh.internal." || !theirs.MachineAuthorized || !theirs.KeyExpiry.Equal((meshgen.Start + 5).Time()) ||
 		!slices.Equal(theirs.AllowedIPs, theirs.Addresses) || len(theirs.Endpoints) != 2 || theirs.DiscoKey != meshgen.DiscoKey(8) {
 		t.Errorf("clients see %+v", theirs)

@@ -137,9 +137,6 @@ func rejection(r *control.Refusal) string {
 	return rejected + r.Text
 }
 
-// taggedDevices is the user of nodes that belong to tags, as in their maps.
-const taggedDevices = 2147455555
-
 func registered(j control.Joined) tailcfg.RegisterResponse {
 	out := tailcfg.RegisterResponse{AuthURL: j.Link, NodeKeyExpired: j.KeyExpired}
 	if j.Rejected != "" {
@@ -149,7 +146,7 @@ func registered(j control.Joined) tailcfg.RegisterResponse {
 		return out
 	}
 	out.MachineAuthorized = true
-	id, login := int64(taggedDevices), tailcfg.Login{LoginName: control.TaggedDevices, DisplayName: control.TaggedDevices}
+	id, login := int64(mesh.TaggedDevices), tailcfg.Login{LoginName: control.TaggedDevices, DisplayName: control.TaggedDevices}
 	if u := j.User; u != nil {
 		id, login = int64(u.ID), tailcfg.Login{Provider: u.Provider, LoginName: u.Name, DisplayName: u.DisplayName, ProfilePicURL: u.ProfilePicURL}
 		if login.DisplayName == "" {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/netmap"
 )
 
 const badKey = "Node registration rejected: Authentication failed: invalid key "
@@ -89,7 +88,7 @@ func TestClientRegistersWithEachKindOfKey(t *testing.T) {
 	out = c.joins(withKey(s.key(control.NewPreAuthKey{User: "alice", Tags: []string{"tag:b", "tag:a"}})))
 	n, _ = s.ledger.World().NodeByKey(c.node.Public())
 	if diff := cmp.Diff([]string{"tag:a", "tag:b"}, n.Tags); diff != "" || n.Owner != 0 || n.CreatedBy != alice.ID || n.Expiry != 0 || out.Login.LoginName != "tagged-devices" ||
-		out.User.ID != netmap.TaggedDevices {
+		out.User.ID != tailcfg.UserID(mesh.TaggedDevices) {
 		t.Errorf("tagged: %+v %+v", n, out)
 	}
 }
