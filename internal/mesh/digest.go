@@ -13,7 +13,8 @@ import (
 func (s *Snapshot) Digest() string {
 	h := sha256.New()
 	w := fields(nil).int(int64(s.Rev)).int(int64(s.Counters.User)).int(int64(s.Counters.Node)).
-		int(int64(s.Counters.PreAuth)).int(int64(s.Counters.API)).int(int64(s.Counters.Login)).int(int64(s.Counters.Setting)).addr(s.Counters.V4).addr(s.Counters.V6)
+		int(int64(s.Counters.PreAuth)).int(int64(s.Counters.API)).int(int64(s.Counters.Login)).int(int64(s.Counters.Setting)).
+		int(int64(s.Counters.Policy)).int(int64(s.Counters.SSHGrant)).addr(s.Counters.V4).addr(s.Counters.V6)
 	h.Write(w)
 	digestTable(h, &s.users, (*User).fields)
 	digestTable(h, &s.nodes, (*Node).fields)
@@ -21,6 +22,8 @@ func (s *Snapshot) Digest() string {
 	digestTable(h, &s.api, (*APIKey).fields)
 	digestTable(h, &s.logins, (*Login).fields)
 	digestTable(h, &s.settings, (*Setting).fields)
+	digestTable(h, &s.sshGrants, (*SSHGrant).fields)
+	h.Write(s.policySum[:])
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -73,6 +76,8 @@ func (f fields) addr(a netip.Addr) fields {
 	return f.raw(b)
 }
 
+func (f fields) prefix(p netip.Prefix) fields { return f.str(p.String()) }
+
 func list[E any](f fields, es []E, put func(fields, E) fields) fields {
 	f = f.int(int64(len(es)))
 	for _, e := range es {
@@ -93,7 +98,8 @@ func (n *Node) fields(f fields) fields {
 	f = list(f, n.Tags, fields.str)
 	f = f.str(string(n.Method)).int(int64(n.PreAuthKey)).bool(n.Ephemeral).
 		str(n.OS).str(n.Arch).str(n.ClientVersion).int(int64(n.CapVersion)).str(n.Host)
-	f = list(f, n.RoutableIPs, func(f fields, p netip.Prefix) fields { return f.str(p.String()) })
+	f = list(f, n.RoutableIPs, fields.prefix)
+	f = list(f, n.Routes, fields.prefix)
 	f = f.int(int64(n.Expiry)).bool(n.Lapsed).int(int64(n.CreatedAt)).int(int64(n.UpdatedAt))
 	f = list(f, n.Net.Endpoints, func(f fields, a netip.AddrPort) fields { return f.str(a.String()) })
 	return f.raw(n.Net.DiscoKey.AppendTo(nil)).int(int64(n.Net.HomeRelay)).bool(n.Presence.Online).
@@ -116,4 +122,14 @@ func (l *Login) fields(f fields) fields {
 
 func (s *Setting) fields(f fields) fields {
 	return f.int(int64(s.ID)).str(s.Key).str(s.Value).str(s.Source).bool(s.Pinned).int(int64(s.UpdatedAt))
+}
+
+func (p *Policy) fields(f fields) fields {
+	return f.int(int64(p.Version)).str(p.Text).str(p.Source).str(p.Author).str(p.Reason).
+		int(int64(p.SavedAt)).int(int64(p.ConfirmBy)).int(int64(p.RevertTo))
+}
+
+func (g *SSHGrant) fields(f fields) fields {
+	return f.int(int64(g.ID)).int(int64(g.Src)).int(int64(g.Dst)).str(g.User).bool(g.Rejected).str(g.By).
+		int(int64(g.Until)).int(int64(g.GrantedAt))
 }

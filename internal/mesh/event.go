@@ -18,6 +18,7 @@ import (
 //	         node.offline preauthkey.put preauthkey.gone apikey.put
 //	         apikey.gone address.cursor
 //	2026-11  login.put login.gone setting.put setting.gone
+//	2026-11  policy.put ssh.put ssh.gone
 type Kind string
 
 // The kinds of event.
@@ -38,6 +39,9 @@ const (
 	KindLoginGone      Kind = "login.gone"
 	KindSettingPut     Kind = "setting.put"
 	KindSettingGone    Kind = "setting.gone"
+	KindPolicyPut      Kind = "policy.put"
+	KindSSHGrantPut    Kind = "ssh.put"
+	KindSSHGrantGone   Kind = "ssh.gone"
 )
 
 // Event is a committed fact with the full new value.
@@ -130,6 +134,21 @@ type SettingGone struct {
 	ID SettingID `json:"id"`
 }
 
+// PolicyPut adds a version of the policy, or confirms the one there is.
+type PolicyPut struct {
+	Policy *Policy `json:"policy"`
+}
+
+// SSHGrantPut adds or replaces the answer to a checked SSH session.
+type SSHGrantPut struct {
+	Grant *SSHGrant `json:"grant"`
+}
+
+// SSHGrantGone removes an answer to a checked SSH session.
+type SSHGrantGone struct {
+	ID SSHGrantID `json:"id"`
+}
+
 // Kind names the event in the log.
 func (UserPut) Kind() Kind { return KindUserPut }
 
@@ -178,8 +197,18 @@ func (SettingPut) Kind() Kind { return KindSettingPut }
 // Kind names the event in the log.
 func (SettingGone) Kind() Kind { return KindSettingGone }
 
+// Kind names the event in the log.
+func (PolicyPut) Kind() Kind { return KindPolicyPut }
+
+// Kind names the event in the log.
+func (SSHGrantPut) Kind() Kind { return KindSSHGrantPut }
+
+// Kind names the event in the log.
+func (SSHGrantGone) Kind() Kind { return KindSSHGrantGone }
+
 // Settle adds the consequences of evs, as events, so that nothing is derived
-// when they are applied: what goes with a user goes in the same revision.
+// when they are applied: what goes with a user or a node goes in the same
+// revision.
 func Settle(before *Snapshot, evs []Event) []Event {
 	settled := evs
 	for _, e := range evs {
@@ -200,6 +229,17 @@ func Settle(before *Snapshot, evs []Event) []Event {
 		for l := range before.Logins() {
 			if l.User == gone.ID {
 				settled = append(settled, LoginGone{ID: l.ID})
+			}
+		}
+	}
+	for _, e := range settled {
+		gone, ok := e.(NodeGone)
+		if !ok {
+			continue
+		}
+		for g := range before.SSHGrants() {
+			if g.Src == gone.ID || g.Dst == gone.ID {
+				settled = append(settled, SSHGrantGone{ID: g.ID})
 			}
 		}
 	}
@@ -284,6 +324,12 @@ func (env envelope) event() (Event, error) {
 		return decode(env.Data, func(e SettingPut) bool { return e.Setting != nil && valid(e.Setting.ID) })
 	case KindSettingGone:
 		return decode(env.Data, func(e SettingGone) bool { return valid(e.ID) })
+	case KindPolicyPut:
+		return decode(env.Data, func(e PolicyPut) bool { return e.Policy != nil && valid(e.Policy.Version) })
+	case KindSSHGrantPut:
+		return decode(env.Data, func(e SSHGrantPut) bool { return e.Grant != nil && valid(e.Grant.ID) })
+	case KindSSHGrantGone:
+		return decode(env.Data, func(e SSHGrantGone) bool { return valid(e.ID) })
 	}
 	return nil, fmt.Errorf("%w: %q", ErrUnknownKind, env.Kind)
 }

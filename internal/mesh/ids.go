@@ -10,11 +10,13 @@ type Revision int64
 
 // Ids are greater than zero and never handed out twice.
 type (
-	UserID    int64
-	NodeID    int64
-	KeyID     int64
-	LoginID   int64
-	SettingID int64
+	UserID        int64
+	NodeID        int64
+	KeyID         int64
+	LoginID       int64
+	SettingID     int64
+	PolicyVersion int64
+	SSHGrantID    int64
 )
 
 // TaggedDevices is the user of nodes that belong to tags, as clients and tools
@@ -108,3 +110,9 @@ func (id NodeID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // String is the decimal form that the API uses.
 func (id KeyID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String is the decimal form that the API uses.
+func (v PolicyVersion) String() string { return strconv.FormatInt(int64(v), 10) }
+
+// String is the decimal form that the API uses.
+func (id SSHGrantID) String() string { return strconv.FormatInt(int64(id), 10) }

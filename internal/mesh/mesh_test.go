@@ -24,10 +24,16 @@ type model struct {
 	nodes map[mesh.NodeID]mesh.Node
 	pre   map[mesh.KeyID]mesh.PreAuthKey
 	api   map[mesh.KeyID]mesh.APIKey
+	ssh   map[mesh.SSHGrantID]mesh.SSHGrant
+
+	policy mesh.Policy
 }
 
 func newModel() *model {
-	return &model{map[mesh.UserID]mesh.User{}, map[mesh.NodeID]mesh.Node{}, map[mesh.KeyID]mesh.PreAuthKey{}, map[mesh.KeyID]mesh.APIKey{}}
+	return &model{
+		users: map[mesh.UserID]mesh.User{}, nodes: map[mesh.NodeID]mesh.Node{},
+		pre: map[mesh.KeyID]mesh.PreAuthKey{}, api: map[mesh.KeyID]mesh.APIKey{}, ssh: map[mesh.SSHGrantID]mesh.SSHGrant{},
+	}
 }
 
 func (m *model) apply(e mesh.Event) {
@@ -64,6 +70,12 @@ func (m *model) apply(e mesh.Event) {
 		m.api[e.Key.ID] = *e.Key
 	case mesh.APIKeyGone:
 		delete(m.api, e.ID)
+	case mesh.PolicyPut:
+		m.policy = *e.Policy
+	case mesh.SSHGrantPut:
+		m.ssh[e.Grant.ID] = *e.Grant
+	case mesh.SSHGrantGone:
+		delete(m.ssh, e.ID)
 	}
 }
 
@@ -121,6 +133,19 @@ func (m *model) check(t *testing.T, s *mesh.Snapshot) {
 	for id, k := range m.api {
 		if got, ok := s.APIKeyByPrefix(k.Prefix); !ok || got.ID != id {
 			t.Fatalf("rev %d: API key %d differs", s.Rev, id)
+		}
+	}
+	if got, ok := s.Policy(); ok && *got != m.policy || !ok && m.policy.Version != 0 {
+		t.Fatalf("rev %d: the policy is %+v, want %+v", s.Rev, got, m.policy)
+	}
+	for g := range s.SSHGrants() {
+		if got, ok := s.SSHGrant(g.Src, g.Dst, g.User); !ok || got != g || *g != m.ssh[g.ID] {
+			t.Fatalf("rev %d: SSH grant %d differs", s.Rev, g.ID)
+		}
+	}
+	for id, g := range m.ssh {
+		if got, ok := s.SSHGrant(g.Src, g.Dst, g.User); !ok || got.ID != id {
+			t.Fatalf("rev %d: SSH grant %d is not found", s.Rev, id)
 		}
 	}
 }
@@ -203,6 +228,7 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 	base := func() []mesh.Event {
 		n := meshgen.Node(1, 1)
 		n.Tags, n.RoutableIPs = []string{"tag:a"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		n.Routes = n.RoutableIPs
 		return []mesh.Event{
 			mesh.UserPut{User: meshgen.User(1)},
 			mesh.NodePut{Node: n},
@@ -210,6 +236,10 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 			mesh.Online{ID: 1, Replica: "a", Conn: 1, At: 1},
 			mesh.PreAuthKeyPut{Key: &mesh.PreAuthKey{ID: 1, Prefix: "p", Tags: []string{"tag:a"}}},
 			mesh.APIKeyPut{Key: &mesh.APIKey{ID: 1, Prefix: "p"}},
+			mesh.LoginPut{Login: &mesh.Login{ID: 1, MachineKey: meshgen.MachineKey(1), NodeKey: meshgen.NodeKey(1)}},
+			mesh.SettingPut{Setting: &mesh.Setting{ID: 1, Key: "k"}},
+			mesh.PolicyPut{Policy: &mesh.Policy{Version: 1}},
+			mesh.SSHGrantPut{Grant: &mesh.SSHGrant{ID: 1, Src: 1, Dst: 1}},
 		}
 	}
 	digest := func(evs []mesh.Event) string {
@@ -246,7 +276,7 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 			fields++
 		}
 	}
-	if fields < 45 {
+	if fields < 77 {
 		t.Fatalf("only %d fields were tried", fields)
 	}
 }
@@ -322,7 +352,7 @@ func TestEventsSurviveTheLog(t *testing.T) {
 	if s.Digest() != want.Digest() {
 		t.Fatal("replaying the log gives another snapshot")
 	}
-	if len(kinds) != 16 {
+	if len(kinds) != 19 {
 		t.Fatalf("only %d kinds were tried", len(kinds))
 	}
 }

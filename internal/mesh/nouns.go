@@ -62,7 +62,10 @@ type Node struct {
 	Host string `json:"host,omitempty"`
 	// RoutableIPs are the routes that the device announces.
 	RoutableIPs []netip.Prefix `json:"routableIPs,omitempty"`
-	Expiry      Time           `json:"expiry,omitempty"`
+	// Routes are the routes that peers reach through this node: announced by
+	// it and approved.
+	Routes []netip.Prefix `json:"routes,omitempty"`
+	Expiry Time           `json:"expiry,omitempty"`
 	// Lapsed says that Expiry has passed and peers are told so. What others
 	// see must change by an event, never by the mere passage of time.
 	Lapsed    bool `json:"lapsed,omitempty"`
@@ -128,6 +131,45 @@ type Setting struct {
 	// Pinned says that the configuration holds the value fast.
 	Pinned    bool `json:"pinned,omitempty"`
 	UpdatedAt Time `json:"updatedAt"`
+}
+
+// Policy is one version of the access policy.
+type Policy struct {
+	Version PolicyVersion `json:"version"`
+	// Text is empty when there is no policy at all: everyone may reach
+	// everyone.
+	Text   string `json:"text,omitempty"`
+	Source string `json:"source"` // api or file
+	// Author is who saved it, as people see the actor.
+	Author  string `json:"author,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	SavedAt Time   `json:"savedAt"`
+	// ConfirmBy is when this version gives way to RevertTo unless it is
+	// confirmed; zero when it stays.
+	ConfirmBy Time `json:"confirmBy,omitempty"`
+	// RevertTo is zero when no policy at all was in force before.
+	RevertTo PolicyVersion `json:"revertTo,omitempty"`
+}
+
+// SSHGrant is the answer of an administrator to a checked SSH session. There is
+// at most one for each Src, Dst and User: a newer answer takes its id.
+type SSHGrant struct {
+	ID  SSHGrantID `json:"id"`
+	Src NodeID     `json:"src"`
+	Dst NodeID     `json:"dst"`
+	// User is the account on Dst that the session asks for.
+	User     string `json:"user"`
+	Rejected bool   `json:"rejected,omitempty"`
+	// By is who answered, as people see the actor.
+	By        string `json:"by,omitempty"`
+	Until     Time   `json:"until"`
+	GrantedAt Time   `json:"grantedAt"`
+}
+
+// sshAsk is what an SSHGrant answers.
+type sshAsk struct {
+	src, dst NodeID
+	user     string
 }
 
 // Secret is what is kept of a secret value: its SHA-256.

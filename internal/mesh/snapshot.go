@@ -3,7 +3,6 @@ package mesh
 import (
 	"iter"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"tailscale.com/types/key"
@@ -18,20 +17,25 @@ type Snapshot struct {
 	// with: two histories with the same revisions differ in it.
 	At    Time
 	Batch BatchID
-	// IdentityRev is the last change of a user, owner, tag or address. It is
-	// known only as far back as this process has followed the log.
+	// IdentityRev is the last change of a user, owner, tag, address or route.
+	// It is known only as far back as this process has followed the log.
 	IdentityRev Revision
 	// SettingsRev is the last change of a setting, known as far back.
 	SettingsRev Revision
+	// PolicyRev is the last change of the policy's text, known as far back.
+	PolicyRev Revision
 	// Counters says which ids and addresses come next.
 	Counters Counters
 
-	users    table[User]
-	nodes    table[Node]
-	preAuth  table[PreAuthKey]
-	api      table[APIKey]
-	logins   table[Login]
-	settings table[Setting]
+	users     table[User]
+	nodes     table[Node]
+	preAuth   table[PreAuthKey]
+	api       table[APIKey]
+	logins    table[Login]
+	settings  table[Setting]
+	sshGrants table[SSHGrant]
+	policy    *Policy  // the newest
+	policySum [32]byte // its digest, taken once because the text may be long
 
 	userByName      index[string, UserID] // by folded name
 	nodesByMachine  index[key.MachinePublic, []NodeID]
@@ -42,6 +46,7 @@ type Snapshot struct {
 	apiByPrefix     index[string, KeyID]
 	loginByNodeKey  index[key.NodePublic, LoginID]
 	settingByKey    index[string, SettingID]
+	sshGrantByAsk   index[sshAsk, SSHGrantID]
 	owned           index[UserID, int] // nodes a user owns
 	online          int
 	line            *edit // shared by all snapshots that follow one Load
@@ -50,14 +55,16 @@ type Snapshot struct {
 // Counters live in the head of the log, so that an id or address that was
 // given back is not handed out again soon, even after a restart.
 type Counters struct {
-	User    UserID     `json:"user"` // the last one used
-	Node    NodeID     `json:"node"`
-	PreAuth KeyID      `json:"preAuth"`
-	API     KeyID      `json:"api"`
-	Login   LoginID    `json:"login,omitempty"`
-	Setting SettingID  `json:"setting,omitempty"`
-	V4      netip.Addr `json:"v4"` // the address given last
-	V6      netip.Addr `json:"v6"`
+	User     UserID        `json:"user"` // the last one used
+	Node     NodeID        `json:"node"`
+	PreAuth  KeyID         `json:"preAuth"`
+	API      KeyID         `json:"api"`
+	Login    LoginID       `json:"login,omitempty"`
+	Setting  SettingID     `json:"setting,omitempty"`
+	Policy   PolicyVersion `json:"policy,omitempty"`
+	SSHGrant SSHGrantID    `json:"sshGrant,omitempty"`
+	V4       netip.Addr    `json:"v4"` // the address given last
+	V6       netip.Addr    `json:"v6"`
 }
 
 // After returns the counters once e is committed.
@@ -75,6 +82,10 @@ func (c Counters) After(e Event) Counters {
 		c.Login = max(c.Login, e.Login.ID)
 	case SettingPut:
 		c.Setting = max(c.Setting, e.Setting.ID)
+	case PolicyPut:
+		c.Policy = max(c.Policy, e.Policy.Version)
+	case SSHGrantPut:
+		c.SSHGrant = max(c.SSHGrant, e.Grant.ID)
 	case AddressCursor:
 		c.V4, c.V6 = e.V4, e.V6
 	}
@@ -94,12 +105,13 @@ func Empty() *Snapshot {
 		apiByPrefix:     newIndex[string, KeyID](),
 		loginByNodeKey:  newIndex[key.NodePublic, LoginID](),
 		settingByKey:    newIndex[string, SettingID](),
+		sshGrantByAsk:   newIndex[sshAsk, SSHGrantID](),
 		owned:           newIndex[UserID, int](),
 	}
 }
 
-// SameIdentities reports whether users, owners, tags and addresses are the same
-// in both: they follow one Load, and none has changed in between.
+// SameIdentities reports whether users, owners, tags, addresses and routes are
+// the same in both: they follow one Load, and none has changed in between.
 func (s *Snapshot) SameIdentities(t *Snapshot) bool {
 	return s.line == t.line && s.IdentityRev == t.IdentityRev
 }
@@ -108,6 +120,12 @@ func (s *Snapshot) SameIdentities(t *Snapshot) bool {
 // one Load, and none has changed in between.
 func (s *Snapshot) SameSettings(t *Snapshot) bool {
 	return s.line == t.line && s.SettingsRev == t.SettingsRev
+}
+
+// SamePolicy reports whether the policy's text is the same in both: they follow
+// one Load, and it has not changed in between.
+func (s *Snapshot) SamePolicy(t *Snapshot) bool {
+	return s.line == t.line && s.PolicyRev == t.PolicyRev
 }
 
 // found turns a pointer into the usual pair.
@@ -233,6 +251,21 @@ func (s *Snapshot) Setting(key string) (*Setting, bool) {
 // Settings yields all settings in the order of their ids.
 func (s *Snapshot) Settings() iter.Seq[*Setting] { return s.settings.all() }
 
+// Policy returns the newest version of the policy.
+func (s *Snapshot) Policy() (*Policy, bool) { return found(s.policy) }
+
+// SSHGrant returns the answer to a checked session from src to dst as user.
+func (s *Snapshot) SSHGrant(src, dst NodeID, user string) (*SSHGrant, bool) {
+	id, ok := s.sshGrantByAsk.at(sshAsk{src, dst, user})
+	if !ok {
+		return nil, false
+	}
+	return found(s.sshGrants.at(int64(id)))
+}
+
+// SSHGrants yields all answers to checked sessions in the order of their ids.
+func (s *Snapshot) SSHGrants() iter.Seq[*SSHGrant] { return s.sshGrants.all() }
+
 // BlockSize is the number of neighbouring ids that NodeBlocks yields at once.
 const BlockSize = 64
 
@@ -257,238 +290,3 @@ func (s *Snapshot) ChangedNodes(old *Snapshot) []NodeID { return changed[NodeID]
 
 // ChangedUsers returns the users that differ between s and an older snapshot.
 func (s *Snapshot) ChangedUsers(old *Snapshot) []UserID { return changed[UserID](&s.users, &old.users) }
-
-// Draft is a snapshot under construction. One goroutine edits it, may read it
-// between edits, and freezes it once.
-type Draft struct {
-	s *Snapshot
-	e *edit
-}
-
-// Edit starts a draft that shares everything with s until it is changed.
-func (s *Snapshot) Edit() *Draft {
-	next := *s
-	return &Draft{s: &next, e: new(edit)}
-}
-
-// Snapshot is the state so far. It changes with the next Apply.
-func (d *Draft) Snapshot() *Snapshot { return d.s }
-
-// Freeze ends the draft and returns its snapshot.
-func (d *Draft) Freeze() *Snapshot {
-	s := d.s
-	d.s, d.e = nil, nil
-	return s
-}
-
-// LoadNode puts a node that was stored into an empty draft, which keeps it. All
-// but nodes is loaded as events; Restore comes last.
-func (d *Draft) LoadNode(n *Node) { d.s.nodes.put(d.e, int64(n.ID), n) }
-
-// LoadNet completes a node that LoadNode put.
-func (d *Draft) LoadNet(id NodeID, net Net, p Presence) {
-	if n, ok := d.s.Node(id); ok {
-		n.Net, n.Presence = net, p
-	}
-}
-
-// Restore ends loading: it indexes the nodes and sets what was stored with the
-// head of the log.
-func (d *Draft) Restore(rev Revision, at Time, batch BatchID, c Counters) {
-	room := d.s.nodes.count / shards
-	d.s.nodesByMachine.room, d.s.nodeByKey.room, d.s.nodeByName.room, d.s.nodeByAddr.room = room, room, room, 2*room
-	for n := range d.s.Nodes() {
-		d.indexNode(n)
-	}
-	d.s.Rev, d.s.IdentityRev, d.s.SettingsRev, d.s.Counters = rev, rev, rev, c
-	d.Stamp(at, batch)
-}
-
-// Apply returns the snapshot after evs and the nodes they touched.
-func Apply(s *Snapshot, rev Revision, evs ...Event) (*Snapshot, []NodeID) {
-	d := s.Edit()
-	touched := d.Apply(rev, evs...)
-	return d.Freeze(), touched
-}
-
-// Stamp notes when, and with which transaction, the newest entry was written.
-func (d *Draft) Stamp(at Time, batch BatchID) { d.s.At, d.s.Batch = at, batch }
-
-// Apply moves the draft to rev and returns the nodes that evs touched. It
-// derives nothing: consequences were added to evs by Settle.
-func (d *Draft) Apply(rev Revision, evs ...Event) []NodeID {
-	var touched []NodeID
-	d.s.Rev = rev
-	for _, e := range evs {
-		d.s.Counters = d.s.Counters.After(e)
-		if id, ok := d.apply(rev, e); ok {
-			touched = append(touched, id)
-		}
-	}
-	return touched
-}
-
-func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
-	switch e := e.(type) {
-	case UserPut:
-		d.putUser(rev, e.User.ID, e.User)
-	case UserGone:
-		d.putUser(rev, e.ID, nil)
-	case NodePut:
-		d.putNode(rev, e.Node)
-		return e.Node.ID, true
-	case NodeGone:
-		d.dropNode(rev, e.ID)
-		return e.ID, true
-	case NodeNet:
-		d.changeNode(e.ID, func(n *Node) { n.Net = e.Net })
-		return e.ID, true
-	case Online:
-		d.setPresence(e.ID, Presence{Online: true, Replica: e.Replica, Conn: e.Conn, LastSeen: e.At})
-		return e.ID, true
-	case Offline:
-		d.setPresence(e.ID, Presence{LastSeen: e.At})
-		return e.ID, true
-	case PreAuthKeyPut:
-		keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, e.Key.ID, e.Key, preAuthPrefix)
-	case PreAuthKeyGone:
-		keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, e.ID, nil, preAuthPrefix)
-	case APIKeyPut:
-		keep(d.e, &d.s.api, &d.s.apiByPrefix, e.Key.ID, e.Key, apiPrefix)
-	case APIKeyGone:
-		keep(d.e, &d.s.api, &d.s.apiByPrefix, e.ID, nil, apiPrefix)
-	case LoginPut:
-		keep(d.e, &d.s.logins, &d.s.loginByNodeKey, e.Login.ID, e.Login, loginNodeKey)
-	case LoginGone:
-		keep(d.e, &d.s.logins, &d.s.loginByNodeKey, e.ID, nil, loginNodeKey)
-	case SettingPut:
-		keep(d.e, &d.s.settings, &d.s.settingByKey, e.Setting.ID, e.Setting, settingKey)
-		d.s.SettingsRev = rev
-	case SettingGone:
-		keep(d.e, &d.s.settings, &d.s.settingByKey, e.ID, nil, settingKey)
-		d.s.SettingsRev = rev
-	case AddressCursor: // a counter, moved above
-	}
-	return 0, false
-}
-
-func (d *Draft) putUser(rev Revision, id UserID, u *User) {
-	if old, ok := d.s.User(id); ok {
-		d.s.userByName.drop(d.e, FoldName(old.Name))
-	}
-	if u != nil {
-		d.s.userByName.put(d.e, FoldName(u.Name), id)
-	}
-	d.s.users.put(d.e, int64(id), u)
-	d.s.IdentityRev = rev
-}
-
-func (d *Draft) putNode(rev Revision, put *Node) {
-	n := *put
-	n.Net, n.Presence = Net{}, Presence{}
-	old, ok := d.s.Node(n.ID)
-	if ok {
-		n.Net, n.Presence = old.Net, old.Presence
-		d.unindexNode(old)
-	}
-	if !ok || !sameIdentity(old, &n) {
-		d.s.IdentityRev = rev
-	}
-	d.s.nodes.put(d.e, int64(n.ID), &n)
-	d.indexNode(&n)
-}
-
-func (d *Draft) indexNode(n *Node) {
-	ids, _ := d.s.nodesByMachine.at(n.MachineKey)
-	d.s.nodesByMachine.put(d.e, n.MachineKey, append(slices.Clone(ids), n.ID))
-	d.s.nodeByKey.put(d.e, n.NodeKey, n.ID)
-	d.s.nodeByName.put(d.e, n.Name, n.ID)
-	for _, a := range n.Addrs() {
-		d.s.nodeByAddr.put(d.e, a, n.ID)
-	}
-	if n.Owner != 0 {
-		d.s.owned.put(d.e, n.Owner, d.s.NodesOwned(n.Owner)+1)
-	}
-	if n.Presence.Online {
-		d.s.online++
-	}
-}
-
-func (d *Draft) dropNode(rev Revision, id NodeID) {
-	old, ok := d.s.Node(id)
-	if !ok {
-		return
-	}
-	d.unindexNode(old)
-	d.s.nodes.put(d.e, int64(id), nil)
-	d.s.IdentityRev = rev
-}
-
-func (d *Draft) unindexNode(n *Node) {
-	ids, _ := d.s.nodesByMachine.at(n.MachineKey)
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id NodeID) bool { return id == n.ID })
-	if len(ids) == 0 {
-		d.s.nodesByMachine.drop(d.e, n.MachineKey)
-	} else {
-		d.s.nodesByMachine.put(d.e, n.MachineKey, ids)
-	}
-	d.s.nodeByKey.drop(d.e, n.NodeKey)
-	d.s.nodeByName.drop(d.e, n.Name)
-	for _, a := range n.Addrs() {
-		d.s.nodeByAddr.drop(d.e, a)
-	}
-	if n.Owner != 0 {
-		if rest := d.s.NodesOwned(n.Owner) - 1; rest > 0 {
-			d.s.owned.put(d.e, n.Owner, rest)
-		} else {
-			d.s.owned.drop(d.e, n.Owner)
-		}
-	}
-	if n.Presence.Online {
-		d.s.online--
-	}
-}
-
-func (d *Draft) setPresence(id NodeID, p Presence) {
-	d.changeNode(id, func(n *Node) {
-		if n.Presence.Online {
-			d.s.online--
-		}
-		if p.Online {
-			d.s.online++
-		}
-		n.Presence = p
-	})
-}
-
-// changeNode replaces a node by a changed copy. A node that is gone meanwhile
-// stays gone.
-func (d *Draft) changeNode(id NodeID, change func(*Node)) {
-	old, ok := d.s.Node(id)
-	if !ok {
-		return
-	}
-	n := *old
-	change(&n)
-	d.s.nodes.put(d.e, int64(id), &n)
-}
-
-func preAuthPrefix(k *PreAuthKey) string   { return k.Prefix }
-func apiPrefix(k *APIKey) string           { return k.Prefix }
-func loginNodeKey(l *Login) key.NodePublic { return l.NodeKey }
-func settingKey(s *Setting) string         { return s.Key }
-
-// keep puts v, or removes id when v is nil, in a table and in its one index.
-func keep[V any, K comparable, ID ~int64](e *edit, t *table[V], x *index[K, ID], id ID, v *V, by func(*V) K) {
-	if old := t.at(int64(id)); old != nil {
-		x.drop(e, by(old))
-	}
-	if v != nil {
-		x.put(e, by(v), id)
-	}
-	t.put(e, int64(id), v)
-}
-
-func sameIdentity(a, b *Node) bool {
-	return a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 && slices.Equal(a.Tags, b.Tags)
-}

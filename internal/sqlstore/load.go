@@ -41,7 +41,7 @@ func (l loader) read(d *mesh.Draft, rows rowsReader) error {
 // completes them. Each mirrors a case of add: same columns, same order. Ids and
 // times are scanned as plain integers, which spares the drivers reflection.
 func (s *schema) loaders() []loader {
-	return []loader{s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI(), s.loadLogins(), s.loadSettings()}
+	return []loader{s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI(), s.loadLogins(), s.loadSettings(), s.loadPolicy(), s.loadSSHGrants()}
 }
 
 func (s *schema) loadUsers() loader {
@@ -60,7 +60,7 @@ func (s *schema) loadNodes() loader {
 		(*int64)(&n.ID), (*int64)(&n.Owner), (*int64)(&n.CreatedBy), parsed(n.MachineKey.UnmarshalText), parsed(n.NodeKey.UnmarshalText),
 		&n.Hostname, &n.Name, &renamed, parsed(n.IPv4.UnmarshalText), parsed(n.IPv6.UnmarshalText), list(&n.Tags, asIs),
 		(*string)(&n.Method), (*int64)(&n.PreAuthKey), &ephemeral, &n.OS, &n.Arch, &n.ClientVersion, &capVersion, &n.Host, list(&n.RoutableIPs, netip.ParsePrefix),
-		(*int64)(&n.Expiry), &lapsed, (*int64)(&n.CreatedAt), (*int64)(&n.UpdatedAt),
+		list(&n.Routes, netip.ParsePrefix), (*int64)(&n.Expiry), &lapsed, (*int64)(&n.CreatedAt), (*int64)(&n.UpdatedAt),
 	}
 	return loader{"nodes", s.nodes.selectAll(), row, func(d *mesh.Draft) {
 		node := n
@@ -137,6 +137,28 @@ func (s *schema) loadSettings() loader {
 		setting := v
 		setting.Pinned = pinned != 0
 		d.Apply(0, mesh.SettingPut{Setting: &setting})
+	}}
+}
+
+// loadPolicy reads the newest version alone.
+func (s *schema) loadPolicy() loader {
+	var p mesh.Policy
+	return loader{"policies", s.policies.selectAll() + " ORDER BY id DESC LIMIT 1", policyRow(&p), func(d *mesh.Draft) {
+		policy := p
+		d.Apply(0, mesh.PolicyPut{Policy: &policy})
+	}}
+}
+
+func (s *schema) loadSSHGrants() loader {
+	var g mesh.SSHGrant
+	var rejected int64
+	row := []any{
+		(*int64)(&g.ID), (*int64)(&g.Src), (*int64)(&g.Dst), &g.User, &rejected, &g.By, (*int64)(&g.Until), (*int64)(&g.GrantedAt),
+	}
+	return loader{"ssh_grants", s.sshGrants.selectAll(), row, func(d *mesh.Draft) {
+		grant := g
+		grant.Rejected = rejected != 0
+		d.Apply(0, mesh.SSHGrantPut{Grant: &grant})
 	}}
 }
 

@@ -62,7 +62,7 @@ func upsert(table string, columns ...column) *insert {
 // schema names the statements of a commit. A commit sends each at most once,
 // whatever its size.
 type schema struct {
-	users, nodes, net, presence, preAuth, api, logins, settings, log, audit *insert
+	users, nodes, net, presence, preAuth, api, logins, settings, policies, sshGrants, log, audit *insert
 }
 
 func newSchema() *schema {
@@ -72,7 +72,7 @@ func newSchema() *schema {
 		nodes: upsert("nodes", column{"id", integer}, column{"owner", integer}, column{"created_by", integer}, column{"machine_key", text},
 			column{"node_key", text}, column{"hostname", text}, column{"name", text}, column{"renamed", integer}, column{"ipv4", text}, column{"ipv6", text}, column{"tags", text},
 			column{"method", text}, column{"preauth_key", integer}, column{"ephemeral", integer}, column{"os", text}, column{"arch", text},
-			column{"client_version", text}, column{"cap_version", integer}, column{"host", text}, column{"routable_ips", text},
+			column{"client_version", text}, column{"cap_version", integer}, column{"host", text}, column{"routable_ips", text}, column{"routes", text},
 			column{"expiry", integer}, column{"lapsed", integer}, column{"created_at", integer}, column{"updated_at", integer}),
 		net:      upsert("node_net", column{"id", integer}, column{"endpoints", text}, column{"disco_key", text}, column{"home_relay", integer}),
 		presence: upsert("node_net", column{"id", integer}, column{"online", integer}, column{"replica", text}, column{"conn", integer}, column{"last_seen", integer}),
@@ -83,6 +83,10 @@ func newSchema() *schema {
 			column{"rejected", text}, column{"until", integer}),
 		settings: upsert("settings", column{"id", integer}, column{"key", text}, column{"value", text}, column{"source", text}, column{"pinned", integer},
 			column{"updated_at", integer}),
+		policies: upsert("policies", column{"id", integer}, column{"text", text}, column{"source", text}, column{"author", text}, column{"reason", text},
+			column{"saved_at", integer}, column{"confirm_by", integer}, column{"revert_to", integer}),
+		sshGrants: upsert("ssh_grants", column{"id", integer}, column{"src", integer}, column{"dst", integer}, column{"login", text},
+			column{"rejected", integer}, column{"granted_by", text}, column{"until", integer}, column{"granted_at", integer}),
 		log: &insert{table: "log", columns: []column{{"rev", integer}, {"batch", blob}, {"prev", blob}, {"at", integer}, {"actor", text}, {"events", blob}}},
 		audit: &insert{table: "audit", columns: []column{
 			{"rev", integer},
@@ -114,7 +118,7 @@ func newChanges(s *schema) *changes {
 
 // order is the order in which the statements of a commit are sent.
 func (s *schema) order() []*insert {
-	return []*insert{s.users, s.nodes, s.net, s.presence, s.preAuth, s.api, s.logins, s.settings}
+	return []*insert{s.users, s.nodes, s.net, s.presence, s.preAuth, s.api, s.logins, s.settings, s.policies, s.sshGrants}
 }
 
 func (c *changes) put(in *insert, row ...any) {
@@ -147,7 +151,7 @@ func (c *changes) add(e mesh.Event) {
 		n := e.Node
 		c.put(s.nodes, int64(n.ID), int64(n.Owner), int64(n.CreatedBy), textOf(n.MachineKey), textOf(n.NodeKey), n.Hostname, n.Name, bit(n.Renamed),
 			textOf(n.IPv4), textOf(n.IPv6), join(n.Tags), string(n.Method), int64(n.PreAuthKey), bit(n.Ephemeral), n.OS, n.Arch,
-			n.ClientVersion, int64(n.CapVersion), n.Host, joinText(n.RoutableIPs), int64(n.Expiry), bit(n.Lapsed), int64(n.CreatedAt), int64(n.UpdatedAt))
+			n.ClientVersion, int64(n.CapVersion), n.Host, joinText(n.RoutableIPs), joinText(n.Routes), int64(n.Expiry), bit(n.Lapsed), int64(n.CreatedAt), int64(n.UpdatedAt))
 	case mesh.NodeGone:
 		c.drop(int64(e.ID), s.nodes, s.net, s.presence)
 	case mesh.NodeNet:
@@ -176,6 +180,14 @@ func (c *changes) add(e mesh.Event) {
 		c.put(s.settings, int64(v.ID), v.Key, v.Value, v.Source, bit(v.Pinned), int64(v.UpdatedAt))
 	case mesh.SettingGone:
 		c.drop(int64(e.ID), s.settings)
+	case mesh.PolicyPut:
+		p := e.Policy
+		c.put(s.policies, int64(p.Version), p.Text, p.Source, p.Author, p.Reason, int64(p.SavedAt), int64(p.ConfirmBy), int64(p.RevertTo))
+	case mesh.SSHGrantPut:
+		g := e.Grant
+		c.put(s.sshGrants, int64(g.ID), int64(g.Src), int64(g.Dst), g.User, bit(g.Rejected), g.By, int64(g.Until), int64(g.GrantedAt))
+	case mesh.SSHGrantGone:
+		c.drop(int64(e.ID), s.sshGrants)
 	case mesh.AddressCursor: // in the head row
 	}
 }

@@ -25,6 +25,8 @@ var (
 	// ErrUnavailable says that the database could not be reached or is not
 	// usable now. Nothing was written.
 	ErrUnavailable = errors.New("database unavailable")
+	// ErrNoPolicy says that the policy never had that version.
+	ErrNoPolicy = errors.New("no such version of the policy")
 )
 
 // BatchID names one transaction of one ledger for ever.
@@ -152,4 +154,9 @@ type History interface {
 	Audit(ctx context.Context, rev mesh.Revision, index, limit int) ([]AuditRow, error)
 	// Forget drops rows older than age and returns how many went.
 	Forget(ctx context.Context, age time.Duration) (int64, error)
+	// Policies returns the versions of the policy below before, newest first;
+	// zero means from the newest. None is ever dropped.
+	Policies(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error)
+	// Policy returns one version, or fails with ErrNoPolicy.
+	Policy(ctx context.Context, v mesh.PolicyVersion) (*mesh.Policy, error)
 }

@@ -72,7 +72,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(20)
+	pick := r.IntN(23)
 	if _, ok := s.Node(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that is not there
 	}
@@ -91,6 +91,9 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		}
 		if r.IntN(3) == 0 {
 			n.RoutableIPs = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("::/0")}
+			if r.IntN(2) == 0 {
+				n.Routes = n.RoutableIPs[r.IntN(2):]
+			}
 		}
 		n.UpdatedAt, n.Expiry, n.Ephemeral, n.Lapsed = at, at.Add(1), r.IntN(2) == 0, r.IntN(4) == 0
 		n.Host, n.CapVersion, n.Renamed = fmt.Sprintf(`{"Hostname":"höst %d","OS":"linux"}`, r.IntN(3)), 106+r.IntN(40), r.IntN(2) == 0
@@ -121,24 +124,58 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	case 14:
 		return mesh.APIKeyGone{ID: keyID}
 	case 15:
-		return mesh.LoginPut{Login: &mesh.Login{
-			ID: mesh.LoginID(keyID), MachineKey: MachineKey(uint64(keyID)), NodeKey: NodeKey(1_000_000 + uint64(keyID)),
-			User: user, Rejected: []string{"", "not ours"}[r.IntN(2)], Until: at.Add(1e9),
-		}}
+		return mesh.LoginPut{Login: login(r, mesh.LoginID(keyID), user, at)}
 	case 16:
 		return mesh.LoginGone{ID: mesh.LoginID(keyID)}
 	case 17:
-		return mesh.SettingPut{Setting: &mesh.Setting{
-			ID: mesh.SettingID(1 + keyID%5), Key: fmt.Sprintf("setting-%d", 1+keyID%5), Value: fmt.Sprintf(`{"n":%d}`, r.IntN(9)),
-			Source: "config", Pinned: r.IntN(2) == 0, UpdatedAt: at,
-		}}
+		return mesh.SettingPut{Setting: setting(r, mesh.SettingID(1+keyID%5), at)}
 	case 18:
 		return mesh.SettingGone{ID: mesh.SettingID(1 + keyID%5)}
+	case 19:
+		return mesh.PolicyPut{Policy: policy(r, s, at)}
+	case 20:
+		return mesh.SSHGrantPut{Grant: sshGrant(r, mesh.SSHGrantID(keyID), at)}
+	case 21:
+		return mesh.SSHGrantGone{ID: mesh.SSHGrantID(keyID)}
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
 			V6: mesh.AddrAt(netip.MustParsePrefix("fd7a:115c:a1e0::/48"), r.Uint64()),
 		}
+	}
+}
+
+func login(r *rand.Rand, id mesh.LoginID, user mesh.UserID, at mesh.Time) *mesh.Login {
+	return &mesh.Login{
+		ID: id, MachineKey: MachineKey(uint64(id)), NodeKey: NodeKey(1_000_000 + uint64(id)),
+		User: user, Rejected: []string{"", "not ours"}[r.IntN(2)], Until: at.Add(1e9),
+	}
+}
+
+func setting(r *rand.Rand, id mesh.SettingID, at mesh.Time) *mesh.Setting {
+	return &mesh.Setting{
+		ID: id, Key: fmt.Sprintf("setting-%d", id), Value: fmt.Sprintf(`{"n":%d}`, r.IntN(9)),
+		Source: "config", Pinned: r.IntN(2) == 0, UpdatedAt: at,
+	}
+}
+
+// policy draws the next version, or the newest once it is confirmed.
+func policy(r *rand.Rand, s *mesh.Snapshot, at mesh.Time) *mesh.Policy {
+	if newest, ok := s.Policy(); ok && r.IntN(2) == 0 {
+		confirmed := *newest
+		confirmed.ConfirmBy, confirmed.RevertTo = 0, 0
+		return &confirmed
+	}
+	return &mesh.Policy{
+		Version: s.Counters.Policy + 1, Text: fmt.Sprintf("{\"acls\": []} // zürich %d", r.IntN(3)), Source: "api",
+		Author: "key:bürö", Reason: "because", SavedAt: at, ConfirmBy: at.Add(1e9), RevertTo: s.Counters.Policy,
+	}
+}
+
+func sshGrant(r *rand.Rand, id mesh.SSHGrantID, at mesh.Time) *mesh.SSHGrant {
+	return &mesh.SSHGrant{
+		ID: id, Src: mesh.NodeID(id), Dst: mesh.NodeID(2 * id), User: fmt.Sprintf("root%d", id%3),
+		Rejected: r.IntN(2) == 0, By: "key:bürö", Until: at.Add(1e9), GrantedAt: at,
 	}
 }
 

@@ -43,6 +43,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		"UnknownKindAsksForLoad":             unknownKind,
 		"TimeNeverGoesBack":                  timeMoves,
 		"AuditIsWrittenWithTheLog":           audit,
+		"EveryVersionOfThePolicyStays":       policies,
 		"BeatsAreSeenByAll":                  beats,
 		"CommitGivesAHint":                   hint,
 		"KilledBeforeCommitLeavesNothing":    killedInside,
@@ -279,6 +280,18 @@ func texts(s *mesh.Snapshot) (out []string) {
 	for v := range s.APIKeys() {
 		out = append(out, fmt.Sprintf("%+v", *v))
 	}
+	for v := range s.Logins() {
+		out = append(out, fmt.Sprintf("%+v", *v))
+	}
+	for v := range s.Settings() {
+		out = append(out, fmt.Sprintf("%+v", *v))
+	}
+	for v := range s.SSHGrants() {
+		out = append(out, fmt.Sprintf("%+v", *v))
+	}
+	if v, ok := s.Policy(); ok {
+		out = append(out, fmt.Sprintf("%+v", *v))
+	}
 	return out
 }
 
@@ -304,6 +317,18 @@ func lookups(s *mesh.Snapshot) (out []string) {
 	for k := range s.APIKeys() {
 		byPrefix, _ := s.APIKeyByPrefix(k.Prefix)
 		out = append(out, fmt.Sprintf("API key %d: %t", k.ID, byPrefix == k))
+	}
+	for l := range s.Logins() {
+		byKey, _ := s.Login(l.NodeKey)
+		out = append(out, fmt.Sprintf("login %d: %t", l.ID, byKey == l))
+	}
+	for v := range s.Settings() {
+		byKey, _ := s.Setting(v.Key)
+		out = append(out, fmt.Sprintf("setting %d: %t", v.ID, byKey == v))
+	}
+	for g := range s.SSHGrants() {
+		byAsk, _ := s.SSHGrant(g.Src, g.Dst, g.User)
+		out = append(out, fmt.Sprintf("SSH grant %d: %t", g.ID, byAsk == g))
 	}
 	return out
 }

@@ -1,0 +1,33 @@
+-- +goose Up
+
+-- The announced routes that an administrator or the policy approved.
+ALTER TABLE nodes ADD COLUMN routes TEXT NOT NULL DEFAULT '';
+
+-- Every version of the access policy there ever was; the newest is in force.
+CREATE TABLE policies (
+    id         BIGINT PRIMARY KEY,
+    text       TEXT NOT NULL,
+    source     TEXT NOT NULL,
+    author     TEXT NOT NULL,
+    reason     TEXT NOT NULL,
+    saved_at   BIGINT NOT NULL,
+    confirm_by BIGINT NOT NULL,
+    revert_to  BIGINT NOT NULL
+);
+
+-- Answers to checked SSH sessions.
+CREATE TABLE ssh_grants (
+    id         BIGINT PRIMARY KEY,
+    src        BIGINT NOT NULL,
+    dst        BIGINT NOT NULL,
+    login      TEXT NOT NULL,
+    rejected   BIGINT NOT NULL,
+    granted_by TEXT NOT NULL,
+    until      BIGINT NOT NULL,
+    granted_at BIGINT NOT NULL
+);
+
+-- +goose Down
+DROP TABLE ssh_grants;
+DROP TABLE policies;
+ALTER TABLE nodes DROP COLUMN routes;
