@@ -276,7 +276,7 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 			fields++
 		}
 	}
-	if fields < 77 {
+	if fields < 82 {
 		t.Fatalf("only %d fields were tried", fields)
 	}
 }

@@ -44,7 +44,7 @@ func statements(t *testing.T, s store.Store) []operation {
 				t.Fatal(err)
 			}
 		}},
-		{"load", 10, func(ctx context.Context) { // begin, head, 7 tables, rollback
+		{"load", 12, func(ctx context.Context) { // begin, head, 9 tables, rollback
 			_, err := s.Load(ctx)
 			check(err)
 		}},
@@ -55,6 +55,15 @@ func statements(t *testing.T, s store.Store) []operation {
 		{"audit", 1, func(ctx context.Context) {
 			_, err := s.(store.History).Audit(ctx, 0, 0, 10)
 			check(err)
+		}},
+		{"policies", 1, func(ctx context.Context) {
+			_, err := s.(store.History).Policies(ctx, 0, 10)
+			check(err)
+		}},
+		{"policy", 1, func(ctx context.Context) {
+			if _, err := s.(store.History).Policy(ctx, 1); !errors.Is(err, store.ErrNoPolicy) {
+				t.Fatal(err)
+			}
 		}},
 		{"beat", 1, func(ctx context.Context) {
 			_, err := s.Beat(ctx, store.Report{ID: "a"})
