@@ -156,13 +156,9 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 }
 
 func (s *service) openLedger(ctx context.Context, st database) (err error) {
-	doc, err := s.policy()
-	if err != nil {
-		return err
-	}
 	s.ledger, err = ledger.Open(ctx, ledger.Config{
 		Store: st, Log: s.log, Registerer: s.registry, Describe: api.Describe, History: st, Retention: s.Config.History.Retention,
-		Self: store.Report{Version: s.Build.Version, ConfigHash: s.Config.Hash()}, Policy: doc, Pace: s.pace, Fill: s.fill,
+		Self: store.Report{Version: s.Build.Version, ConfigHash: s.Config.Hash()}, Pace: s.pace, Fill: s.fill,
 	})
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"tailscale.com/types/key"
@@ -18,7 +17,6 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/stream"
@@ -64,24 +62,6 @@ func (s *service) fill(r *store.Report) {
 	r.Logins = p.control.WaitingLogins()
 }
 
-// policy reads the policy file, if there is one.
-func (s *service) policy() (*policy.Doc, error) {
-	if s.Config.Policy.Mode != "file" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(s.Config.Policy.Path)
-	if err != nil {
-		return nil, fmt.Errorf("policy.path: %w: put the policy there, or take the key out of the configuration", err)
-	}
-	doc, problems := policy.Parse(text)
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("policy %s: %s", s.Config.Policy.Path, strings.ReplaceAll(problems.Error(), "\n", "; "))
-	}
-	s.log.Warn("policy loaded: groups and tagOwners count, its rules have no effect in this version and everyone may reach everyone",
-		"file", s.Config.Policy.Path)
-	return doc, nil
-}
-
 // build needs a ledger that runs: shared secrets are made by a commit.
 func (s *service) build(ctx context.Context) (*parts, error) {
 	c := s.Config
@@ -111,6 +91,15 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.hub.Run,
 		sweeper.Run,
 		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), c.DNS.Given) },
+	}
+	if c.Policy.Mode == "file" {
+		text, err := os.ReadFile(c.Policy.Path)
+		if err != nil {
+			return nil, fmt.Errorf("policy.path: %w: put the policy there, or take the key out of the configuration", err)
+		}
+		if err := p.control.CommitPolicyFile(ctx, string(text)); err != nil {
+			return nil, err
+		}
 	}
 	routes := p.clients.Routes()
 	if err := s.buildRelay(p, routes); err != nil {

@@ -95,7 +95,7 @@ func TestWaitingDeviceJoinsWhenItsCodeIsApproved(t *testing.T) {
 }
 
 func TestDeviceIsApprovedOnlyWithTagsThatItsUserMayGive(t *testing.T) {
-	s := open(t, withPolicy(t, `{"tagOwners": {"tag:db": ["alice"], "tag:web": []}}`))
+	s := withPolicy(t, `{"tagOwners": {"tag:db": ["alice"], "tag:web": []}}`)
 	put(t, s)
 	d := arrive(t, s, 1)
 	d.ask.Tags = []string{"tag:web", "tag:db"}

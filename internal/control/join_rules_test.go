@@ -71,7 +71,7 @@ func newDoor() door {
 	login(3, 12, 12, mesh.Login{User: 2, Until: joinNow})
 	login(4, 1, 13, mesh.Login{User: 1})
 	s, _ := mesh.Apply(mesh.Empty(), 1, evs...)
-	d.world = &policy.World{Snapshot: s}
+	d.world = policy.NewWorld(s, nil)
 	return d
 }
 
@@ -242,7 +242,7 @@ func TestReportDecisions(t *testing.T) {
 	known.CapVersion = 106
 	apply := func(w *policy.World, evs ...mesh.Event) *policy.World {
 		s, _ := mesh.Apply(w.Snapshot, w.Rev+1, evs...)
-		return &policy.World{Snapshot: s}
+		return policy.NewWorld(s, nil)
 	}
 	w := apply(d.world, mesh.NodePut{Node: &known}, mesh.NodeNet{ID: 1, Net: at})
 	online := apply(w, mesh.Online{ID: 1, Replica: "a", Conn: 1, At: joinNow})

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
@@ -62,13 +61,14 @@ func (s service) node(t *testing.T, id mesh.NodeID) *mesh.Node {
 	return n
 }
 
-func withPolicy(t *testing.T, text string) func(*ledger.Config) {
+func withPolicy(t *testing.T, text string) service {
 	t.Helper()
-	doc, err := policy.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
+	s := open(t)
+	commit(t, s, mesh.PolicyPut{Policy: &mesh.Policy{Version: 1, Text: text, Source: "api"}})
+	if problems := s.ledger.World().Problems; len(problems) > 0 {
+		t.Fatal(problems)
 	}
-	return func(c *ledger.Config) { c.Policy = doc }
+	return s
 }
 
 func TestNodesAreFoundByIDNameAndAddress(t *testing.T) {
@@ -162,7 +162,7 @@ func TestRename(t *testing.T) {
 }
 
 func TestKeyHasOnlyTagsThatThePolicyKnows(t *testing.T) {
-	s := open(t, withPolicy(t, `{"tagOwners": {"tag:web": []}}`))
+	s := withPolicy(t, `{"tagOwners": {"tag:web": []}}`)
 	if _, _, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:web", "tag:mail"}}); reason(err) != control.Invalid {
 		t.Errorf("%v", err)
 	}
@@ -172,7 +172,7 @@ func TestKeyHasOnlyTagsThatThePolicyKnows(t *testing.T) {
 }
 
 func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
-	s := open(t, withPolicy(t, `{"tagOwners": {"tag:web": [], "tag:db": ["alice"]}}`))
+	s := withPolicy(t, `{"tagOwners": {"tag:web": [], "tag:db": ["alice"]}}`)
 	put(t, s, mesh.Node{Expiry: 1, Lapsed: true}, mesh.Node{Tags: []string{"tag:db"}, CreatedBy: 7, Expiry: 5})
 	for _, tags := range [][]string{nil, {"web"}, {"tag:mail"}, {"tag:web", "tag:mail"}, make([]string, 65)} {
 		if n, err := s.TagNode(t.Context(), admin, "1", tags); reason(err) != control.Invalid {

@@ -52,13 +52,12 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Describe fills the audit; without it there is none.
 	Describe Describe
-	// History is kept for Retention; without one it is kept for ever.
+	// History is kept for Retention; without one it is kept for ever. It also has
+	// the policy that counts when the newest cannot be read.
 	History   store.History
 	Retention time.Duration
 	// Self is what this replica says of itself; a missing ID is drawn.
 	Self store.Report
-	// Policy is what the network is seen through; nil means that there is none.
-	Policy *policy.Doc
 	// Fill, if set, adds to each report what other parts know. It is called
 	// before every beat and must not block.
 	Fill func(*store.Report)
@@ -84,7 +83,6 @@ type Ledger struct {
 	self       store.Report
 	fill       func(*store.Report)
 	batchLimit int
-	policy     *policy.Doc
 
 	metrics  *metrics
 	world    atomic.Pointer[policy.World]
@@ -125,25 +123,20 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 		c.Self.ID = store.ReplicaID(rand.Text()[:12])
 	}
 	l := &Ledger{
-		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, self: c.Self, fill: c.Fill, batchLimit: c.BatchLimit, policy: c.Policy,
+		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, self: c.Self, fill: c.Fill, batchLimit: c.BatchLimit,
 		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}),
 	}
 	s, err := c.Store.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := l.worldOf(s)
+	w := l.worldOf(ctx, s)
 	l.world.Store(w)
 	l.feed.start(w, c.Pace)
 	l.cluster.pulse.Store(&Pulse{Last: time.Now()})
 	l.metrics = newMetrics(c.Registerer, l)
 	l.lastFollow, l.lastLoad = time.Now(), time.Now()
 	return l, nil
-}
-
-// worldOf sees a snapshot through the policy.
-func (l *Ledger) worldOf(s *mesh.Snapshot) *policy.World {
-	return &policy.World{Snapshot: s, Doc: l.policy}
 }
 
 // World is the newest world this replica knows.

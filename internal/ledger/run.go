@@ -143,7 +143,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.metrics.loads.Inc()
 	l.log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
-	w := l.worldOf(s)
+	w := l.worldOf(ctx, s)
 	l.world.Store(w)
 	l.waiters.wake()
 	l.feed.publish(w, nil, false)
@@ -193,7 +193,11 @@ func (f *follower) applyOne(rev mesh.Revision, at mesh.Time, batch store.BatchID
 
 // publish makes the follower's draft the world. Everything in it is durable.
 func (l *Ledger) publish(f *follower) {
-	w := l.worldOf(f.draft.Freeze())
+	before := l.World()
+	w := before.Next(f.draft.Freeze(), f.touched)
+	if !w.SamePolicy(before.Snapshot) {
+		l.tellPolicy(w)
+	}
 	if f.checkpoint != nil {
 		l.cluster.checkpoint.Store(f.checkpoint)
 	}

@@ -103,7 +103,7 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, c *command) (re
 		return result{err: err}, nil // nobody waits for it any more
 	}
 	s := f.draft.Snapshot()
-	evs, err := l.decide(c, l.worldOf(s), tx.Now())
+	evs, err := l.decide(c, l.World().Glance(s), tx.Now())
 	if err != nil || len(evs) == 0 {
 		return result{rev: s.Rev, err: err}, nil
 	}

@@ -28,7 +28,7 @@ func BenchmarkShared(b *testing.B) {
 	from, to := large()
 	viewer, _ := to.Node(1)
 	for b.Loop() {
-		if netmap.Shared(from, to, to.Class(viewer), []mesh.NodeID{7}) == nil {
+		if netmap.Shared(from, to, to.Viewpoint(viewer), to.Viewpoint(viewer), []mesh.NodeID{7}) == nil {
 			b.Fatal("nothing to say")
 		}
 	}
@@ -39,7 +39,7 @@ func BenchmarkSharedWithoutHint(b *testing.B) {
 	from, to := large()
 	viewer, _ := to.Node(1)
 	for b.Loop() {
-		if netmap.Shared(from, to, to.Class(viewer), nil) == nil {
+		if netmap.Shared(from, to, to.Viewpoint(viewer), to.Viewpoint(viewer), nil) == nil {
 			b.Fatal("nothing to say")
 		}
 	}

@@ -2,6 +2,8 @@ package netmap
 
 import (
 	"bytes"
+	"cmp"
+	"reflect"
 	"slices"
 	"time"
 
@@ -25,29 +27,73 @@ func SceneOf(w *policy.World, before *Scene) *Scene {
 	return &Scene{w, SettingsOf(w.Snapshot)}
 }
 
+// Viewpoint is what decides what a viewer is told beside what it is itself:
+// viewers with one viewpoint are told the same. It means something together with
+// the rules of its world alone.
+type Viewpoint struct {
+	Class policy.Class
+	// Owner is set where rules let people reach their own nodes.
+	Owner mesh.UserID
+	// Old clients do not know nodes by their marks.
+	Old bool
+}
+
+// Viewpoint returns that of a node. The zero value is that of nodes that see
+// nobody.
+func (s *Scene) Viewpoint(n *mesh.Node) Viewpoint {
+	c := s.Class(n)
+	if c == policy.Nobody {
+		return Viewpoint{}
+	}
+	v := Viewpoint{Class: c, Old: n.CapVersion < marksSince}
+	if s.HasOwn(c) || s.ShellsOfOwn(c) {
+		v.Owner = n.Owner
+	}
+	return v
+}
+
+// Shows reports whether a node is among the peers from a viewpoint. A viewer is
+// not its own peer, whatever this says.
+func (s *Scene) Shows(v Viewpoint, n *mesh.Node) bool {
+	return s.Sees(v.Class, n) || v.Owner != 0 && n.Owner == v.Owner && s.SeesOwn(v.Class, n)
+}
+
 // Full renders all that a viewer knows. The viewer must exist.
 func Full(s *Scene, viewer mesh.NodeID) *Response {
 	n, _ := s.Node(viewer)
-	class := s.Class(n)
-	r := Common(s, class)
-	r.Node = Self(s.Settings, n)
-	r.addProfile(s, n)
+	v := s.Viewpoint(n)
+	r := Common(s, v)
+	r.PacketFilters = Filters(s, n)
+	r.Node = Self(s, n)
+	if own, ok := Owner(s, n); ok && !slices.Contains(r.UserProfiles, own) {
+		r.UserProfiles = slices.Insert(r.UserProfiles, 0, own)
+	}
 	r.Peers = []*Node{}
 	for peer := range s.Nodes() {
-		if peer.ID != viewer && s.Sees(class, peer) {
-			r.Peers = append(r.Peers, Peer(s.Settings, peer))
+		if peer.ID != viewer && s.Shows(v, peer) {
+			r.Peers = append(r.Peers, Peer(s, peer))
 		}
 	}
 	return r
 }
 
-// Common is the part of Full that all viewers of a class share beside the peers.
-func Common(s *Scene, class policy.Class) *Response {
+// Common is the part of Full that all viewers with one viewpoint share beside the
+// peers and the filters.
+func Common(s *Scene, v Viewpoint) *Response {
 	never := false
 	return &Response{
-		DERPMap: s.relays, DNSConfig: s.dns, Domain: s.domain, PacketFilters: filters(class), UserProfiles: profiles(s, class),
+		DERPMap: s.relays, DNSConfig: s.dns, Domain: s.domain, SSHPolicy: shellsOf(s, v), UserProfiles: profiles(s, v),
 		CollectServices: &never, Debug: &Debug{DisableLogTail: true},
 	}
+}
+
+// Filters are the filters of a viewer. Those of nodes that are no routers follow
+// from their viewpoint.
+func Filters(s *Scene, n *mesh.Node) map[string][]Rule {
+	if Router(n) {
+		return filtersOf(s, s.Viewpoint(n), n)
+	}
+	return filtersOf(s, s.Viewpoint(n), nil)
 }
 
 // Farewell tells a node that was removed that its key is no longer good: a
@@ -56,7 +102,7 @@ func Farewell(s *Scene, n *mesh.Node, now mesh.Time) *Response {
 	gone := *n
 	// A client judges by its own clock, which may be behind.
 	gone.Expiry = now.Add(-farewellSlack)
-	return &Response{Node: Self(s.Settings, &gone)}
+	return &Response{Node: Self(s, &gone)}
 }
 
 const farewellSlack = 24 * time.Hour
@@ -67,23 +113,16 @@ const farewellSlack = 24 * time.Hour
 func Between(from, to *Scene, viewer mesh.NodeID, touched []mesh.NodeID) *Response {
 	before, _ := from.Node(viewer)
 	after, _ := to.Node(viewer)
-	class := to.Class(after)
-	if from.Class(before) == class {
-		return Personal(from, to, viewer, Shared(from, to, class, touched))
-	}
-	r := compare(from, to, from.Class(before), class, everyone(from, to))
-	r.PacketFilters = filters(class)
-	r.UserProfiles = profiles(to, class)
-	r.addProfile(to, after)
-	return Personal(from, to, viewer, r)
+	return Personal(from, to, viewer, Shared(from, to, from.Viewpoint(before), to.Viewpoint(after), touched))
 }
 
-// Personal makes of what a class hears, which may be nil and stays as it is, what
-// one viewer hears.
+// Personal makes of what is heard from its viewpoint, which may be nil and stays
+// as it is, what one viewer hears.
 func Personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	r := &Response{}
 	if shared != nil {
 		*r = *shared
+		r.profiled = nil
 		r.UserProfiles = slices.Clip(r.UserProfiles)
 		r.PeersChanged = without(r.PeersChanged, func(n *Node) bool { return n.ID == viewer })
 		r.PeersRemoved = without(r.PeersRemoved, func(id mesh.NodeID) bool { return id == viewer })
@@ -91,9 +130,12 @@ func Personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	}
 	before, _ := from.Node(viewer)
 	after, _ := to.Node(viewer)
-	if !SameSelf(before, after) || from.domain != to.domain {
-		r.Node = Self(to.Settings, after)
+	if !SameSelf(before, after) || from.domain != to.domain || !sameAttributes(from, to, before, after) {
+		r.Node = Self(to, after)
 		r.addProfile(to, after)
+	}
+	if Router(before) || Router(after) {
+		r.PacketFilters = changedFilters(Filters(from, before), Filters(to, after))
 	}
 	was, _ := from.User(after.Owner)
 	if is, _ := to.User(after.Owner); is != was {
@@ -118,19 +160,35 @@ func without[E any](list []E, is func(E) bool) []E {
 	return slices.Concat(list[:i], list[i+1:])
 }
 
-// Shared is Between for all viewers of a class at once, provided that it names
-// none of them whole and that they are the same to themselves; nil if they need
-// to hear nothing. It may hold a patch for the viewer, which clients do not apply.
-func Shared(from, to *Scene, class policy.Class, touched []mesh.NodeID) *Response {
+// Shared is Between for all viewers with one viewpoint at once, provided that it
+// names none of them whole, that they are the same to themselves, and that they are
+// no routers; nil if they need to hear nothing. It may hold a patch for the viewer,
+// which clients do not apply.
+func Shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Response {
+	same := before == after && from.SameRules(to.World)
 	switch {
-	case from.domain != to.domain: // it is part of every node's name
+	case !same || from.domain != to.domain: // it is part of every node's name
 		touched = everyone(from, to)
 	case touched == nil:
 		touched = to.ChangedNodes(from.Snapshot)
 	}
-	r := compare(from, to, class, class, touched)
+	if same {
+		touched = union(touched, to.Reclassified(from.World))
+	}
+	r := compare(from, to, before, after, touched)
+	if !same || !to.SameInbound(from.World, after.Class, after.Old, after.Owner != 0) {
+		r.PacketFilters = changedFilters(filtersOf(from, before, nil), filtersOf(to, after, nil))
+	}
+	if !same || !to.SameShells(from.World, after.Class) {
+		if shells := shellsOf(to, after); !reflect.DeepEqual(shells, shellsOf(from, before)) {
+			r.SSHPolicy = shells
+		}
+	}
 	for _, id := range to.ChangedUsers(from.Snapshot) {
-		if u, ok := to.User(id); ok && to.NodesOwned(id) > 0 && class != policy.Nobody {
+		if u, ok := to.User(id); ok && slices.ContainsFunc(to.Owned(id), func(id mesh.NodeID) bool {
+			n, ok := to.Node(id)
+			return ok && to.Shows(after, n)
+		}) {
 			r.addUnique(profileOf(u))
 		}
 	}
@@ -140,23 +198,51 @@ func Shared(from, to *Scene, class policy.Class, touched []mesh.NodeID) *Respons
 	return r
 }
 
+// Serves reports whether Shared is all that a viewer hears which did not change
+// itself.
+func Serves(from, to *Scene, viewer *mesh.Node) bool {
+	before, after := from.Viewpoint(viewer), to.Viewpoint(viewer)
+	was, _ := from.User(viewer.Owner)
+	is, _ := to.User(viewer.Owner)
+	return was == is && from.domain == to.domain && sameAttributes(from, to, viewer, viewer) && (!Router(viewer) ||
+		before == after && from.SameRules(to.World) && to.SameInbound(from.World, after.Class, after.Old, after.Owner != 0))
+}
+
+// SightOnly reports whether Shared follows from which of the touched nodes are
+// shown, for viewers with one viewpoint.
+func SightOnly(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
+	return from.SameRules(to.World) && from.domain == to.domain && to.SameInbound(from.World, v.Class, v.Old, v.Owner != 0) &&
+		to.SameShells(from.World, v.Class) && len(to.ChangedUsers(from.Snapshot)) == 0 &&
+		!slices.ContainsFunc(to.Reclassified(from.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
+}
+
+// union is both lists as one, in order and once.
+func union(a, b []mesh.NodeID) []mesh.NodeID {
+	if len(b) == 0 {
+		return a
+	}
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // compare is what changed among the nodes given and in the settings.
-func compare(from, to *Scene, before, after policy.Class, ids []mesh.NodeID) *Response {
+func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Response {
 	r := &Response{}
 	for _, id := range ids {
 		old, was := from.Node(id)
 		node, is := to.Node(id)
-		was, is = was && from.Sees(before, old), is && to.Sees(after, node)
+		was, is = was && from.Shows(before, old), is && to.Shows(after, node)
 		switch {
 		case was && !is:
 			r.PeersRemoved = append(r.PeersRemoved, id)
 		case is && !was:
-			r.PeersChanged = append(r.PeersChanged, Peer(to.Settings, node))
+			r.PeersChanged = append(r.PeersChanged, Peer(to, node))
 			r.addProfile(to, node)
-		case is && (old != node || from.domain != to.domain):
+		case is:
 			patch, whole := change(old, node)
-			if whole || from.domain != to.domain {
-				r.PeersChanged = append(r.PeersChanged, Peer(to.Settings, node))
+			if whole || from.domain != to.domain || !to.SameMarks(node, from.World, old) {
+				r.PeersChanged = append(r.PeersChanged, Peer(to, node))
 				r.addProfile(to, node)
 			} else if patch != nil {
 				r.PeersChangedPatch = append(r.PeersChangedPatch, patch)
@@ -187,27 +273,38 @@ func everyone(from, to *Scene) []mesh.NodeID {
 	return slices.Compact(ids)
 }
 
-// profiles are of the users whose nodes a class sees.
-func profiles(s *Scene, class policy.Class) []Profile {
-	list := []Profile{}
-	if class == policy.Nobody {
-		return list
+// profiles are of the users whose nodes are shown from a viewpoint.
+func profiles(s *Scene, v Viewpoint) []Profile {
+	r := Response{UserProfiles: []Profile{}}
+	if v.Class == policy.Nobody {
+		return r.UserProfiles
 	}
-	for u := range s.Users() {
-		if s.NodesOwned(u.ID) > 0 {
-			list = append(list, profileOf(u))
+	for n := range s.Nodes() {
+		if s.Shows(v, n) {
+			r.addProfile(s, n)
 		}
 	}
-	return append(list, taggedDevices())
+	slices.SortFunc(r.UserProfiles, func(a, b Profile) int { return cmp.Compare(a.ID, b.ID) })
+	return r.UserProfiles
 }
 
 // addProfile adds the owner of a node, once.
 func (r *Response) addProfile(s *Scene, n *mesh.Node) {
-	if n.Tagged() {
-		r.addUnique(taggedDevices())
-	} else if u, ok := s.User(n.Owner); ok {
-		r.addUnique(profileOf(u))
+	if p, ok := Owner(s, n); ok {
+		r.addUnique(p)
 	}
+}
+
+// Owner is whom a node belongs to; false if that user is gone.
+func Owner(s *Scene, n *mesh.Node) (Profile, bool) {
+	if n.Tagged() {
+		return taggedDevices(), true
+	}
+	u, ok := s.User(n.Owner)
+	if !ok {
+		return Profile{}, false
+	}
+	return profileOf(u), true
 }
 
 func taggedDevices() Profile {
@@ -226,17 +323,14 @@ func profileOf(u *mesh.User) Profile {
 }
 
 func (r *Response) addUnique(p Profile) {
-	if !slices.ContainsFunc(r.UserProfiles, func(q Profile) bool { return q.ID == p.ID }) {
+	if r.profiled == nil {
+		r.profiled = map[int64]bool{}
+		for _, q := range r.UserProfiles {
+			r.profiled[q.ID] = true
+		}
+	}
+	if !r.profiled[p.ID] {
+		r.profiled[p.ID] = true
 		r.UserProfiles = append(r.UserProfiles, p)
 	}
-}
-
-// filters lets everyone in, or nobody. One named set is always sent: clients
-// keep an older one that nothing replaces.
-func filters(class policy.Class) map[string][]Rule {
-	rules := []Rule{}
-	if class != policy.Nobody {
-		rules = append(rules, Rule{SrcIPs: []string{"*"}, DstPorts: []PortRange{{IP: "*", Ports: Ports{0, 65535}}}})
-	}
-	return map[string][]Rule{"base": rules}
 }

@@ -32,8 +32,22 @@ func step(r *rand.Rand, s *mesh.Snapshot) (*mesh.Snapshot, []mesh.NodeID) {
 	return mesh.Apply(s, s.Rev+1, mesh.Settle(s, evs)...)
 }
 
+func TestPoliciesOfTheLawAreRead(t *testing.T) {
+	for _, text := range meshgen.Policies() {
+		if text == "" {
+			continue
+		}
+		if _, problems := policy.Parse([]byte(text)); len(problems) > 0 {
+			t.Errorf("%s: %v", text, problems)
+		}
+	}
+}
+
 func scene(s *mesh.Snapshot, before *netmap.Scene) *netmap.Scene {
-	return netmap.SceneOf(&policy.World{Snapshot: s}, before)
+	if before == nil {
+		return netmap.SceneOf(policy.NewWorld(s, nil), nil)
+	}
+	return netmap.SceneOf(before.Next(s, s.ChangedNodes(before.Snapshot)), before)
 }
 
 // law walks random histories and checks the law for random viewers over one and
@@ -96,17 +110,22 @@ func TestSharedServesViewersThatAreTheSameToThemselves(t *testing.T) {
 		s, _ = step(r, s)
 	}
 	served, patched, silent := 0, 0, 0
-	for range 300 {
+	for range 600 {
 		from := scene(s, nil)
 		var touched []mesh.NodeID
 		s, touched = step(r, s)
 		to := scene(s, from)
+		viewers := slices.Clone(touched)
 		for n := range s.Nodes() {
-			before, ok := from.Node(n.ID)
-			if !ok || !netmap.SameSelf(before, n) || from.Class(before) != to.Class(n) || to.Class(n) == policy.Nobody || !from.SameNames(to.Settings) {
+			viewers = append(viewers, n.ID)
+		}
+		for _, id := range viewers {
+			n, is := s.Node(id)
+			before, was := from.Node(id)
+			if !is || !was || !netmap.SameSelf(before, n) || netmap.Router(before) || !netmap.Serves(from, to, n) || n.Lapsed {
 				continue
 			}
-			shared := netmap.Shared(from, to, to.Class(n), touched)
+			shared := netmap.Shared(from, to, from.Viewpoint(before), to.Viewpoint(n), touched)
 			if shared == nil {
 				silent++
 				shared = &netmap.Response{}

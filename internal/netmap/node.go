@@ -2,7 +2,9 @@ package netmap
 
 import (
 	"encoding/json"
+	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -10,8 +12,14 @@ import (
 )
 
 // Peer renders a node for its peers.
-func Peer(s *Settings, n *mesh.Node) *Node {
-	p := common(s, n)
+func Peer(s *Scene, n *mesh.Node) *Node {
+	p := common(s.Settings, n)
+	if marks := s.Marks(n); len(marks) > 0 {
+		p.CapMap = make(map[string][]json.RawMessage, len(marks))
+		for _, m := range marks {
+			p.CapMap[m] = []json.RawMessage{}
+		}
+	}
 	p.Cap = n.CapVersion
 	p.Hostinfo = json.RawMessage(n.Host)
 	if !json.Valid(p.Hostinfo) { // a node that was stored without one, or worse
@@ -33,16 +41,25 @@ func Peer(s *Settings, n *mesh.Node) *Node {
 
 // Self renders a node for itself. How peers reach it is left out: it knows, and
 // would rebuild its whole map for the news.
-func Self(s *Settings, n *mesh.Node) *Node {
-	p := common(s, n)
+func Self(s *Scene, n *mesh.Node) *Node {
+	p := common(s.Settings, n)
 	p.Machine = n.MachineKey
 	p.Hostinfo = plainHost(n)
 	p.Online, p.LastSeen = true, p.Created
 	p.CapMap = map[string][]json.RawMessage{
 		"https://tailscale.com/cap/file-sharing": {},
+		"https://tailscale.com/cap/ssh":          {},
 		"magicdns-aaaa":                          {},
 	}
+	maps.Copy(p.CapMap, s.Attributes(s.Class(n)))
 	return p
+}
+
+// sameAttributes reports whether the policy gives a node the same attributes in
+// both.
+func sameAttributes(from, to *Scene, before, after *mesh.Node) bool {
+	a, b := from.Class(before), to.Class(after)
+	return a == b && from.SameRules(to.World) || reflect.DeepEqual(from.Attributes(a), to.Attributes(b))
 }
 
 // plainHost is the least that clients must be told: some fail without.

@@ -25,15 +25,18 @@ type Response struct {
 	Domain            string            `json:",omitzero"`
 	CollectServices   *bool             `json:",omitzero"`
 	PacketFilters     map[string][]Rule `json:",omitzero"`
+	SSHPolicy         *SSHPolicy        `json:",omitzero"`
 	UserProfiles      []Profile         `json:",omitzero"`
 	Debug             *Debug            `json:",omitzero"`
 	ControlTime       *time.Time        `json:",omitzero"`
+
+	profiled map[int64]bool // the users in UserProfiles
 }
 
 // empty reports whether there is nothing to say.
 func (r *Response) empty() bool {
 	return r.Node == nil && r.DERPMap == nil && r.Peers == nil && r.PeersChanged == nil && r.PeersRemoved == nil &&
-		r.PeersChangedPatch == nil && r.DNSConfig == nil && r.Domain == "" && r.PacketFilters == nil && r.UserProfiles == nil
+		r.PeersChangedPatch == nil && r.DNSConfig == nil && r.Domain == "" && r.PacketFilters == nil && r.SSHPolicy == nil && r.UserProfiles == nil
 }
 
 // Node is a device as its peers, or the device itself, are told of it. Who
@@ -91,10 +94,19 @@ type Profile struct {
 	ProfilePicURL string `json:",omitzero"`
 }
 
-// Rule lets sources reach destinations.
+// Rule lets sources reach destinations, or grants capabilities to them.
 type Rule struct {
+	// SrcIPs are addresses, prefixes, ranges, "*", or "cap:" and a mark.
 	SrcIPs   []string
-	DstPorts []PortRange
+	DstPorts []PortRange `json:",omitempty"`
+	IPProto  []int       `json:",omitempty"` // none means TCP, UDP and ICMP
+	CapGrant []CapGrant  `json:",omitempty"`
+}
+
+// CapGrant tells applications what a source may do.
+type CapGrant struct {
+	Dsts   []netip.Prefix
+	CapMap map[string][]json.RawMessage
 }
 
 // PortRange is an address, or "*", with ports.

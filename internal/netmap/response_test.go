@@ -38,6 +38,7 @@ func TestMembersAreAbsentEmptyOrFilled(t *testing.T) {
 		"Domain":          {Domain: "example.com"},
 		"CollectServices": {CollectServices: &yes},
 		"PacketFilters":   {PacketFilters: map[string][]netmap.Rule{"base": {}}},
+		"SSHPolicy":       {SSHPolicy: &netmap.SSHPolicy{Rules: []netmap.SSHRule{{Principals: []netmap.Principal{{UserLogin: "ann"}}, Action: netmap.Accepted()}}}},
 		"UserProfiles":    {UserProfiles: []netmap.Profile{{ID: 1, LoginName: "ann"}}},
 		"Debug":           {Debug: &netmap.Debug{DisableLogTail: true}},
 		"ControlTime":     {ControlTime: &at},
@@ -48,6 +49,9 @@ func TestMembersAreAbsentEmptyOrFilled(t *testing.T) {
 	typ := reflect.TypeFor[netmap.Response]()
 	for i := range typ.NumField() {
 		name := typ.Field(i).Name
+		if !typ.Field(i).IsExported() {
+			continue
+		}
 		r, ok := filled[name]
 		if !ok {
 			t.Errorf("%s is not tried", name)
@@ -83,7 +87,7 @@ func TestClientsReadEveryMemberOfANode(t *testing.T) {
 	n, _ = s.Node(7)
 	sc := scene(s, nil)
 	var theirs tailcfg.Node
-	text := encoded(t, netmap.Peer(sc.Settings, n))
+	text := encoded(t, netmap.Peer(sc, n))
 	if err := json.Unmarshal([]byte(text), &theirs); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +109,7 @@ func TestClientsReadEveryMemberOfANode(t *testing.T) {
 		t.Error("peers learn the machine key")
 	}
 	var self tailcfg.Node
-	if err := json.Unmarshal([]byte(encoded(t, netmap.Self(sc.Settings, n))), &self); err != nil {
+	if err := json.Unmarshal([]byte(encoded(t, netmap.Self(sc, n))), &self); err != nil {
 		t.Fatal(err)
 	}
 	if self.Machine != n.MachineKey || self.Hostinfo.Hostname() != n.Hostname || len(self.CapMap) == 0 || len(self.Endpoints) != 0 {
@@ -115,7 +119,7 @@ func TestClientsReadEveryMemberOfANode(t *testing.T) {
 
 func TestNodeWithoutEndHasNoExpiry(t *testing.T) {
 	n := meshgen.Node(7, 1)
-	if text := encoded(t, netmap.Peer(scene(mesh.Empty(), nil).Settings, n)); strings.Contains(text, "KeyExpiry") || strings.Contains(text, "0001-01-01") {
+	if text := encoded(t, netmap.Peer(scene(mesh.Empty(), nil), n)); strings.Contains(text, "KeyExpiry") || strings.Contains(text, "0001-01-01") {
 		t.Errorf("clients would take it for expired: %s", text)
 	}
 }
@@ -123,7 +127,7 @@ func TestNodeWithoutEndHasNoExpiry(t *testing.T) {
 func TestExpiredPeerCannotBeReached(t *testing.T) {
 	n := meshgen.Node(7, 1)
 	n.Lapsed, n.Net, n.Presence.Online = true, meshgen.Net(3), true
-	p := netmap.Peer(scene(mesh.Empty(), nil).Settings, n)
+	p := netmap.Peer(scene(mesh.Empty(), nil), n)
 	if !p.Expired || p.Online || len(p.Endpoints) != 0 || p.HomeDERP != 0 {
 		t.Errorf("%+v", p)
 	}

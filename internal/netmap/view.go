@@ -18,6 +18,7 @@ type View struct {
 	dns      string
 	domain   string
 	filters  map[string][]Rule
+	shells   *SSHPolicy
 	profiles map[int64]Profile
 }
 
@@ -47,7 +48,14 @@ func (v *View) Take(r *Response) {
 	if r.Domain != "" {
 		v.domain = r.Domain
 	}
-	maps.Copy(v.filters, r.PacketFilters)
+	for name, rules := range r.PacketFilters {
+		if v.filters[name] = rules; len(rules) == 0 {
+			delete(v.filters, name)
+		}
+	}
+	if r.SSHPolicy != nil {
+		v.shells = r.SSHPolicy
+	}
 	for _, p := range r.UserProfiles {
 		v.profiles[p.ID] = p
 	}
@@ -109,6 +117,8 @@ func (v *View) Differs(w *View) string {
 		return fmt.Sprintf("dns: %s, want %s", v.dns, w.dns)
 	case v.domain != w.domain:
 		return fmt.Sprintf("domain: %s, want %s", v.domain, w.domain)
+	case !reflect.DeepEqual(v.shells, w.shells):
+		return fmt.Sprintf("shells: %+v, want %+v", v.shells, w.shells)
 	case !reflect.DeepEqual(v.filters, w.filters):
 		return fmt.Sprintf("filters: %v, want %v", v.filters, w.filters)
 	}

@@ -110,13 +110,7 @@ func (r *reader) document(root hujson.Value) {
 	_, hasACLs := m[memberACLs]
 	_, hasGrants := m[memberGrants]
 	if !hasACLs && !hasGrants {
-		r.doc.rules = []Rule{{
-			Src: []Target{{Kind: Any, Name: "*"}},
-			Dst: []Destination{{
-				Target:   Target{Kind: Any, Name: "*"},
-				Services: []Service{{Ports: []PortRange{allPorts()}}},
-			}},
-		}}
+		r.doc.rules = []Rule{allowAll()}
 	}
 }
 

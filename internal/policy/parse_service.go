@@ -10,11 +10,12 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The protocols that have ports.
 const (
-	protocolTCP  = 6
-	protocolUDP  = 17
-	protocolSCTP = 132
+	protocolICMP   = 1
+	protocolTCP    = 6
+	protocolUDP    = 17
+	protocolICMPv6 = 58
+	protocolSCTP   = 132
 )
 
 func hasPorts(protocol int) bool {
@@ -43,7 +44,7 @@ func (r *reader) protocol(v hujson.Value, what string) int {
 func parseProtocol(text string) (int, error) {
 	switch strings.ToLower(text) {
 	case "icmp":
-		return 1, nil
+		return protocolICMP, nil
 	case "igmp":
 		return 2, nil
 	case "ipv4", "ip-in-ip":
@@ -63,7 +64,7 @@ func parseProtocol(text string) (int, error) {
 	case "ah":
 		return 51, nil
 	case "ipv6-icmp":
-		return 58, nil
+		return protocolICMPv6, nil
 	case "sctp":
 		return protocolSCTP, nil
 	case "fc":

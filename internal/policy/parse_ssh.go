@@ -8,8 +8,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// nonroot stands for every user of a node's operating system but root.
-const nonroot = "autogroup:nonroot"
+// NonRoot stands for every user of a node's operating system but root.
+const NonRoot = "autogroup:nonroot"
 
 // How long an agreement to open shells may hold, and does where nothing is said.
 const (
@@ -68,7 +68,7 @@ func (r *reader) ssh(v hujson.Value) {
 func (r *reader) shellUsers(v hujson.Value, what string, groups bool) (users []string) {
 	r.names(v, what, func(name string, at int) {
 		switch {
-		case groups && name == nonroot:
+		case groups && name == NonRoot:
 		case groups && name == "*":
 			r.problem(at, "* is not a user: write autogroup:nonroot, and root beside it if root is meant too")
 			return

@@ -129,13 +129,13 @@ func autogroup(text string) (Target, error) {
 		return Target{Kind: Internet, Name: text}, nil
 	case "autogroup:danger-all":
 		return Target{Kind: DangerAll, Name: text}, nil
-	case nonroot:
+	case NonRoot:
 		return Target{}, fmt.Errorf("%s can stand in the users of ssh alone", text)
 	case "autogroup:admin", "autogroup:owner", "autogroup:it-admin", "autogroup:network-admin",
 		"autogroup:billing-admin", "autogroup:auditor", "autogroup:shared":
 		return Target{}, fmt.Errorf("%s is not supported: write a group: of these users", text)
 	}
 	return Target{}, fmt.Errorf("there is no %s%s", text, nearest(text, []string{
-		"autogroup:member", "autogroup:tagged", "autogroup:self", "autogroup:internet", "autogroup:danger-all", nonroot,
+		"autogroup:member", "autogroup:tagged", "autogroup:self", "autogroup:internet", "autogroup:danger-all", NonRoot,
 	}))
 }

@@ -67,6 +67,18 @@ type Rule struct {
 	Via []string
 }
 
+// allowAll is what holds where nothing is said about access: a rule that stands
+// nowhere.
+func allowAll() Rule {
+	return Rule{
+		Src: []Target{{Kind: Any, Name: "*"}},
+		Dst: []Destination{{
+			Target:   Target{Kind: Any, Name: "*"},
+			Services: []Service{{Ports: []PortRange{allPorts()}}},
+		}},
+	}
+}
+
 // SSHRule lets sources open a shell.
 type SSHRule struct {
 	Line  Line

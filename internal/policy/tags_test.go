@@ -28,13 +28,13 @@ const example = `{
 func world(t *testing.T, text string) *policy.World {
 	t.Helper()
 	if text == "" {
-		return &policy.World{Snapshot: mesh.Empty()}
+		return policy.NewWorld(mesh.Empty(), nil)
 	}
 	doc, err := policy.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &policy.World{Snapshot: mesh.Empty(), Doc: doc}
+	return policy.WorldOf(mesh.Empty(), doc)
 }
 
 func user(name string) *mesh.User {

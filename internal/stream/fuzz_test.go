@@ -30,13 +30,17 @@ func FuzzSplicedMapIsTheFullMap(f *testing.F) {
 		s := mesh.Empty()
 		now := time.Unix(1_800_000_000, 0).UTC()
 		var before *netmap.Scene
-		for range 2 {
+		for range 3 {
 			d := s.Edit()
 			for range steps % 64 {
 				d.Apply(s.Rev+1, mesh.Settle(d.Snapshot(), []mesh.Event{meshgen.Event(r, d.Snapshot())})...)
 			}
 			s = d.Freeze()
-			scene := netmap.SceneOf(&policy.World{Snapshot: s}, before)
+			world := policy.NewWorld(s, nil)
+			if before != nil {
+				world = before.Next(s, s.ChangedNodes(before.Snapshot))
+			}
+			scene := netmap.SceneOf(world, before)
 			before = scene
 			for n := range s.Nodes() {
 				if n.Lapsed || r.IntN(4) != 0 {

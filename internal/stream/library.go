@@ -15,24 +15,31 @@ import (
 
 // library keeps what streams share: scenes, news and blocks of peers, encoded.
 type library struct {
-	comma, end, alive []byte
+	comma, profiles, end, alive []byte
 
 	mu      sync.Mutex
-	scene   *netmap.Scene            // guarded by mu; of the newest world asked for
-	blocks  map[blockKey]*block      // guarded by mu
-	commons map[policy.Class]*common // guarded by mu
-	recent  [recentNews]*bulletin    // guarded by mu; the oldest is replaced
-	next    int                      // guarded by mu
+	scene   *netmap.Scene                 // guarded by mu; of the newest world asked for
+	blocks  map[mesh.NodeID]*block        // guarded by mu; by their first id
+	commons map[netmap.Viewpoint]*common  // guarded by mu
+	filters map[netmap.Viewpoint]*filters // guarded by mu
+	recent  [recentEditions]*edition      // guarded by mu; the oldest is replaced
+	next    int                           // guarded by mu
 }
 
-// recentNews is how many pairs of worlds are remembered. Streams that keep up
+// recentEditions is how many pairs of worlds are remembered. Streams that keep up
 // share one; the others are for those that lag behind.
-const recentNews = 32
+const recentEditions = 16
+
+const openProfiles = `,"UserProfiles":[`
+
+// maxViewpoints bounds what is kept for full maps: viewpoints of rules that no
+// longer hold are not told apart from others.
+const maxViewpoints = 4096
 
 func newLibrary() *library {
 	return &library{
-		comma: compress([]byte(",")), end: compress([]byte("]}")), alive: keepAlive(true),
-		blocks: map[blockKey]*block{}, commons: map[policy.Class]*common{},
+		comma: compress([]byte(",")), profiles: compress([]byte(openProfiles)), end: compress([]byte("]}")), alive: keepAlive(true),
+		blocks: map[mesh.NodeID]*block{}, commons: map[netmap.Viewpoint]*common{}, filters: map[netmap.Viewpoint]*filters{},
 	}
 }
 
@@ -52,85 +59,17 @@ func (l *library) sceneAt(c *ledger.Cursor) *netmap.Scene {
 	return s
 }
 
-// bulletin is the news between two worlds for a class of viewers.
-type bulletin struct {
-	from, to *netmap.Scene
-	class    policy.Class
-	once     sync.Once
-	response *netmap.Response // nil: nothing to say
-	message  []byte
-	err      error
-}
-
-// bulletin returns the news for a class.
-func (l *library) bulletin(from, to *netmap.Scene, class policy.Class, touched []mesh.NodeID) *bulletin {
-	b := l.bulletinFor(from, to, class)
-	b.once.Do(func() {
-		if b.response = netmap.Shared(from, to, class, touched); b.response != nil {
-			b.message, b.err = news(b.response, l.alive, true)
-		}
-	})
-	return b
-}
-
-// tells reports whether a viewer is sent the message as it is. It may hold a
-// patch for the viewer itself, which clients do not apply: when many nodes changed at
-// once, that is far cheaper than to encode it without for each of them.
-func (b *bulletin) tells(before, after *mesh.Node) bool {
-	const few = 8
-	switch r := b.response; {
-	case before == after:
-		return true
-	case r == nil || len(r.PeersChangedPatch) <= few || !netmap.SameSelf(before, after):
-		return false
-	default:
-		return !slices.ContainsFunc(r.PeersChanged, func(n *netmap.Node) bool { return n.ID == after.ID })
-	}
-}
-
-func (l *library) bulletinFor(from, to *netmap.Scene, class policy.Class) *bulletin {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.recent { // the newest first
-		b := l.recent[(l.next-1-i+2*recentNews)%recentNews]
-		if b == nil {
-			break
-		}
-		if b.from == from && b.to == to && b.class == class {
-			return b
-		}
-	}
-	b := &bulletin{from: from, to: to, class: class}
-	l.recent[l.next] = b
-	l.next = (l.next + 1) % recentNews
-	return b
-}
-
 // full returns a message with everything, in parts that make it one after the
 // other.
 func (l *library) full(s *netmap.Scene, viewer *mesh.Node, now time.Time) ([][]byte, error) {
-	class := s.Class(viewer)
-	own, err := json.Marshal(&netmap.Response{Node: netmap.Self(s.Settings, viewer), ControlTime: &now})
-	if err != nil {
-		return nil, fmt.Errorf("encoding node %d: %w", viewer.ID, err)
-	}
-	common, err := l.common(s, class)
+	v := s.Viewpoint(viewer)
+	parts, err := l.head(s, viewer, v, now)
 	if err != nil {
 		return nil, err
 	}
-	parts := [][]byte{nil, compress(own[:len(own)-1]), common}
 	first := true
 	for id, nodes := range s.NodeBlocks() {
-		if !slices.ContainsFunc(nodes, func(n *mesh.Node) bool { return n != nil }) {
-			l.forget(id, class)
-			continue
-		}
-		b := l.block(id, class)
-		var without mesh.NodeID
-		if viewer.ID >= id && viewer.ID < id+mesh.BlockSize {
-			without = viewer.ID
-		}
-		frame, err := b.frame(s, nodes, without)
+		frame, err := l.block(id).frame(s, v, viewer.ID, id, nodes)
 		if err != nil {
 			return nil, err
 		}
@@ -151,111 +90,220 @@ func (l *library) full(s *netmap.Scene, viewer *mesh.Node, now time.Time) ([][]b
 	return parts, nil
 }
 
-// common is the part of a full map between the viewer and the peers.
-type common struct {
-	scene *netmap.Scene
-	frame []byte
+// head is a full map up to its peers. The frames make one object together: the
+// viewer's own opens it, and its member of filters, unless the viewer is a router.
+func (l *library) head(s *netmap.Scene, viewer *mesh.Node, v netmap.Viewpoint, now time.Time) ([][]byte, error) {
+	response := &netmap.Response{Node: netmap.Self(s, viewer), ControlTime: &now}
+	if netmap.Router(viewer) {
+		response.PacketFilters = netmap.Filters(s, viewer)
+	}
+	own, err := json.Marshal(response)
+	if err != nil {
+		return nil, fmt.Errorf("encoding node %d: %w", viewer.ID, err)
+	}
+	parts := [][]byte{nil, compress(own[:len(own)-1])}
+	if !netmap.Router(viewer) {
+		frame, err := l.filter(s, viewer, v)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, frame)
+	}
+	common, err := l.common(s, v)
+	if err != nil {
+		return nil, err
+	}
+	profiles := l.profiles
+	if owner, ok := netmap.Owner(s, viewer); ok && !slices.Contains(common.profiles, owner) {
+		doc, err := json.Marshal(owner)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the owner of node %d: %w", viewer.ID, err)
+		}
+		if len(common.profiles) > 0 {
+			doc = append(doc, ',')
+		}
+		profiles = compress(append([]byte(openProfiles), doc...))
+	}
+	return append(parts, profiles, common.frame), nil
 }
 
-func (l *library) common(s *netmap.Scene, class policy.Class) ([]byte, error) {
+// common is the part of a full map between the owner of the viewer and the peers.
+type common struct {
+	profiles []netmap.Profile
+	basis    policy.Basis
+	settings *netmap.Settings
+	frame    []byte
+}
+
+func (l *library) common(s *netmap.Scene, v netmap.Viewpoint) (*common, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c := l.commons[class]; c != nil && c.scene.SameIdentities(s.Snapshot) && c.scene.SameSettings(s.Snapshot) {
-		return c.frame, nil
+	if c := l.commons[v]; c != nil && c.basis.Same(s.Basis()) && c.settings == s.Settings {
+		return c, nil
 	}
-	doc, err := json.Marshal(netmap.Common(s, class))
+	r := netmap.Common(s, v)
+	c := &common{profiles: r.UserProfiles, basis: s.Basis(), settings: s.Settings}
+	profiles, err := json.Marshal(c.profiles)
+	if err != nil {
+		return nil, fmt.Errorf("encoding users: %w", err)
+	}
+	r.UserProfiles = nil
+	doc, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("encoding what all nodes share: %w", err)
 	}
-	// The object is opened by the frame before and closed by the last one.
-	c := &common{s, compress(slices.Concat([]byte(","), doc[1:len(doc)-1], []byte(`,"Peers":[`)))}
-	l.commons[class] = c
-	return c.frame, nil
+	// The list is opened by the frame before, and the object by the first; the
+	// last one closes it.
+	c.frame = compress(slices.Concat(profiles[1:], []byte(","), doc[1:len(doc)-1], []byte(`,"Peers":[`)))
+	if len(l.commons) >= maxViewpoints {
+		clear(l.commons)
+	}
+	l.commons[v] = c
+	return c, nil
 }
 
-type blockKey struct {
-	first mesh.NodeID
-	class policy.Class
+// filters are those of the viewers of one viewpoint that are no routers.
+type filters struct {
+	basis policy.Basis
+	frame []byte
 }
 
-func (l *library) block(first mesh.NodeID, class policy.Class) *block {
+func (l *library) filter(s *netmap.Scene, viewer *mesh.Node, v netmap.Viewpoint) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k := blockKey{first, class}
-	b := l.blocks[k]
+	if f := l.filters[v]; f != nil && s.Basis().SameInbound(f.basis, v.Class, v.Old, v.Owner != 0) {
+		return f.frame, nil
+	}
+	doc, err := json.Marshal(netmap.Filters(s, viewer))
+	if err != nil {
+		return nil, fmt.Errorf("encoding filters: %w", err)
+	}
+	f := &filters{s.Basis(), compress(append([]byte(`,"PacketFilters":`), doc...))}
+	if len(l.filters) >= maxViewpoints {
+		clear(l.filters)
+	}
+	l.filters[v] = f
+	return f.frame, nil
+}
+
+func (l *library) block(first mesh.NodeID) *block {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.blocks[first]
 	if b == nil {
-		b = &block{class: class}
-		l.blocks[k] = b
+		b = &block{}
+		l.blocks[first] = b
 	}
 	return b
 }
 
-// forget lets go of a block whose nodes are all gone.
-func (l *library) forget(first mesh.NodeID, class policy.Class) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.blocks, blockKey{first, class})
-}
-
-// block is the peers of neighbouring ids that a class sees, encoded. A node that
-// did not change is not encoded again.
+// block is the peers of neighbouring ids, encoded. A node that did not change is
+// not encoded again, and what several viewers see is put together once.
 type block struct {
-	class policy.Class
-
 	mu       sync.Mutex
-	settings *netmap.Settings // guarded by mu
-	nodes    []*mesh.Node     // guarded by mu; shared with the snapshot
-	docs     [][]byte         // guarded by mu; per node, nil if there is none to see; replaced, never written
-	whole    []byte           // guarded by mu; nil if nobody is to be seen
+	basis    policy.Basis                // guarded by mu
+	settings *netmap.Settings            // guarded by mu
+	nodes    []*mesh.Node                // guarded by mu; shared with the snapshot
+	classes  []policy.Class              // guarded by mu; of the nodes, shared with the world
+	docs     [][]byte                    // guarded by mu; per node
+	sights   map[netmap.Viewpoint]uint64 // guarded by mu; which of the nodes are shown
+	frames   map[uint64][]byte           // guarded by mu; by which of the nodes are in it
 }
 
-// frame returns the block as of a scene, without one of its nodes if told so.
-func (b *block) frame(s *netmap.Scene, nodes []*mesh.Node, without mesh.NodeID) ([]byte, error) {
-	docs, whole, err := b.at(s, nodes)
-	if err != nil || without == 0 {
-		return whole, err
-	}
-	rest := slices.Clone(docs)
-	rest[without%mesh.BlockSize] = nil
-	return joined(rest), nil
-}
+// maxFrames bounds the frames of a block.
+const maxFrames = 32
 
-func (b *block) at(s *netmap.Scene, nodes []*mesh.Node) (docs [][]byte, whole []byte, err error) {
+// frame returns the nodes that a viewer sees, as of a scene; nil if there are
+// none.
+func (b *block) frame(s *netmap.Scene, v netmap.Viewpoint, viewer, first mesh.NodeID, nodes []*mesh.Node) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.nodes != nil && &b.nodes[0] == &nodes[0] && b.settings == s.Settings {
-		return b.docs, b.whole, nil
+	if err := b.move(s, first, nodes); err != nil {
+		return nil, err
 	}
-	docs = make([][]byte, len(nodes))
+	sight, ok := b.sights[v]
+	if !ok {
+		for i, n := range nodes {
+			if n != nil && s.Shows(v, n) {
+				sight |= 1 << i
+			}
+		}
+		if len(b.sights) >= maxViewpoints {
+			clear(b.sights)
+		}
+		b.sights[v] = sight
+	}
+	own := viewer >= first && viewer < first+mesh.BlockSize
+	if own {
+		sight &^= 1 << (viewer - first)
+	}
+	if frame, ok := b.frames[sight]; ok || sight == 0 {
+		return frame, nil
+	}
+	frame := joined(b.docs, sight)
+	if !own { // the others see it too
+		if len(b.frames) >= maxFrames {
+			clear(b.frames)
+		}
+		b.frames[sight] = frame
+	}
+	return frame, nil
+}
+
+// move brings the block to a scene.
+func (b *block) move(s *netmap.Scene, first mesh.NodeID, nodes []*mesh.Node) error {
+	basis, classes := s.Basis(), s.ClassBlock(first)
+	sameRules := b.docs != nil && basis.SameRules(b.basis)
+	same := sameRules && b.settings == s.Settings
+	if same && sameSlice(b.classes, classes) && sameSlice(b.nodes, nodes) {
+		return nil
+	}
+	docs := make([][]byte, len(nodes))
+	keep := sameRules // what is in sight
 	for i, n := range nodes {
+		if keep {
+			keep = sameSight(b.nodes[i], n) && classAt(b.classes, i) == classAt(classes, i)
+		}
 		switch {
-		case n == nil || !s.Sees(b.class, n):
-		case b.nodes != nil && b.nodes[i] == n && b.settings == s.Settings && b.docs[i] != nil:
+		case n == nil:
+		case same && b.nodes[i] == n && classAt(b.classes, i) == classAt(classes, i):
 			docs[i] = b.docs[i]
 		default:
-			if docs[i], err = json.Marshal(netmap.Peer(s.Settings, n)); err != nil {
-				return nil, nil, fmt.Errorf("encoding node %d: %w", n.ID, err)
+			var err error
+			if docs[i], err = json.Marshal(netmap.Peer(s, n)); err != nil {
+				return fmt.Errorf("encoding node %d: %w", n.ID, err)
 			}
 		}
 	}
-	b.settings, b.nodes, b.docs, b.whole = s.Settings, nodes, docs, joined(docs)
-	return b.docs, b.whole, nil
+	b.basis, b.settings, b.nodes, b.classes, b.docs, b.frames = basis, s.Settings, nodes, classes, docs, map[uint64][]byte{}
+	if !keep {
+		b.sights = map[netmap.Viewpoint]uint64{}
+	}
+	return nil
 }
 
-// joined is a frame of documents with commas between them; nil if there are none.
-func joined(docs [][]byte) []byte {
-	size := 0
-	for _, d := range docs {
-		if d != nil {
-			size += len(d) + 1
-		}
+// sameSight reports whether two values of a node are seen by the same viewers, if
+// their class is the same.
+func sameSight(a, b *mesh.Node) bool {
+	return a == b || a != nil && b != nil && a.Owner == b.Owner
+}
+
+// classAt is for blocks of which all is Nobody, too.
+func classAt(classes []policy.Class, i int) policy.Class {
+	if classes == nil {
+		return policy.Nobody
 	}
-	if size == 0 {
-		return nil
-	}
-	all := make([]byte, 0, size)
-	for _, d := range docs {
-		if d == nil {
+	return classes[i]
+}
+
+// sameSlice reports whether two slices share their memory.
+func sameSlice[E any](a, b []E) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// joined is a frame of the documents that are in sight, with commas between them.
+func joined(docs [][]byte, sight uint64) []byte {
+	var all []byte
+	for i, d := range docs {
+		if sight&(1<<i) == 0 {
 			continue
 		}
 		if len(all) > 0 {

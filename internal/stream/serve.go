@@ -212,19 +212,14 @@ func (p *play) advance(ctx context.Context) (sent, over bool, err error) {
 		release()
 		return true, false, p.full(ctx)
 	}
-	var r *netmap.Response
-	if class := p.at.Class(after); class == from.Class(before) && class != policy.Nobody && from.SameNames(p.at.Settings) {
-		b := p.library.bulletin(from, p.at, class, touched)
-		if b.err != nil {
-			return false, false, b.err
-		}
-		if p.request.Compress && b.tells(before, after) {
-			return p.tell(b.message)
-		}
-		r = netmap.Personal(from, p.at, after.ID, b.response)
-	} else {
-		r = netmap.Between(from, p.at, after.ID, touched)
+	b := p.library.bulletin(from, p.at, from.Viewpoint(before), p.at.Viewpoint(after), touched)
+	if b.err != nil {
+		return false, false, b.err
 	}
+	if p.request.Compress && b.tells(from, p.at, before, after) {
+		return p.tell(b.message)
+	}
+	r := netmap.Personal(from, p.at, after.ID, b.response)
 	if r == nil {
 		return p.tell(nil)
 	}

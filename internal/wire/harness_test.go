@@ -106,10 +106,9 @@ func (j *journal) lines(t *testing.T, msg string) (found []map[string]any) {
 }
 
 type options struct {
-	path   string // of the database; a new one unless told
-	noise  key.MachinePrivate
-	policy *policy.Doc
-	wire   func(*wire.Config)
+	path  string // of the database; a new one unless told
+	noise key.MachinePrivate
+	wire  func(*wire.Config)
 }
 
 // nobody hears of streams.
@@ -133,7 +132,7 @@ func open(t *testing.T, o options) (s *service, stop func()) {
 	}
 	s = &service{t: t, noise: o.noise, reg: prometheus.NewRegistry(), log: &journal{}, fault: &fault{Store: st}}
 	log := slog.New(slog.NewJSONHandler(s.log, nil))
-	if s.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: s.fault, Log: log, Registerer: s.reg, Policy: o.policy}); err != nil {
+	if s.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: s.fault, Log: log, Registerer: s.reg}); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(nil)

@@ -166,8 +166,9 @@ func policy(r *rand.Rand, s *mesh.Snapshot, at mesh.Time) *mesh.Policy {
 		confirmed.ConfirmBy, confirmed.RevertTo = 0, 0
 		return &confirmed
 	}
+	texts := Policies()
 	return &mesh.Policy{
-		Version: s.Counters.Policy + 1, Text: fmt.Sprintf("{\"acls\": []} // zürich %d", r.IntN(3)), Source: "api",
+		Version: s.Counters.Policy + 1, Text: texts[r.IntN(len(texts))], Source: "api",
 		Author: "key:bürö", Reason: "because", SavedAt: at, ConfirmBy: at.Add(1e9), RevertTo: s.Counters.Policy,
 	}
 }
@@ -189,4 +190,23 @@ func History(r *rand.Rand, s *mesh.Snapshot, n int) ([][]mesh.Event, *mesh.Snaps
 		commands = append(commands, evs)
 	}
 	return commands, s
+}
+
+// Policies are texts that tell users and tags that Event draws apart in many ways;
+// most let everyone reach everyone.
+func Policies() []string {
+	const owners = `"tagOwners": {"tag:web": [], "tag:one": []}, "groups": {"group:some": ["user1", "user2"], "group:more": ["user2", "user3"]},`
+	return []string{
+		"", `{}`, "{\"groups\": {}} // zürich\n", `{"randomizeClientPort": true}`, "", `{"acls": []}`, `{"acls": [{"action": "accept", "src": ["autogroup:member"], "dst": ["*:*"]}]}`,
+		`{` + owners + `"acls": [{"action": "accept", "src": ["group:some"], "dst": ["tag:web:80,443", "user3:*"]},
+			{"action": "accept", "src": ["tag:web"], "dst": ["tag:one:5432"]}]}`,
+		`{` + owners + `"acls": [{"action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:self:*"]},
+			{"action": "accept", "src": ["group:more"], "dst": ["autogroup:tagged:22"]}],
+			"ssh": [{"action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:self"], "users": ["root"]},
+			{"action": "check", "src": ["group:some", "tag:one"], "dst": ["tag:web"], "users": ["autogroup:nonroot"]}]}`,
+		`{` + owners + `"grants": [{"src": ["*"], "dst": ["10.0.0.0/8", "autogroup:internet"], "ip": ["tcp:443"]},
+			{"src": ["group:some", "100.64.0.0/24"], "dst": ["tag:one"], "ip": ["gre:*"], "app": {"example.com/cap": [{"a": 1}]}},
+			{"src": ["user1"], "dst": ["autogroup:self"], "ip": ["igmp:*"]}],
+			"nodeAttrs": [{"target": ["group:more"], "attr": ["example.com/attr"]}], "randomizeClientPort": true}`,
+	}
 }

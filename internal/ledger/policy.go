@@ -1,0 +1,56 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// maxOldPolicies is how many versions are tried when the newest cannot be read.
+const maxOldPolicies = 100
+
+// worldOf sees a snapshot that was loaded through its policy.
+func (l *Ledger) worldOf(ctx context.Context, s *mesh.Snapshot) *policy.World {
+	w := policy.NewWorld(s, func() *policy.Doc {
+		if w := l.World(); w != nil {
+			return w.Doc
+		}
+		return l.lastGood(ctx, s)
+	})
+	l.tellPolicy(w)
+	return w
+}
+
+// lastGood is the newest stored policy that can be read; nil if there is none.
+func (l *Ledger) lastGood(ctx context.Context, s *mesh.Snapshot) *policy.Doc {
+	if l.history == nil {
+		return nil
+	}
+	old, err := l.history.Policies(ctx, s.Counters.Policy, maxOldPolicies)
+	if err != nil {
+		l.log.Error("reading earlier versions of the policy", "error", err)
+		return nil
+	}
+	for _, p := range old {
+		if doc, problems := policy.Parse([]byte(p.Text)); len(problems) == 0 {
+			l.log.Warn("policy: an earlier version is in force", "version", p.Version)
+			return doc
+		}
+	}
+	return nil
+}
+
+// tellPolicy logs what is in force.
+func (l *Ledger) tellPolicy(w *policy.World) {
+	p, ok := w.Policy()
+	switch {
+	case len(w.Problems) > 0:
+		l.log.Error("policy not loaded: it cannot be read, and the last one that could stays in force; save one that passes fairlead policy check",
+			"version", p.Version, "problems", w.Problems.Error())
+	case !ok || p.Text == "":
+		l.log.Info("no policy is stored: everyone may reach everyone")
+	default:
+		l.log.Info("policy loaded", "version", p.Version, "source", p.Source, "author", p.Author, "rules", len(w.Doc.Rules()))
+	}
+}

@@ -1,0 +1,225 @@
+package netmap
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// The names of the parts of a filter. Parts that change at different times are
+// told apart.
+const (
+	filterBase   = "base"   // rules that know nodes by their marks
+	filterListed = "listed" // rules that list the addresses of nodes
+	filterOwn    = "own"    // rules about the nodes of the viewer's owner
+)
+
+// marksSince is the first protocol version of clients that know a node by its
+// marks.
+const marksSince = 109
+
+// Router reports whether a node announces or has routes. What it lets in is told
+// with its own addresses, because "*" would mean its routes too.
+func Router(n *mesh.Node) bool { return len(n.RoutableIPs)+len(n.Routes) > 0 }
+
+// filtersOf are the filters of a router, or of all viewers that are none when n is
+// nil. A part that is empty is not there, but for the first: clients keep an older
+// one that nothing replaces.
+func filtersOf(s *Scene, v Viewpoint, n *mesh.Node) map[string][]Rule {
+	filters := map[string][]Rule{filterBase: {}}
+	base, listed := rules{}, rules{}
+	for _, in := range s.Inbound(v.Class) {
+		marked := slices.ContainsFunc(in.Src, func(src policy.Source) bool { return src.Mark != "" })
+		list := marked && (v.Old || in.Listed)
+		to := &base
+		if list {
+			to = &listed
+		}
+		to.add(&in, sources(s, in.Src, list), n)
+	}
+	if len(base.list) > 0 {
+		filters[filterBase] = base.list
+	}
+	if len(listed.list) > 0 {
+		filters[filterListed] = listed.list
+	}
+	if own := ownRules(s, v, n); len(own) > 0 {
+		filters[filterOwn] = own
+	}
+	return filters
+}
+
+func ownRules(s *Scene, v Viewpoint, n *mesh.Node) []Rule {
+	if v.Owner == 0 {
+		return nil
+	}
+	own := rules{}
+	for _, in := range s.OwnInbound(v.Class) {
+		srcs := []string{"cap:" + policy.OwnMark(v.Owner)}
+		if v.Old || in.Listed {
+			var addrs []netip.Addr
+			for _, id := range s.Owned(v.Owner) {
+				if peer, ok := s.Node(id); ok {
+					addrs = append(addrs, peer.Addrs()...)
+				}
+			}
+			slices.SortFunc(addrs, netip.Addr.Compare)
+			srcs = ranges(addrs)
+		}
+		own.add(&in, srcs, n)
+	}
+	return own.list
+}
+
+// changedFilters are the parts of to that differ from those of from; nil if none
+// does. A part that is gone is sent as empty.
+func changedFilters(from, to map[string][]Rule) map[string][]Rule {
+	var changed map[string][]Rule
+	set := func(name string, rules []Rule) {
+		if changed == nil {
+			changed = map[string][]Rule{}
+		}
+		changed[name] = rules
+	}
+	for name, rules := range to {
+		if !reflect.DeepEqual(from[name], rules) {
+			set(name, rules)
+		}
+	}
+	for name := range from {
+		if _, ok := to[name]; !ok {
+			set(name, []Rule{})
+		}
+	}
+	return changed
+}
+
+// sources are who may, in the words of clients.
+func sources(s *Scene, srcs []policy.Source, list bool) []string {
+	var words []string
+	var listed []netip.Addr
+	for _, src := range srcs {
+		switch {
+		case src.Mark != "" && list:
+			listed = append(listed, s.Holders(src)...)
+		case src.Mark != "":
+			words = append(words, "cap:"+src.Mark)
+		case src.Kind == policy.DangerAll:
+			words = append(words, "*")
+		case src.Kind == policy.Any:
+			for _, p := range append(policy.MeshPrefixes(), s.Routes()...) {
+				words = append(words, word(p))
+			}
+		default:
+			for _, p := range src.Prefixes {
+				words = append(words, word(p))
+			}
+		}
+	}
+	slices.SortFunc(listed, netip.Addr.Compare)
+	return append(words, ranges(slices.Compact(listed))...)
+}
+
+// word writes a prefix as clients know it.
+func word(p netip.Prefix) string {
+	if p.IsSingleIP() {
+		return p.Addr().String()
+	}
+	return p.String()
+}
+
+// ranges writes addresses, which are in order, with neighbours as one.
+func ranges(addrs []netip.Addr) (words []string) {
+	for len(addrs) > 0 {
+		n := 1
+		for n < len(addrs) && addrs[n] == addrs[n-1].Next() {
+			n++
+		}
+		if n == 1 {
+			words = append(words, addrs[0].String())
+		} else {
+			words = append(words, addrs[0].String()+"-"+addrs[n-1].String())
+		}
+		addrs = addrs[n:]
+	}
+	return words
+}
+
+// rules puts together what has the same sources and protocols.
+type rules struct {
+	list []Rule
+	at   map[string]int
+}
+
+func (rs *rules) add(in *policy.Inbound, srcs []string, n *mesh.Node) {
+	if len(srcs) == 0 {
+		return
+	}
+	for _, d := range in.Dst {
+		dsts := destinations(&d, n)
+		if len(dsts) == 0 {
+			continue
+		}
+		for _, service := range d.Services {
+			rs.rule(srcs, service.Protocols).reach(dsts, service.Ports)
+		}
+		if len(in.App) > 0 {
+			rs.list = append(rs.list, Rule{SrcIPs: srcs, CapGrant: []CapGrant{{Dsts: dsts, CapMap: in.App}}})
+		}
+	}
+}
+
+// reach adds ports of destinations.
+func (r *Rule) reach(dsts []netip.Prefix, ports []policy.PortRange) {
+	words := make([]string, len(dsts))
+	for i, dst := range dsts {
+		words[i] = word(dst)
+	}
+	if slices.Equal(dsts, everywhere()) {
+		words = []string{"*"}
+	}
+	for _, w := range words {
+		for _, p := range ports {
+			if p := (PortRange{IP: w, Ports: Ports(p)}); !slices.Contains(r.DstPorts, p) {
+				r.DstPorts = append(r.DstPorts, p)
+			}
+		}
+	}
+}
+
+// rule finds or makes the rule for sources and protocols.
+func (rs *rules) rule(srcs []string, protocols []int) *Rule {
+	key := fmt.Sprint(protocols, strings.Join(srcs, " "))
+	i, ok := rs.at[key]
+	if !ok {
+		if rs.at == nil {
+			rs.at = map[string]int{}
+		}
+		i = len(rs.list)
+		rs.at[key] = i
+		rs.list = append(rs.list, Rule{SrcIPs: srcs, IPProto: protocols, DstPorts: []PortRange{}})
+	}
+	return &rs.list[i]
+}
+
+// destinations are where to on n, or on any node that is no router: clients take
+// everywhere for their own addresses.
+func destinations(d *policy.Reach, n *mesh.Node) []netip.Prefix {
+	switch {
+	case n != nil:
+		return d.On(n)
+	case d.Kind == policy.Addresses:
+		return d.Prefixes
+	default:
+		return everywhere()
+	}
+}
+
+func everywhere() []netip.Prefix {
+	return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+}

@@ -1,0 +1,95 @@
+package netmap
+
+import (
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// SSHPolicy says who may open shells on the viewer. The first rule that fits
+// counts.
+type SSHPolicy struct {
+	Rules []SSHRule `json:"rules"`
+}
+
+// SSHRule lets principals in as some of the users of the operating system.
+type SSHRule struct {
+	Principals []Principal `json:"principals"`
+	// SSHUsers maps the user that is asked for to the one that it becomes: "="
+	// is the same, "" is none, "*" stands for all that are not named.
+	SSHUsers  map[string]string `json:"sshUsers"`
+	Action    SSHAction         `json:"action"`
+	AcceptEnv []string          `json:"acceptEnv,omitempty"`
+}
+
+// Principal is one who asks, by one of the two.
+type Principal struct {
+	NodeIP    string `json:"nodeIP,omitempty"`
+	UserLogin string `json:"userLogin,omitempty"`
+}
+
+// SSHAction is what happens to a session.
+type SSHAction struct {
+	Message                   string        `json:"message,omitempty"`
+	Reject                    bool          `json:"reject,omitempty"`
+	Accept                    bool          `json:"accept,omitempty"`
+	SessionDuration           time.Duration `json:"sessionDuration,omitempty"`
+	AllowAgentForwarding      bool          `json:"allowAgentForwarding,omitempty"`
+	HoldAndDelegate           string        `json:"holdAndDelegate,omitempty"`
+	AllowLocalPortForwarding  bool          `json:"allowLocalPortForwarding,omitempty"`
+	AllowRemotePortForwarding bool          `json:"allowRemotePortForwarding,omitempty"`
+}
+
+// SSHActionPath is where a node asks whether a session that must be checked may
+// begin. The words with a dollar are filled in by the node, and the host is not
+// looked at: it asks where it has its map from.
+const SSHActionPath = "/machine/ssh/action/"
+
+const askAction = "https://unused" + SSHActionPath + "$SRC_NODE_ID/to/$DST_NODE_ID?ssh_user=$SSH_USER&local_user=$LOCAL_USER"
+
+// Accepted is the action that lets a session begin.
+func Accepted() SSHAction {
+	return SSHAction{Accept: true, AllowAgentForwarding: true, AllowLocalPortForwarding: true, AllowRemotePortForwarding: true}
+}
+
+// AskAgain is the action that makes a node ask whether a session may begin, and
+// shows the one who waits a message.
+func AskAgain(message string) SSHAction {
+	return SSHAction{HoldAndDelegate: askAction, Message: message}
+}
+
+func shellsOf(s *Scene, v Viewpoint) *SSHPolicy {
+	p := &SSHPolicy{Rules: []SSHRule{}}
+	for _, shell := range s.Shells(v.Class, v.Owner) {
+		r := SSHRule{Principals: principals(shell), SSHUsers: users(shell.Users), Action: Accepted(), AcceptEnv: shell.AcceptEnv}
+		if shell.Check {
+			r.Action = AskAgain("")
+		}
+		p.Rules = append(p.Rules, r)
+	}
+	return p
+}
+
+func principals(s policy.Shell) (list []Principal) {
+	for _, u := range s.People {
+		list = append(list, Principal{UserLogin: profileOf(u).LoginName})
+	}
+	for _, a := range s.Addrs {
+		list = append(list, Principal{NodeIP: a.String()})
+	}
+	return list
+}
+
+// users never lets anyone become root who is not meant to: clients differ in what
+// "=" means for root.
+func users(names []string) map[string]string {
+	m := map[string]string{"root": ""}
+	for _, name := range names {
+		if name == policy.NonRoot {
+			m["*"] = "="
+		} else {
+			m[name] = name
+		}
+	}
+	return m
+}

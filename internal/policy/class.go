@@ -1,0 +1,287 @@
+package policy
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Class is a set of nodes that the policy does not tell apart: they see the same
+// nodes and let in the same ones, so what they are told is rendered once. It means
+// something together with its Compiled alone.
+type Class int32
+
+// Nobody is the class of nodes that must authenticate again: they see nobody.
+const Nobody Class = 0
+
+// traits are what makes a class.
+type traits struct {
+	own    set // the selectors that a node is a member of itself
+	behind set // those that its routes lead to
+	// The families that count: of its addresses, of its routes, and of the
+	// internet behind it.
+	addrs, routes, exit families
+}
+
+// families is a set of the two families of addresses.
+type families struct{ four, six bool }
+
+func (f families) meets(g families) bool { return f.four && g.four || f.six && g.six }
+
+func (f families) any() bool { return f.four || f.six }
+
+func (f *families) add(a netip.Addr) {
+	if a.Is4() {
+		f.four = true
+	} else {
+		f.six = true
+	}
+}
+
+func (f families) key() byte {
+	var k byte
+	if f.four {
+		k++
+	}
+	if f.six {
+		k += 2
+	}
+	return k
+}
+
+// ruleSets are sets of rules, by the family of addresses for which they hold.
+type ruleSets struct{ four, six set }
+
+func (r *ruleSets) addAll(rules, but set, f families) {
+	if f.four {
+		r.four.addAll(rules, but)
+	}
+	if f.six {
+		r.six.addAll(rules, but)
+	}
+}
+
+// any are the rules that hold for one family or the other.
+func (r ruleSets) any() (rules set) {
+	rules.addAll(r.four, nil)
+	rules.addAll(r.six, nil)
+	return rules
+}
+
+func (r ruleSets) meets(s ruleSets) bool { return r.four.meets(s.four) || r.six.meets(s.six) }
+
+// classInfo is what the nodes of a class have in common.
+type classInfo struct {
+	traits
+	src, dst ruleSets
+	self     families // for which it is a source of rules about autogroup:self
+	marks    []string
+	attrs    map[string][]json.RawMessage
+	// Some rule lets in nodes by their marks, nodes that must be listed all the
+	// same, or everyone.
+	marked, listed, ownListed, anyone bool
+	// Rules about shells list nodes with tags, or say who may by who has the node.
+	shellNodes, shellOwn bool
+
+	inbound func() []Inbound
+	sights  atomic.Pointer[sights]
+}
+
+// sights says which of the first n classes a class sees.
+type sights struct {
+	n    int
+	seen set
+}
+
+// traitsOf finds what decides the class of a node; owner is nil for a node with
+// tags.
+func (c *Compiled) traitsOf(n *mesh.Node, owner *mesh.User) traits {
+	var t traits
+	t.own.addList(c.all)
+	switch {
+	case n.Tagged():
+		t.own.addList(c.tagged)
+		for _, tag := range n.Tags {
+			t.own.addList(c.byTag[tag])
+		}
+	case owner != nil:
+		t.own.addList(c.member)
+		for _, name := range namesOf(owner) {
+			t.own.addList(c.byUser[name])
+		}
+	}
+	for _, a := range n.Addrs() {
+		t.addrs.add(a)
+		t.own.addList(c.covering(netip.PrefixFrom(a, a.BitLen())))
+	}
+	for _, p := range n.Routes {
+		if p.Bits() == 0 {
+			t.exit.add(p.Addr())
+			continue
+		}
+		t.routes.add(p.Addr())
+		t.behind.addList(c.covering(p))
+		t.behind.addList(c.within(p))
+	}
+	if t.routes.any() {
+		t.behind.addList(c.all)
+	}
+	if t.exit.any() {
+		t.behind.addList(c.all)
+		t.behind.addList(c.internet)
+	}
+	return t
+}
+
+// covering returns the selectors with a prefix that holds all of p.
+func (c *Compiled) covering(p netip.Prefix) (list []int) {
+	lengths := c.lengths4
+	if p.Addr().Is6() {
+		lengths = c.lengths6
+	}
+	for _, length := range lengths {
+		if length > p.Bits() {
+			break
+		}
+		if wider, err := p.Addr().Prefix(length); err == nil {
+			list = append(list, c.byPrefix[wider]...)
+		}
+	}
+	return list
+}
+
+// within returns the selectors with a prefix that lies in p.
+func (c *Compiled) within(p netip.Prefix) (list []int) {
+	for narrower, selectors := range c.byPrefix {
+		if narrower.Bits() > p.Bits() && p.Contains(narrower.Addr()) {
+			list = append(list, selectors...)
+		}
+	}
+	return list
+}
+
+// classOf finds the class of a node by what it is.
+func (c *Compiled) classOf(n *mesh.Node, owner *mesh.User) Class {
+	t := c.traitsOf(n, owner)
+	key := string([]byte{t.addrs.key(), t.routes.key(), t.exit.key()}) + t.own.key() + "/" + t.behind.key()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if class, ok := c.known[key]; ok {
+		return class
+	}
+	classes := append(*c.classes.Load(), c.newClass(t)) // nobody reads beyond the length of what was stored
+	c.classes.Store(&classes)
+	class := Class(len(classes) - 1)
+	c.known[key] = class
+	return class
+}
+
+func (c *Compiled) newClass(t traits) *classInfo {
+	i := &classInfo{traits: t}
+	for s := range t.own.all() {
+		sel := &c.selectors[s]
+		i.src.addAll(sel.src, nil, t.familiesOf(sel, t.addrs))
+		i.dst.addAll(sel.dst, c.via, t.familiesOf(sel, t.addrs))
+		if sel.mark != "" {
+			i.marks = append(i.marks, sel.mark)
+		}
+	}
+	slices.Sort(i.marks)
+	elsewhere := c.ledElsewhere(t.own)
+	for s := range t.behind.all() {
+		sel := &c.selectors[s]
+		i.src.addAll(sel.src, nil, t.familiesOf(sel, t.routes))
+		i.dst.addAll(sel.dst, elsewhere, t.beyond(sel))
+	}
+	i.self = families{i.src.four.meets(c.self) && t.addrs.four, i.src.six.meets(c.self) && t.addrs.six}
+	i.attrs = c.attributesOf(t.own)
+	i.inbound = sync.OnceValue(func() []Inbound { return c.inboundOf(i) })
+	c.noteSources(i)
+	c.noteShells(i)
+	return i
+}
+
+// familiesOf is for which families a selector counts: addresses are of one.
+func (t *traits) familiesOf(s *selector, otherwise families) families {
+	if s.target.Kind == Addresses {
+		return families{!s.six, s.six}
+	}
+	return otherwise
+}
+
+// beyond is for which families a selector is a destination behind a node.
+func (t *traits) beyond(s *selector) families {
+	if s.target.Kind == Any {
+		return families{t.routes.four || t.exit.four, t.routes.six || t.exit.six}
+	}
+	if s.target.Kind == Internet {
+		return t.exit
+	}
+	return t.familiesOf(s, t.routes)
+}
+
+// ledElsewhere are the rules whose destinations are reached through other nodes
+// than a member of own.
+func (c *Compiled) ledElsewhere(own set) (rules set) {
+	for r := range c.via.all() {
+		if !slices.ContainsFunc(c.viaTags[r], own.has) {
+			rules.add(r)
+		}
+	}
+	return rules
+}
+
+// attributesOf is what the document gives the members of some selectors. Of two
+// entries with one name the first counts.
+func (c *Compiled) attributesOf(own set) map[string][]json.RawMessage {
+	attrs := map[string][]json.RawMessage{}
+	if c.randomPort {
+		attrs["randomize-client-port"] = []json.RawMessage{}
+	}
+	for _, a := range c.attributes {
+		if !slices.ContainsFunc(a.holders, own.has) {
+			continue
+		}
+		for name, values := range a.Attrs {
+			if _, ok := attrs[name]; !ok {
+				attrs[name] = values
+			}
+		}
+	}
+	return attrs
+}
+
+func (c *Compiled) info(class Class) *classInfo { return (*c.classes.Load())[class] }
+
+// sees reports whether some rule lets a node of either class open a connection
+// to one of the other.
+func (c *Compiled) sees(a, b Class) bool {
+	i := c.info(a)
+	s := i.sights.Load()
+	if s == nil || int(b) >= s.n {
+		s = c.look(i, s)
+	}
+	return s.seen.has(int(b))
+}
+
+// look finds out about the classes that are new since old. Two who look at once
+// find the same.
+func (c *Compiled) look(i *classInfo, old *sights) *sights {
+	classes := *c.classes.Load()
+	s := &sights{n: len(classes)}
+	from := 1 // Nobody is not there to be seen
+	if old != nil {
+		from, s.seen = old.n, slices.Clone(old.seen)
+	}
+	for k := from; k < len(classes); k++ {
+		if j := classes[k]; i.src.meets(j.dst) || j.src.meets(i.dst) {
+			s.seen.add(k)
+		}
+	}
+	i.sights.Store(s)
+	return s
+}

@@ -1,0 +1,213 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Compiled is a document made ready to answer. It depends on the document alone,
+// not on who is there: the class of a node follows from what the node is, and who
+// reaches whom follows from their classes. Making it cannot fail.
+type Compiled struct {
+	rules []Rule
+	// The selectors that each rule has as sources, and as each of its
+	// destinations.
+	srcs [][]int
+	dsts [][][]int
+
+	selectors []selector
+	groups    map[string][]string
+	// The selectors that a node is a member of, by what decides it.
+	all, member, tagged []int
+	byUser, byTag       map[string][]int
+	byPrefix            map[netip.Prefix][]int
+	lengths4, lengths6  []int // of these prefixes
+	internet            []int
+	self, via           set // rules with a destination autogroup:self; rules with via
+	viaTags             [][]int
+
+	attributes []compiledAttribute
+	randomPort bool
+	ssh        []compiledShell
+
+	mu      sync.Mutex
+	known   map[string]Class             // guarded by mu; by what makes the class
+	classes atomic.Pointer[[]*classInfo] // by Class; grows under mu
+}
+
+// selector is a target as the document uses it. Addresses of one family make a
+// selector of their own, because nobody reaches one family from the other.
+type selector struct {
+	target Target
+	mark   string // see World.Marks; empty if the selector needs none
+	six    bool   // addresses of IPv6
+	// The rules that have it as a source, and as a destination.
+	src, dst set
+}
+
+type compiledAttribute struct {
+	*Attribute
+	holders []int
+}
+
+// compiledShell is a rule about shells.
+type compiledShell struct {
+	*SSHRule
+	srcs, dsts []int
+	self       bool // autogroup:self is among its destinations
+}
+
+// Compile makes a document ready; nil is one that says nothing.
+func Compile(d *Doc) *Compiled {
+	if d == nil {
+		d = &Doc{rules: []Rule{allowAll()}}
+	}
+	c := &Compiled{
+		rules: d.rules, groups: d.groups, byUser: map[string][]int{}, byTag: map[string][]int{}, byPrefix: map[netip.Prefix][]int{},
+		known: map[string]Class{},
+	}
+	c.classes.Store(&[]*classInfo{{}})
+	c.randomPort = d.randomizeClientPort
+	known := map[string]int{}
+	c.srcs, c.dsts, c.viaTags = make([][]int, len(c.rules)), make([][][]int, len(c.rules)), make([][]int, len(c.rules))
+	for i := range c.rules {
+		c.addRule(known, i)
+	}
+	for i := range d.attributes {
+		a := &d.attributes[i]
+		c.attributes = append(c.attributes, compiledAttribute{a, c.uses(known, a.Targets)})
+	}
+	for i := range d.ssh {
+		c.addShell(known, &d.ssh[i])
+	}
+	for p := range c.byPrefix {
+		if p.Addr().Is4() {
+			c.lengths4 = append(c.lengths4, p.Bits())
+		} else {
+			c.lengths6 = append(c.lengths6, p.Bits())
+		}
+	}
+	for _, lengths := range []*[]int{&c.lengths4, &c.lengths6} {
+		slices.Sort(*lengths)
+		*lengths = slices.Compact(*lengths)
+	}
+	return c
+}
+
+func (c *Compiled) addRule(known map[string]int, i int) {
+	r := &c.rules[i]
+	c.srcs[i] = c.uses(known, r.Src)
+	for _, s := range c.srcs[i] {
+		c.selectors[s].src.add(i)
+		c.selectors[s].addMark()
+	}
+	c.dsts[i] = make([][]int, len(r.Dst))
+	for k, d := range r.Dst {
+		if d.Kind == Self {
+			c.self.add(i)
+			continue
+		}
+		c.dsts[i][k] = c.use(known, d.Target)
+		for _, s := range c.dsts[i][k] {
+			c.selectors[s].dst.add(i)
+		}
+	}
+	if len(r.Via) > 0 {
+		c.via.add(i)
+		for _, tag := range r.Via {
+			c.viaTags[i] = append(c.viaTags[i], c.use(known, Target{Kind: Tag, Name: tag})...)
+		}
+	}
+}
+
+func (c *Compiled) addShell(known map[string]int, r *SSHRule) {
+	s := compiledShell{SSHRule: r, srcs: c.uses(known, r.Src)}
+	for _, d := range r.Dst {
+		if d.Kind == Self {
+			s.self = true
+		} else {
+			s.dsts = append(s.dsts, c.use(known, d)...)
+		}
+	}
+	c.ssh = append(c.ssh, s)
+}
+
+// uses finds or makes the selectors of targets, each once.
+func (c *Compiled) uses(known map[string]int, targets []Target) (list []int) {
+	for _, t := range targets {
+		list = append(list, c.use(known, t)...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// use finds or makes the selectors of a target: addresses of two families are two,
+// of none are none.
+func (c *Compiled) use(known map[string]int, t Target) []int {
+	if t.Kind != Addresses {
+		return []int{c.selector(known, t, false)}
+	}
+	var list []int
+	for _, six := range []bool{false, true} {
+		part := t
+		part.Prefixes = slices.DeleteFunc(slices.Clone(t.Prefixes), func(p netip.Prefix) bool { return p.Addr().Is6() != six })
+		if len(part.Prefixes) > 0 {
+			list = append(list, c.selector(known, part, six))
+		}
+	}
+	return list
+}
+
+func (c *Compiled) selector(known map[string]int, t Target, six bool) int {
+	key := string(rune('a'+t.Kind)) + t.Name
+	if t.Kind == Addresses {
+		key = "="
+		for _, p := range t.Prefixes {
+			key += p.String() + " "
+		}
+	}
+	if i, ok := known[key]; ok {
+		return i
+	}
+	i := len(c.selectors)
+	known[key] = i
+	c.selectors = append(c.selectors, selector{target: t, six: six})
+	switch t.Kind {
+	case Any, DangerAll:
+		c.all = append(c.all, i)
+	case User:
+		c.byUser[t.Name] = append(c.byUser[t.Name], i)
+	case Group:
+		for _, user := range c.groups[t.Name] {
+			c.byUser[user] = append(c.byUser[user], i)
+		}
+	case Tag:
+		c.byTag[t.Name] = append(c.byTag[t.Name], i)
+	case Member:
+		c.member = append(c.member, i)
+	case Tagged:
+		c.tagged = append(c.tagged, i)
+	case Addresses:
+		for _, p := range t.Prefixes {
+			c.byPrefix[p] = append(c.byPrefix[p], i)
+		}
+	case Internet:
+		c.internet = append(c.internet, i)
+	case Self: // no node is a member by what it is
+	}
+	return i
+}
+
+// addMark gives a selector that tells nodes apart by what they are its mark. It
+// depends on the name alone, so that another document does not change it; it does
+// not show the name to whoever sees the mark.
+func (s *selector) addMark() {
+	if asNode.has(s.target.Kind) {
+		sum := sha256.Sum256([]byte(string(rune('a'+s.target.Kind)) + s.target.Name))
+		s.mark = "mesh/" + hex.EncodeToString(sum[:8])
+	}
+}

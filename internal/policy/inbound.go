@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Inbound is a rule as it holds for nodes that it lets others reach.
+type Inbound struct {
+	*Rule
+	Src []Source
+	Dst []Reach
+	// Listed says that clients must be told the addresses of its sources: they
+	// look for marks only when a packet has ports, or is an echo.
+	Listed bool
+}
+
+// Source is one who may.
+type Source struct {
+	Target
+	// Mark is what the nodes of this source carry, see World.Marks; empty for
+	// addresses and for everyone.
+	Mark     string
+	selector int
+}
+
+// Reach is a destination of a rule, and whether it means a node itself or what
+// lies behind it.
+type Reach struct {
+	Destination
+	Own, Behind bool
+}
+
+// On returns the addresses that a destination means on a node.
+func (r *Reach) On(n *mesh.Node) (list []netip.Prefix) {
+	for _, a := range n.Addrs() {
+		if r.Own && (r.Kind != Addresses || slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(a) })) {
+			list = append(list, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	if !r.Behind {
+		return list
+	}
+	for _, route := range n.Routes {
+		switch exit := route.Bits() == 0; {
+		case exit && (r.Kind == Any || r.Kind == Internet):
+			list = append(list, internet(route)...)
+		case !exit && r.Kind == Any:
+			list = append(list, route)
+		case !exit && r.Kind == Addresses:
+			list = append(list, shared(route, r.Prefixes)...)
+		}
+	}
+	slices.SortFunc(list, netip.Prefix.Compare)
+	return slices.Compact(list)
+}
+
+// shared is what a prefix has in common with others.
+func shared(p netip.Prefix, others []netip.Prefix) (list []netip.Prefix) {
+	for _, o := range others {
+		if !p.Overlaps(o) {
+			continue
+		}
+		if o.Bits() > p.Bits() {
+			list = append(list, o)
+		} else {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// inboundOf finds the rules whose destinations are nodes of a class, in order.
+func (c *Compiled) inboundOf(i *classInfo) (list []Inbound) {
+	elsewhere := c.ledElsewhere(i.own)
+	for r := range i.dst.any().all() {
+		in := Inbound{Rule: &c.rules[r], Src: c.sources(r), Listed: c.listed(r)}
+		for k, d := range in.Rule.Dst {
+			reach := Reach{
+				Destination: d,
+				Own:         !c.via.has(r) && slices.ContainsFunc(c.dsts[r][k], i.own.has),
+				Behind:      !elsewhere.has(r) && slices.ContainsFunc(c.dsts[r][k], i.behind.has),
+			}
+			if reach.Own || reach.Behind {
+				reach.Prefixes = c.prefixesOf(i, c.dsts[r][k])
+				in.Dst = append(in.Dst, reach)
+			}
+		}
+		list = append(list, in)
+	}
+	return list
+}
+
+// prefixesOf are those of a destination in the families that a class has to do
+// with: to clients, a mark opens all addresses of a rule for echoes.
+func (c *Compiled) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefix) {
+	for _, s := range selectors {
+		if i.own.has(s) || i.behind.has(s) {
+			list = append(list, c.selectors[s].target.Prefixes...)
+		}
+	}
+	return list
+}
+
+// ownInbound finds the rules that let the nodes of a user reach each other, if
+// the user's nodes are of this class.
+func (c *Compiled) ownInbound(i *classInfo) (list []Inbound) {
+	for r := range both(i.src.any(), c.self) {
+		in := Inbound{Rule: &c.rules[r], Listed: c.listed(r)}
+		for _, d := range in.Rule.Dst {
+			if d.Kind == Self {
+				in.Dst = append(in.Dst, Reach{Destination: d, Own: true})
+			}
+		}
+		list = append(list, in)
+	}
+	return list
+}
+
+func (c *Compiled) sources(r int) []Source {
+	list := make([]Source, len(c.srcs[r]))
+	for k, s := range c.srcs[r] {
+		list[k] = Source{c.selectors[s].target, c.selectors[s].mark, s}
+	}
+	return list
+}
+
+// listed reports whether a rule grants what clients do not look for marks for.
+func (c *Compiled) listed(r int) bool {
+	rule := &c.rules[r]
+	return len(rule.App) > 0 || slices.ContainsFunc(rule.Dst, func(d Destination) bool {
+		return slices.ContainsFunc(d.Services, func(s Service) bool {
+			return slices.ContainsFunc(s.Protocols, func(p int) bool { return !marked(p) })
+		})
+	})
+}
+
+// marked reports whether clients look for marks in packets of a protocol.
+func marked(protocol int) bool {
+	switch protocol {
+	case protocolICMP, protocolTCP, protocolUDP, protocolICMPv6, protocolSCTP:
+		return true
+	}
+	return false
+}
+
+// noteSources finds out whom the rules let in that let others reach a class.
+func (c *Compiled) noteSources(i *classInfo) {
+	for r := range i.dst.any().all() {
+		for _, s := range c.srcs[r] {
+			marked := c.selectors[s].mark != ""
+			i.marked = i.marked || marked
+			i.listed = i.listed || marked && c.listed(r)
+			i.anyone = i.anyone || c.selectors[s].target.Kind == Any
+		}
+	}
+	for r := range both(i.src.any(), c.self) {
+		i.ownListed = i.ownListed || c.listed(r)
+	}
+}

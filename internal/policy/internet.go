@@ -1,0 +1,42 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// MeshPrefixes are where the addresses of nodes come from.
+func MeshPrefixes() []netip.Prefix { return parsed("100.64.0.0/10", "fd7a:115c:a1e0::/48") }
+
+// internet is the part of p that belongs to the public internet.
+func internet(p netip.Prefix) []netip.Prefix {
+	if p.Addr().Is6() {
+		return shared(p, parsed("2000::/3"))
+	}
+	private := parsed("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+		"192.168.0.0/16", "224.0.0.0/4", "240.0.0.0/4")
+	return less(p, private)
+}
+
+// less is p without others, as few prefixes as possible.
+func less(p netip.Prefix, others []netip.Prefix) []netip.Prefix {
+	switch {
+	case !slices.ContainsFunc(others, p.Overlaps):
+		return []netip.Prefix{p}
+	case slices.ContainsFunc(others, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) }):
+		return nil
+	}
+	low := netip.PrefixFrom(p.Addr(), p.Bits()+1)
+	bytes := p.Addr().AsSlice()
+	bytes[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
+	upper, _ := netip.AddrFromSlice(bytes)
+	return append(less(low, others), less(netip.PrefixFrom(upper, p.Bits()+1), others)...)
+}
+
+func parsed(texts ...string) []netip.Prefix {
+	list := make([]netip.Prefix, len(texts))
+	for i, t := range texts {
+		list[i] = netip.MustParsePrefix(t)
+	}
+	return list
+}
