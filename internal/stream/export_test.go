@@ -39,3 +39,18 @@ func (l *library) Full(s *netmap.Scene, viewer *mesh.Node, now time.Time) ([]byt
 	parts, err := l.full(s, viewer, now)
 	return slices.Concat(parts...), err
 }
+
+// News is what a viewer is sent between two scenes.
+func (l *library) News(from, to *netmap.Scene, viewer mesh.NodeID, touched []mesh.NodeID) ([]byte, error) {
+	before, _ := from.Node(viewer)
+	after, _ := to.Node(viewer)
+	b := l.bulletin(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)
+	if b.err != nil || b.tells(from, to, before, after) {
+		return b.message, b.err
+	}
+	r := netmap.Personal(from, to, viewer, b.response)
+	if r == nil {
+		return nil, nil
+	}
+	return news(r, l.alive, true)
+}

@@ -18,12 +18,12 @@ type library struct {
 	comma, profiles, end, alive []byte
 
 	mu      sync.Mutex
-	scene   *netmap.Scene                 // guarded by mu; of the newest world asked for
-	blocks  map[mesh.NodeID]*block        // guarded by mu; by their first id
-	commons map[netmap.Viewpoint]*common  // guarded by mu
-	filters map[netmap.Viewpoint]*filters // guarded by mu
-	recent  [recentEditions]*edition      // guarded by mu; the oldest is replaced
-	next    int                           // guarded by mu
+	scene   *netmap.Scene              // guarded by mu; of the newest world asked for
+	blocks  map[mesh.NodeID]*block     // guarded by mu; by their first id
+	commons map[netmap.Viewpoint]*part // guarded by mu
+	filters map[netmap.Viewpoint]*part // guarded by mu
+	recent  [recentEditions]*edition   // guarded by mu; the oldest is replaced
+	next    int                        // guarded by mu
 }
 
 // recentEditions is how many pairs of worlds are remembered. Streams that keep up
@@ -39,7 +39,7 @@ const maxViewpoints = 4096
 func newLibrary() *library {
 	return &library{
 		comma: compress([]byte(",")), profiles: compress([]byte(openProfiles)), end: compress([]byte("]}")), alive: keepAlive(true),
-		blocks: map[mesh.NodeID]*block{}, commons: map[netmap.Viewpoint]*common{}, filters: map[netmap.Viewpoint]*filters{},
+		blocks: map[mesh.NodeID]*block{}, commons: map[netmap.Viewpoint]*part{}, filters: map[netmap.Viewpoint]*part{},
 	}
 }
 
@@ -127,63 +127,60 @@ func (l *library) head(s *netmap.Scene, viewer *mesh.Node, v netmap.Viewpoint, n
 	return append(parts, profiles, common.frame), nil
 }
 
-// common is the part of a full map between the owner of the viewer and the peers.
-type common struct {
-	profiles []netmap.Profile
+// part is a frame of full maps that viewers with one viewpoint share.
+type part struct {
 	basis    policy.Basis
 	settings *netmap.Settings
+	once     sync.Once
 	frame    []byte
+	profiles []netmap.Profile // in the frame
+	err      error
 }
 
-func (l *library) common(s *netmap.Scene, v netmap.Viewpoint) (*common, error) {
+// part finds the part for a viewpoint among those kept, or makes room for a new
+// one if it no longer holds.
+func (l *library) part(kept map[netmap.Viewpoint]*part, s *netmap.Scene, v netmap.Viewpoint, holds func(*part) bool) *part {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c := l.commons[v]; c != nil && c.basis.Same(s.Basis()) && c.settings == s.Settings {
-		return c, nil
+	if p := kept[v]; p != nil && holds(p) {
+		return p
 	}
-	r := netmap.Common(s, v)
-	c := &common{profiles: r.UserProfiles, basis: s.Basis(), settings: s.Settings}
-	profiles, err := json.Marshal(c.profiles)
-	if err != nil {
-		return nil, fmt.Errorf("encoding users: %w", err)
+	if len(kept) >= maxViewpoints {
+		clear(kept)
 	}
-	r.UserProfiles = nil
-	doc, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encoding what all nodes share: %w", err)
-	}
-	// The list is opened by the frame before, and the object by the first; the
-	// last one closes it.
-	c.frame = compress(slices.Concat(profiles[1:], []byte(","), doc[1:len(doc)-1], []byte(`,"Peers":[`)))
-	if len(l.commons) >= maxViewpoints {
-		clear(l.commons)
-	}
-	l.commons[v] = c
-	return c, nil
+	p := &part{basis: s.Basis(), settings: s.Settings}
+	kept[v] = p
+	return p
 }
 
-// filters are those of the viewers of one viewpoint that are no routers.
-type filters struct {
-	basis policy.Basis
-	frame []byte
+// common is between the owner of the viewer and the peers. The list of users is
+// opened by the frame before, and the object by the first; the last one closes it.
+func (l *library) common(s *netmap.Scene, v netmap.Viewpoint) (*part, error) {
+	p := l.part(l.commons, s, v, func(p *part) bool { return p.basis.Same(s.Basis()) && p.settings == s.Settings })
+	p.once.Do(func() {
+		r := netmap.Common(s, v)
+		p.profiles, r.UserProfiles = r.UserProfiles, nil
+		var profiles, rest []byte
+		if profiles, p.err = json.Marshal(p.profiles); p.err != nil {
+			return
+		}
+		if rest, p.err = json.Marshal(r); p.err != nil {
+			return
+		}
+		p.frame = compress(slices.Concat(profiles[1:], []byte(","), rest[1:len(rest)-1], []byte(`,"Peers":[`)))
+	})
+	return p, p.err
 }
 
+// filter is the filters of viewers that are no routers.
 func (l *library) filter(s *netmap.Scene, viewer *mesh.Node, v netmap.Viewpoint) ([]byte, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f := l.filters[v]; f != nil && s.Basis().SameInbound(f.basis, v.Class, v.Old, v.Owner != 0) {
-		return f.frame, nil
-	}
-	doc, err := json.Marshal(netmap.Filters(s, viewer))
-	if err != nil {
-		return nil, fmt.Errorf("encoding filters: %w", err)
-	}
-	f := &filters{s.Basis(), compress(append([]byte(`,"PacketFilters":`), doc...))}
-	if len(l.filters) >= maxViewpoints {
-		clear(l.filters)
-	}
-	l.filters[v] = f
-	return f.frame, nil
+	p := l.part(l.filters, s, v, func(p *part) bool { return s.Basis().SameInbound(p.basis, v.Class, v.Old, v.Owner != 0) })
+	p.once.Do(func() {
+		var doc []byte
+		doc, p.err = json.Marshal(netmap.Filters(s, viewer))
+		p.frame = compress(append([]byte(`,"PacketFilters":`), doc...))
+	})
+	return p.frame, p.err
 }
 
 func (l *library) block(first mesh.NodeID) *block {

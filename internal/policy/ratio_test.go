@@ -1,0 +1,141 @@
+//go:build !race
+
+package policy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// people is a snapshot of nodes that users have in turn, one in ten of them with a
+// tag instead.
+func people(users, nodes int) *mesh.Snapshot {
+	d := mesh.Empty().Edit()
+	for id := mesh.UserID(1); int(id) <= users; id++ {
+		d.Apply(1, mesh.UserPut{User: meshgen.User(id)})
+	}
+	for id := mesh.NodeID(1); int(id) <= nodes; id++ {
+		n := meshgen.Node(id, mesh.UserID(1+int(id)%users))
+		if id%10 == 0 {
+			n.Owner, n.Tags = 0, []string{fmt.Sprintf("tag:t%d", id%50)}
+		}
+		d.Apply(2, mesh.NodePut{Node: n})
+	}
+	return d.Freeze()
+}
+
+// company is a policy of many rules and groups; each user is in one group of
+// each hundred.
+func company(rules, groups, users int) string {
+	var b strings.Builder
+	b.WriteString(`{"groups": {`)
+	for g := range groups {
+		var members []string
+		for u := g; u < users; u += 100 {
+			members = append(members, fmt.Sprintf(`"user%d"`, u+1))
+		}
+		fmt.Fprintf(&b, `%s"group:g%d": [%s]`, comma(g), g, strings.Join(members, ","))
+	}
+	b.WriteString(`}, "tagOwners": {`)
+	for tag := range 50 {
+		fmt.Fprintf(&b, `%s"tag:t%d": []`, comma(tag), tag)
+	}
+	b.WriteString(`}, "acls": [`)
+	for r := range rules {
+		fmt.Fprintf(&b, `%s{"action": "accept", "src": ["group:g%d"], "dst": ["tag:t%d:%d", "group:g%d:22", "10.%d.0.0/16:443"]}`,
+			comma(r), r%groups, r%50, 1000+r, (r*7)%groups, r%250)
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+func comma(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return ","
+}
+
+func parsed(t *testing.T, text string) *policy.Doc {
+	t.Helper()
+	doc, problems := policy.Parse([]byte(text))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return doc
+}
+
+// Twice the nodes cost twice the work, not four times.
+func TestRatioCompileGrowsWithTheNodes(t *testing.T) {
+	doc := parsed(t, company(1000, 500, 1000))
+	cost := func(nodes int) float64 {
+		s := people(1000, nodes)
+		best := testing.Benchmark(func(b *testing.B) {
+			for b.Loop() {
+				policy.WorldOf(s, doc)
+			}
+		})
+		return float64(best.NsPerOp()) / 1e6
+	}
+	small, large := cost(5_000), cost(10_000)
+	t.Logf("1,000 rules, 500 groups: %.1f ms at 5,000 nodes, %.1f ms at 10,000, ratio %.2f", small, large, large/small)
+	if large > 2.3*small {
+		t.Errorf("twice the nodes cost %.2f times as much", large/small)
+	}
+}
+
+// A node that comes is classified alone.
+func TestRatioNextCostsWhatChanged(t *testing.T) {
+	doc := parsed(t, company(1000, 500, 1000))
+	s := people(1000, 10_000)
+	w := policy.WorldOf(s, doc)
+	all := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			policy.WorldOf(s, doc)
+		}
+	})
+	one := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			next, touched := mesh.Apply(s, s.Rev+1, mesh.NodePut{Node: meshgen.Node(10_001, 7)})
+			w.Next(next, touched)
+		}
+	})
+	t.Logf("10,000 nodes: all %.1f ms, one more %.3f ms", float64(all.NsPerOp())/1e6, float64(one.NsPerOp())/1e6)
+	if one.NsPerOp()*50 > all.NsPerOp() {
+		t.Error("one node costs more than a fiftieth of all")
+	}
+}
+
+// There are no more classes than the document can tell apart, however many users
+// there are.
+func TestClassesAreBoundedByTheDocument(t *testing.T) {
+	const groups = 20
+	var b strings.Builder
+	b.WriteString(`{"tagOwners": {"tag:t0": []}, "groups": {`)
+	for g := range groups {
+		var members []string
+		for u := g; u < 5000; u += groups {
+			members = append(members, fmt.Sprintf(`"user%d"`, u+1))
+		}
+		fmt.Fprintf(&b, `%s"group:g%d": [%s]`, comma(g), g, strings.Join(members, ","))
+	}
+	b.WriteString(`}, "acls": [`)
+	for g := range groups {
+		fmt.Fprintf(&b, `%s{"action": "accept", "src": ["group:g%d"], "dst": ["tag:t0:%d", "autogroup:self:*"]}`, comma(g), g, g+1)
+	}
+	b.WriteString(`]}`)
+	w := policy.WorldOf(people(5000, 10_000), parsed(t, b.String()))
+	classes := map[policy.Class]bool{}
+	for n := range w.Nodes() {
+		classes[w.Class(n)] = true
+	}
+	// The groups, nodes with tag:t0, nodes with other tags.
+	if len(classes) > groups+2 || len(classes) < groups {
+		t.Errorf("5,000 users and %d selectors make %d classes", groups+1, len(classes))
+	}
+}

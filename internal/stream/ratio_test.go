@@ -1,0 +1,136 @@
+//go:build !race
+
+package stream_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/stream"
+)
+
+// households is a mesh of users with ten nodes each, seen through a policy.
+func households(t *testing.T, users int, text string) *netmap.Scene {
+	t.Helper()
+	d := mesh.Empty().Edit()
+	for u := range users {
+		d.Apply(1, mesh.UserPut{User: meshgen.User(mesh.UserID(u + 1))})
+	}
+	for id := range mesh.NodeID(users * 10) {
+		d.Apply(2, mesh.NodePut{Node: household(id+1, users)}, mesh.NodeNet{ID: id + 1, Net: meshgen.Net(int(id))})
+	}
+	doc, problems := policy.Parse([]byte(text))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return netmap.SceneOf(policy.WorldOf(d.Freeze(), doc), nil)
+}
+
+func household(id mesh.NodeID, users int) *mesh.Node {
+	n := meshgen.Node(id, mesh.UserID(1+int(id)%users))
+	n.CapVersion = 140
+	n.Host = `{"Hostname":"host","OS":"linux","Services":[{"Proto":"peerapi4","Port":1}]}`
+	return n
+}
+
+// round is what it costs to tell every viewer of a change, and every viewer
+// everything.
+func round(t *testing.T, from *netmap.Scene) (change, full time.Duration) {
+	t.Helper()
+	library := stream.NewLibrary()
+	began := time.Now()
+	const changes = 10
+	for i := range mesh.NodeID(changes) {
+		s, touched := mesh.Apply(from.Snapshot, from.Rev+1, mesh.NodeNet{ID: 7 + i, Net: meshgen.Net(int(i + 99))})
+		to := netmap.SceneOf(from.Next(s, touched), from)
+		for n := range to.Nodes() {
+			if _, err := library.News(from, to, n.ID, touched); err != nil {
+				t.Fatal(err)
+			}
+		}
+		from = to
+	}
+	change = time.Since(began) / changes
+	began = time.Now()
+	for n := range from.Nodes() {
+		if n.ID%10 == 0 {
+			if _, err := library.Full(from, n, time.Unix(1_800_000_000, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return change, time.Since(began)
+}
+
+// Rules about one's own nodes, for a thousand people, cost little more than the
+// same mesh without them. Where nodes see fewer peers full maps are smaller, so
+// everyone sees everyone in both.
+func TestRatioOwnNodes(t *testing.T) {
+	const users = 1000
+	best := func(text string) (change, full time.Duration) {
+		scene := households(t, users, text)
+		for range 3 {
+			c, f := round(t, scene)
+			if change == 0 || c < change {
+				change = c
+			}
+			if full == 0 || f < full {
+				full = f
+			}
+		}
+		return change, full
+	}
+	const everyone = `{"action": "accept", "src": ["*"], "dst": ["*:443"]}`
+	plainChange, plainFull := best(`{"acls": [` + everyone + `]}`)
+	ownChange, ownFull := best(`{"acls": [` + everyone + `, {"action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:self:*"]}]}`)
+	onlyChange, onlyFull := best(`{"acls": [{"action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:self:*"]}]}`)
+	t.Logf("a change, 10,000 viewers: %v, with rules about own nodes %v (%.2f ×), with these alone %v", plainChange, ownChange, ratio(ownChange, plainChange), onlyChange)
+	t.Logf("1,000 full maps: %v, with rules about own nodes %v (%.2f ×), with these alone %v", plainFull, ownFull, ratio(ownFull, plainFull), onlyFull)
+	if ratio(ownChange, plainChange) > 3 || ratio(ownFull, plainFull) > 3 || onlyChange > 3*plainChange || onlyFull > 3*plainFull {
+		t.Error("rules about own nodes cost more than three times as much")
+	}
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+// A node that joins costs a viewer whose class stays a peer entry, whatever the
+// rules: filters are not told again.
+func TestRegistrationCostsAViewerAPeerEntry(t *testing.T) {
+	const users = 1000
+	var rules []string
+	for g := range 500 {
+		rules = append(rules, fmt.Sprintf(`{"action": "accept", "src": ["user%d", "group:all"], "dst": ["autogroup:member:%d"]}`, g+1, g+1))
+	}
+	from := households(t, users, `{"groups": {"group:all": ["user1", "user2", "user7"]}, "acls": [`+strings.Join(rules, ",")+`]}`)
+	s, touched := mesh.Apply(from.Snapshot, from.Rev+1, mesh.NodePut{Node: household(10_001, users)})
+	to := netmap.SceneOf(from.Next(s, touched), from)
+	joined, _ := to.Node(10_001)
+	library := stream.NewLibrary()
+	entry, err := stream.News(&netmap.Response{PeersChanged: []*netmap.Node{netmap.Peer(to, joined)}, UserProfiles: []netmap.Profile{{LoginName: "user2", DisplayName: "user2"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := 0
+	for n := range from.Nodes() {
+		m, err := library.News(from, to, n.ID, touched)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m) > 0 {
+			heard++
+		}
+		if len(m) > len(entry)+16 {
+			t.Fatalf("node %d is told %d bytes, an entry has %d", n.ID, len(m), len(entry))
+		}
+	}
+	if heard == 0 {
+		t.Error("nobody is told")
+	}
+	t.Logf("%d of 10,000 viewers are told, at most %d bytes", heard, len(entry)+16)
+}
