@@ -61,7 +61,7 @@ func some[E any](r *rand.Rand, list []E, least, most int) []E {
 func oneIn(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
 func userNames() []string {
-	return []string{"alice", "Bob", "carol", "dave.k", "ERIN", "frank", "grace-h", "heidi", "ivan", "judy", "ken", "lena"}
+	return []string{"alice", "Bob", "carol", "dave.k", "ERIN", "frank", "grace-h", "heidi", "ivan", "judy", "ken", "lena", "bob@example.com"}
 }
 
 // definedTags stand in tagOwners. Nodes may have another, which policies cannot
@@ -84,7 +84,7 @@ func prefixesOf(texts []string) (list []netip.Prefix) {
 
 func randomMesh(r *rand.Rand) *mesh.Snapshot {
 	var evs []mesh.Event
-	users := some(r, userNames(), 5, 12)
+	users := some(r, userNames(), 5, len(userNames()))
 	for i, name := range users {
 		u := meshgen.User(mesh.UserID(i + 1))
 		u.Name = name

@@ -1,0 +1,484 @@
+package netmap_test
+
+// What nodes are sent, judged by the clients' own filter, allows what the
+// definition of the language allows, and shows the peers that it shows.
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"go4.org/netipx"
+	"tailscale.com/tailcfg"
+	"tailscale.com/types/ipproto"
+	"tailscale.com/types/logger"
+	"tailscale.com/wgengine/filter"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+var packets = flag.Int("packets", 150_000, "random packets on which the policy and the clients must agree")
+
+// packetsPerWorld is enough to meet most rules of a small mesh, and leaves a run
+// time for many.
+const packetsPerWorld = 600
+
+// packet is the first of a connection, as it arrives.
+type packet struct {
+	src, dst netip.Addr
+	protocol int
+	port     uint16
+}
+
+func (p packet) String() string {
+	return fmt.Sprintf("protocol %d from %s to %s port %d", p.protocol, p.src, p.dst, p.port)
+}
+
+// echo reports whether the packet asks if somebody is there.
+func (p packet) echo() bool { return p.protocol == echoProtocol(p.dst) }
+
+func echoProtocol(to netip.Addr) int {
+	if to.Is4() {
+		return int(ipproto.ICMPv4)
+	}
+	return int(ipproto.ICMPv6)
+}
+
+// client is a node that was sent its map.
+type client struct {
+	*mesh.Node
+	sent   *tailcfg.MapResponse
+	rules  []tailcfg.FilterRule
+	filter *filter.Filter
+}
+
+// newClient does with a full map what clients do.
+func newClient(n *mesh.Node, sent *tailcfg.MapResponse) (*client, error) {
+	c := &client{Node: n, sent: sent}
+	for _, name := range keys(sent.PacketFilters) {
+		c.rules = append(c.rules, sent.PacketFilters[name]...)
+	}
+	if n.CapVersion < 109 && slices.ContainsFunc(c.rules, func(rule tailcfg.FilterRule) bool {
+		return slices.ContainsFunc(rule.SrcIPs, func(src string) bool { return strings.HasPrefix(src, "cap:") })
+	}) {
+		return nil, errors.New("capabilities of sources are not known before version 109")
+	}
+	matches, err := filter.MatchesFromFilterRules(c.rules)
+	if err != nil {
+		return nil, err
+	}
+	local, err := c.local()
+	if err != nil {
+		return nil, err
+	}
+	c.filter = filter.New(matches, c.hasCap, local, local, nil, logger.Discard)
+	return c, nil
+}
+
+// local is where packets may go that a client lets in at all: to itself and to what
+// it announces, approved or not. It never leads from the world into private nets.
+func (c *client) local() (*netipx.IPSet, error) {
+	var b, world netipx.IPSetBuilder
+	for _, own := range c.sent.Node.Addresses {
+		b.AddPrefix(own)
+	}
+	for _, route := range c.RoutableIPs {
+		if route.Bits() == 0 {
+			world.AddPrefix(route)
+		} else {
+			b.AddPrefix(route)
+		}
+	}
+	for _, never := range []string{
+		"192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "100.64.0.0/10", "fe80::/10", "ff00::/8", "fd7a:115c:a1e0::/48",
+	} {
+		world.RemovePrefix(netip.MustParsePrefix(never))
+	}
+	exit, err := world.IPSet()
+	if err != nil {
+		return nil, err
+	}
+	b.AddSet(exit)
+	return b.IPSet()
+}
+
+// hasCap looks at the own addresses of the peers that the client was sent.
+func (c *client) hasCap(src netip.Addr, name tailcfg.NodeCapability) bool {
+	for _, peer := range c.sent.Peers {
+		if slices.Contains(peer.Addresses, netip.PrefixFrom(src, src.BitLen())) {
+			return peer.HasCap(name)
+		}
+	}
+	return false
+}
+
+// accepts asks the filter. Only outgoing packets change its state, so answers do
+// not depend on each other.
+func (c *client) accepts(p packet) bool {
+	return c.filter.Check(p.src, p.dst, p.port, ipproto.Proto(p.protocol)) == filter.Accept
+}
+
+func (c *client) grants(p packet) bool {
+	return c.filter.CapsWithValues(p.src, p.dst).HasCapability(capability)
+}
+
+// knowsByCapability reports whether some rule names the source by a capability. On
+// an echo request the filter of the clients then ignores the destination.
+func (c *client) knowsByCapability(p packet) bool {
+	return slices.ContainsFunc(c.rules, func(rule tailcfg.FilterRule) bool {
+		return slices.ContainsFunc(rule.SrcIPs, func(src string) bool {
+			name, ok := strings.CutPrefix(src, "cap:")
+			return ok && c.hasCap(p.src, tailcfg.NodeCapability(name))
+		})
+	})
+}
+
+// grants reports whether somebody has the capability of the random policies at an
+// address of a node.
+func (f *reference) grants(s, d netip.Addr, at *mesh.Node) bool {
+	for _, rule := range f.rules {
+		if _, ok := rule.app[capability]; !ok || at.Lapsed || !f.hasSource(rule, s) {
+			continue
+		}
+		if slices.ContainsFunc(rule.dst, func(dst place) bool { return f.leads(rule, dst.name, s, d, at) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayAsk reports whether somebody may reach any address of a node, or behind it.
+func (f *reference) mayAsk(s netip.Addr, at *mesh.Node) bool {
+	return slices.ContainsFunc(f.reachable(at), func(d netip.Addr) bool {
+		return s.Is4() == d.Is4() && f.allowed(s, d, at, echoProtocol(d), 0)
+	})
+}
+
+// traffic draws packets for one world.
+type traffic struct {
+	*rand.Rand
+	nodes []*mesh.Node
+	addrs []netip.Addr // where something begins or ends, and some that mean nothing
+	// announced are those of addrs that a node announces, by right or not.
+	announced map[mesh.NodeID][]netip.Addr
+}
+
+func newTraffic(w world, f *reference) *traffic {
+	tr := &traffic{Rand: rand.New(rand.NewPCG(w.seed, 11)), nodes: f.nodes, announced: map[mesh.NodeID][]netip.Addr{}}
+	for _, edge := range f.edges {
+		tr.addrs = append(tr.addrs, edge)
+		if before := edge.Prev(); before.IsValid() {
+			tr.addrs = append(tr.addrs, before)
+		}
+	}
+	for _, text := range []string{
+		"8.8.8.8", "1.1.1.1", "192.0.2.1", "10.1.2.200", "10.200.0.1", "172.20.3.4", "198.51.100.4", "100.100.100.100", "100.64.0.200", "2001:4860::8888", "2001:db8:1:2::9",
+		"fd00:dead::1", "fd00:1::5", "fd7a:115c:a1e0::ffff",
+	} {
+		tr.addrs = append(tr.addrs, netip.MustParseAddr(text))
+	}
+	for _, n := range f.nodes {
+		for _, addr := range tr.addrs {
+			if slices.ContainsFunc(n.RoutableIPs, func(route netip.Prefix) bool { return route.Contains(addr) }) {
+				tr.announced[n.ID] = append(tr.announced[n.ID], addr)
+			}
+		}
+	}
+	return tr
+}
+
+// packet draws one that may arrive at a node. None comes from the node itself, nor
+// has it the ICMP of the other family: neither is ever sent.
+func (tr *traffic) packet(at *mesh.Node) packet {
+	p := packet{dst: pick(tr.Rand, at.Addrs()), protocol: pick(tr.Rand, []int{6, 6, 6, 17, 17, 132, 47, 50, 0}), port: tr.port()}
+	switch {
+	case oneIn(tr.Rand, 12):
+		p.dst = pick(tr.Rand, tr.addrs)
+	case len(tr.announced[at.ID]) > 0 && !oneIn(tr.Rand, 3):
+		p.dst = pick(tr.Rand, tr.announced[at.ID])
+	}
+	if p.protocol == 0 {
+		p.protocol = echoProtocol(p.dst)
+	}
+	for !p.src.IsValid() || p.src.Is4() != p.dst.Is4() || slices.Contains(at.Addrs(), p.src) {
+		if p.src = pick(tr.Rand, tr.addrs); !oneIn(tr.Rand, 3) {
+			p.src = pick(tr.Rand, pick(tr.Rand, tr.nodes).Addrs())
+		}
+	}
+	return p
+}
+
+func (tr *traffic) port() uint16 {
+	if oneIn(tr.Rand, 10) {
+		return uint16(tr.IntN(1 << 16))
+	}
+	return pick(tr.Rand, []uint16{
+		0, 1, 2, 21, 22, 23, 53, 79, 80, 81, 90, 91, 442, 443, 444, 999, 1000, 2000, 2001, 7999, 8000, 8080, 8100, 8101, 32768, 64999, 65000, 65534, 65535,
+	})
+}
+
+// bug is something that might be done wrong on the way from a world to what
+// clients are sent: they are sent what follows from another world, or something
+// else than what follows.
+type bug struct {
+	name  string
+	world func(world) world
+	sent  func(world, *tailcfg.MapResponse)
+	// packets says that packets alone must show it, not who sees whom.
+	packets bool
+}
+
+// tally counts what a trial met.
+type tally struct {
+	packets, accepted, beyond, granted, echoes, pairs, seen int
+}
+
+// sceneOf is what is judged.
+func sceneOf(w world) (*netmap.Scene, error) {
+	var doc *policy.Doc
+	if w.text != "" {
+		var problems policy.Problems
+		if doc, problems = policy.Parse([]byte(w.text)); len(problems) > 0 {
+			return nil, problems
+		}
+	}
+	return netmap.SceneOf(policy.WorldOf(w.snapshot, doc), nil), nil
+}
+
+// trial sends every node of a world its map, and random packets. It returns where
+// the answers differ, or an empty text.
+func (n *tally) trial(w world, b bug) (string, error) {
+	rendered := w
+	if b.world != nil {
+		rendered = b.world(w)
+	}
+	scene, err := sceneOf(rendered)
+	if err != nil {
+		return "", err
+	}
+	f, err := newReference(w)
+	if err != nil {
+		return "", err
+	}
+	clients := map[mesh.NodeID]*client{}
+	for _, node := range f.nodes {
+		sent, err := decoded(netmap.Full(scene, node.ID))
+		if err != nil {
+			return "", err
+		}
+		if b.sent != nil {
+			b.sent(w, sent)
+		}
+		if clients[node.ID], err = newClient(node, sent); err != nil {
+			return fmt.Sprintf("node %d is sent rules that it does not take: %v", node.ID, err), nil
+		}
+		if diff := n.visibility(f, clients[node.ID]); diff != "" && !b.packets {
+			return diff, nil
+		}
+	}
+	tr := newTraffic(w, f)
+	for range packetsPerWorld {
+		c := clients[pick(tr.Rand, f.nodes).ID]
+		p := tr.packet(c.Node)
+		for range tr.IntN(6) { // most that is drawn is refused
+			if !f.allowed(p.src, p.dst, c.Node, p.protocol, p.port) {
+				p = tr.packet(c.Node)
+			}
+		}
+		if diff := n.agree(f, c, p); diff != "" {
+			return diff, nil
+		}
+	}
+	return "", nil
+}
+
+// decoded is what clients read.
+func decoded(r *netmap.Response) (*tailcfg.MapResponse, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	sent := &tailcfg.MapResponse{}
+	return sent, json.Unmarshal(text, sent)
+}
+
+func (n *tally) visibility(f *reference, c *client) string {
+	for _, node := range f.nodes {
+		want := f.sees(c.Node, node)
+		got := slices.ContainsFunc(c.sent.Peers, func(p *tailcfg.Node) bool { return mesh.NodeID(p.ID) == node.ID })
+		if got != want {
+			return fmt.Sprintf("node %d sees node %d: %t, want %t", c.ID, node.ID, got, want)
+		}
+		if n.pairs++; got {
+			n.seen++
+		}
+	}
+	return ""
+}
+
+func (n *tally) agree(f *reference, c *client, p packet) string {
+	want, got := f.allowed(p.src, p.dst, c.Node, p.protocol, p.port), c.accepts(p)
+	if n.packets++; got {
+		n.accepted++
+		if !slices.Contains(c.Addrs(), p.dst) {
+			n.beyond++
+		}
+	}
+	if got && !want && p.echo() && c.knowsByCapability(p) {
+		if !f.mayAsk(p.src, c.Node) {
+			return fmt.Sprintf("node %d answers %s, of whose family it should let nothing in from there: a rule with cap: names a destination that is not at this node; its rules: %s",
+				c.ID, p, inJSON(c.rules))
+		}
+		n.echoes++
+		want = true
+	}
+	if got != want {
+		return fmt.Sprintf("node %d accepts %s: %t, want %t; its rules: %s", c.ID, p, got, want, inJSON(c.rules))
+	}
+	if !slices.Contains(c.Addrs(), p.dst) {
+		return "" // capabilities are asked for at the node itself
+	}
+	if want, got = f.grants(p.src, p.dst, c.Node), c.grants(p); got != want {
+		return fmt.Sprintf("node %d grants the capability to %s: %t, want %t; its rules: %s", c.ID, p.src, got, want, inJSON(c.rules))
+	}
+	if got {
+		n.granted++
+	}
+	return ""
+}
+
+func inJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func TestClientsAllowWhatThePolicyAllows(t *testing.T) {
+	var n tally
+	worlds := uint64(0)
+	for ; n.packets < *packets; worlds++ {
+		w := randomWorld(worlds)
+		if diff, err := n.trial(w, bug{}); err != nil || diff != "" {
+			t.Fatalf("%s %v\n%s", diff, err, w)
+		}
+	}
+	t.Logf("%d worlds: %+v", worlds, n)
+	if n.accepted < n.packets/20 || n.accepted > n.packets*3/4 || n.beyond < n.packets/100 || n.granted == 0 || n.seen < n.pairs/10 || n.seen > n.pairs*9/10 {
+		t.Errorf("the worlds are too much alike: %+v", n)
+	}
+}
+
+// nodes is the world with each node replaced.
+func (w world) nodes(replace func(*mesh.Node)) world {
+	s := w.snapshot
+	for n := range w.snapshot.Nodes() {
+		other := *n
+		replace(&other)
+		s, _ = mesh.Apply(s, s.Rev+1, mesh.NodePut{Node: &other})
+	}
+	w.snapshot = s
+	return w
+}
+
+// says is the world with a text in another's place.
+func (w world) says(text, other string) world {
+	w.text = strings.ReplaceAll(w.text, text, other)
+	return w
+}
+
+// eachRange lets bugs change what a client is sent, range by range.
+func eachRange(sent *tailcfg.MapResponse, change func(*tailcfg.NetPortRange)) {
+	for _, rules := range sent.PacketFilters {
+		for i := range rules {
+			for j := range rules[i].DstPorts {
+				change(&rules[i].DstPorts[j])
+			}
+		}
+	}
+}
+
+// wider is an address, a prefix or a range with something beside it.
+func wider(text string) string {
+	if text == "*" {
+		return text
+	}
+	first, last := bounds(text)
+	return first.String() + "-" + cmp.Or(last.Next(), last).String()
+}
+
+func bugs() []bug {
+	return []bug{
+		{name: "ranges of ports end too early", sent: func(_ world, sent *tailcfg.MapResponse) {
+			eachRange(sent, func(r *tailcfg.NetPortRange) { r.Ports.Last = max(r.Ports.First, r.Ports.Last-1) })
+		}},
+		{name: "destinations are too wide by one address", sent: func(_ world, sent *tailcfg.MapResponse) {
+			eachRange(sent, func(r *tailcfg.NetPortRange) { r.IP = wider(r.IP) })
+		}},
+		{name: "destinations of IPv6 are left out", sent: func(_ world, sent *tailcfg.MapResponse) {
+			eachRange(sent, func(r *tailcfg.NetPortRange) {
+				if strings.Contains(r.IP, ":") {
+					r.IP = "192.0.2.77"
+				}
+			})
+		}},
+		{name: "protocols are forgotten", sent: func(_ world, sent *tailcfg.MapResponse) {
+			for _, rules := range sent.PacketFilters {
+				for i := range rules {
+					rules[i].IPProto = nil
+				}
+			}
+		}},
+		{name: "tagged nodes stay their owner's", packets: true, world: func(w world) world {
+			return w.nodes(func(n *mesh.Node) {
+				if n.Tagged() {
+					n.Owner, n.Tags = n.CreatedBy, nil
+				}
+			})
+		}},
+		{name: "announced routes need no approval", packets: true, world: func(w world) world {
+			return w.nodes(func(n *mesh.Node) { n.Routes = n.RoutableIPs })
+		}},
+		{name: "a peer that may not be seen stays", sent: func(w world, sent *tailcfg.MapResponse) {
+			for n := range w.snapshot.Nodes() {
+				known := func(p *tailcfg.Node) bool { return p.ID == tailcfg.NodeID(n.ID) }
+				if !known(sent.Node) && !slices.ContainsFunc(sent.Peers, known) {
+					sent.Peers = append(sent.Peers, &tailcfg.Node{ID: tailcfg.NodeID(n.ID)})
+					return
+				}
+			}
+		}},
+		{name: "self is every member", packets: true, world: func(w world) world { return w.says("autogroup:self", "autogroup:member") }},
+		{name: "the internet is all there is", packets: true, world: func(w world) world { return w.says("autogroup:internet", "*") }},
+		{name: "e-mail addresses name nobody", packets: true, world: func(w world) world { return w.says("@example.com", "@example.net") }},
+	}
+}
+
+func TestBugsAreCaught(t *testing.T) {
+	const worlds = 100
+	for _, b := range bugs() {
+		t.Run(b.name, func(t *testing.T) {
+			for seed := range uint64(worlds) {
+				diff, err := new(tally).trial(randomWorld(seed), b)
+				if err != nil {
+					t.Fatalf("world %d: %v", seed, err)
+				}
+				if diff != "" {
+					t.Logf("in world %d: %.200s", seed, diff)
+					return
+				}
+			}
+			t.Errorf("%d worlds do not tell", worlds)
+		})
+	}
+}
