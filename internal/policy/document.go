@@ -2,15 +2,18 @@ package policy
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 )
 
 // Doc is a policy that was read. It is never written again, nor is anything that
 // its methods return.
 type Doc struct {
-	groups map[string][]string // names of users as userOf gives them
-	owners map[string][]string // of a tag: groups, tags, names of users, and ownedByAll
-	users  map[string]bool     // everyone named anywhere
+	groups      map[string][]string // names of users as userOf gives them
+	memberLines map[string][]Line   // of a group: where each of these names stands
+	hosts       map[string]netip.Prefix
+	owners      map[string][]string // of a tag: groups, tags, names of users, and ownedByAll
+	users       map[string]bool     // everyone named anywhere
 
 	rules               []Rule
 	ssh                 []SSHRule

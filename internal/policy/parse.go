@@ -48,7 +48,8 @@ const (
 // the document is nil or there are no problems.
 func Parse(text []byte) (*Doc, Problems) {
 	r := &reader{text: text, doc: &Doc{
-		groups: map[string][]string{}, owners: map[string][]string{}, users: map[string]bool{},
+		groups: map[string][]string{}, memberLines: map[string][]Line{}, hosts: map[string]netip.Prefix{},
+		owners: map[string][]string{}, users: map[string]bool{},
 	}}
 	for i, c := range text {
 		if c == '\n' {

@@ -54,14 +54,15 @@ func (r *reader) groups(v hujson.Value) {
 			return
 		}
 		members := []string{}
+		var lines []Line
 		r.names(value, name, func(member string, at int) {
 			if !userPattern.MatchString(member) {
 				r.problem(at, "%q is not a user: a group holds users and nothing else", member)
 				return
 			}
-			members = append(members, r.user(member))
+			members, lines = append(members, r.user(member)), append(lines, r.line(at))
 		})
-		r.doc.groups[name] = members
+		r.doc.groups[name], r.doc.memberLines[name] = members, lines
 	})
 }
 
@@ -82,7 +83,7 @@ func (r *reader) readHosts(v hujson.Value) {
 		}
 		// A host whose address is wrong is known all the same: what names it is
 		// not a second problem.
-		r.hosts[name] = []netip.Prefix{prefix}
+		r.hosts[name], r.doc.hosts[name] = []netip.Prefix{prefix}, prefix
 	})
 }
 

@@ -65,7 +65,7 @@ func (r *reader) grants(v hujson.Value) {
 		if !ok || !r.require(v, what, m, "src", "dst") {
 			return
 		}
-		rule := Rule{Line: r.line(v.StartOffset), Comment: r.comment(m)}
+		rule := Rule{Line: r.line(v.StartOffset), Grant: true, Comment: r.comment(m)}
 		services := r.offers(v, m, &rule)
 		rule.Src = r.targetsOf(m["src"], "src", asSource)
 		r.names(m["dst"], "dst", func(text string, at int) {

@@ -57,6 +57,7 @@ type Destination struct {
 // Rule lets sources reach destinations: one of acls, or one of grants.
 type Rule struct {
 	Line    Line
+	Grant   bool // it stands in grants
 	Comment string
 	Src     []Target
 	Dst     []Destination

@@ -1,0 +1,201 @@
+package policy_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	nodesMark   = "-- nodes --\n"
+	answersMark = "-- answers --\n"
+)
+
+// Each file says in its first line the rule it proves, then has a policy, the
+// nodes, and questions with their answers.
+func TestAccessIsWhatItsCorpusSays(t *testing.T) {
+	files, err := filepath.Glob("testdata/access/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, rest, ok1 := strings.Cut(string(raw), nodesMark)
+			nodes, want, ok2 := strings.Cut(rest, answersMark)
+			if !ok1 || !ok2 || !strings.HasPrefix(text, "// ") || len(raw) > 4<<10 {
+				t.Fatal("the file is larger than 4 KiB, does not begin with the rule it proves, or lacks a part")
+			}
+			got := answers(t, worldFor(t, text, nodes), want)
+			if *update {
+				if err := os.WriteFile(file, []byte(text+nodesMark+nodes+answersMark+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// worldFor makes a node of each line: its name, then its owner or tags, routes,
+// and words. The first node has 100.64.0.1 and fd7a:115c:a1e0::1.
+func worldFor(t testing.TB, text, nodes string) *policy.World {
+	t.Helper()
+	var doc *policy.Doc
+	if body := strings.TrimSpace(text[strings.IndexByte(text, '\n')+1:]); body != "" {
+		var problems policy.Problems
+		if doc, problems = policy.Parse([]byte(text)); len(problems) > 0 {
+			t.Fatal(problems)
+		}
+	}
+	return policy.WorldOf(meshFor(t, nodes), doc)
+}
+
+func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
+	t.Helper()
+	var evs []mesh.Event
+	users := map[string]mesh.UserID{}
+	id := mesh.NodeID(0)
+	for line := range strings.Lines(nodes) {
+		words := strings.Fields(line)
+		id++
+		n := meshgen.Node(id, 0)
+		n.Name = words[0]
+		for _, word := range words[1:] {
+			switch prefix, err := netip.ParsePrefix(word); {
+			case err == nil:
+				n.RoutableIPs, n.Routes = append(n.RoutableIPs, prefix), append(n.Routes, prefix)
+			case strings.HasPrefix(word, "tag:"):
+				n.Tags = append(n.Tags, word)
+			case word == "expired":
+				n.Lapsed = true
+			case word == "unapproved":
+				n.Routes = nil
+			case word == "online":
+				n.Presence.Online = true
+			case word == "ipv4":
+				n.IPv6 = netip.Addr{}
+			case word == "ipv6":
+				n.IPv4 = netip.Addr{}
+			default:
+				if users[word] == 0 {
+					users[word] = mesh.UserID(len(users) + 1)
+					evs = append(evs, mesh.UserPut{User: &mesh.User{ID: users[word], Name: word, Email: word + "@example.com"}})
+				}
+				n.Owner = users[word]
+			}
+		}
+		evs = append(evs, mesh.NodePut{Node: n})
+		if n.Presence.Online {
+			evs = append(evs, mesh.Online{ID: id, Replica: "a", Conn: 1, At: meshgen.Start})
+		}
+	}
+	s, _ := mesh.Apply(mesh.Empty(), 1, evs...)
+	return s
+}
+
+// answers asks each question again: who, whom, and by what. Lines that begin with
+// a tab are answers.
+func answers(t testing.TB, w *policy.World, questions string) string {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.Lines(questions) {
+		if strings.HasPrefix(line, "\t") {
+			continue
+		}
+		b.WriteString(line)
+		words := strings.Fields(line)
+		if len(words) == 1 && words[0] == "tests" {
+			failures := w.RunTests()
+			for _, f := range failures {
+				fmt.Fprintf(&b, "\t%s\n", f.Text)
+			}
+			if len(failures) == 0 {
+				b.WriteString("\tall hold\n")
+			}
+			continue
+		}
+		q, err := question(w, words)
+		if err != nil {
+			fmt.Fprintf(&b, "\t%v\n", err)
+			continue
+		}
+		b.WriteString(answerText(w, w.Why(q)))
+	}
+	return b.String()
+}
+
+func question(w *policy.World, words []string) (q policy.Question, err error) {
+	if len(words) < 2 {
+		return q, fmt.Errorf("a question is who, whom, and maybe a port or a protocol")
+	}
+	if q.From, err = w.ParseEnd(words[0]); err != nil {
+		return q, err
+	}
+	if q.To, err = w.ParseEnd(words[1]); err != nil {
+		return q, err
+	}
+	for _, word := range words[2:] {
+		if number, ok := strings.CutPrefix(word, "protocol:"); ok {
+			q.Protocol, err = strconv.Atoi(number)
+		} else {
+			var port uint64
+			port, err = strconv.ParseUint(word, 10, 16)
+			q.Port = uint16(port)
+		}
+		if err != nil {
+			return q, err
+		}
+	}
+	return q, nil
+}
+
+func answerText(w *policy.World, a policy.Answer) string {
+	var b strings.Builder
+	verdict := "not allowed"
+	if a.Allowed {
+		verdict = "allowed"
+	}
+	for _, id := range a.At {
+		n, _ := w.Node(id)
+		verdict += " at " + n.Name
+	}
+	fmt.Fprintf(&b, "\t%s\n", verdict)
+	for _, f := range a.Rules {
+		fmt.Fprintf(&b, "\tby %s\n", findingText(f))
+	}
+	for _, f := range a.Nearest {
+		fmt.Fprintf(&b, "\tnot by %s\n", findingText(f))
+	}
+	for _, note := range a.Notes {
+		fmt.Fprintf(&b, "\tbut %s\n", note)
+	}
+	return b.String()
+}
+
+func findingText(f policy.Finding) string {
+	text := f.String()
+	if f.Grant {
+		text += " [grant]"
+	}
+	if f.Comment != "" {
+		text += " // " + f.Comment
+	}
+	return text
+}

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"net/netip"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Effect is what another policy, or other tags, would do to the nodes that are
+// there. Pairs are ordered: who reaches, and whom.
+type Effect struct {
+	// Lost are the pairs that reach each other no more, Gained those that newly
+	// do, Changed those that do by other ports or protocols, and Unchanged those
+	// that do as before.
+	Lost, Gained, Changed, Unchanged int
+	// Losers are the nodes that no longer reach something they reached, and
+	// LosersOnline those of them that are online.
+	Losers, LosersOnline int
+
+	// Shifts, Shells and Routes say what changes for whom, the most pairs first
+	// and up to a limit; the others are counted.
+	Shifts                             []Shift
+	Shells                             []ShellShift
+	Routes                             []RouteShift
+	MoreShifts, MoreShells, MoreRoutes int
+
+	// Tests are those of the new policy that do not hold.
+	Tests []TestFailure
+	// Guards are warnings that nobody should miss.
+	Guards []Guard
+}
+
+// Principals are people, or tags of nodes, for whom the same changes.
+type Principals struct {
+	Names []string // some of them, in order
+	Count int
+}
+
+// Shift is a change of what some reach of others.
+type Shift struct {
+	From, To Principals
+	Own      bool // only between nodes of one person
+	Pairs    int
+	Samples  []NodePair
+	// Online is how many of the nodes that reach less are online.
+	Online       int
+	Lost, Gained []Service
+	// LostLines are of the old text: rules that allowed what is lost. GainedLines
+	// are of the new one.
+	LostLines, GainedLines []Line
+}
+
+// NodePair is one who reaches, and whom.
+type NodePair struct{ From, To mesh.NodeID }
+
+// ShellShift is a change of who may open shells. Users are those of the operating
+// system.
+type ShellShift struct {
+	From, To               Principals
+	Own                    bool
+	Pairs                  int
+	Samples                []NodePair
+	Lost, Gained           []ShellUser
+	LostLines, GainedLines []Line
+}
+
+// ShellUser is a user of an operating system, or NonRoot, and whether somebody must
+// agree first.
+type ShellUser struct {
+	Name  string
+	Check bool
+}
+
+// RouteShift is a change of what some reach behind routers.
+type RouteShift struct {
+	From Principals
+	// Through are the routers, or the exit nodes.
+	Through []mesh.NodeID
+	// Prefix is where they lead; a default route stands for the internet.
+	Prefix                 netip.Prefix
+	Lost, Gained           []Service
+	LostLines, GainedLines []Line
+}
+
+// GuardKind says what a warning is about.
+type GuardKind string
+
+// The warnings.
+const (
+	GuardUnreachable GuardKind = "unreachable" // nobody reaches nodes on port 22 any more
+	GuardOwnWayIn    GuardKind = "ownWayIn"    // the viewer does not
+	GuardEverything  GuardKind = "everything"  // everything may reach everything
+)
+
+// Guard is a warning.
+type Guard struct {
+	Kind  GuardKind
+	Text  string
+	Nodes []mesh.NodeID
+}
+
+// Preview compares two worlds. They have the same nodes, seen through two
+// documents or with other tags. The viewer is who wants to know, or nil.
+func Preview(from, to *World, viewer *End) *Effect { return &Effect{Tests: to.RunTests()} }

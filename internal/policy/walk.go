@@ -1,0 +1,227 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// This file is the definition of the language, rule by rule and packet by packet.
+// What compiled rules answer for many nodes at once must agree with it.
+
+// party is one end of a packet as rules look at it: an address of a node, an
+// address that no node has, or an address of an imagined node of which only the
+// identity is known.
+type party struct {
+	text string     // as it is called in sentences
+	addr netip.Addr // invalid for an imagined node
+	six  bool
+	// own says that the address is that of a node, which has tags or belongs to a
+	// person. An imagined person may have any node: owner is 0 then.
+	own   bool
+	owner mesh.UserID
+	names []string // of that person
+	tags  []string
+
+	// Of a destination: where its packets arrive. A nil node stands for some
+	// router, of which only is known that it leads there.
+	at             *mesh.Node
+	behind, beyond bool // inside of a route of at; in the internet behind at
+}
+
+// Allows reports whether node at lets in a packet; the port counts for protocols
+// that have them. It asks the rules one by one, which is slow and plain.
+func (w *World) Allows(src, dst netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
+	if at.Lapsed || src.Is4() != dst.Is4() {
+		return false
+	}
+	s, d, ask := w.source(src), w.destination(dst, at), inquiry{protocol: protocol, port: port}
+	return slices.ContainsFunc(w.rules.rules, func(r Rule) bool { return w.judge(&r, &s, &d, ask).allowed() })
+}
+
+// source is the one who sends from an address.
+func (w *World) source(a netip.Addr) party {
+	p := party{text: a.String(), addr: a, six: a.Is6()}
+	if n, ok := w.NodeByAddr(a); ok {
+		w.identify(&p, n)
+	}
+	return p
+}
+
+// destination is an address whose packets arrive at a node.
+func (w *World) destination(a netip.Addr, at *mesh.Node) party {
+	p := party{text: a.String(), addr: a, six: a.Is6(), at: at}
+	if slices.Contains(at.Addrs(), a) {
+		w.identify(&p, at)
+	}
+	for _, route := range at.Routes {
+		if route.Contains(a) {
+			p.behind = p.behind || route.Bits() > 0
+			p.beyond = p.beyond || route.Bits() == 0 && public(a)
+		}
+	}
+	return p
+}
+
+func (w *World) identify(p *party, n *mesh.Node) {
+	p.text, p.own, p.owner, p.tags = n.Name, true, n.Owner, n.Tags
+	if u := w.ownerOf(n); u != nil && !n.Tagged() {
+		p.names = namesOf(u)
+	}
+}
+
+// public reports whether an address belongs to the public internet.
+func public(a netip.Addr) bool {
+	return slices.ContainsFunc(internet(netip.PrefixFrom(a, a.BitLen())), func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// is reports whether a target means who has the address, or the address itself.
+func (w *World) is(t *Target, p *party) bool {
+	person := p.own && len(p.tags) == 0
+	switch t.Kind {
+	case User:
+		return person && slices.Contains(p.names, t.Name)
+	case Group:
+		return person && w.memberOf(t.Name, p.names) >= 0
+	case Member:
+		return person
+	case Tag:
+		return p.own && slices.Contains(p.tags, t.Name)
+	case Tagged:
+		return p.own && len(p.tags) > 0
+	case Addresses:
+		return slices.ContainsFunc(t.Prefixes, p.within)
+	default:
+		return false
+	}
+}
+
+// within reports whether a prefix holds the address of p; that of an imagined node
+// may be any that nodes have.
+func (p *party) within(q netip.Prefix) bool {
+	if p.addr.IsValid() {
+		return q.Contains(p.addr)
+	}
+	return slices.ContainsFunc(MeshPrefixes(), func(all netip.Prefix) bool {
+		return all.Addr().Is6() == p.six && q.Bits() <= all.Bits() && q.Contains(all.Addr())
+	})
+}
+
+// memberOf is which member of a group has one of these names, or -1.
+func (w *World) memberOf(group string, names []string) int {
+	return slices.IndexFunc(w.rules.groups[group], func(member string) bool { return slices.Contains(names, member) })
+}
+
+// isSource reports whether a target of a rule's sources means s.
+func (w *World) isSource(t *Target, s *party) bool {
+	switch t.Kind {
+	case DangerAll:
+		return true
+	case Any:
+		return slices.ContainsFunc(MeshPrefixes(), s.within) ||
+			s.addr.IsValid() && slices.ContainsFunc(w.Routes(), s.within)
+	default:
+		return w.is(t, s)
+	}
+}
+
+// isDestination reports whether a target of a rule's destinations means d, for
+// packets from s.
+func (w *World) isDestination(t *Target, s, d *party) bool {
+	switch t.Kind {
+	case Any:
+		return d.own || d.behind || d.beyond
+	case Internet:
+		return d.beyond
+	case Self:
+		return d.own && samePerson(s, d)
+	case Addresses:
+		return (d.own || d.behind) && w.is(t, d)
+	default:
+		return w.is(t, d)
+	}
+}
+
+func samePerson(a, b *party) bool {
+	if !a.own || !b.own || len(a.tags) > 0 || len(b.tags) > 0 {
+		return false
+	}
+	if a.owner != 0 && b.owner != 0 {
+		return a.owner == b.owner
+	}
+	return slices.ContainsFunc(a.names, func(name string) bool { return slices.Contains(b.names, name) })
+}
+
+// leads reports whether a rule with via counts where the packets for d arrive.
+func (r *Rule) leads(d *party) bool {
+	return len(r.Via) == 0 || !d.own &&
+		(d.at == nil || slices.ContainsFunc(r.Via, func(tag string) bool { return slices.Contains(d.at.Tags, tag) }))
+}
+
+// inquiry is what one wants to reach a destination with.
+type inquiry struct {
+	protocol int
+	port     uint16
+	anyPort  bool // one port is enough, whichever
+}
+
+// serves reports whether services let in what is asked for. Clients answer an echo
+// for whoever may reach anything of them.
+func (q inquiry) serves(services []Service, six bool) bool {
+	return slices.ContainsFunc(services, func(s Service) bool {
+		if !six && q.protocol == protocolICMP || six && q.protocol == protocolICMPv6 {
+			return true
+		}
+		if !s.has(q.protocol) {
+			return false
+		}
+		if !hasPorts(q.protocol) {
+			return slices.Contains(s.Ports, allPorts())
+		}
+		return q.anyPort || slices.ContainsFunc(s.Ports, func(p PortRange) bool { return p.First <= q.port && q.port <= p.Last })
+	})
+}
+
+func (s *Service) has(protocol int) bool {
+	if len(s.Protocols) > 0 {
+		return slices.Contains(s.Protocols, protocol)
+	}
+	switch protocol {
+	case protocolICMP, protocolTCP, protocolUDP, protocolICMPv6:
+		return true
+	}
+	return false
+}
+
+// verdict is how far a rule lets a packet come: the first source and the first
+// destination that fit, or -1. When several destinations fit, the first with the
+// service counts.
+type verdict struct {
+	src, dst int
+	service  bool
+}
+
+func (v verdict) allowed() bool { return v.src >= 0 && v.dst >= 0 && v.service }
+
+func (w *World) judge(r *Rule, s, d *party, ask inquiry) verdict {
+	v := verdict{src: -1, dst: -1}
+	v.src = slices.IndexFunc(r.Src, func(t Target) bool { return w.isSource(&t, s) })
+	if !r.leads(d) {
+		return v
+	}
+	for i := range r.Dst {
+		dst := &r.Dst[i]
+		if !w.isDestination(&dst.Target, s, d) {
+			continue
+		}
+		if ask.serves(dst.Services, d.six) {
+			v.dst, v.service = i, true
+			return v
+		}
+		if v.dst < 0 {
+			v.dst = i
+		}
+	}
+	return v
+}

@@ -1,0 +1,381 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// maxNearest is how many rules are named that almost allow what was asked.
+const maxNearest = 3
+
+// Question asks whether one end may open a connection to another.
+type Question struct {
+	From, To End
+	Protocol int // by its number; 0 means TCP
+	// Port counts for protocols that have them; 0 asks for any port.
+	Port uint16
+}
+
+// Answer says whether, and by which rules.
+type Answer struct {
+	Allowed bool
+	// Rules are those that allow it, in the order of the text. They do not help
+	// when one of the Notes is in the way.
+	Rules []Finding
+	// Nearest are rules that would allow it if one thing were different, if no
+	// rule does.
+	Nearest []Finding
+	// Notes say what beside the rules is in the way.
+	Notes []string
+	// At are the routers and exit nodes where packets for an address arrive that
+	// is no node's.
+	At []mesh.NodeID
+}
+
+// Finding is a rule and why it fits, or why not.
+type Finding struct {
+	Line    Line // 0 for the rule that holds where nothing is said about access
+	Grant   bool // it stands in grants, not in acls
+	Comment string
+	Text    string
+}
+
+func (f Finding) String() string {
+	if f.Line == 0 {
+		return f.Text
+	}
+	return fmt.Sprintf("line %d: %s", f.Line, f.Text)
+}
+
+// Why answers a question by the rules in force. Of a user, a group or a tag it
+// asks whether some node that they have, or might have, is allowed.
+func (w *World) Why(q Question) Answer {
+	var a Answer
+	ask := inquiry{protocol: cmp.Or(q.Protocol, protocolTCP), port: q.Port, anyPort: q.Port == 0}
+	src, dst := w.parties(q.From), w.parties(q.To)
+	if q.To.Node == 0 && q.To.Addr.IsValid() {
+		dst = w.routersTo(q.To.Addr, &a)
+	}
+	pairs := pairsOf(src, dst)
+	if len(pairs) == 0 && len(src) > 0 && len(dst) > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s and %s have no addresses of the same family", w.text(q.From), w.text(q.To)))
+	}
+	for _, end := range []End{q.From, q.To} {
+		if n, ok := w.Node(end.Node); ok && n.Lapsed {
+			a.Notes = append(a.Notes, n.Name+" has expired: it must sign in again before it reaches anyone or is reached")
+		}
+	}
+	var near []nearFinding
+	for i := range w.rules.rules {
+		r := &w.rules.rules[i]
+		found := false
+		best := nearFinding{misses: 3}
+		for _, p := range pairs {
+			v := w.judge(r, &p.src, &p.dst, ask)
+			if v.allowed() {
+				a.Rules = append(a.Rules, w.because(r, v, &p))
+				found = true
+				break
+			}
+			if f := w.misses(r, v, &p, ask); f.misses < best.misses {
+				best = f
+			}
+		}
+		if !found && best.misses < 3 {
+			near = append(near, best)
+		}
+	}
+	if a.Allowed = len(a.Rules) > 0 && len(a.Notes) == 0; len(a.Rules) == 0 {
+		a.Nearest = nearestOf(near)
+	}
+	return a
+}
+
+// pair is a packet.
+type pair struct{ src, dst party }
+
+func pairsOf(src, dst []party) (list []pair) {
+	for _, s := range src {
+		for _, d := range dst {
+			if s.six == d.six {
+				list = append(list, pair{s, d})
+			}
+		}
+	}
+	return list
+}
+
+// routersTo is an address at all nodes that lead there; at an imagined one if
+// there are none.
+func (w *World) routersTo(addr netip.Addr, a *Answer) (list []party) {
+	announced := ""
+	for n := range w.Nodes() {
+		switch p := w.destination(addr, n); {
+		case (p.behind || p.beyond) && n.Lapsed:
+			announced = "; " + n.Name + " leads there and has expired"
+		case p.behind || p.beyond:
+			a.At = append(a.At, n.ID)
+			list = append(list, p)
+		case slices.ContainsFunc(n.RoutableIPs, func(r netip.Prefix) bool { return r.Bits() > 0 && r.Contains(addr) }):
+			announced = "; " + n.Name + " announces one, which waits for approval"
+		}
+	}
+	if len(list) > 0 {
+		return list
+	}
+	a.Notes = append(a.Notes, addr.String()+" is the address of no node, and no approved route leads there"+announced)
+	return []party{{text: addr.String(), addr: addr, six: addr.Is6(), behind: true, beyond: public(addr)}}
+}
+
+// because says why a rule allows a packet.
+func (w *World) because(r *Rule, v verdict, p *pair) Finding {
+	f := Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment}
+	if r.Line == 0 {
+		f.Text = "the policy says nothing about access, so everyone may reach everyone"
+		return f
+	}
+	f.Text = w.sourceReason(&r.Src[v.src], &p.src) + ", and " + w.destinationReason(&r.Dst[v.dst].Target, &p.src, &p.dst)
+	if len(r.Via) > 0 {
+		f.Text += ", through routers with " + either(r.Via)
+	}
+	return f
+}
+
+func (w *World) sourceReason(t *Target, p *party) string {
+	if t.Kind == Any || t.Kind == DangerAll {
+		return "everyone is meant"
+	}
+	return w.reason(t, p)
+}
+
+func (w *World) destinationReason(t *Target, s, d *party) string {
+	where := ""
+	if d.at != nil && !d.own {
+		where = " behind " + d.at.Name
+	}
+	switch {
+	case t.Kind == Any && d.own:
+		return "every node is meant"
+	case t.Kind == Any && d.behind:
+		return "everything" + where + " is meant"
+	case t.Kind == Any || t.Kind == Internet:
+		return d.text + " is in the internet" + where
+	case t.Kind == Self:
+		return "both are nodes of " + w.personOf(s)
+	case d.own:
+		return w.reason(t, d)
+	default:
+		return w.reason(t, d) + where
+	}
+}
+
+// reason says why a target means somebody.
+func (w *World) reason(t *Target, p *party) string {
+	switch t.Kind {
+	case User:
+		if p.text == t.Name {
+			return p.text + " is named"
+		}
+		return p.text + p.relation() + t.Name
+	case Group:
+		i := w.memberOf(t.Name, p.names)
+		text := w.rules.groups[t.Name][i]
+		if p.text != text {
+			text = p.text + p.relation() + text + ", who"
+		}
+		return text + " is in " + t.Name + w.lineOfMember(t.Name, i)
+	case Tag:
+		if !p.addr.IsValid() {
+			return p.text + " is meant"
+		}
+		return p.text + " carries " + t.Name
+	case Member:
+		return p.text + " has no tags"
+	case Tagged:
+		return p.text + " has tags"
+	default:
+		if !p.addr.IsValid() {
+			return t.Name + " holds the addresses of all nodes"
+		}
+		if t.Name == p.text {
+			return p.text + " is named"
+		}
+		if p.own && t.Name != p.addr.String() {
+			return fmt.Sprintf("%s has %s, which is in %s", p.text, p.addr, t.Name)
+		}
+		if p.own {
+			return p.text + " has " + t.Name
+		}
+		return p.text + " is in " + t.Name
+	}
+}
+
+// relation is what somebody or a node has to do with the name of a person.
+func (p *party) relation() string {
+	if p.addr.IsValid() {
+		return " belongs to "
+	}
+	return " is "
+}
+
+func (w *World) lineOfMember(group string, i int) string {
+	if w.Doc == nil || i >= len(w.Doc.memberLines[group]) {
+		return ""
+	}
+	return fmt.Sprintf(" (line %d)", w.Doc.memberLines[group][i])
+}
+
+func (w *World) personOf(p *party) string {
+	if u, ok := w.User(p.owner); ok {
+		return u.Name
+	}
+	return p.text
+}
+
+// nearFinding is a rule that does not allow a packet.
+type nearFinding struct {
+	Finding
+	misses int // things that would have to be different
+	order  int // of these the one that is easiest to see
+}
+
+// misses says why a rule does not allow a packet.
+func (w *World) misses(r *Rule, v verdict, p *pair, ask inquiry) nearFinding {
+	f := nearFinding{Finding: Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment}}
+	var reasons []string
+	if v.dst >= 0 && !v.service {
+		reasons = append(reasons, ask.refusal(r.Dst[v.dst].Services))
+	}
+	if v.src < 0 {
+		reasons, f.order = append(reasons, "source needs "+targetNames(r.Src)), 1
+	}
+	if v.dst < 0 {
+		reasons, f.order = append(reasons, w.elsewhere(r, p)), 2
+		// Nothing was asked of the services yet: they may be in the way too.
+		if !slices.ContainsFunc(r.Dst, func(d Destination) bool { return ask.serves(d.Services, p.dst.six) }) {
+			f.misses++
+		}
+	}
+	f.misses += len(reasons)
+	f.Text = strings.Join(reasons, ", and ")
+	return f
+}
+
+// elsewhere says where a rule leads instead.
+func (w *World) elsewhere(r *Rule, p *pair) string {
+	fits := slices.ContainsFunc(r.Dst, func(d Destination) bool { return w.isDestination(&d.Target, &p.src, &p.dst) })
+	switch {
+	case fits && p.dst.own:
+		return "it leads to what lies behind routers with " + either(r.Via) + ", not to nodes"
+	case fits:
+		return "it leads through routers with " + either(r.Via) + ", not through " + p.dst.at.Name
+	}
+	targets := make([]Target, len(r.Dst))
+	for i, d := range r.Dst {
+		targets[i] = d.Target
+	}
+	if len(targets) == 1 && targets[0].Kind == Self {
+		return "it leads to nodes of the same person"
+	}
+	return "destination must be " + targetNames(targets)
+}
+
+// nearestOf are the rules that miss by one thing, or by two if there are none.
+func nearestOf(all []nearFinding) (list []Finding) {
+	slices.SortStableFunc(all, func(a, b nearFinding) int { return cmp.Or(a.misses-b.misses, a.order-b.order) })
+	for _, f := range all[:min(len(all), maxNearest)] {
+		if f.misses == all[0].misses {
+			list = append(list, f.Finding)
+		}
+	}
+	return list
+}
+
+// refusal says what services let in instead of what was asked for.
+func (q inquiry) refusal(services []Service) string {
+	var parts []string
+	for _, s := range services {
+		parts = append(parts, s.String())
+	}
+	if len(parts) == 0 {
+		return "it grants capabilities and no ports"
+	}
+	return strings.Join(parts, ", ") + " only"
+}
+
+// String is how one would say it: "port 443", "UDP ports 53, 60000-61000".
+func (s *Service) String() string {
+	var name string
+	for _, p := range s.Protocols {
+		name += ProtocolName(p) + " "
+	}
+	if len(s.Protocols) == 1 && !hasPorts(s.Protocols[0]) {
+		return strings.TrimSpace(name)
+	}
+	return name + portsText(s.Ports)
+}
+
+func portsText(ports []PortRange) string {
+	if len(ports) == 1 && ports[0] == allPorts() {
+		return "all ports"
+	}
+	var texts []string
+	for _, p := range ports {
+		text := strconv.Itoa(int(p.First))
+		if p.Last > p.First {
+			text += "-" + strconv.Itoa(int(p.Last))
+		}
+		texts = append(texts, text)
+	}
+	if len(ports) == 1 && ports[0].First == ports[0].Last {
+		return "port " + texts[0]
+	}
+	return "ports " + strings.Join(texts, ", ")
+}
+
+// ProtocolName is how people call a protocol.
+func ProtocolName(protocol int) string {
+	switch protocol {
+	case protocolICMP:
+		return "ICMP"
+	case protocolTCP:
+		return "TCP"
+	case protocolUDP:
+		return "UDP"
+	case protocolICMPv6:
+		return "ICMPv6"
+	case protocolSCTP:
+		return "SCTP"
+	}
+	return "protocol " + strconv.Itoa(protocol)
+}
+
+func targetNames(targets []Target) string {
+	names := make([]string, len(targets))
+	for i, t := range targets {
+		names[i] = t.Name
+	}
+	if len(names) == 0 {
+		return "nothing: the list is empty"
+	}
+	return either(names)
+}
+
+// either lists names, of many only the first.
+func either(names []string) string {
+	const most = 3
+	names = slices.Compact(slices.Clone(names))
+	if len(names) > most {
+		return fmt.Sprintf("%s or one of %d others", strings.Join(names[:most-1], ", "), len(names)-most+1)
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
