@@ -14,7 +14,7 @@ func (s *Snapshot) Digest() string {
 	h := sha256.New()
 	w := fields(nil).int(int64(s.Rev)).int(int64(s.Counters.User)).int(int64(s.Counters.Node)).
 		int(int64(s.Counters.PreAuth)).int(int64(s.Counters.API)).int(int64(s.Counters.Login)).int(int64(s.Counters.Setting)).
-		int(int64(s.Counters.Policy)).int(int64(s.Counters.SSHGrant)).addr(s.Counters.V4).addr(s.Counters.V6)
+		int(int64(s.Counters.Policy)).int(int64(s.Counters.SSHGrant)).int(int64(s.Counters.Route)).addr(s.Counters.V4).addr(s.Counters.V6)
 	h.Write(w)
 	digestTable(h, &s.users, (*User).fields)
 	digestTable(h, &s.nodes, (*Node).fields)
@@ -100,6 +100,10 @@ func (n *Node) fields(f fields) fields {
 		str(n.OS).str(n.Arch).str(n.ClientVersion).int(int64(n.CapVersion)).str(n.Host)
 	f = list(f, n.RoutableIPs, fields.prefix)
 	f = list(f, n.Routes, fields.prefix)
+	f = list(f, n.AllRoutes, func(f fields, r Route) fields {
+		return f.int(int64(r.ID)).prefix(r.Prefix).bool(r.Enabled).int(int64(r.Preference)).int(int64(r.CreatedAt)).int(int64(r.UpdatedAt))
+	})
+	f = list(f, n.Primary, fields.prefix).bool(n.Unwell)
 	f = f.int(int64(n.Expiry)).bool(n.Lapsed).int(int64(n.CreatedAt)).int(int64(n.UpdatedAt))
 	f = list(f, n.Net.Endpoints, func(f fields, a netip.AddrPort) fields { return f.str(a.String()) })
 	return f.raw(n.Net.DiscoKey.AppendTo(nil)).int(int64(n.Net.HomeRelay)).bool(n.Presence.Online).

@@ -161,6 +161,10 @@ func (d *Draft) indexNode(n *Node) {
 	for _, a := range n.Addrs() {
 		d.s.nodeByAddr.put(d.e, a, n.ID)
 	}
+	for _, p := range n.Routes {
+		ids, _ := d.s.routers.at(p)
+		d.s.routers.put(d.e, p, append(slices.Clone(ids), n.ID))
+	}
 	if n.Owner != 0 {
 		d.s.owned.put(d.e, n.Owner, d.s.NodesOwned(n.Owner)+1)
 	}
@@ -180,12 +184,9 @@ func (d *Draft) dropNode(rev Revision, id NodeID) {
 }
 
 func (d *Draft) unindexNode(n *Node) {
-	ids, _ := d.s.nodesByMachine.at(n.MachineKey)
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id NodeID) bool { return id == n.ID })
-	if len(ids) == 0 {
-		d.s.nodesByMachine.drop(d.e, n.MachineKey)
-	} else {
-		d.s.nodesByMachine.put(d.e, n.MachineKey, ids)
+	dropID(d.e, &d.s.nodesByMachine, n.MachineKey, n.ID)
+	for _, p := range n.Routes {
+		dropID(d.e, &d.s.routers, p, n.ID)
 	}
 	d.s.nodeByKey.drop(d.e, n.NodeKey)
 	d.s.nodeByName.drop(d.e, n.Name)
@@ -201,6 +202,16 @@ func (d *Draft) unindexNode(n *Node) {
 	}
 	if n.Presence.Online {
 		d.s.online--
+	}
+}
+
+// dropID takes an id out of the list of a key.
+func dropID[K comparable](e *edit, x *index[K, []NodeID], k K, id NodeID) {
+	ids, _ := x.at(k)
+	if ids = slices.DeleteFunc(slices.Clone(ids), func(i NodeID) bool { return i == id }); len(ids) == 0 {
+		x.drop(e, k)
+	} else {
+		x.put(e, k, ids)
 	}
 }
 

@@ -243,7 +243,7 @@ func Settle(before *Snapshot, evs []Event) []Event {
 			}
 		}
 	}
-	return settled
+	return settleRoutes(before, settled)
 }
 
 // ErrUnknownKind says that a newer binary wrote the event.

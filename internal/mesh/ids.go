@@ -17,6 +17,7 @@ type (
 	SettingID     int64
 	PolicyVersion int64
 	SSHGrantID    int64
+	RouteID       int64
 )
 
 // TaggedDevices is the user of nodes that belong to tags, as clients and tools
@@ -116,3 +117,6 @@ func (v PolicyVersion) String() string { return strconv.FormatInt(int64(v), 10) 
 
 // String is the decimal form that the API uses.
 func (id SSHGrantID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String is the decimal form that the API uses.
+func (id RouteID) String() string { return strconv.FormatInt(int64(id), 10) }

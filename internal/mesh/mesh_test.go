@@ -228,7 +228,8 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 	base := func() []mesh.Event {
 		n := meshgen.Node(1, 1)
 		n.Tags, n.RoutableIPs = []string{"tag:a"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-		n.Routes = n.RoutableIPs
+		n.Routes, n.Primary = n.RoutableIPs, n.RoutableIPs
+		n.AllRoutes = []mesh.Route{{ID: 1, Prefix: n.Routes[0]}}
 		return []mesh.Event{
 			mesh.UserPut{User: meshgen.User(1)},
 			mesh.NodePut{Node: n},

@@ -65,7 +65,16 @@ type Node struct {
 	// Routes are the routes that peers reach through this node: announced by
 	// it and approved.
 	Routes []netip.Prefix `json:"routes,omitempty"`
-	Expiry Time           `json:"expiry,omitempty"`
+	// AllRoutes is every route that the device announces or once announced, with
+	// what was decided about it, in the order of the prefixes.
+	AllRoutes []Route `json:"allRoutes,omitempty"`
+	// Primary are those of Routes that peers use through this node and no other;
+	// the internet is not among them. Settle decides.
+	Primary []netip.Prefix `json:"primary,omitempty"`
+	// Unwell says that the device holds its stream and does not answer: others
+	// take over its routes.
+	Unwell bool `json:"unwell,omitempty"`
+	Expiry Time `json:"expiry,omitempty"`
 	// Lapsed says that Expiry has passed and peers are told so. What others
 	// see must change by an event, never by the mere passage of time.
 	Lapsed    bool `json:"lapsed,omitempty"`

@@ -47,7 +47,8 @@ type Snapshot struct {
 	loginByNodeKey  index[key.NodePublic, LoginID]
 	settingByKey    index[string, SettingID]
 	sshGrantByAsk   index[sshAsk, SSHGrantID]
-	owned           index[UserID, int] // nodes a user owns
+	routers         index[netip.Prefix, []NodeID] // by each of their Routes
+	owned           index[UserID, int]            // nodes a user owns
 	online          int
 	line            *edit // shared by all snapshots that follow one Load
 }
@@ -63,6 +64,7 @@ type Counters struct {
 	Setting  SettingID     `json:"setting,omitempty"`
 	Policy   PolicyVersion `json:"policy,omitempty"`
 	SSHGrant SSHGrantID    `json:"sshGrant,omitempty"`
+	Route    RouteID       `json:"route,omitempty"`
 	V4       netip.Addr    `json:"v4"` // the address given last
 	V6       netip.Addr    `json:"v6"`
 }
@@ -74,6 +76,9 @@ func (c Counters) After(e Event) Counters {
 		c.User = max(c.User, e.User.ID)
 	case NodePut:
 		c.Node = max(c.Node, e.Node.ID)
+		for _, r := range e.Node.AllRoutes {
+			c.Route = max(c.Route, r.ID)
+		}
 	case PreAuthKeyPut:
 		c.PreAuth = max(c.PreAuth, e.Key.ID)
 	case APIKeyPut:
@@ -106,6 +111,7 @@ func Empty() *Snapshot {
 		loginByNodeKey:  newIndex[key.NodePublic, LoginID](),
 		settingByKey:    newIndex[string, SettingID](),
 		sshGrantByAsk:   newIndex[sshAsk, SSHGrantID](),
+		routers:         newIndex[netip.Prefix, []NodeID](),
 		owned:           newIndex[UserID, int](),
 	}
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -55,16 +56,23 @@ func (s *schema) loadUsers() loader {
 
 func (s *schema) loadNodes() loader {
 	var n mesh.Node
-	var renamed, ephemeral, capVersion, lapsed int64
+	var renamed, ephemeral, capVersion, lapsed, unwell int64
+	routes := parsed(func(text []byte) error {
+		if n.AllRoutes = nil; len(text) == 0 {
+			return nil
+		}
+		return json.Unmarshal(text, &n.AllRoutes)
+	})
 	row := []any{
 		(*int64)(&n.ID), (*int64)(&n.Owner), (*int64)(&n.CreatedBy), parsed(n.MachineKey.UnmarshalText), parsed(n.NodeKey.UnmarshalText),
 		&n.Hostname, &n.Name, &renamed, parsed(n.IPv4.UnmarshalText), parsed(n.IPv6.UnmarshalText), list(&n.Tags, asIs),
 		(*string)(&n.Method), (*int64)(&n.PreAuthKey), &ephemeral, &n.OS, &n.Arch, &n.ClientVersion, &capVersion, &n.Host, list(&n.RoutableIPs, netip.ParsePrefix),
-		list(&n.Routes, netip.ParsePrefix), (*int64)(&n.Expiry), &lapsed, (*int64)(&n.CreatedAt), (*int64)(&n.UpdatedAt),
+		list(&n.Routes, netip.ParsePrefix), routes, list(&n.Primary, netip.ParsePrefix), &unwell, (*int64)(&n.Expiry), &lapsed, (*int64)(&n.CreatedAt), (*int64)(&n.UpdatedAt),
 	}
 	return loader{"nodes", s.nodes.selectAll(), row, func(d *mesh.Draft) {
 		node := n
 		node.Renamed, node.Ephemeral, node.CapVersion, node.Lapsed = renamed != 0, ephemeral != 0, int(capVersion), lapsed != 0
+		node.Unwell = unwell != 0
 		d.LoadNode(&node)
 	}}
 }

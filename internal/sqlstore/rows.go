@@ -72,7 +72,7 @@ func newSchema() *schema {
 		nodes: upsert("nodes", column{"id", integer}, column{"owner", integer}, column{"created_by", integer}, column{"machine_key", text},
 			column{"node_key", text}, column{"hostname", text}, column{"name", text}, column{"renamed", integer}, column{"ipv4", text}, column{"ipv6", text}, column{"tags", text},
 			column{"method", text}, column{"preauth_key", integer}, column{"ephemeral", integer}, column{"os", text}, column{"arch", text},
-			column{"client_version", text}, column{"cap_version", integer}, column{"host", text}, column{"routable_ips", text}, column{"routes", text},
+			column{"client_version", text}, column{"cap_version", integer}, column{"host", text}, column{"routable_ips", text}, column{"routes", text}, column{"all_routes", text}, column{"primary_routes", text}, column{"unwell", integer},
 			column{"expiry", integer}, column{"lapsed", integer}, column{"created_at", integer}, column{"updated_at", integer}),
 		net:      upsert("node_net", column{"id", integer}, column{"endpoints", text}, column{"disco_key", text}, column{"home_relay", integer}),
 		presence: upsert("node_net", column{"id", integer}, column{"online", integer}, column{"replica", text}, column{"conn", integer}, column{"last_seen", integer}),
@@ -151,7 +151,7 @@ func (c *changes) add(e mesh.Event) {
 		n := e.Node
 		c.put(s.nodes, int64(n.ID), int64(n.Owner), int64(n.CreatedBy), textOf(n.MachineKey), textOf(n.NodeKey), n.Hostname, n.Name, bit(n.Renamed),
 			textOf(n.IPv4), textOf(n.IPv6), join(n.Tags), string(n.Method), int64(n.PreAuthKey), bit(n.Ephemeral), n.OS, n.Arch,
-			n.ClientVersion, int64(n.CapVersion), n.Host, joinText(n.RoutableIPs), joinText(n.Routes), int64(n.Expiry), bit(n.Lapsed), int64(n.CreatedAt), int64(n.UpdatedAt))
+			n.ClientVersion, int64(n.CapVersion), n.Host, joinText(n.RoutableIPs), joinText(n.Routes), routesText(n.AllRoutes), joinText(n.Primary), bit(n.Unwell), int64(n.Expiry), bit(n.Lapsed), int64(n.CreatedAt), int64(n.UpdatedAt))
 	case mesh.NodeGone:
 		c.drop(int64(e.ID), s.nodes, s.net, s.presence)
 	case mesh.NodeNet:
@@ -290,6 +290,15 @@ func discoText(k key.DiscoPublic) string {
 // Lists are kept as text with commas: no element of ours holds one.
 
 func join(list []string) string { return strings.Join(list, ",") }
+
+// routesText is empty for no routes.
+func routesText(routes []mesh.Route) string {
+	if len(routes) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(routes) // cannot fail
+	return string(text)
+}
 
 func joinText[T fmt.Stringer](list []T) string {
 	texts := make([]string, len(list))

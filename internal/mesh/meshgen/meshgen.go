@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 
 	"go4.org/mem"
 	"tailscale.com/types/key"
@@ -94,6 +95,15 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 			if r.IntN(2) == 0 {
 				n.Routes = n.RoutableIPs[r.IntN(2):]
 			}
+			for _, p := range n.RoutableIPs {
+				n.AllRoutes = append(n.AllRoutes, mesh.Route{
+					ID: s.Counters.Route + mesh.RouteID(len(n.AllRoutes)+1), Prefix: p, Enabled: slices.Contains(n.Routes, p), Preference: r.IntN(3),
+				})
+			}
+			n.Unwell = r.IntN(4) == 0
+		}
+		if old, ok := s.Node(node); ok {
+			n.Primary = old.Primary
 		}
 		n.UpdatedAt, n.Expiry, n.Ephemeral, n.Lapsed = at, at.Add(1), r.IntN(2) == 0, r.IntN(4) == 0
 		n.Host, n.CapVersion, n.Renamed = fmt.Sprintf(`{"Hostname":"höst %d","OS":"linux"}`, r.IntN(3)), 106+r.IntN(40), r.IntN(2) == 0

@@ -1,0 +1,161 @@
+package mesh
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// Route is one prefix of one node, and what was decided about it.
+type Route struct {
+	ID     RouteID      `json:"id"`
+	Prefix netip.Prefix `json:"prefix"`
+	// Enabled says that an administrator or the policy allows it.
+	Enabled bool `json:"enabled,omitempty"`
+	// Preference says which of several routers is asked first: the one with
+	// the greatest.
+	Preference int  `json:"preference,omitempty"`
+	CreatedAt  Time `json:"createdAt"`
+	UpdatedAt  Time `json:"updatedAt"`
+}
+
+// Exit reports whether a prefix stands for the internet.
+func Exit(p netip.Prefix) bool { return p.Bits() == 0 }
+
+// Route finds a route by its prefix.
+func (n *Node) Route(p netip.Prefix) (Route, bool) {
+	i, ok := slices.BinarySearchFunc(n.AllRoutes, p, func(r Route, p netip.Prefix) int { return r.Prefix.Compare(p) })
+	if !ok {
+		return Route{}, false
+	}
+	return n.AllRoutes[i], true
+}
+
+// RoutersOf returns the nodes that have a route, announced and enabled, in no
+// particular order.
+func (s *Snapshot) RoutersOf(p netip.Prefix) []NodeID {
+	ids, _ := s.routers.at(p)
+	return ids
+}
+
+// settleRoutes adds which node leads to each prefix that evs have to do with.
+func settleRoutes(before *Snapshot, evs []Event) []Event {
+	prefixes, nodes := routesOf(before, evs)
+	if len(prefixes) == 0 {
+		return evs
+	}
+	d := before.Edit()
+	d.Apply(before.Rev+1, evs...)
+	after := d.Snapshot()
+	e := election{s: after, changed: map[NodeID]*Node{}}
+	for _, p := range prefixes {
+		e.elect(p, nodes)
+	}
+	settled := slices.Clip(evs)
+	for _, id := range slices.Sorted(maps.Keys(e.changed)) {
+		settled = append(settled, NodePut{Node: e.changed[id]})
+	}
+	return settled
+}
+
+// routesOf are the prefixes whose routers evs may change, in order, and the nodes
+// that evs name.
+func routesOf(before *Snapshot, evs []Event) (prefixes []netip.Prefix, nodes []NodeID) {
+	add := func(n *Node) {
+		for _, p := range slices.Concat(n.Routes, n.Primary) {
+			if !Exit(p) {
+				prefixes = append(prefixes, p)
+			}
+		}
+	}
+	for _, e := range evs {
+		var id NodeID
+		switch e := e.(type) {
+		case NodePut:
+			id = e.Node.ID
+			add(e.Node)
+		case NodeGone:
+			id = e.ID
+		case Online:
+			id = e.ID
+		case Offline:
+			id = e.ID
+		default:
+			continue
+		}
+		nodes = append(nodes, id)
+		if n, ok := before.Node(id); ok {
+			add(n)
+		}
+	}
+	slices.SortFunc(prefixes, netip.Prefix.Compare)
+	return slices.Compact(prefixes), nodes
+}
+
+// election finds the router of prefixes.
+type election struct {
+	s       *Snapshot
+	changed map[NodeID]*Node
+}
+
+// elect decides who leads to a prefix. Who does so stays while it can: nobody
+// becomes it by preference alone, so a router that comes and goes moves the prefix
+// once. Nodes may have led to it and no longer announce it.
+func (e *election) elect(p netip.Prefix, nodes []NodeID) {
+	routers := e.s.RoutersOf(p)
+	var best *Node
+	for _, id := range routers {
+		if n, ok := e.s.Node(id); ok && (best == nil || n.before(best, p)) {
+			best = n
+		}
+	}
+	for _, id := range slices.Concat(routers, nodes) {
+		if n, ok := e.s.Node(id); ok {
+			e.set(n, p, n == best)
+		}
+	}
+}
+
+// set notes whether a node leads to a prefix.
+func (e *election) set(n *Node, p netip.Prefix, leads bool) {
+	if c, ok := e.changed[n.ID]; ok {
+		n = c
+	}
+	i, has := slices.BinarySearchFunc(n.Primary, p, netip.Prefix.Compare)
+	if has == leads {
+		return
+	}
+	c := *n
+	if leads {
+		c.Primary = slices.Insert(slices.Clone(n.Primary), i, p)
+	} else if c.Primary = slices.Delete(slices.Clone(n.Primary), i, i+1); len(c.Primary) == 0 {
+		c.Primary = nil
+	}
+	e.changed[n.ID] = &c
+}
+
+// before reports whether n leads to a prefix rather than m: because it can, because
+// it does already, because it is preferred, because it was there first.
+func (n *Node) before(m *Node, p netip.Prefix) bool {
+	a, _ := n.Route(p)
+	b, _ := m.Route(p)
+	return cmp.Or(
+		cmp.Compare(n.fitness(), m.fitness()),
+		cmp.Compare(count(slices.Contains(n.Primary, p)), count(slices.Contains(m.Primary, p))),
+		cmp.Compare(a.Preference, b.Preference),
+		cmp.Compare(m.ID, n.ID),
+	) > 0
+}
+
+// fitness is how well a node can lead anywhere.
+func (n *Node) fitness() int {
+	return count(n.Presence.Online && !n.Lapsed) + count(n.Presence.Online && !n.Lapsed && !n.Unwell)
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
