@@ -124,13 +124,13 @@ func (w *World) parties(e End) (list []party) {
 		}
 		return w.partiesOf(n, e.Addr)
 	case e.User != "":
-		list = imagined(party{text: e.User, names: w.namesFor(e.User)})
+		list = imagine(party{text: e.User, names: w.namesFor(e.User)})
 	case e.Group != "":
 		for _, name := range w.rules.groups[e.Group] {
-			list = append(list, imagined(party{text: name, names: w.namesFor(name)})...)
+			list = append(list, imagine(party{text: name, names: w.namesFor(name)})...)
 		}
 	case e.Tag != "":
-		list = imagined(party{text: "a node with " + e.Tag, tags: []string{e.Tag}})
+		list = imagine(party{text: "a node with " + e.Tag, tags: []string{e.Tag}})
 	case e.Addr.IsValid():
 		return []party{w.source(e.Addr)}
 	}
@@ -154,12 +154,13 @@ func (w *World) partiesOf(n *mesh.Node, only netip.Addr) (list []party) {
 	return list
 }
 
-// imagined is a node of which the identity is known, in each family.
-func imagined(p party) []party {
+// imagine is a node of which the identity is known, in each family.
+func imagine(p party) (list []party) {
 	p.own = true
-	four, six := p, p
-	six.six = true
-	return []party{four, six}
+	for _, p.span = range MeshPrefixes() {
+		list = append(list, p)
+	}
+	return list
 }
 
 // namesFor are all names of the user who has one.

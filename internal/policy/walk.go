@@ -14,11 +14,12 @@ import (
 // address that no node has, or an address of an imagined node of which only the
 // identity is known.
 type party struct {
-	text string     // as it is called in sentences
-	addr netip.Addr // invalid for an imagined node
-	six  bool
+	text string // as it is called in sentences
+	// span is where the address is. That of an imagined node may be any that
+	// nodes have.
+	span netip.Prefix
 	// own says that the address is that of a node, which has tags or belongs to a
-	// person. An imagined person may have any node: owner is 0 then.
+	// person. The owner of an imagined one is 0.
 	own   bool
 	owner mesh.UserID
 	names []string // of that person
@@ -42,7 +43,7 @@ func (w *World) Allows(src, dst netip.Addr, at *mesh.Node, protocol int, port ui
 
 // source is the one who sends from an address.
 func (w *World) source(a netip.Addr) party {
-	p := party{text: a.String(), addr: a, six: a.Is6()}
+	p := party{text: a.String(), span: netip.PrefixFrom(a, a.BitLen())}
 	if n, ok := w.NodeByAddr(a); ok {
 		w.identify(&p, n)
 	}
@@ -51,7 +52,7 @@ func (w *World) source(a netip.Addr) party {
 
 // destination is an address whose packets arrive at a node.
 func (w *World) destination(a netip.Addr, at *mesh.Node) party {
-	p := party{text: a.String(), addr: a, six: a.Is6(), at: at}
+	p := party{text: a.String(), span: netip.PrefixFrom(a, a.BitLen()), at: at}
 	if slices.Contains(at.Addrs(), a) {
 		w.identify(&p, at)
 	}
@@ -97,16 +98,15 @@ func (w *World) is(t *Target, p *party) bool {
 	}
 }
 
-// within reports whether a prefix holds the address of p; that of an imagined node
-// may be any that nodes have.
+// within reports whether a prefix holds all of where the address of p may be.
 func (p *party) within(q netip.Prefix) bool {
-	if p.addr.IsValid() {
-		return q.Contains(p.addr)
-	}
-	return slices.ContainsFunc(MeshPrefixes(), func(all netip.Prefix) bool {
-		return all.Addr().Is6() == p.six && q.Bits() <= all.Bits() && q.Contains(all.Addr())
-	})
+	return q.Bits() <= p.span.Bits() && q.Contains(p.span.Addr())
 }
+
+func (p *party) six() bool { return p.span.Addr().Is6() }
+
+// imagined reports whether only the identity of p is known.
+func (p *party) imagined() bool { return !p.span.IsSingleIP() }
 
 // memberOf is which member of a group has one of these names, or -1.
 func (w *World) memberOf(group string, names []string) int {
@@ -119,8 +119,7 @@ func (w *World) isSource(t *Target, s *party) bool {
 	case DangerAll:
 		return true
 	case Any:
-		return slices.ContainsFunc(MeshPrefixes(), s.within) ||
-			s.addr.IsValid() && slices.ContainsFunc(w.Routes(), s.within)
+		return slices.ContainsFunc(MeshPrefixes(), s.within) || slices.ContainsFunc(w.Routes(), s.within)
 	default:
 		return w.is(t, s)
 	}
@@ -202,7 +201,10 @@ type verdict struct {
 	service  bool
 }
 
-func (v verdict) allowed() bool { return v.src >= 0 && v.dst >= 0 && v.service }
+func (v verdict) allowed() bool { return v.src >= 0 && v.reached() }
+
+// reached reports whether the destination is one of the rule, whoever asks.
+func (v verdict) reached() bool { return v.dst >= 0 && v.service }
 
 func (w *World) judge(r *Rule, s, d *party, ask inquiry) verdict {
 	v := verdict{src: -1, dst: -1}
@@ -215,7 +217,7 @@ func (w *World) judge(r *Rule, s, d *party, ask inquiry) verdict {
 		if !w.isDestination(&dst.Target, s, d) {
 			continue
 		}
-		if ask.serves(dst.Services, d.six) {
+		if ask.serves(dst.Services, d.six()) {
 			v.dst, v.service = i, true
 			return v
 		}

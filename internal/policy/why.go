@@ -71,30 +71,37 @@ func (w *World) Why(q Question) Answer {
 			a.Notes = append(a.Notes, n.Name+" has expired: it must sign in again before it reaches anyone or is reached")
 		}
 	}
+	a.Rules, a.Nearest = w.weigh(pairs, ask)
+	a.Allowed = len(a.Rules) > 0 && len(a.Notes) == 0
+	return a
+}
+
+// weigh finds the rules that allow one of some packets, or those that come
+// nearest.
+func (w *World) weigh(pairs []pair, ask inquiry) (rules, nearest []Finding) {
+	const tooFar = 3
 	var near []nearFinding
 	for i := range w.rules.rules {
-		r := &w.rules.rules[i]
-		found := false
-		best := nearFinding{misses: 3}
-		for _, p := range pairs {
+		r, best := &w.rules.rules[i], nearFinding{misses: tooFar}
+		for k := range pairs {
+			p := &pairs[k]
 			v := w.judge(r, &p.src, &p.dst, ask)
 			if v.allowed() {
-				a.Rules = append(a.Rules, w.because(r, v, &p))
-				found = true
+				rules, best.misses = append(rules, w.because(r, v, p)), tooFar
 				break
 			}
-			if f := w.misses(r, v, &p, ask); f.misses < best.misses {
+			if f := w.misses(r, v, p, ask); f.misses < best.misses {
 				best = f
 			}
 		}
-		if !found && best.misses < 3 {
+		if best.misses < tooFar {
 			near = append(near, best)
 		}
 	}
-	if a.Allowed = len(a.Rules) > 0 && len(a.Notes) == 0; len(a.Rules) == 0 {
-		a.Nearest = nearestOf(near)
+	if len(rules) > 0 {
+		return rules, nil
 	}
-	return a
+	return nil, nearestOf(near)
 }
 
 // pair is a packet.
@@ -103,7 +110,7 @@ type pair struct{ src, dst party }
 func pairsOf(src, dst []party) (list []pair) {
 	for _, s := range src {
 		for _, d := range dst {
-			if s.six == d.six {
+			if s.six() == d.six() {
 				list = append(list, pair{s, d})
 			}
 		}
@@ -130,7 +137,12 @@ func (w *World) routersTo(addr netip.Addr, a *Answer) (list []party) {
 		return list
 	}
 	a.Notes = append(a.Notes, addr.String()+" is the address of no node, and no approved route leads there"+announced)
-	return []party{{text: addr.String(), addr: addr, six: addr.Is6(), behind: true, beyond: public(addr)}}
+	return []party{somewhere(addr)}
+}
+
+// somewhere is an address to which some router leads.
+func somewhere(a netip.Addr) party {
+	return party{text: a.String(), span: netip.PrefixFrom(a, a.BitLen()), behind: true, beyond: public(a)}
 }
 
 // because says why a rule allows a packet.
@@ -191,7 +203,7 @@ func (w *World) reason(t *Target, p *party) string {
 		}
 		return text + " is in " + t.Name + w.lineOfMember(t.Name, i)
 	case Tag:
-		if !p.addr.IsValid() {
+		if p.imagined() {
 			return p.text + " is meant"
 		}
 		return p.text + " carries " + t.Name
@@ -200,14 +212,14 @@ func (w *World) reason(t *Target, p *party) string {
 	case Tagged:
 		return p.text + " has tags"
 	default:
-		if !p.addr.IsValid() {
+		if p.imagined() {
 			return t.Name + " holds the addresses of all nodes"
 		}
 		if t.Name == p.text {
 			return p.text + " is named"
 		}
-		if p.own && t.Name != p.addr.String() {
-			return fmt.Sprintf("%s has %s, which is in %s", p.text, p.addr, t.Name)
+		if p.own && t.Name != p.span.Addr().String() {
+			return fmt.Sprintf("%s has %s, which is in %s", p.text, p.span.Addr(), t.Name)
 		}
 		if p.own {
 			return p.text + " has " + t.Name
@@ -218,7 +230,7 @@ func (w *World) reason(t *Target, p *party) string {
 
 // relation is what somebody or a node has to do with the name of a person.
 func (p *party) relation() string {
-	if p.addr.IsValid() {
+	if !p.imagined() {
 		return " belongs to "
 	}
 	return " is "
@@ -258,7 +270,7 @@ func (w *World) misses(r *Rule, v verdict, p *pair, ask inquiry) nearFinding {
 	if v.dst < 0 {
 		reasons, f.order = append(reasons, w.elsewhere(r, p)), 2
 		// Nothing was asked of the services yet: they may be in the way too.
-		if !slices.ContainsFunc(r.Dst, func(d Destination) bool { return ask.serves(d.Services, p.dst.six) }) {
+		if !slices.ContainsFunc(r.Dst, func(d Destination) bool { return ask.serves(d.Services, p.dst.six()) }) {
 			f.misses++
 		}
 	}
