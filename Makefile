@@ -67,6 +67,10 @@ fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after th
 bench: ## run the benchmarks (BENCHTIME=1x: once each)
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG)
 
+.PHONY: packets
+packets: ## a million random packets: the clients' own filter agrees with the policy; the tests run a part
+	go test ./internal/netmap -count=1 -run ClientsAllow -packets 1000000 -v
+
 .PHONY: figures
 figures: FORMAT = standard-verbose
 figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector

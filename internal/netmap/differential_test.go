@@ -1,7 +1,8 @@
 package netmap_test
 
-// What nodes are sent, judged by the clients' own filter, allows what the
-// definition of the language allows, and shows the peers that it shows.
+// What nodes are sent, judged by the clients' own filter, and what is said of a
+// policy allow what the definition of the language allows; and nodes are shown the
+// peers that it shows.
 
 import (
 	"cmp"
@@ -265,6 +266,10 @@ func (n *tally) trial(w world, b bug) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	said, err := sceneOf(w) // no bug has changed what is said of the world
+	if err != nil {
+		return "", err
+	}
 	f, err := newReference(w)
 	if err != nil {
 		return "", err
@@ -294,7 +299,7 @@ func (n *tally) trial(w world, b bug) (string, error) {
 				p = tr.packet(c.Node)
 			}
 		}
-		if diff := n.agree(f, c, p); diff != "" {
+		if diff := n.agree(f, said, c, p); diff != "" {
 			return diff, nil
 		}
 	}
@@ -325,8 +330,11 @@ func (n *tally) visibility(f *reference, c *client) string {
 	return ""
 }
 
-func (n *tally) agree(f *reference, c *client, p packet) string {
+func (n *tally) agree(f *reference, scene *netmap.Scene, c *client, p packet) string {
 	want, got := f.allowed(p.src, p.dst, c.Node, p.protocol, p.port), c.accepts(p)
+	if said := scene.Allows(p.src, p.dst, c.Node, p.protocol, p.port); said != want {
+		return fmt.Sprintf("node %d is said to accept %s: %t, want %t", c.ID, p, said, want)
+	}
 	if n.packets++; got {
 		n.accepted++
 		if !slices.Contains(c.Addrs(), p.dst) {

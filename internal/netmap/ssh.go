@@ -1,8 +1,10 @@
 package netmap
 
 import (
+	"strconv"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
@@ -52,18 +54,24 @@ func Accepted() SSHAction {
 	return SSHAction{Accept: true, AllowAgentForwarding: true, AllowLocalPortForwarding: true, AllowRemotePortForwarding: true}
 }
 
-// AskAgain is the action that makes a node ask whether a session may begin, and
-// shows the one who waits a message.
-func AskAgain(message string) SSHAction {
-	return SSHAction{HoldAndDelegate: askAction, Message: message}
+// Ask is the action that makes a node ask whether a session may begin.
+func Ask() SSHAction { return SSHAction{HoldAndDelegate: askAction} }
+
+// AskAgain is the answer to a node that asked: it shows a message to the one who
+// waits, and asks once more. With the question comes back since when it asks.
+func AskAgain(since mesh.Time, message string) SSHAction {
+	return SSHAction{HoldAndDelegate: askAction + "&since=" + strconv.FormatInt(int64(since), 10), Message: message}
 }
+
+// Rejected is the action that turns a session away and says why.
+func Rejected(message string) SSHAction { return SSHAction{Reject: true, Message: message} }
 
 func shellsOf(s *Scene, v Viewpoint) *SSHPolicy {
 	p := &SSHPolicy{Rules: []SSHRule{}}
 	for _, shell := range s.Shells(v.Class, v.Owner) {
 		r := SSHRule{Principals: principals(shell), SSHUsers: users(shell.Users), Action: Accepted(), AcceptEnv: shell.AcceptEnv}
 		if shell.Check {
-			r.Action = AskAgain("")
+			r.Action = Ask()
 		}
 		p.Rules = append(p.Rules, r)
 	}
