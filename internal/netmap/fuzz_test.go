@@ -77,7 +77,9 @@ func villageOf(tb testing.TB) *mesh.Snapshot {
 		2: func(n *mesh.Node) { n.CapVersion = 106 },
 		3: func(n *mesh.Node) { n.Owner = 2 },
 		4: func(n *mesh.Node) { n.Owner, n.Tags = 0, []string{"tag:server"} },
-		5: func(n *mesh.Node) { n.Owner, n.Tags, n.RoutableIPs, n.Routes = 0, []string{"tag:router"}, routes, routes },
+		5: func(n *mesh.Node) {
+			n.Owner, n.Tags, n.RoutableIPs, n.Routes = 0, []string{"tag:router"}, routes, routes
+		},
 		6: func(n *mesh.Node) { n.RoutableIPs = routes[:1] },
 	} {
 		n := meshgen.Node(id, 1)

@@ -76,7 +76,17 @@ func common(s *Settings, n *mesh.Node) *Node {
 		p.Addresses = append(p.Addresses, netip.PrefixFrom(a, a.BitLen()))
 	}
 	p.AllowedIPs = p.Addresses
+	if len(n.Routes) > 0 {
+		p.PrimaryRoutes = n.Primary
+		p.AllowedIPs = slices.Concat(p.Addresses, n.Primary, exits(n))
+	}
 	return p
+}
+
+// exits are the routes to the internet: unlike others, several nodes may have them,
+// and each client chooses one.
+func exits(n *mesh.Node) []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(n.Routes), func(p netip.Prefix) bool { return !mesh.Exit(p) })
 }
 
 func userOf(n *mesh.Node) int64 {
@@ -95,7 +105,7 @@ func SameSelf(a, b *mesh.Node) bool {
 // can change.
 func sameName(a, b *mesh.Node) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.Hostname == b.Hostname && a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
-		a.CreatedAt == b.CreatedAt && slices.Equal(a.Tags, b.Tags)
+		a.CreatedAt == b.CreatedAt && slices.Equal(a.Tags, b.Tags) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Primary, b.Primary)
 }
 
 // change says how peers hear that a node became another value: not at all, by a

@@ -56,7 +56,9 @@ type Node struct {
 	// AllowedIPs is spelt out: clients before capability version 112 do not
 	// take it for Addresses when it is missing.
 	AllowedIPs []netip.Prefix
-	Endpoints  []netip.AddrPort `json:",omitempty"`
+	// PrimaryRoutes are the routes among AllowedIPs, the internet apart.
+	PrimaryRoutes []netip.Prefix   `json:",omitempty"`
+	Endpoints     []netip.AddrPort `json:",omitempty"`
 	// DERP says the same as HomeDERP to clients before capability version 111.
 	DERP     string          `json:",omitzero"`
 	HomeDERP int             `json:",omitzero"`
