@@ -60,6 +60,7 @@ func (s *service) fill(r *store.Report) {
 	}
 	r.Held = p.presence.Held()
 	r.Logins = p.control.WaitingLogins()
+	r.SSH = p.control.WaitingSSH()
 }
 
 // build needs a ledger that runs: shared secrets are made by a commit.

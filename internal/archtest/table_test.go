@@ -21,7 +21,7 @@ var table = map[string]row{
 	"identity":        {"mesh", "keys http slog"},
 	"control":         {"mesh policy ledger identity", "keys slog prometheus"},
 	"stream":          {"mesh policy netmap ledger", "keys tailscale http slog prometheus"},
-	"wire":            {"mesh ledger control identity stream", "keys tailcfg tailscale http slog prometheus"},
+	"wire":            {"mesh netmap ledger control identity stream", "keys tailcfg tailscale http slog prometheus"},
 	"api":             {"mesh policy ledger control identity api/openapi ./api", "keys http slog prometheus"},
 	"api/openapi":     {"", "http"},
 	"webhook":         {"mesh ledger", "http slog prometheus"},

@@ -140,7 +140,10 @@ func (c *cluster) start(t *testing.T, id store.ReplicaID, hash string) *replica 
 	r := &replica{id: id, registry: prometheus.NewRegistry()}
 	st, log := view{c, id}, slog.New(slog.DiscardHandler)
 	var err error
-	if r.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: st, Log: log, Registerer: r.registry, Self: store.Report{ID: id, ConfigHash: hash}}); err != nil {
+	if r.ledger, err = ledger.Open(t.Context(), ledger.Config{
+		Store: st, Log: log, Registerer: r.registry, Self: store.Report{ID: id, ConfigHash: hash},
+		Fill: func(report *store.Report) { report.SSH = r.WaitingSSH() },
+	}); err != nil {
 		t.Fatal(err)
 	}
 	r.Service = control.New(control.Config{Ledger: r.ledger, Log: log, Registerer: r.registry})

@@ -50,6 +50,7 @@ type Service struct {
 	logins             *identity.LoginSealer
 	serverURL          string
 	waiting            waitingRoom
+	sessions           sessionRoom
 	refusals           *identity.RefusalLog
 	registrations      prometheus.Counter
 }

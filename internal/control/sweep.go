@@ -134,6 +134,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		{"ephemeral and away for too long", away},
 		{"replica is gone", lostNodes(lost)},
 		{"login answer has ended", endedLogins},
+		{"SSH answer has ended", endedSSHGrants},
 		{"replica is gone", lostRelays(lost)},
 	} {
 		if err := s.commit(ctx, f.reason, f.find); err != nil {

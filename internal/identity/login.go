@@ -88,8 +88,11 @@ func (s *LoginSealer) OpenLogin(link string) (Login, bool) {
 func LoginToken(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
 
 // LoginCode is what a person reads out instead of a link: ABCD-EFGH.
-func LoginCode(link string) string {
-	sum := sha256.Sum256([]byte(LoginToken(link)))
+func LoginCode(link string) string { return Code(LoginToken(link)) }
+
+// Code is a short name for a text, for people to read out: ABCD-EFGH.
+func Code(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	bits := binary.BigEndian.Uint64(sum[:])
 	code := make([]byte, 0, codeLength+1)
 	for i := range codeLength {

@@ -33,6 +33,7 @@ type cluster struct {
 type (
 	Report       = store.Report
 	WaitingLogin = store.WaitingLogin
+	WaitingSSH   = store.WaitingSSH
 )
 
 // Replicas returns the newest report of every replica that is alive, this one

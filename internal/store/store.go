@@ -113,6 +113,8 @@ type Report struct {
 	// Logins are the devices that wait here for an answer, the newest
 	// MaxWaitingLogins of them.
 	Logins []WaitingLogin `json:"logins,omitempty"`
+	// SSH are the sessions that wait here for an approval, the newest hundred.
+	SSH []WaitingSSH `json:"ssh,omitempty"`
 	// Age is how long ago the beat was, by the database's clock.
 	Age time.Duration `json:"-"`
 }
@@ -131,6 +133,16 @@ type WaitingLogin struct {
 	Addr       string            `json:"addr,omitempty"`
 	Tags       []string          `json:"tags,omitempty"` // that it asks for
 	Since      mesh.Time         `json:"since"`
+}
+
+// WaitingSSH is a session that an administrator must approve. It is in no table
+// before one has answered.
+type WaitingSSH struct {
+	Code  string      `json:"code"` // what a person types to name it
+	Src   mesh.NodeID `json:"src"`
+	Dst   mesh.NodeID `json:"dst"`
+	User  string      `json:"user"` // on Dst
+	Since mesh.Time   `json:"since"`
 }
 
 // AuditRow says what one event meant to people: who, when, what, before and

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/stream"
 )
 
@@ -39,6 +40,7 @@ func (s *Server) machineHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /machine/register", s.register)
 	mux.HandleFunc("POST /machine/map", s.netmap)
+	mux.HandleFunc("GET "+netmap.SSHActionPath+"{src}/to/{dst}", s.sshAction)
 	mux.HandleFunc("POST /machine/set-dns", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "certificates are not offered by this server", http.StatusNotImplemented)
 	})

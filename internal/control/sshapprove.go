@@ -1,0 +1,237 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// sessionGrace is how long a session counts as waiting after its node was
+// answered: nodes ask again at once, or some seconds later when the connection
+// was lost.
+const sessionGrace = 15 * time.Second
+
+// WaitingSSH is a session that waits for the approval of an administrator.
+type WaitingSSH = ledger.WaitingSSH
+
+// sessionRoom holds the sessions that wait on this replica.
+type sessionRoom struct {
+	mu  sync.Mutex
+	all map[SSHSession]*sessionWait // guarded by mu
+}
+
+type sessionWait struct {
+	since   mesh.Time
+	holding int       // questions that are being held
+	left    time.Time // when the last of them was answered
+}
+
+// enter adds a question about a session. It refuses when too many are held, in
+// all or by one node, and says whether nobody waited with that session before.
+func (r *sessionRoom) enter(q SSHSession, since mesh.Time) (fresh, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tidy()
+	total, same := 0, 0
+	for other, w := range r.all {
+		total += max(w.holding, 1)
+		if other.Dst == q.Dst {
+			same += max(w.holding, 1)
+		}
+	}
+	if total >= maxWaiting || same >= maxWaitingOf {
+		return false, false
+	}
+	if r.all == nil {
+		r.all = map[SSHSession]*sessionWait{}
+	}
+	w, waits := r.all[q]
+	if !waits {
+		w = &sessionWait{since: since}
+		r.all[q] = w
+	}
+	w.since = min(w.since, since)
+	w.holding++
+	return !waits, true
+}
+
+// leave ends what enter began. A session that is decided waits no more.
+func (r *sessionRoom) leave(q SSHSession, decided bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.all[q]
+	w.holding--
+	w.left = time.Now()
+	if decided && w.holding == 0 {
+		delete(r.all, q)
+	}
+}
+
+// forget drops a session that is decided, unless it is asked about.
+func (r *sessionRoom) forget(q SSHSession) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w, ok := r.all[q]; ok && w.holding == 0 {
+		delete(r.all, q)
+	}
+}
+
+// tidy drops the sessions that nobody asked about for a while.
+func (r *sessionRoom) tidy() {
+	maps.DeleteFunc(r.all, func(_ SSHSession, w *sessionWait) bool { return w.holding == 0 && time.Since(w.left) > sessionGrace })
+}
+
+// list returns all, newest first.
+func (r *sessionRoom) list() []WaitingSSH {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tidy()
+	list := make([]WaitingSSH, 0, len(r.all))
+	for q, w := range r.all {
+		list = append(list, WaitingSSH{Code: q.Code(), Src: q.Src, Dst: q.Dst, User: q.User, Since: w.since})
+	}
+	slices.SortFunc(list, newestSession)
+	return list
+}
+
+func newestSession(a, b WaitingSSH) int {
+	return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
+}
+
+func sessionOf(l WaitingSSH) SSHSession { return SSHSession{l.Src, l.Dst, l.User} }
+
+// WaitingSSH returns the sessions that wait on this replica, newest first, a
+// hundred at most.
+func (s *Service) WaitingSSH() []WaitingSSH {
+	list := s.sessions.list()
+	return list[:min(len(list), maxPublished)]
+}
+
+// PendingSSH returns the sessions that wait for an answer on any replica, newest
+// first. Those that began to wait elsewhere within the last moments may be
+// missing.
+func (s *Service) PendingSSH() []WaitingSSH {
+	w := s.ledger.World()
+	now := max(w.At, mesh.TimeOf(time.Now()))
+	list := slices.DeleteFunc(s.allWaitingSSH(), func(l WaitingSSH) bool {
+		rule := shellRule(w, sessionOf(l))
+		return rule == nil || !rule.Check || answerIn(w, sessionOf(l), rule, now) != nil
+	})
+	slices.SortFunc(list, newestSession)
+	return list
+}
+
+// allWaitingSSH returns those that wait on any replica, each once, in no order.
+func (s *Service) allWaitingSSH() []WaitingSSH {
+	all := map[SSHSession]WaitingSSH{}
+	for _, r := range s.ledger.Replicas() {
+		for _, l := range r.SSH {
+			all[sessionOf(l)] = l
+		}
+	}
+	for _, l := range s.sessions.list() {
+		all[sessionOf(l)] = l
+	}
+	return slices.Collect(maps.Values(all))
+}
+
+// findSSH finds the session that is named by a code: one that waits, or one that
+// has an answer still, for who changes their mind.
+func (s *Service) findSSH(text string) (SSHSession, error) {
+	code := identity.FoldLoginCode(text)
+	if code == "" {
+		return SSHSession{}, refuse(Invalid, "code", "%q is not a code such as ABCD-EFGH; take it from the terminal that waits, or from: fairlead ssh list", text)
+	}
+	found := map[SSHSession]struct{}{}
+	for _, l := range s.allWaitingSSH() {
+		if l.Code == code {
+			found[sessionOf(l)] = struct{}{}
+		}
+	}
+	for g := range s.ledger.World().SSHGrants() {
+		if q := (SSHSession{g.Src, g.Dst, g.User}); q.Code() == code {
+			found[q] = struct{}{}
+		}
+	}
+	for q := range found {
+		if len(found) > 1 {
+			return q, refuse(Conflict, "code", "several sessions wait with the code %s; let one of them end first", code)
+		}
+		return q, nil
+	}
+	return SSHSession{}, refuse(NotFound, "code",
+		"no SSH session waits with the code %s; look with: fairlead ssh list, or for a device that wants to join: fairlead auth list", code)
+}
+
+// ApproveSSH lets a session begin, and all like it for as long as the rule of the
+// policy says.
+func (s *Service) ApproveSSH(ctx context.Context, a mesh.Actor, code string) (*mesh.SSHGrant, error) {
+	g, err := s.answerSSH(ctx, a, code, false)
+	if err != nil {
+		return nil, err
+	}
+	s.logSession(a, SSHSession{g.Src, g.Dst, g.User}).Info("SSH session approved", "until", g.Until.Time())
+	return g, nil
+}
+
+// RejectSSH refuses a session, and all like it for a minute. An earlier approval
+// ends; sessions that have begun stay.
+func (s *Service) RejectSSH(ctx context.Context, a mesh.Actor, code, reason string) (*mesh.SSHGrant, error) {
+	if err := checkText("reason", reason, maxReason); err != nil {
+		return nil, err
+	}
+	a.Reason = cmp.Or(reason, a.Reason)
+	g, err := s.answerSSH(ctx, a, code, true)
+	if err != nil {
+		return nil, err
+	}
+	s.logSession(a, SSHSession{g.Src, g.Dst, g.User}).Info("SSH session rejected", "reason", reason)
+	return g, nil
+}
+
+func (s *Service) answerSSH(ctx context.Context, a mesh.Actor, code string, rejected bool) (*mesh.SSHGrant, error) {
+	q, err := s.findSSH(code)
+	if err != nil {
+		return nil, err
+	}
+	var g *mesh.SSHGrant
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		rule := shellRule(w, q)
+		if rule == nil || !rule.Check {
+			return nil, refuse(Conflict, "code", "the policy has changed, and no rule with action check is about this session any more")
+		}
+		g = &mesh.SSHGrant{
+			ID: w.Counters.SSHGrant + 1, Src: q.Src, Dst: q.Dst, User: q.User, Rejected: rejected, By: a.String(),
+			GrantedAt: now, Until: now.Add(approvalPeriod(rule)),
+		}
+		if rejected {
+			g.Until = now.Add(sshAnswerLifetime)
+		}
+		if before := grantIn(w, q); before != nil {
+			g.ID = before.ID
+		}
+		return []mesh.Event{mesh.SSHGrantPut{Grant: g}}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// endedSSHGrants finds answers to sessions that count no more.
+func endedSSHGrants(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
+	for g := range s.SSHGrants() {
+		if g.Until.Reached(now) {
+			evs = append(evs, mesh.SSHGrantGone{ID: g.ID})
+		}
+	}
+	return evs
+}

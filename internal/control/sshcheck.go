@@ -1,0 +1,296 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// sshHold is how long a node is left waiting before it asks again, and
+	// whoever sits in front of the session sees a sign of life. A node finds out
+	// by that line that the session was given up: without one it asks for ever.
+	sshHold = time.Minute
+	// sshPatience is how long a session waits for an administrator in all.
+	sshPatience = 30 * time.Minute
+	// sshAnswerLifetime is how long an approval for one session waits for it,
+	// and how long a refusal is repeated to who tries again.
+	sshAnswerLifetime = time.Minute
+	maxSSHUser        = 256
+)
+
+// SSHSession is what an approval is for: who wants to be whom, and where. Any
+// number of sessions may be the same.
+type SSHSession struct {
+	Src, Dst mesh.NodeID
+	User     string // of the operating system of Dst
+}
+
+// Code is what people name a session by. It follows from the session, so that it
+// stays the same on every replica and after a restart.
+func (q SSHSession) Code() string {
+	return identity.Code(fmt.Sprintf("ssh %d %d %s", q.Src, q.Dst, q.User))
+}
+
+// SSHAsk is the question of a node whether a session may begin there.
+type SSHAsk struct {
+	SSHSession
+	MachineKey key.MachinePublic // of the node that asks
+	// Since is what the last answer said; zero in the first question.
+	Since mesh.Time
+}
+
+// SSHVerdict is what a node is to do with a session.
+type SSHVerdict int
+
+// The verdicts.
+const (
+	SSHAskAgain SSHVerdict = iota
+	SSHAccept
+	SSHReject
+)
+
+// SSHAnswer answers an SSHAsk.
+type SSHAnswer struct {
+	Verdict SSHVerdict
+	Message string    // for whoever sits in front of the session
+	Since   mesh.Time // for the next question
+}
+
+// sshLine is a line for whoever sits in front of a session.
+func sshLine(format string, args ...any) string {
+	return "fairlead: " + fmt.Sprintf(format, args...) + "\r\n"
+}
+
+// CheckSSH says whether a session may begin. Where the policy wants an
+// administrator to agree, the first answer says so at once, and the next ones
+// come when one has, on any replica, or after a while.
+func (s *Service) CheckSSH(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, error) {
+	n, err := s.findTarget(ctx, q)
+	if err != nil {
+		return SSHAnswer{}, err
+	}
+	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name
+	if err := checkText("the user", q.User, maxSSHUser); err != nil {
+		return SSHAnswer{Verdict: SSHReject, Message: sshLine("%v", err)}, nil
+	}
+	now := mesh.TimeOf(time.Now())
+	since := q.Since
+	if since <= 0 || since > now {
+		since = now
+	}
+	answer, done, err := s.decidedSSH(ctx, a, s.ledger.World(), q.SSHSession)
+	switch {
+	case err != nil:
+		return SSHAnswer{}, err
+	case done:
+	case now.Sub(since) >= sshPatience:
+		done, answer = true, s.denySSH(a, q.SSHSession, "no administrator answered in time")
+	}
+	if done {
+		s.sessions.forget(q.SSHSession)
+		return answer, nil
+	}
+	fresh, ok := s.sessions.enter(q.SSHSession, since)
+	if !ok {
+		return s.denySSH(a, q.SSHSession, "too many sessions wait for an administrator; try again later"), nil
+	}
+	defer func() { s.sessions.leave(q.SSHSession, answer.Verdict != SSHAskAgain) }()
+	if fresh {
+		s.logSession(a, q.SSHSession).Info("SSH session waits for an approval", "code", q.Code())
+	}
+	if q.Since == 0 {
+		text := sshLine("an administrator must approve this session, with the code %s:", q.Code()) + sshLine("  fairlead ssh approve %s", q.Code())
+		return SSHAnswer{Message: text, Since: since}, nil
+	}
+	answer, err = s.holdSSH(ctx, a, q.SSHSession)
+	answer.Since = since
+	return answer, err
+}
+
+// holdSSH waits for a decision.
+func (s *Service) holdSSH(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, error) {
+	enough := time.NewTimer(sshHold)
+	defer enough.Stop()
+	var basis policy.Basis
+	var grant *mesh.SSHGrant
+	for {
+		at := s.ledger.Cursor()
+		w := s.ledger.World() // never older
+		if b, g := w.Basis(), grantIn(w, q); g != grant || !b.Same(basis) {
+			basis, grant = b, g
+			if answer, done, err := s.decidedSSH(ctx, a, w, q); done || err != nil {
+				return answer, err
+			}
+		}
+		select {
+		case <-at.More():
+		case <-enough.C:
+			return SSHAnswer{Message: sshLine("still waiting for the approval of %s", q.Code())}, nil
+		case <-ctx.Done():
+			return SSHAnswer{}, ctx.Err()
+		}
+	}
+}
+
+// findTarget returns the node that asks. It refuses machines that ask in the
+// place of another.
+func (s *Service) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
+	known := func() bool {
+		w := s.ledger.World()
+		_, src := w.Node(q.Src)
+		_, dst := w.Node(q.Dst)
+		return src && dst
+	}
+	if !known() {
+		// Another replica may have just let it in.
+		if err := s.ledger.Sync(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+		}
+	}
+	n, ok := s.ledger.World().Node(q.Dst)
+	switch {
+	case !ok:
+		return nil, refuse(NotFound, "dst", "there is no node %s", q.Dst)
+	case n.MachineKey != q.MachineKey:
+		return nil, refuse(Denied, "dst", "node %s belongs to another machine", q.Dst)
+	}
+	return n, nil
+}
+
+// decidedSSH answers a session that the policy or an administrator has decided
+// about; done is false if it must wait.
+func (s *Service) decidedSSH(ctx context.Context, a mesh.Actor, w *policy.World, q SSHSession) (answer SSHAnswer, done bool, err error) {
+	accept := SSHAnswer{Verdict: SSHAccept}
+	rule := shellRule(w, q)
+	switch {
+	case rule == nil:
+		return s.denySSH(a, q, "no rule of the policy lets you in"), true, nil
+	case !rule.Check:
+		return accept, true, nil
+	}
+	switch g := answerIn(w, q, rule, max(w.At, mesh.TimeOf(time.Now()))); {
+	case g == nil:
+		return SSHAnswer{}, false, nil
+	case g.Rejected:
+		return s.denySSH(a, q, "an administrator refused this session"), true, nil
+	case rule.CheckPeriod > 0:
+		return accept, true, nil
+	}
+	return s.useUpSSH(ctx, a, q)
+}
+
+// useUpSSH takes the approval for one session, unless another one was faster.
+func (s *Service) useUpSSH(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAnswer, taken bool, err error) {
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		taken = false
+		rule := shellRule(w, q)
+		if rule == nil || !rule.Check {
+			return nil, nil
+		}
+		g := answerIn(w, q, rule, now)
+		if g == nil || g.Rejected {
+			return nil, nil
+		}
+		taken = true
+		return []mesh.Event{mesh.SSHGrantGone{ID: g.ID}}, nil
+	})
+	if err != nil {
+		return SSHAnswer{}, false, err
+	}
+	if !taken {
+		return SSHAnswer{}, false, nil
+	}
+	return SSHAnswer{Verdict: SSHAccept}, true, nil
+}
+
+// shellRule is the first rule that is about a session, nil if none is.
+func shellRule(w *policy.World, q SSHSession) *policy.SSHRule {
+	src, known := w.Node(q.Src)
+	dst, found := w.Node(q.Dst)
+	if !known || !found || src.Lapsed {
+		return nil
+	}
+	for _, shell := range w.Shells(w.Class(dst), dst.Owner) {
+		if letsIn(shell, src) && mayBecome(shell.Users, q.User) {
+			return shell.SSHRule
+		}
+	}
+	return nil
+}
+
+func letsIn(shell policy.Shell, src *mesh.Node) bool {
+	if src.Tagged() {
+		return slices.ContainsFunc(src.Addrs(), func(addr netip.Addr) bool { return slices.Contains(shell.Addrs, addr) })
+	}
+	return slices.ContainsFunc(shell.People, func(u *mesh.User) bool { return u.ID == src.Owner })
+}
+
+func mayBecome(users []string, user string) bool {
+	switch user {
+	case "":
+		return false
+	case "root":
+		return slices.Contains(users, user)
+	}
+	return slices.Contains(users, user) || slices.Contains(users, policy.NonRoot)
+}
+
+func grantIn(w *policy.World, q SSHSession) *mesh.SSHGrant {
+	g, _ := w.SSHGrant(q.Src, q.Dst, q.User)
+	return g
+}
+
+// answerIn is the answer that counts for a session; nil means that there is
+// none. A period that became shorter holds for earlier approvals too.
+func answerIn(w *policy.World, q SSHSession, rule *policy.SSHRule, now mesh.Time) *mesh.SSHGrant {
+	g := grantIn(w, q)
+	if g == nil || g.Until.Reached(now) || !g.Rejected && g.GrantedAt.Add(approvalPeriod(rule)).Reached(now) {
+		return nil
+	}
+	return g
+}
+
+func approvalPeriod(rule *policy.SSHRule) time.Duration {
+	return cmp.Or(rule.CheckPeriod, sshAnswerLifetime)
+}
+
+// denySSH refuses a session and tells both sides why.
+func (s *Service) denySSH(a mesh.Actor, q SSHSession, why string) SSHAnswer {
+	if s.refusals.Admit(a.Addr) {
+		rule := why
+		if r := shellRule(s.ledger.World(), q); r != nil {
+			rule = fmt.Sprintf("ssh, line %d: %s", r.Line, why)
+		}
+		s.logSession(a, q).Warn("ACL denied", "rule", rule)
+	}
+	return SSHAnswer{Verdict: SSHReject, Message: sshLine("%s", why)}
+}
+
+// logSession names a session in a log line.
+func (s *Service) logSession(a mesh.Actor, q SSHSession) *slog.Logger {
+	var node, user, target string
+	w := s.ledger.World()
+	if n, ok := w.Node(q.Src); ok {
+		node, user = n.Name, s.ownerName(n)
+		if n.Tagged() {
+			user = strings.Join(n.Tags, ",")
+		}
+	}
+	if n, ok := w.Node(q.Dst); ok {
+		target = n.Name
+	}
+	return s.logFor(a).With("node", node, "user", user, "target", target, "login", q.User)
+}

@@ -1,0 +1,58 @@
+package wire
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+)
+
+// sshAction tells a node whether a session may begin on it that the policy wants
+// to be approved. Nodes ask again after any status but 200.
+func (s *Server) sshAction(w http.ResponseWriter, r *http.Request) {
+	p := peerOf(r)
+	ask, ok := sshAsk(r)
+	if !ok {
+		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+		return
+	}
+	ask.MachineKey = p.machine
+	answer := http.NewResponseController(w)
+	_ = answer.SetWriteDeadline(time.Time{}) // it waits for a person
+	defer func() { _ = answer.SetWriteDeadline(time.Now().Add(s.config.RequestTimeout)) }()
+	out, err := s.config.Control.CheckSSH(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, ask)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	switch out.Verdict {
+	case control.SSHAccept:
+		writeJSON(w, netmap.Accepted())
+	case control.SSHReject:
+		writeJSON(w, netmap.Rejected(out.Message))
+	case control.SSHAskAgain:
+		writeJSON(w, netmap.AskAgain(out.Since, out.Message))
+	}
+}
+
+// sshAsk reads what netmap made the node ask.
+func sshAsk(r *http.Request) (ask control.SSHAsk, ok bool) {
+	number := func(text string) (n int64) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		ok = ok && err == nil && n > 0
+		return n
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	ok = err == nil
+	ask.Src, ask.Dst = mesh.NodeID(number(r.PathValue("src"))), mesh.NodeID(number(r.PathValue("dst")))
+	ask.User = query.Get("ssh_user")
+	if since := query.Get("since"); since != "" {
+		ask.Since = mesh.Time(number(since))
+	}
+	return ask, ok
+}
