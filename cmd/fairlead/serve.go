@@ -23,8 +23,9 @@ func serve(build cli.Build) *cobra.Command {
 		Long: `Run the service until it is told to stop.
 
 SIGTERM or SIGINT stops it in order: it reports itself unhealthy, finishes the
-requests it has, and ends. A second signal ends it at once. SIGHUP does nothing:
-restart the service to read the configuration again.`,
+requests it has, and ends. A second signal ends it at once. SIGHUP makes it read
+the policy file again, if there is one; for all else of the configuration restart
+the service.`,
 		Example: "  fairlead serve --config /etc/fairlead/config.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -42,7 +43,7 @@ restart the service to read the configuration again.`,
 				return err
 			}
 			return app.Run(stopOnSignal(cmd.Context()), app.Options{
-				Config: c, Log: os.Stderr, Build: app.Build{Version: build.Version, Commit: build.Commit, Time: build.Time},
+				Config: c, Log: os.Stderr, Reload: hangups(), Build: app.Build{Version: build.Version, Commit: build.Commit, Time: build.Time},
 			})
 		},
 	}
@@ -51,8 +52,14 @@ restart the service to read the configuration again.`,
 // stopOnSignal ends the context at the first signal and leaves the second to the
 // system, which ends the process.
 func stopOnSignal(ctx context.Context) context.Context {
-	signal.Ignore(syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop)
 	return ctx
+}
+
+// hangups delivers SIGHUP, which ends no process that asks for it.
+func hangups() <-chan os.Signal {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c
 }

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -44,6 +45,8 @@ type Options struct {
 	// it is going away, so that balancers can turn elsewhere; a second unless
 	// told.
 	DrainDelay time.Duration
+	// Reload, if set, makes the service read the policy file again.
+	Reload <-chan os.Signal
 	// Ready, if set, is called once with the addresses in use.
 	Ready func(Addrs)
 }
@@ -266,6 +269,11 @@ func (s *service) health() openapi.Health {
 		if holder := embedded[strconv.Itoa(c.RegionID)].Replica; holder != "" && holder != string(s.ledger.Self().ID) {
 			report("relay", openapi.HealthCheckStatusWarn,
 				fmt.Sprintf("region %d is the embedded relay of replica %s; give each replica a derp.server.region_id of its own", c.RegionID, holder))
+		}
+	}
+	if p := s.parts.Load(); p != nil {
+		for _, text := range p.control.PolicyWarnings() {
+			report("policy", openapi.HealthCheckStatusWarn, text)
 		}
 	}
 	for _, r := range s.ledger.Replicas() {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
@@ -61,6 +60,7 @@ func (s *service) fill(r *store.Report) {
 	r.Held = p.presence.Held()
 	r.Logins = p.control.WaitingLogins()
 	r.SSH = p.control.WaitingSSH()
+	r.PolicyHash = p.control.PolicyFileHash()
 }
 
 // build needs a ledger that runs: shared secrets are made by a commit.
@@ -77,6 +77,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
 		NodeExpiry: c.Node.Expiry, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
+		PolicyFile: policyFile(c.Policy),
 	})
 	p.presence = control.NewPresence(control.PresenceConfig{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry})
@@ -92,15 +93,14 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.hub.Run,
 		sweeper.Run,
 		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), c.DNS.Given) },
+		p.control.RevertUnconfirmed,
+		p.control.TestPolicy,
 	}
-	if c.Policy.Mode == "file" {
-		text, err := os.ReadFile(c.Policy.Path)
-		if err != nil {
-			return nil, fmt.Errorf("policy.path: %w: put the policy there, or take the key out of the configuration", err)
-		}
-		if err := p.control.CommitPolicyFile(ctx, string(text)); err != nil {
+	if policyFile(c.Policy) != "" {
+		if err := p.control.LoadPolicyFile(ctx); err != nil {
 			return nil, err
 		}
+		p.loops = append(p.loops, func(ctx context.Context) error { return p.control.FollowPolicyFile(ctx, s.Reload) })
 	}
 	routes := p.clients.Routes()
 	if err := s.buildRelay(p, routes); err != nil {

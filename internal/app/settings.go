@@ -15,3 +15,11 @@ func dnsOf(c config.DNS) mesh.DNS {
 	}
 	return d
 }
+
+// policyFile is the file that is the policy, if one is.
+func policyFile(c config.Policy) string {
+	if c.Mode != "file" {
+		return ""
+	}
+	return c.Path
+}

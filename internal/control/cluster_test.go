@@ -2,9 +2,11 @@ package control_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -129,6 +131,7 @@ type replica struct {
 	presence *control.Presence
 	registry *prometheus.Registry
 	kill     func()
+	hangup   chan os.Signal
 }
 
 const inactivity = 3 * time.Minute
@@ -137,23 +140,38 @@ const inactivity = 3 * time.Minute
 // its configuration.
 func (c *cluster) start(t *testing.T, id store.ReplicaID, hash string) *replica {
 	t.Helper()
-	r := &replica{id: id, registry: prometheus.NewRegistry()}
+	return c.startWith(t, id, hash, "")
+}
+
+// startWith does the same for a replica whose policy is a file, if one is given.
+func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile string) *replica {
+	t.Helper()
+	r := &replica{id: id, registry: prometheus.NewRegistry(), hangup: make(chan os.Signal)}
 	st, log := view{c, id}, slog.New(slog.DiscardHandler)
 	var err error
 	if r.ledger, err = ledger.Open(t.Context(), ledger.Config{
 		Store: st, Log: log, Registerer: r.registry, Self: store.Report{ID: id, ConfigHash: hash},
-		Fill: func(report *store.Report) { report.SSH = r.WaitingSSH() },
+		History: c.Store.(store.History),
+		Fill: func(report *store.Report) {
+			report.SSH, report.PolicyHash = r.WaitingSSH(), r.PolicyFileHash()
+		},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r.Service = control.New(control.Config{Ledger: r.ledger, Log: log, Registerer: r.registry})
+	r.Service = control.New(control.Config{Ledger: r.ledger, Log: log, Registerer: r.registry, PolicyFile: policyFile})
 	r.presence = control.NewPresence(control.PresenceConfig{Ledger: r.ledger, Log: log, Registerer: r.registry})
 	sweeper := control.NewSweeper(control.SweeperConfig{
 		Ledger: r.ledger, Log: log, Registerer: r.registry, Interval: 10 * time.Second, Inactivity: inactivity,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context) error{r.ledger.Run, r.ledger.Heart, r.presence.Run, sweeper.Run} {
+	loops := []func(context.Context) error{r.ledger.Run, r.ledger.Heart, r.presence.Run, sweeper.Run, r.RevertUnconfirmed, r.TestPolicy}
+	if policyFile != "" {
+		loops = append(loops, func(ctx context.Context) error {
+			return errors.Join(r.LoadPolicyFile(ctx), r.FollowPolicyFile(ctx, r.hangup))
+		})
+	}
+	for _, loop := range loops {
 		wg.Go(func() {
 			if err := loop(ctx); err != nil {
 				t.Error(err)

@@ -38,6 +38,9 @@ type Config struct {
 	// ServerURL is where they lead. Without Logins such devices are refused.
 	Logins    *identity.LoginSealer
 	ServerURL string
+	// PolicyFile is the file that is the policy; without it the policy is what
+	// was saved last.
+	PolicyFile string
 }
 
 // Service offers the use cases.
@@ -53,6 +56,8 @@ type Service struct {
 	sessions           sessionRoom
 	refusals           *identity.RefusalLog
 	registrations      prometheus.Counter
+	policyHealth       policyHealth
+	policyFile         *policyFile // nil when the policy is no file
 }
 
 // New returns a service over a ledger that is open.
@@ -65,7 +70,10 @@ func New(c Config) *Service {
 			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
 		}),
 	}
-	c.Registerer.MustRegister(s.registrations)
+	if c.PolicyFile != "" {
+		s.policyFile = &policyFile{path: c.PolicyFile}
+	}
+	c.Registerer.MustRegister(s.registrations, s.policyHealth.gauge())
 	nodeGauges(c.Registerer, c.Ledger)
 	return s
 }
@@ -103,6 +111,7 @@ const (
 	Invalid  Reason = iota // the request cannot be right, whatever the state
 	NotFound               // it names something that is not there
 	Conflict               // it clashes with what is there
+	Stale                  // it was made from something that has changed since
 	BadKey                 // the pre-auth key does not let this node in
 	Denied                 // the policy does not allow it
 )

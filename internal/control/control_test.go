@@ -45,7 +45,7 @@ func open(t *testing.T, configure ...func(*ledger.Config)) service {
 	}
 	t.Cleanup(func() { st.Close() })
 	log, reg := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
-	config := ledger.Config{Store: st, Log: log, Registerer: reg}
+	config := ledger.Config{Store: st, Log: log, Registerer: reg, History: st}
 	for _, change := range configure {
 		change(&config)
 	}

@@ -1,27 +1,289 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"log/slog"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// CommitPolicyFile makes the text of the policy file the policy. A text that is
-// not a policy is refused, and the one in force stays.
-func (s *Service) CommitPolicyFile(ctx context.Context, text string) error {
-	if _, problems := policy.Parse([]byte(text)); len(problems) > 0 {
-		s.log.Error("policy file not loaded: what was in force stays", "problems", strings.ReplaceAll(problems.Error(), "\n", "; "))
+// Where the text of a policy came from.
+const (
+	policyFromAPI  = "api"
+	policyFromFile = "file"
+)
+
+const (
+	// minConfirm leaves a person time to try what was saved, maxConfirm keeps
+	// nobody from saving for longer than a day.
+	minConfirm = 10 * time.Second
+	maxConfirm = 24 * time.Hour
+)
+
+// PolicyDraft is a policy that somebody wants to save.
+type PolicyDraft struct {
+	Text   string
+	Reason string
+	// IfVersion is the version that the draft was made from, zero when there
+	// was none; without it the draft takes the place of any.
+	IfVersion *mesh.PolicyVersion
+	// ConfirmWithin is after what time the draft gives way again unless it is
+	// confirmed; zero means never.
+	ConfirmWithin time.Duration
+}
+
+// BadPolicy refuses a text. One of the two lists is not empty.
+type BadPolicy struct {
+	Problems policy.Problems      // the text is no policy
+	Failures []policy.TestFailure // it is one, and does not what its own tests say
+}
+
+// Error names the first findings: a log line has no room for all.
+func (b *BadPolicy) Error() string {
+	const shown = 3
+	var texts []string
+	for _, p := range b.Problems {
+		texts = append(texts, p.String())
+	}
+	for _, f := range b.Failures {
+		texts = append(texts, fmt.Sprintf("test in line %d fails: %s", f.Line, f.Text))
+	}
+	if more := len(texts) - shown; more > 0 {
+		texts = append(texts[:shown], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// CheckPolicy refuses a text that could not be saved: one that is no policy, or
+// that fails its own tests on the network as it is.
+func (s *Service) CheckPolicy(text string) (*policy.Doc, error) {
+	doc, err := ReadPolicy(text)
+	if err != nil {
+		return nil, err
+	}
+	if failures := policyTests(policy.WorldOf(s.ledger.World().Snapshot, doc)); len(failures) > 0 {
+		return nil, &BadPolicy{Failures: failures}
+	}
+	return doc, nil
+}
+
+// ReadPolicy refuses a text that is no policy. Databases could not keep every byte.
+func ReadPolicy(text string) (*policy.Doc, error) {
+	switch {
+	case !utf8.ValidString(text):
+		return nil, refuse(Invalid, "policy", "the policy is not valid UTF-8")
+	case strings.ContainsRune(text, 0):
+		return nil, refuse(Invalid, "policy", "the policy holds a NUL character")
+	}
+	doc, problems := policy.Parse([]byte(text))
+	if len(problems) > 0 {
+		return nil, &BadPolicy{Problems: problems}
+	}
+	return doc, nil
+}
+
+// policyTests runs the tests of a world's policy. Most have none.
+func policyTests(w *policy.World) []policy.TestFailure {
+	if w.Doc == nil || len(w.Doc.Tests())+len(w.Doc.SSHTests()) == 0 {
 		return nil
 	}
-	_, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		if old, ok := w.Policy(); ok && old.Source == "file" && old.Text == text {
-			return nil, nil
-		}
-		return []mesh.Event{mesh.PolicyPut{Policy: &mesh.Policy{
-			Version: w.Counters.Policy + 1, Text: text, Source: "file", Author: "policy file", SavedAt: now,
-		}}}, nil
-	})
-	return err
+	return w.RunTests()
 }
+
+// SavePolicy makes a text the policy. What is in force already is left as it is.
+func (s *Service) SavePolicy(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mesh.Policy, error) {
+	if err := s.mayEditPolicy(in); err != nil {
+		return nil, err
+	}
+	if _, err := s.CheckPolicy(in.Text); err != nil {
+		return nil, err
+	}
+	return s.putPolicy(ctx, a, in)
+}
+
+// mayEditPolicy checks what needs no look at the text.
+func (s *Service) mayEditPolicy(in PolicyDraft) error {
+	if s.policyFile != nil {
+		// Tools know the words after the colon.
+		return refuse(Invalid, "policy", "the policy is the file %s: update is disabled for modes other than 'database'; edit the file", s.policyFile.path)
+	}
+	if in.ConfirmWithin != 0 && (in.ConfirmWithin < minConfirm || in.ConfirmWithin > maxConfirm) {
+		return refuse(Invalid, "confirmWithin", "confirmWithin must be from %v to %v", minConfirm, maxConfirm)
+	}
+	return checkText("reason", in.Reason, maxReason)
+}
+
+func (s *Service) putPolicy(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mesh.Policy, error) {
+	a.Reason = cmp.Or(a.Reason, in.Reason)
+	var p *mesh.Policy
+	var saved bool
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+		p, evs, err = decidePolicy(w, now, a.String(), in)
+		saved = len(evs) > 0
+		return evs, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if saved {
+		s.policyLog(a, p).Info("policy saved")
+	}
+	return p, nil
+}
+
+func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft) (*mesh.Policy, []mesh.Event, error) {
+	current, ok := w.Policy()
+	if !ok {
+		current = &mesh.Policy{}
+	}
+	switch {
+	case in.IfVersion != nil && *in.IfVersion != current.Version:
+		return nil, nil, refuse(Stale, "policy", "the policy is at version %v now, not %v: look at what has changed, and save again", current.Version, *in.IfVersion)
+	case current.ConfirmBy != 0:
+		return nil, nil, refuse(Conflict, "policy", "version %v waits to be confirmed until %s: fairlead policy confirm keeps it, fairlead policy revert undoes it at once",
+			current.Version, current.ConfirmBy.Time().Format(time.RFC3339))
+	case in.Text == current.Text && len(w.Problems) == 0:
+		return current, nil, nil
+	}
+	p := &mesh.Policy{
+		Version: w.Counters.Policy + 1, Text: in.Text, Source: policyFromAPI, Author: author, Reason: in.Reason, SavedAt: now,
+	}
+	if in.ConfirmWithin > 0 {
+		p.ConfirmBy, p.RevertTo = now.Add(in.ConfirmWithin), current.Version
+	}
+	return p, []mesh.Event{mesh.PolicyPut{Policy: p}}, nil
+}
+
+// policyLog names what became of the policy. The ledger says what is in force.
+func (s *Service) policyLog(a mesh.Actor, p *mesh.Policy) *slog.Logger {
+	log := s.logFor(a).With("version", p.Version)
+	if p.Reason != "" {
+		log = log.With("reason", p.Reason)
+	}
+	if p.ConfirmBy != 0 {
+		log = log.With("confirm_by", p.ConfirmBy.Time(), "revert_to", p.RevertTo)
+	}
+	return log
+}
+
+// RollbackPolicy saves the text of an earlier version as a new one.
+func (s *Service) RollbackPolicy(ctx context.Context, a mesh.Actor, v mesh.PolicyVersion, in PolicyDraft) (*mesh.Policy, error) {
+	old, err := s.PolicyVersion(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	in.Text, in.Reason = old.Text, cmp.Or(in.Reason, fmt.Sprintf("rolled back to version %v", v))
+	if in.Text == "" { // there was no policy, so there is nothing to check
+		if err := s.mayEditPolicy(in); err != nil {
+			return nil, err
+		}
+		return s.putPolicy(ctx, a, in)
+	}
+	return s.SavePolicy(ctx, a, in)
+}
+
+// ConfirmPolicy keeps the version that would give way by itself.
+func (s *Service) ConfirmPolicy(ctx context.Context, a mesh.Actor) (*mesh.Policy, error) {
+	var p *mesh.Policy
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		pending, err := pendingPolicy(w)
+		if err != nil {
+			return nil, err
+		}
+		if pending.ConfirmBy.Reached(now) {
+			return nil, refuse(Conflict, "", "version %v was to be confirmed by %s and gives way now: save it again",
+				pending.Version, pending.ConfirmBy.Time().Format(time.RFC3339))
+		}
+		kept := *pending
+		kept.ConfirmBy, kept.RevertTo = 0, 0
+		p = &kept
+		return []mesh.Event{mesh.PolicyPut{Policy: p}}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.policyLog(a, p).Info("policy confirmed")
+	return p, nil
+}
+
+func pendingPolicy(w *policy.World) (*mesh.Policy, error) {
+	p, ok := w.Policy()
+	if !ok || p.ConfirmBy == 0 {
+		return nil, refuse(Conflict, "", "no policy waits to be confirmed")
+	}
+	return p, nil
+}
+
+// RevertPolicy lets the version that waits to be confirmed give way at once.
+func (s *Service) RevertPolicy(ctx context.Context, a mesh.Actor) (*mesh.Policy, error) {
+	if err := s.ledger.Sync(ctx); err != nil {
+		return nil, err
+	}
+	pending, err := pendingPolicy(s.ledger.World())
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.giveWay(ctx, a, pending, fmt.Sprintf("version %v reverted before it was confirmed", pending.Version), 0)
+	if err == nil && p == nil { // somebody else decided about it in between
+		_, err = pendingPolicy(s.ledger.World())
+	}
+	return p, err
+}
+
+// giveWay puts what was in force before a version that is not confirmed in its
+// place again, provided that it is still there, and due at that time if one is
+// given. It returns nil when there is nothing to do.
+func (s *Service) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Policy, reason string, due mesh.Time) (p *mesh.Policy, err error) {
+	text, err := s.textBefore(ctx, pending)
+	if err != nil {
+		return nil, err
+	}
+	a.Reason = cmp.Or(a.Reason, reason)
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		p = nil
+		current, err := pendingPolicy(w)
+		if err != nil || current.Version != pending.Version || due != 0 && !due.Reached(now) {
+			return nil, nil //nolint:nilerr // it was confirmed or replaced
+		}
+		p = &mesh.Policy{
+			Version: w.Counters.Policy + 1, Text: text, Source: policyFromAPI, Author: a.String(), Reason: reason, SavedAt: now,
+		}
+		return []mesh.Event{mesh.PolicyPut{Policy: p}}, nil
+	})
+	if err != nil || p == nil {
+		return nil, err
+	}
+	s.policyLog(a, p).Info("policy reverted")
+	return p, nil
+}
+
+// textBefore is what was in force before a version: the newest text that can be
+// read, as it was then. No text means that there was no policy.
+func (s *Service) textBefore(ctx context.Context, pending *mesh.Policy) (string, error) {
+	for v := pending.RevertTo; v > 0; v-- {
+		old, err := s.ledger.PolicyVersion(ctx, v)
+		if err != nil {
+			return "", err
+		}
+		if old.Text == "" {
+			return "", nil
+		}
+		if _, problems := policy.Parse([]byte(old.Text)); len(problems) == 0 {
+			return old.Text, nil
+		}
+	}
+	if pending.RevertTo > 0 {
+		return nobodyReachesAnyone, nil // as when none of the stored ones can be read
+	}
+	return "", nil
+}
+
+// nobodyReachesAnyone is the policy where none can be read and everyone reaching
+// everyone is not what was meant.
+const nobodyReachesAnyone = `{"acls": []}`

@@ -34,14 +34,15 @@ func (r *reader) protocol(v hujson.Value, what string) int {
 	if text == "" {
 		return 0
 	}
-	number, err := parseProtocol(text)
+	number, err := ParseProtocol(text)
 	if err != nil {
 		r.problem(v.StartOffset, "%s", err.Error())
 	}
 	return number
 }
 
-func parseProtocol(text string) (int, error) {
+// ParseProtocol reads the name or the number of a protocol as rules have it.
+func ParseProtocol(text string) (int, error) {
 	switch strings.ToLower(text) {
 	case "icmp":
 		return protocolICMP, nil
@@ -144,8 +145,8 @@ func (r *reader) services(v hujson.Value, what string) (all []Service) {
 		number := 0
 		var err error
 		if found {
-			number, err = parseProtocol(name)
-		} else if _, unknown := parseProtocol(text); unknown == nil && (text[0] < '0' || text[0] > '9') {
+			number, err = ParseProtocol(name)
+		} else if _, unknown := ParseProtocol(text); unknown == nil && (text[0] < '0' || text[0] > '9') {
 			err = fmt.Errorf("%q has no ports: write %s:*", text, text)
 		}
 		var s Service

@@ -115,6 +115,8 @@ type Report struct {
 	Logins []WaitingLogin `json:"logins,omitempty"`
 	// SSH are the sessions that wait here for an approval, the newest hundred.
 	SSH []WaitingSSH `json:"ssh,omitempty"`
+	// PolicyHash is of the policy file that the replica has, if it has one.
+	PolicyHash string `json:"policyHash,omitempty"`
 	// Age is how long ago the beat was, by the database's clock.
 	Age time.Duration `json:"-"`
 }

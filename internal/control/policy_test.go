@@ -1,0 +1,304 @@
+package control_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+const (
+	nobody   = `{"acls": []}`
+	everyone = `{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}`
+	ssh      = `{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:22"]}]}`
+)
+
+var ada = mesh.Actor{Kind: mesh.ActorLocal, Name: "ada"}
+
+func draft(text string) control.PolicyDraft { return control.PolicyDraft{Text: text} }
+
+func temporary(text string) control.PolicyDraft {
+	return control.PolicyDraft{Text: text, ConfirmWithin: time.Minute}
+}
+
+// policyIn is the text in force and its version.
+func policyIn(s *ledger.Ledger) (string, mesh.PolicyVersion) {
+	p, ok := s.World().Policy()
+	if !ok {
+		return "", 0
+	}
+	return p.Text, p.Version
+}
+
+func wantPolicy(t *testing.T, s *ledger.Ledger, text string, v mesh.PolicyVersion) {
+	t.Helper()
+	if got, version := policyIn(s); got != text || version != v {
+		t.Fatalf("version %v is in force: %s; want %v: %s", version, got, v, text)
+	}
+}
+
+func wantReason(t *testing.T, err error, want control.Reason) {
+	t.Helper()
+	if got := reason(err); got != want {
+		t.Fatalf("refused with %v (%v), want %v", got, err, want)
+	}
+}
+
+func TestSavedPolicyIsANewVersionWithItsAuthor(t *testing.T) {
+	s := open(t)
+	p, err := s.SavePolicy(t.Context(), ada, control.PolicyDraft{Text: nobody, Reason: "begin closed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mesh.Policy{Version: 1, Text: nobody, Source: "api", Author: "local:ada", Reason: "begin closed", SavedAt: p.SavedAt}
+	if d := cmp.Diff(want, *p); d != "" || p.SavedAt == 0 {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if _, err := s.SavePolicy(t.Context(), ada, draft(everyone)); err != nil {
+		t.Fatal(err)
+	}
+	wantPolicy(t, s.ledger, everyone, 2)
+	all, err := s.Policies(t.Context(), 0, 0)
+	if err != nil || len(all) != 2 || all[1].Text != nobody {
+		t.Errorf("versions: %v, %v", all, err)
+	}
+}
+
+func TestEqualTextIsNoNewVersion(t *testing.T) {
+	s := open(t)
+	for range 2 {
+		if p, err := s.SavePolicy(t.Context(), ada, draft(nobody)); err != nil || p.Version != 1 {
+			t.Fatalf("%v, %v", p, err)
+		}
+	}
+	if p, err := s.SavePolicy(t.Context(), ada, temporary(nobody)); err != nil || p.Version != 1 || p.ConfirmBy != 0 {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
+func TestBadPolicyNeverBecomesLive(t *testing.T) {
+	s := open(t)
+	if _, err := s.SavePolicy(t.Context(), ada, draft(nobody)); err != nil {
+		t.Fatal(err)
+	}
+	var bad *control.BadPolicy
+	_, err := s.SavePolicy(t.Context(), ada, draft("{\n  \"acls\": [{\"action\": \"deny\", \"src\": [\"*\"], \"dst\": [\"*:*\"]}]\n}"))
+	if !errors.As(err, &bad) || len(bad.Problems) != 1 || bad.Problems[0].Line != 2 {
+		t.Errorf("%v", err)
+	}
+	for _, text := range []string{"", "{", "[]", "// \x00\n{}", "// \xff\n{}"} {
+		if _, err := s.SavePolicy(t.Context(), ada, draft(text)); err == nil || !errors.As(err, &bad) && reason(err) != control.Invalid {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, d := range []control.PolicyDraft{
+		{Text: everyone, ConfirmWithin: time.Second},
+		{Text: everyone, ConfirmWithin: 25 * time.Hour},
+		{Text: everyone, ConfirmWithin: -1},
+		{Text: everyone, Reason: strings.Repeat("x", 10_000)},
+		{Text: everyone, Reason: "a\x1bb"},
+	} {
+		_, err := s.SavePolicy(t.Context(), ada, d)
+		wantReason(t, err, control.Invalid)
+	}
+	wantPolicy(t, s.ledger, nobody, 1)
+}
+
+func TestFailingTestRefusesTheSave(t *testing.T) {
+	s := open(t)
+	text := "{\n\"acls\": [],\n\"tests\": [\n{\"src\": \"alice\", \"accept\": [\"100.64.0.1:22\"]}]}"
+	var bad *control.BadPolicy
+	if _, err := s.SavePolicy(t.Context(), ada, draft(text)); !errors.As(err, &bad) || len(bad.Failures) != 1 || bad.Failures[0].Line != 4 {
+		t.Fatalf("%v", err)
+	}
+	wantPolicy(t, s.ledger, "", 0)
+	if _, err := s.CheckPolicy(strings.Replace(text, "accept", "deny", 1)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOfTwoSavesFromOneVersionOneWins(t *testing.T) {
+	s := open(t)
+	for round := range mesh.PolicyVersion(20) {
+		var wins, stale atomic.Int64
+		var wg sync.WaitGroup
+		for _, text := range []string{nobody, everyone, ssh} {
+			wg.Go(func() {
+				d := draft(text + strings.Repeat("\n", int(round)))
+				d.IfVersion = &round
+				switch _, err := s.SavePolicy(t.Context(), ada, d); {
+				case err == nil:
+					wins.Add(1)
+				case reason(err) == control.Stale:
+					stale.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if wins.Load() != 1 || stale.Load() != 2 {
+			t.Fatalf("round %d: %d saved, %d stale", round, wins.Load(), stale.Load())
+		}
+	}
+}
+
+func TestRollbackSavesAnOldTextAgain(t *testing.T) {
+	s := open(t)
+	for _, text := range []string{nobody, everyone} {
+		if _, err := s.SavePolicy(t.Context(), ada, draft(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := s.RollbackPolicy(t.Context(), ada, 1, control.PolicyDraft{})
+	if err != nil || p.Version != 3 || p.Text != nobody || p.Reason != "rolled back to version 1" {
+		t.Fatalf("%v, %v", p, err)
+	}
+	for _, v := range []mesh.PolicyVersion{-1, 0, 4} {
+		_, err := s.RollbackPolicy(t.Context(), ada, v, control.PolicyDraft{})
+		wantReason(t, err, control.NotFound)
+	}
+	diff, err := s.DiffPolicies(t.Context(), 2, 0)
+	if want := "--- version 2\n+++ version 3\n"; err != nil || !strings.HasPrefix(diff, want) {
+		t.Errorf("%s, %v", diff, err)
+	}
+}
+
+func TestPendingPolicyIsConfirmedOrReverted(t *testing.T) {
+	s := open(t)
+	for _, use := range []func() (*mesh.Policy, error){
+		func() (*mesh.Policy, error) { return s.ConfirmPolicy(t.Context(), ada) },
+		func() (*mesh.Policy, error) { return s.RevertPolicy(t.Context(), ada) },
+	} {
+		_, err := use()
+		wantReason(t, err, control.Conflict)
+	}
+	p, err := s.SavePolicy(t.Context(), ada, temporary(nobody))
+	if err != nil || p.ConfirmBy != p.SavedAt.Add(time.Minute) || p.RevertTo != 0 {
+		t.Fatalf("%v, %v", p, err)
+	}
+	_, err = s.SavePolicy(t.Context(), ada, draft(everyone))
+	wantReason(t, err, control.Conflict)
+	_, err = s.RollbackPolicy(t.Context(), ada, 1, control.PolicyDraft{})
+	wantReason(t, err, control.Conflict)
+	if p, err = s.ConfirmPolicy(t.Context(), ada); err != nil || p.Version != 1 || p.ConfirmBy != 0 {
+		t.Fatalf("%v, %v", p, err)
+	}
+	if _, err := s.SavePolicy(t.Context(), ada, temporary(everyone)); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = s.RevertPolicy(t.Context(), ada); err != nil || p.Version != 3 || p.Text != nobody || p.Author != "local:ada" {
+		t.Fatalf("%v, %v", p, err)
+	}
+	wantPolicy(t, s.ledger, nobody, 3)
+}
+
+func TestUnconfirmedPolicyGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a := c.start(t, "a", "")
+		if _, err := a.SavePolicy(t.Context(), ada, temporary(nobody)); err != nil {
+			t.Fatal(err)
+		}
+		pass(59 * time.Second)
+		wantPolicy(t, a.ledger, nobody, 1)
+		pass(3 * time.Second)
+		wantPolicy(t, a.ledger, "", 2) // there was none before
+		if _, err := a.SavePolicy(t.Context(), ada, draft(everyone)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.SavePolicy(t.Context(), ada, temporary(nobody)); err != nil {
+			t.Fatal(err)
+		}
+		pass(30 * time.Second)
+		if _, err := a.ConfirmPolicy(t.Context(), ada); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Hour)
+		wantPolicy(t, a.ledger, nobody, 4)
+	})
+}
+
+func TestUnconfirmedPolicyGivesWayAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a := c.start(t, "a", "")
+		for _, d := range []control.PolicyDraft{draft(everyone), temporary(nobody)} {
+			if _, err := a.SavePolicy(t.Context(), ada, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.kill()
+		pass(time.Hour)
+		a = c.start(t, "a2", "")
+		pass(3 * time.Second)
+		wantPolicy(t, a.ledger, everyone, 3)
+		p, _ := a.ledger.World().Policy()
+		if p.Author != "server" || p.Reason != "version 2 was not confirmed within 1m0s" {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func TestAnyReplicaRevertsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b, third := c.start(t, "a", ""), c.start(t, "b", ""), c.start(t, "c", "")
+		for _, d := range []control.PolicyDraft{draft(everyone), temporary(nobody)} {
+			if _, err := a.SavePolicy(t.Context(), ada, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(30 * time.Second)
+		a.kill() // who saved it is gone
+		pass(33 * time.Second)
+		for _, r := range []*replica{b, third} {
+			wantPolicy(t, r.ledger, everyone, 3)
+		}
+		if events, _ := c.count(t, mesh.KindPolicyPut); events != 3 {
+			t.Errorf("%d versions, want 3", events)
+		}
+	})
+}
+
+func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a := c.start(t, "a", "")
+		a.enrol(t, 1)
+		n, _ := a.ledger.World().Node(1)
+		text := `{"tagOwners": {"tag:db": []}, "acls": [{"action": "accept", "src": ["*"], "dst": ["tag:db:5432"]}],
+			"tests": [{"src": "autogroup:member", "deny": ["` + n.IPv4.String() + `:5432"]}]}`
+		if _, err := a.SavePolicy(t.Context(), ada, draft(text)); err != nil {
+			t.Fatal(err)
+		}
+		pass(10 * time.Second)
+		if got := a.metric(t, "mesh_policy_tests_failing", ""); got != 0 {
+			t.Fatalf("%v tests fail", got)
+		}
+		tagged := *n
+		tagged.Tags, tagged.Owner = []string{"tag:db"}, 0
+		a.commit(t, mesh.NodePut{Node: &tagged})
+		pass(10 * time.Second)
+		if got := a.metric(t, "mesh_policy_tests_failing", ""); got != 1 {
+			t.Errorf("%v tests fail, want 1", got)
+		}
+		if w := a.PolicyWarnings(); len(w) != 1 || !strings.Contains(w[0], "tests of the policy fail") {
+			t.Errorf("warnings: %q", w)
+		}
+		a.commit(t, mesh.NodePut{Node: n})
+		pass(10 * time.Second)
+		if got, w := a.metric(t, "mesh_policy_tests_failing", ""), a.PolicyWarnings(); got != 0 || len(w) != 0 {
+			t.Errorf("%v tests fail, %q", got, w)
+		}
+	})
+}

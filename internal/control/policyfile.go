@@ -1,0 +1,205 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	policyFileLook = 2 * time.Second
+	maxPolicyFile  = 4 << 20 // more than any policy: the parser says how large one may be
+)
+
+// policyFile is the file that is the policy, as this replica last read it.
+type policyFile struct {
+	path string
+	seen os.FileInfo // of the last reading; used by the one who reads
+
+	mu        sync.Mutex
+	text      string // guarded by mu; the last text that is a policy
+	hash      string // guarded by mu; of text, empty when there is none yet
+	unread    error  // guarded by mu; why the newest content is not a policy
+	refused   error  // guarded by mu; why it is one and not in force
+	dissenter string // guarded by mu; a replica that has another text
+}
+
+// warnings say why the file is not what is in force.
+func (f *policyFile) warnings() (lines []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, err := range []error{f.unread, f.refused} {
+		if err != nil {
+			lines = append(lines, fmt.Sprintf("the policy file %s is not in force, what was before stays: %v", f.path, err))
+		}
+	}
+	if f.dissenter != "" {
+		lines = append(lines, fmt.Sprintf("replica %s has another policy file, so none is taken; make them the same", f.dissenter))
+	}
+	return lines
+}
+
+// PolicyFileHash tells replicas with the same policy file from others; it is
+// empty when there is none.
+func (s *Service) PolicyFileHash() string {
+	if s.policyFile == nil {
+		return ""
+	}
+	s.policyFile.mu.Lock()
+	defer s.policyFile.mu.Unlock()
+	return s.policyFile.hash
+}
+
+// LoadPolicyFile reads the policy file before anyone is served. When nothing is
+// stored, what it says is taken at once; if that is no policy, nobody reaches
+// anyone until it is one: who names a file does not mean that all is allowed.
+func (s *Service) LoadPolicyFile(ctx context.Context) error {
+	f := s.policyFile
+	s.readPolicyFile()
+	if p, ok := s.ledger.World().Policy(); ok && p.Text != "" {
+		return nil
+	}
+	text, reason, err := f.text, "", f.unread
+	if err == nil {
+		_, err = s.CheckPolicy(text)
+	}
+	if err != nil {
+		text, reason = nobodyReachesAnyone, "the policy file is not usable"
+		s.log.Error("policy: nobody reaches anyone until the policy file is right", "file", f.path, "error", err)
+	}
+	return s.commitPolicyFile(ctx, text, reason, func(p *mesh.Policy) bool { return p.Text == "" })
+}
+
+// FollowPolicyFile keeps the policy as the file has it until ctx ends. It looks
+// when the file changes and whenever reload delivers something.
+func (s *Service) FollowPolicyFile(ctx context.Context, reload <-chan os.Signal) error {
+	for ctx.Err() == nil {
+		s.applyPolicyFile(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(policyFileLook):
+			if s.policyFile.changed() {
+				s.readPolicyFile()
+			}
+		case <-reload:
+			s.log.Info("policy file read again, as asked", "file", s.policyFile.path)
+			s.readPolicyFile()
+		}
+	}
+	return nil
+}
+
+// changed reports whether the file may differ from what was read. One that cannot
+// be read may be readable now.
+func (f *policyFile) changed() bool {
+	info, err := os.Stat(f.path)
+	if err != nil || f.seen == nil {
+		return true
+	}
+	return !info.ModTime().Equal(f.seen.ModTime()) || info.Size() != f.seen.Size() || !os.SameFile(info, f.seen)
+}
+
+// readPolicyFile takes what the file says if it is a policy: a text that is half
+// written, or wrong, changes nothing.
+func (s *Service) readPolicyFile() {
+	f := s.policyFile
+	text, info, err := readPolicy(f.path)
+	f.seen = info
+	if err == nil {
+		_, err = ReadPolicy(text)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil && (f.unread == nil || f.unread.Error() != err.Error()) {
+		s.log.Error("policy file not loaded: what was in force stays", "file", f.path, "error", err)
+	}
+	if f.unread = err; err == nil {
+		sum := sha256.Sum256([]byte(text))
+		f.text, f.hash = text, hex.EncodeToString(sum[:])
+	}
+}
+
+func readPolicy(path string) (string, os.FileInfo, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: put the policy there, or take policy.path out of the configuration", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxPolicyFile))
+	return string(text), info, err
+}
+
+// applyPolicyFile commits the file if it differs from what is stored and no other
+// live replica has another.
+func (s *Service) applyPolicyFile(ctx context.Context) {
+	f := s.policyFile
+	dissenter, known := s.policyDissenter()
+	f.mu.Lock()
+	text, hash := f.text, f.hash
+	if dissenter != "" && f.dissenter != dissenter {
+		s.log.Warn("policy waits: another replica has another policy file; make them the same", "replica", dissenter)
+	}
+	f.dissenter = dissenter
+	f.mu.Unlock()
+	if hash == "" || dissenter != "" || !known {
+		return
+	}
+	var err error
+	differs := func(p *mesh.Policy) bool { return p.Text != text || p.Source != policyFromFile }
+	if p, ok := s.ledger.World().Policy(); !ok || differs(p) {
+		if _, err = s.CheckPolicy(text); err == nil {
+			err = s.commitPolicyFile(ctx, text, "", differs)
+		}
+		if errors.Is(err, ledger.ErrUnavailable) || ctx.Err() != nil {
+			return // the ledger says so, and the file is still there
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil && (f.refused == nil || f.refused.Error() != err.Error()) {
+		s.log.Error("policy file not loaded: what was in force stays", "file", f.path, "error", err)
+	}
+	f.refused = err
+}
+
+// policyDissenter names a live replica with another policy file, if there is one.
+// Before the first beat nothing is known.
+func (s *Service) policyDissenter() (replica string, known bool) {
+	own := s.PolicyFileHash()
+	for _, r := range s.ledger.Replicas() {
+		if r.ID != s.ledger.Self().ID && own != "" && r.PolicyHash != "" && r.PolicyHash != own {
+			return string(r.ID), true
+		}
+	}
+	return "", s.ledger.Pulse().Successes > 0
+}
+
+// commitPolicyFile commits a text of the file, or in its place, where the stored
+// one is as replace wants it.
+func (s *Service) commitPolicyFile(ctx context.Context, text, reason string, replace func(*mesh.Policy) bool) error {
+	a := mesh.Actor{Kind: mesh.ActorServer, Reason: cmp.Or(reason, "policy file")}
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		if p, ok := w.Policy(); ok && !replace(p) {
+			return nil, nil
+		}
+		return []mesh.Event{mesh.PolicyPut{Policy: &mesh.Policy{
+			Version: w.Counters.Policy + 1, Text: text, Source: policyFromFile, Author: "policy file", Reason: reason, SavedAt: now,
+		}}}, nil
+	})
+	return err
+}

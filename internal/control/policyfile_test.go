@@ -1,0 +1,160 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+)
+
+// policyAt writes a policy file; each has a size of its own, because the clock of
+// the disk does not follow that of the test.
+func policyAt(t *testing.T, path, text string) string {
+	t.Helper()
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "policy.hujson")
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func wantWarnings(t *testing.T, r *replica, parts ...string) {
+	t.Helper()
+	got := r.PolicyWarnings()
+	if len(got) != len(parts) {
+		t.Fatalf("warnings: %q, want %q", got, parts)
+	}
+	for i, part := range parts {
+		if !strings.Contains(got[i], part) {
+			t.Errorf("warning %q, want %q", got[i], part)
+		}
+	}
+}
+
+func TestPolicyFileIsTheTruth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		file := policyAt(t, "", nobody)
+		a := c.startWith(t, "a", "", file)
+		pass(time.Second)
+		wantPolicy(t, a.ledger, nobody, 1)
+		for _, use := range []func() error{
+			func() error { _, err := a.SavePolicy(t.Context(), ada, draft(everyone)); return err },
+			func() error { _, err := a.RollbackPolicy(t.Context(), ada, 1, control.PolicyDraft{}); return err },
+		} {
+			wantReason(t, use(), control.Invalid)
+		}
+		policyAt(t, file, everyone)
+		pass(3 * time.Second)
+		wantPolicy(t, a.ledger, everyone, 2)
+		p, _ := a.ledger.World().Policy()
+		if p.Source != "file" || p.Author != "policy file" {
+			t.Errorf("%+v", p)
+		}
+		wantWarnings(t, a)
+	})
+}
+
+func TestHangupReadsThePolicyFileAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		file := policyAt(t, "", nobody)
+		a := c.startWith(t, "a", "", file)
+		pass(2100 * time.Millisecond)
+		before, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policyAt(t, file, strings.Replace(nobody, " ", "\n", 1))
+		if err := os.Chtimes(file, before.ModTime(), before.ModTime()); err != nil { // nobody could see that
+			t.Fatal(err)
+		}
+		pass(10 * time.Second)
+		wantPolicy(t, a.ledger, nobody, 1)
+		a.hangup <- os.Interrupt
+		pass(10 * time.Millisecond)
+		wantPolicy(t, a.ledger, strings.Replace(nobody, " ", "\n", 1), 2)
+	})
+}
+
+func TestBadPolicyFileChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		file := policyAt(t, "", nobody)
+		a := c.startWith(t, "a", "", file)
+		pass(3 * time.Second)
+		policyAt(t, file, everyone[:40])
+		pass(3 * time.Second)
+		wantPolicy(t, a.ledger, nobody, 1)
+		wantWarnings(t, a, "line 1, column")
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		pass(3 * time.Second)
+		wantWarnings(t, a, "no such file")
+		a.kill()
+		a = c.startWith(t, "a2", "", file)
+		pass(3 * time.Second)
+		wantPolicy(t, a.ledger, nobody, 1) // the last good one stays
+		wantWarnings(t, a, "no such file")
+		policyAt(t, file, everyone)
+		pass(3 * time.Second)
+		wantPolicy(t, a.ledger, everyone, 2)
+		wantWarnings(t, a)
+	})
+}
+
+func TestWithoutAUsablePolicyFileNobodyReachesAnyone(t *testing.T) {
+	for name, text := range map[string]string{
+		"missing": "", "not a policy": "{", "fails its tests": `{"acls": [], "tests": [{"src": "alice", "accept": ["100.64.0.1:22"]}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				file := filepath.Join(t.TempDir(), "policy.hujson")
+				if text != "" {
+					policyAt(t, file, text)
+				}
+				a := c.startWith(t, "a", "", file)
+				pass(3 * time.Second)
+				wantPolicy(t, a.ledger, nobody, 1)
+				wantWarnings(t, a, "not in force")
+				policyAt(t, file, everyone)
+				pass(3 * time.Second)
+				wantPolicy(t, a.ledger, everyone, 2)
+				wantWarnings(t, a)
+			})
+		})
+	}
+}
+
+func TestReplicasWithDifferentPolicyFilesChangeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		one, other := policyAt(t, "", nobody), policyAt(t, "", nobody)
+		a, b := c.startWith(t, "a", "", one), c.startWith(t, "b", "", other)
+		pass(5 * time.Second)
+		policyAt(t, one, everyone)
+		pass(time.Minute)
+		for _, r := range []*replica{a, b} {
+			wantPolicy(t, r.ledger, nobody, 1)
+			wantWarnings(t, r, "another policy file")
+		}
+		policyAt(t, other, everyone)
+		pass(10 * time.Second)
+		for _, r := range []*replica{a, b} {
+			wantPolicy(t, r.ledger, everyone, 2)
+			wantWarnings(t, r)
+		}
+		b.kill() // and one that is gone has no say
+		policyAt(t, one, ssh)
+		pass(15 * time.Second)
+		wantPolicy(t, a.ledger, ssh, 3)
+	})
+}

@@ -1,0 +1,112 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// pendingLook is how late a replica may notice that a policy waits.
+	pendingLook = time.Second
+	// testEvery bounds what tests cost while tags and users change.
+	testEvery = 5 * time.Second
+)
+
+// policyHealth is what is wrong with the policy in force, as of the last look.
+type policyHealth struct {
+	failures atomic.Pointer[[]policy.TestFailure]
+}
+
+func (h *policyHealth) failing() []policy.TestFailure {
+	if f := h.failures.Load(); f != nil {
+		return *f
+	}
+	return nil
+}
+
+func (h *policyHealth) gauge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "mesh_policy_tests_failing", Help: "Tests of the policy in force that do not hold on the network as it is.",
+	}, func() float64 { return float64(len(h.failing())) })
+}
+
+// PolicyWarnings are what an operator should know about the policy, one line each.
+func (s *Service) PolicyWarnings() (warnings []string) {
+	w := s.ledger.World()
+	if len(w.Problems) > 0 {
+		p, _ := w.Policy()
+		warnings = append(warnings, fmt.Sprintf("version %v of the policy cannot be read, and the last one that could is in force: %s", p.Version, w.Problems[0]))
+	}
+	if s.policyFile != nil {
+		warnings = append(warnings, s.policyFile.warnings()...)
+	}
+	if failures := s.policyHealth.failing(); len(failures) > 0 {
+		warnings = append(warnings, "tests of the policy fail since tags or users changed: "+(&BadPolicy{Failures: failures}).Error())
+	}
+	return warnings
+}
+
+// RevertUnconfirmed lets versions of the policy that nobody confirms in time give
+// way, until ctx ends. Every replica does; who comes second finds nothing to do.
+func (s *Service) RevertUnconfirmed(ctx context.Context) error {
+	for ctx.Err() == nil {
+		wait := pendingLook
+		if p, ok := s.ledger.World().Policy(); ok && p.ConfirmBy != 0 {
+			left := p.ConfirmBy.Sub(mesh.TimeOf(time.Now()))
+			if left <= 0 {
+				reason := fmt.Sprintf("version %v was not confirmed within %v", p.Version, p.ConfirmBy.Sub(p.SavedAt))
+				if _, err := s.giveWay(ctx, mesh.Actor{Kind: mesh.ActorServer}, p, reason, p.ConfirmBy); err != nil {
+					s.log.Debug("reverting the policy waits for the database", "version", p.Version, "error", err)
+				}
+			}
+			wait = min(max(left, expirySlack), pendingLook)
+		}
+		pause(ctx, wait)
+	}
+	return nil
+}
+
+// TestPolicy runs the tests of the policy in force when tags, users or routes have
+// changed, until ctx ends. It only warns: whoever changed them did not touch the
+// policy.
+func (s *Service) TestPolicy(ctx context.Context) error {
+	var tested *policy.World
+	var said string
+	for ctx.Err() == nil {
+		if w := s.ledger.World(); tested == nil || !w.SameIdentities(tested.Snapshot) || !w.SamePolicy(tested.Snapshot) {
+			tested = w
+			failures := policyTests(w)
+			s.policyHealth.failures.Store(&failures)
+			said = s.tellTests(failures, said)
+		}
+		pause(ctx, testEvery)
+	}
+	return nil
+}
+
+// tellTests logs a result that is news, and returns it as text.
+func (s *Service) tellTests(failures []policy.TestFailure, said string) string {
+	texts := make([]string, len(failures))
+	for i, f := range failures {
+		texts[i] = fmt.Sprintf("line %d: %s", f.Line, f.Text)
+	}
+	slices.Sort(texts)
+	text := strings.Join(texts, "; ")
+	switch text {
+	case said:
+	case "":
+		s.log.Info("all tests of the policy hold again")
+	default:
+		s.log.Warn("tests of the policy fail since tags or users changed", "failing", len(failures), "tests", (&BadPolicy{Failures: failures}).Error())
+	}
+	return text
+}

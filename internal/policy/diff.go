@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	diffContext = 3
+	// maxLineEdits bounds the work on texts that have little in common: what
+	// lies between their first and last difference is then replaced as a whole.
+	maxLineEdits = 1_000
+)
+
+// Diff compares two texts line by line and returns what makes the second of the
+// first, in the form of diff -u; nothing when they are equal.
+func Diff(fromName, toName, from, to string) string {
+	if from == to {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", fromName, toName)
+	edits := lineEdits(lines(from), lines(to))
+	for start := 0; start < len(edits); {
+		if edits[start].op == ' ' {
+			start++
+			continue
+		}
+		end, quiet := start, 0 // end is after the last difference of this part
+		for i := start; i < len(edits) && quiet <= 2*diffContext; i++ {
+			if quiet++; edits[i].op != ' ' {
+				end, quiet = i+1, 0
+			}
+		}
+		writePart(&b, edits, max(start-diffContext, 0), min(end+diffContext, len(edits)))
+		start = end
+	}
+	return b.String()
+}
+
+// lines splits a text; its last line need not end.
+func lines(text string) []string {
+	all := strings.SplitAfter(text, "\n")
+	if all[len(all)-1] == "" {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// lineEdit is one line that stays, goes or comes: ' ', '-' or '+'. The numbers are
+// of the line in both texts, from 0, or of the one that follows.
+type lineEdit struct {
+	op       byte
+	from, to int
+	text     string
+}
+
+func writePart(b *strings.Builder, edits []lineEdit, start, end int) {
+	var removed, added int
+	for _, e := range edits[start:end] {
+		if e.op != '+' {
+			removed++
+		}
+		if e.op != '-' {
+			added++
+		}
+	}
+	place := func(first, count int) string {
+		if count > 0 {
+			first++
+		}
+		if count == 1 {
+			return fmt.Sprint(first)
+		}
+		return fmt.Sprintf("%d,%d", first, count)
+	}
+	fmt.Fprintf(b, "@@ -%s +%s @@\n", place(edits[start].from, removed), place(edits[start].to, added))
+	for _, e := range edits[start:end] {
+		b.WriteByte(e.op)
+		b.WriteString(e.text)
+		if !strings.HasSuffix(e.text, "\n") {
+			b.WriteString("\n\\ No newline at end of file\n")
+		}
+	}
+}
+
+// lineEdits sets aside what both begin and end with, which is most of it as a
+// rule, and compares the rest.
+func lineEdits(from, to []string) []lineEdit {
+	head := 0
+	for head < len(from) && head < len(to) && from[head] == to[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(from)-head && tail < len(to)-head && from[len(from)-1-tail] == to[len(to)-1-tail] {
+		tail++
+	}
+	var out []lineEdit
+	i, j := 0, 0
+	step := func(op byte) {
+		e := lineEdit{op: op, from: i, to: j}
+		if op == '+' {
+			e.text = to[j]
+		} else {
+			e.text = from[i]
+		}
+		if out = append(out, e); op != '+' {
+			i++
+		}
+		if op != '-' {
+			j++
+		}
+	}
+	for range head {
+		step(' ')
+	}
+	for _, op := range script(from[head:len(from)-tail], to[head:len(to)-tail]) {
+		step(op)
+	}
+	for range tail {
+		step(' ')
+	}
+	return out
+}
+
+// script is the shortest list of steps from one list of lines to the other, found
+// as Myers describes it.
+func script(from, to []string) []byte {
+	n, m := len(from), len(to)
+	// reached[d][k+d] is how far down from one gets with d differences on the
+	// diagonal k, where k is the lines taken of from less those of to.
+	var reached [][]int32
+	for d := 0; d <= min(n+m, maxLineEdits); d++ {
+		row := make([]int32, 2*d+1)
+		for k := -d; k <= d; k += 2 {
+			x := 0
+			if d > 0 {
+				x = furthest(reached[d-1], k, d)
+			}
+			y := x - k
+			for x >= 0 && y >= 0 && x < n && y < m && from[x] == to[y] {
+				x, y = x+1, y+1
+			}
+			row[k+d] = int32(x)
+			if x >= n && y >= m {
+				return retrace(append(reached, row), n, m)
+			}
+		}
+		reached = append(reached, row)
+	}
+	return append([]byte(strings.Repeat("-", n)), strings.Repeat("+", m)...)
+}
+
+// furthest is where the d-th difference ends on diagonal k: one line further than
+// the better neighbour of the row before.
+func furthest(before []int32, k, d int) int {
+	if insertsAt(before, k, d) {
+		return int(before[k+1+d-1])
+	}
+	return int(before[k-1+d-1]) + 1
+}
+
+func insertsAt(before []int32, k, d int) bool {
+	return k == -d || k != d && before[k-1+d-1] < before[k+1+d-1]
+}
+
+func retrace(reached [][]int32, n, m int) []byte {
+	var steps []byte // from the end
+	x, y := n, m
+	for d := len(reached) - 1; d > 0; d-- {
+		k := x - y
+		was, taken, op := k-1, 1, byte('-')
+		if insertsAt(reached[d-1], k, d) {
+			was, taken, op = k+1, 0, '+'
+		}
+		start := int(reached[d-1][was+d-1])
+		for ; x > start+taken; x-- {
+			steps = append(steps, ' ')
+		}
+		steps = append(steps, op)
+		x, y = start, start-was
+	}
+	for range x {
+		steps = append(steps, ' ')
+	}
+	slices.Reverse(steps)
+	return steps
+}
