@@ -138,8 +138,9 @@ func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []
 	if len(tags) == 0 {
 		return nil, refuse(Invalid, "tags", "a node with tags cannot lose the last one; delete it and let it join with a key of its user instead")
 	}
-	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
-		return decideTag(w, n, tags)
+	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
+		changed, err := decideTag(w, n, tags)
+		return keepRoutes(w, now, n) || changed, err
 	})
 	if err != nil {
 		return nil, err

@@ -128,6 +128,7 @@ func decideReport(w *policy.World, now mesh.Time, r Report) ([]mesh.Event, error
 	}
 	if described {
 		changed.UpdatedAt = now
+		keepRoutes(w, now, &changed)
 		evs = append(evs, mesh.NodePut{Node: &changed})
 	}
 	net := n.Net

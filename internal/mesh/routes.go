@@ -13,6 +13,9 @@ type Route struct {
 	Prefix netip.Prefix `json:"prefix"`
 	// Enabled says that an administrator or the policy allows it.
 	Enabled bool `json:"enabled,omitempty"`
+	// Decided says that a person enabled or disabled it: the policy does not
+	// change that.
+	Decided bool `json:"decided,omitempty"`
 	// Preference says which of several routers is asked first: the one with
 	// the greatest.
 	Preference int  `json:"preference,omitempty"`
@@ -25,12 +28,47 @@ func Exit(p netip.Prefix) bool { return p.Bits() == 0 }
 
 // Route finds a route by its prefix.
 func (n *Node) Route(p netip.Prefix) (Route, bool) {
-	i, ok := slices.BinarySearchFunc(n.AllRoutes, p, func(r Route, p netip.Prefix) int { return r.Prefix.Compare(p) })
+	i, ok := slices.BinarySearchFunc(n.AllRoutes, p, Route.comparePrefix)
 	if !ok {
 		return Route{}, false
 	}
 	return n.AllRoutes[i], true
 }
+
+// AddRoute adds a route whose prefix has none.
+func (n *Node) AddRoute(r Route) {
+	i, _ := slices.BinarySearchFunc(n.AllRoutes, r.Prefix, Route.comparePrefix)
+	n.AllRoutes = slices.Insert(slices.Clip(n.AllRoutes), i, r)
+}
+
+// KeepRoutes brings AllRoutes and Routes in line with what the device announces,
+// and reports whether they changed. Routes that are new get the ids after last.
+// What nobody decided about is enabled when approve says so. A route that is no
+// longer announced stays known, and enabled: devices restart.
+func (n *Node) KeepRoutes(last RouteID, now Time, approve func(netip.Prefix) bool) (changed bool) {
+	all := slices.Clone(n.AllRoutes)
+	for _, p := range n.RoutableIPs {
+		i, ok := slices.BinarySearchFunc(all, p, Route.comparePrefix)
+		if !ok {
+			last++
+			all = slices.Insert(all, i, Route{ID: last, Prefix: p, CreatedAt: now, UpdatedAt: now})
+		}
+		if r := &all[i]; !r.Enabled && !r.Decided && approve(p) {
+			r.Enabled, r.UpdatedAt = true, now
+		}
+	}
+	var served []netip.Prefix
+	for _, r := range all {
+		if r.Enabled && slices.Contains(n.RoutableIPs, r.Prefix) {
+			served = append(served, r.Prefix)
+		}
+	}
+	changed = !slices.Equal(all, n.AllRoutes) || !slices.Equal(served, n.Routes)
+	n.AllRoutes, n.Routes = all, served
+	return changed
+}
+
+func (r Route) comparePrefix(p netip.Prefix) int { return r.Prefix.Compare(p) }
 
 // RoutersOf returns the nodes that have a route, announced and enabled, in no
 // particular order.

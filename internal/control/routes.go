@@ -1,0 +1,221 @@
+package control
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// keepRoutes brings the routes of a node that is about to be committed in line with
+// what it announces and with the policy.
+func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
+	return n.KeepRoutes(w.Counters.Route, now, func(p netip.Prefix) bool { return w.Approves(n, p) })
+}
+
+// NodeRoute is a route with its node.
+type NodeRoute struct {
+	*mesh.Node
+	mesh.Route
+}
+
+// Announced reports whether the device offers the route at present.
+func (r NodeRoute) Announced() bool { return slices.Contains(r.RoutableIPs, r.Prefix) }
+
+// Primary reports whether peers use the route through this node.
+func (r NodeRoute) Primary() bool {
+	if mesh.Exit(r.Prefix) {
+		return slices.Contains(r.Routes, r.Prefix)
+	}
+	return slices.Contains(r.Node.Primary, r.Prefix)
+}
+
+// RoutesIn returns all routes, by node and prefix.
+func RoutesIn(s *mesh.Snapshot) []NodeRoute {
+	var list []NodeRoute
+	for n := range s.Nodes() {
+		for _, r := range n.AllRoutes {
+			list = append(list, NodeRoute{n, r})
+		}
+	}
+	return list
+}
+
+// FindRoute finds a route by its id.
+func FindRoute(s *mesh.Snapshot, id mesh.RouteID) (NodeRoute, error) {
+	for n := range s.Nodes() {
+		for _, r := range n.AllRoutes {
+			if r.ID == id {
+				return NodeRoute{n, r}, nil
+			}
+		}
+	}
+	return NodeRoute{}, refuse(NotFound, "route", "there is no route %s; list them with: fairlead routes list", id)
+}
+
+// EnableRoute lets peers use a route, or no longer. Of the routes to the internet
+// the other one goes with it.
+func (s *Service) EnableRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, enabled bool) (NodeRoute, error) {
+	return s.changeRoute(ctx, a, id, func(n *mesh.Node, r *mesh.Route, now mesh.Time) {
+		for i := range n.AllRoutes {
+			if o := &n.AllRoutes[i]; o.ID == r.ID || mesh.Exit(r.Prefix) && mesh.Exit(o.Prefix) {
+				decide(o, enabled, now)
+			}
+		}
+	})
+}
+
+// decide notes what a person wants.
+func decide(r *mesh.Route, enabled bool, now mesh.Time) {
+	if r.Enabled != enabled || !r.Decided {
+		r.Enabled, r.Decided, r.UpdatedAt = enabled, true, now
+	}
+}
+
+// PreferRoute says which of several routers of a prefix is asked first: the one
+// with the greatest preference. Who leads at present stays.
+func (s *Service) PreferRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, preference int) (NodeRoute, error) {
+	if preference < -maxPreference || preference > maxPreference {
+		return NodeRoute{}, refuse(Invalid, "preference", "a preference is a number from %d to %d", -maxPreference, maxPreference)
+	}
+	return s.changeRoute(ctx, a, id, func(_ *mesh.Node, r *mesh.Route, now mesh.Time) {
+		if r.Preference != preference {
+			r.Preference, r.UpdatedAt = preference, now
+		}
+	})
+}
+
+const maxPreference = 1000
+
+// changeRoute commits what change makes of a route and returns the route.
+func (s *Service) changeRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID,
+	change func(n *mesh.Node, r *mesh.Route, now mesh.Time),
+) (NodeRoute, error) {
+	var before, after *mesh.Node
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		found, err := FindRoute(w.Snapshot, id)
+		if err != nil {
+			return nil, err
+		}
+		before = found.Node
+		n := *before
+		n.AllRoutes = slices.Clone(n.AllRoutes)
+		i := slices.IndexFunc(n.AllRoutes, func(r mesh.Route) bool { return r.ID == id })
+		change(&n, &n.AllRoutes[i], now)
+		after = &n
+		return putRoutes(w, now, before, &n), nil
+	})
+	if err != nil {
+		return NodeRoute{}, err
+	}
+	s.logRoutes(a, before, after)
+	return FindRoute(s.ledger.World().Snapshot, id)
+}
+
+// putRoutes is the event for changed routes, if they changed.
+func putRoutes(w *policy.World, now mesh.Time, before, n *mesh.Node) []mesh.Event {
+	keepRoutes(w, now, n)
+	if slices.Equal(n.AllRoutes, before.AllRoutes) && slices.Equal(n.Routes, before.Routes) {
+		return nil
+	}
+	n.UpdatedAt = now
+	return []mesh.Event{mesh.NodePut{Node: n}}
+}
+
+// DeleteRoute forgets a route that its device no longer announces.
+func (s *Service) DeleteRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID) error {
+	var before, after *mesh.Node
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		found, err := FindRoute(w.Snapshot, id)
+		if err != nil {
+			return nil, err
+		}
+		if found.Announced() {
+			return nil, refuse(Conflict, "route", "node %s still announces %s; disable the route instead, or stop announcing it there: tailscale set --advertise-routes=",
+				found.Name, found.Prefix)
+		}
+		before = found.Node
+		n := *before
+		n.AllRoutes = slices.DeleteFunc(slices.Clone(n.AllRoutes), func(r mesh.Route) bool { return r.ID == id })
+		if len(n.AllRoutes) == 0 {
+			n.AllRoutes = nil
+		}
+		after = &n
+		return putRoutes(w, now, before, &n), nil
+	})
+	if err != nil {
+		return err
+	}
+	s.logRoutes(a, before, after)
+	return nil
+}
+
+// ApproveRoutes enables exactly these routes of a node, announced or not yet. One
+// route to the internet means both.
+func (s *Service) ApproveRoutes(ctx context.Context, a mesh.Actor, ref string, prefixes []netip.Prefix) (*mesh.Node, error) {
+	wanted, err := wantedRoutes(prefixes)
+	if err != nil {
+		return nil, err
+	}
+	var before, after *mesh.Node
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		if before, err = FindNode(w.Snapshot, ref); err != nil {
+			return nil, err
+		}
+		n := *before
+		n.AllRoutes = slices.Clone(n.AllRoutes)
+		for i := range n.AllRoutes {
+			decide(&n.AllRoutes[i], slices.Contains(wanted, n.AllRoutes[i].Prefix), now)
+		}
+		last := w.Counters.Route
+		for _, p := range wanted {
+			if _, ok := n.Route(p); !ok {
+				last++
+				n.AddRoute(mesh.Route{ID: last, Prefix: p, Enabled: true, Decided: true, CreatedAt: now, UpdatedAt: now})
+			}
+		}
+		after = &n
+		return putRoutes(w, now, before, &n), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.logRoutes(a, before, after)
+	n, _ := s.ledger.World().Node(after.ID)
+	return n, nil
+}
+
+func wantedRoutes(prefixes []netip.Prefix) ([]netip.Prefix, error) {
+	if len(prefixes) > maxRoutes {
+		return nil, refuse(Invalid, "routes", "a node has at most %d routes", maxRoutes)
+	}
+	var wanted []netip.Prefix
+	for _, p := range prefixes {
+		switch {
+		case !p.IsValid() || p != p.Masked():
+			return nil, refuse(Invalid, "routes", "%s is not a network: write the first address and the length, such as %s", p, p.Masked())
+		case mesh.Exit(p):
+			wanted = append(wanted, netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))
+		default:
+			wanted = append(wanted, p)
+		}
+	}
+	slices.SortFunc(wanted, netip.Prefix.Compare)
+	return slices.Compact(wanted), nil
+}
+
+// logRoutes says which routes of a node were enabled or disabled.
+func (s *Service) logRoutes(a mesh.Actor, before, after *mesh.Node) {
+	for _, r := range after.AllRoutes {
+		if was, _ := before.Route(r.Prefix); r.Enabled && !was.Enabled {
+			s.logFor(a).Info("route enabled", "node", after.ID, "name", after.Name, "route", r.Prefix)
+		}
+	}
+	for _, was := range before.AllRoutes {
+		if r, _ := after.Route(was.Prefix); was.Enabled && !r.Enabled {
+			s.logFor(a).Info("route disabled", "node", after.ID, "name", after.Name, "route", was.Prefix)
+		}
+	}
+}
