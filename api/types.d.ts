@@ -649,6 +649,89 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/ssh/pending": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List SSH sessions that wait for an approval
+         * @description The sessions that wait now, on any replica, newest first: the newest hundred of each replica. Sessions from the
+         *     same node to the same node as the same user are one. A session that has begun to wait on another replica shows
+         *     up within a few seconds, and one that was given up is gone within two minutes.
+         */
+        get: operations["listPendingSSH"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ssh/approve": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let an SSH session begin
+         * @description The session begins, and others from the same node to the same node as the same user begin without asking for
+         *     the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
+         *     come for it.
+         */
+        post: operations["approveSSH"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ssh/reject": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Turn an SSH session away
+         * @description The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
+         *     that still holds is taken back by the same code. Sessions that have begun stay.
+         */
+        post: operations["rejectSSH"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/machine": {
         parameters: {
             query?: never;
@@ -1323,6 +1406,97 @@ export interface components {
         };
         PendingLoginList: {
             logins: components["schemas"]["PendingLogin"][];
+        };
+        SSHSession: {
+            /**
+             * @description The node from which the session comes.
+             * @example 1
+             */
+            sourceId: string;
+            /** @example alices-laptop */
+            sourceName: string;
+            /**
+             * @description Who owns that node. It is `tagged-devices` if it belongs to tags.
+             * @example alice
+             */
+            sourceUser: string;
+            /**
+             * @description The node on which the session begins.
+             * @example 2
+             */
+            targetId: string;
+            /** @example db-1 */
+            targetName: string;
+            /**
+             * @description The user of the target's operating system that the session asks for.
+             * @example root
+             */
+            sshUser: string;
+        };
+        PendingSSH: {
+            /**
+             * @description What names the session in an answer. It is the same whenever such a session waits.
+             * @example 7K3M-9QXD
+             */
+            code: string;
+            session: components["schemas"]["SSHSession"];
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            since: string;
+        };
+        PendingSSHList: {
+            sessions: components["schemas"]["PendingSSH"][];
+        };
+        SSHApprovalRequest: {
+            /**
+             * @description The code that the terminal of the session shows. Case and hyphen do not matter.
+             * @example 7K3M-9QXD
+             */
+            code: string;
+        };
+        SSHRejectionRequest: {
+            /**
+             * @description The code of the session, as for an approval.
+             * @example 7K3M-9QXD
+             */
+            code: string;
+            /**
+             * @description Why, for the log and the audit, in one line. The session is not told.
+             * @example not during the freeze
+             */
+            reason?: string;
+        };
+        SSHApproval: {
+            grant: components["schemas"]["SSHGrant"];
+        };
+        /** @description The answer to an SSH session that waited. */
+        SSHGrant: {
+            /** @example 1 */
+            id: string;
+            session: components["schemas"]["SSHSession"];
+            /**
+             * @description Whether the session was turned away.
+             * @example false
+             */
+            rejected: boolean;
+            /**
+             * @description Who answered.
+             * @example user:alice
+             */
+            by: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:31:00Z
+             */
+            grantedAt: string;
+            /**
+             * Format: date-time
+             * @description How long the answer holds. That for one session is gone when it was used.
+             * @example 2026-03-01T21:31:00Z
+             */
+            until: string;
         };
         MachineEnrolment: {
             /**
@@ -2549,6 +2723,98 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["LoginRejectionRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Done"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listPendingSSH: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the sessions */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PendingSSHList"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    approveSSH: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SSHApprovalRequest"];
+            };
+        };
+        responses: {
+            /** @description the approval */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SSHApproval"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    rejectSSH: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SSHRejectionRequest"];
             };
         };
         responses: {

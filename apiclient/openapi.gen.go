@@ -582,6 +582,23 @@ type PendingLoginList struct {
 	Logins []PendingLogin `json:"logins"`
 }
 
+// PendingSSH defines model for PendingSSH.
+type PendingSSH struct {
+	// Code What names the session in an answer. It is the same whenever such a session waits.
+	//
+	// Example: 7K3M-9QXD
+	Code    string     `json:"code"`
+	Session SSHSession `json:"session"`
+
+	// Since Example: 2026-03-01T09:30:00Z
+	Since time.Time `json:"since"`
+}
+
+// PendingSSHList defines model for PendingSSHList.
+type PendingSSHList struct {
+	Sessions []PendingSSH `json:"sessions"`
+}
+
 // PreAuthKey defines model for PreAuthKey.
 type PreAuthKey struct {
 	// ACLTags Tags of the nodes that join with it.
@@ -735,6 +752,87 @@ type ReplicaDigest struct {
 	//
 	// Example: 0.1.0
 	Version string `json:"version"`
+}
+
+// SSHApproval defines model for SSHApproval.
+type SSHApproval struct {
+	// Grant The answer to an SSH session that waited.
+	Grant SSHGrant `json:"grant"`
+}
+
+// SSHApprovalRequest defines model for SSHApprovalRequest.
+type SSHApprovalRequest struct {
+	// Code The code that the terminal of the session shows. Case and hyphen do not matter.
+	//
+	// Example: 7K3M-9QXD
+	Code string `json:"code"`
+}
+
+// SSHGrant The answer to an SSH session that waited.
+type SSHGrant struct {
+	// By Who answered.
+	//
+	// Example: user:alice
+	By string `json:"by"`
+
+	// GrantedAt Example: 2026-03-01T09:31:00Z
+	GrantedAt time.Time `json:"grantedAt"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// Rejected Whether the session was turned away.
+	//
+	// Example: false
+	Rejected bool       `json:"rejected"`
+	Session  SSHSession `json:"session"`
+
+	// Until How long the answer holds. That for one session is gone when it was used.
+	//
+	// Example: 2026-03-01T21:31:00Z
+	Until time.Time `json:"until"`
+}
+
+// SSHRejectionRequest defines model for SSHRejectionRequest.
+type SSHRejectionRequest struct {
+	// Code The code of the session, as for an approval.
+	//
+	// Example: 7K3M-9QXD
+	Code string `json:"code"`
+
+	// Reason Why, for the log and the audit, in one line. The session is not told.
+	//
+	// Example: not during the freeze
+	Reason *string `json:"reason,omitempty"`
+}
+
+// SSHSession defines model for SSHSession.
+type SSHSession struct {
+	// SourceID The node from which the session comes.
+	//
+	// Example: 1
+	SourceID string `json:"sourceId"`
+
+	// SourceName Example: alices-laptop
+	SourceName string `json:"sourceName"`
+
+	// SourceUser Who owns that node. It is `tagged-devices` if it belongs to tags.
+	//
+	// Example: alice
+	SourceUser string `json:"sourceUser"`
+
+	// SSHUser The user of the target's operating system that the session asks for.
+	//
+	// Example: root
+	SSHUser string `json:"sshUser"`
+
+	// TargetID The node on which the session begins.
+	//
+	// Example: 2
+	TargetID string `json:"targetId"`
+
+	// TargetName Example: db-1
+	TargetName string `json:"targetName"`
 }
 
 // User defines model for User.
@@ -970,6 +1068,12 @@ type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
 
 // ExpirePreAuthKeyJSONRequestBody defines body for ExpirePreAuthKey for application/json ContentType.
 type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
+
+// ApproveSSHJSONRequestBody defines body for ApproveSSH for application/json ContentType.
+type ApproveSSHJSONRequestBody = SSHApprovalRequest
+
+// RejectSSHJSONRequestBody defines body for RejectSSH for application/json ContentType.
+type RejectSSHJSONRequestBody = SSHRejectionRequest
 
 // CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
 type CreateUserJSONRequestBody = UserCreation
@@ -1401,6 +1505,57 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 	ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ApproveSSHWithBody Let an SSH session begin
+	//
+	// The session begins, and others from the same node to the same node as the same user begin without asking for
+	// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
+	// come for it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
+	ApproveSSHWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ApproveSSH Let an SSH session begin
+	//
+	// The session begins, and others from the same node to the same node as the same user begin without asking for
+	// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
+	// come for it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
+	ApproveSSH(ctx context.Context, body ApproveSSHJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListPendingSSH List SSH sessions that wait for an approval
+	//
+	// The sessions that wait now, on any replica, newest first: the newest hundred of each replica. Sessions from the
+	// same node to the same node as the same user are one. A session that has begun to wait on another replica shows
+	// up within a few seconds, and one that was given up is gone within two minutes.
+	//
+	// Corresponds with GET /api/v1/ssh/pending (the `ListPendingSSH` operationId).
+	ListPendingSSH(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RejectSSHWithBody Turn an SSH session away
+	//
+	// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
+	// that still holds is taken back by the same code. Sessions that have begun stay.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/ssh/reject (the `RejectSSH` operationId).
+	RejectSSHWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RejectSSH Turn an SSH session away
+	//
+	// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
+	// that still holds is taken back by the same code. Sessions that have begun stay.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/ssh/reject (the `RejectSSH` operationId).
+	RejectSSH(ctx context.Context, body RejectSSHJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListUsers List users
 	//
@@ -2174,6 +2329,107 @@ func (c *Client) ExpirePreAuthKeyWithBody(ctx context.Context, contentType strin
 // Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 func (c *Client) ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExpirePreAuthKeyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ApproveSSHWithBody Let an SSH session begin
+//
+// The session begins, and others from the same node to the same node as the same user begin without asking for
+// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
+// come for it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
+func (c *Client) ApproveSSHWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveSSHRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ApproveSSH Let an SSH session begin
+//
+// The session begins, and others from the same node to the same node as the same user begin without asking for
+// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
+// come for it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
+func (c *Client) ApproveSSH(ctx context.Context, body ApproveSSHJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveSSHRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListPendingSSH List SSH sessions that wait for an approval
+//
+// The sessions that wait now, on any replica, newest first: the newest hundred of each replica. Sessions from the
+// same node to the same node as the same user are one. A session that has begun to wait on another replica shows
+// up within a few seconds, and one that was given up is gone within two minutes.
+//
+// Corresponds with GET /api/v1/ssh/pending (the `ListPendingSSH` operationId).
+func (c *Client) ListPendingSSH(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListPendingSSHRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RejectSSHWithBody Turn an SSH session away
+//
+// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
+// that still holds is taken back by the same code. Sessions that have begun stay.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/ssh/reject (the `RejectSSH` operationId).
+func (c *Client) RejectSSHWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRejectSSHRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RejectSSH Turn an SSH session away
+//
+// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
+// that still holds is taken back by the same code. Sessions that have begun stay.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/ssh/reject (the `RejectSSH` operationId).
+func (c *Client) RejectSSH(ctx context.Context, body RejectSSHJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRejectSSHRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3390,6 +3646,113 @@ func NewExpirePreAuthKeyRequestWithBody(server string, contentType string, body 
 	return req, nil
 }
 
+// NewApproveSSHRequest calls the generic ApproveSSH builder with application/json body
+func NewApproveSSHRequest(server string, body ApproveSSHJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewApproveSSHRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewApproveSSHRequestWithBody constructs an http.Request for the ApproveSSH method, with any body, and a specified content type
+func NewApproveSSHRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/ssh/approve")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListPendingSSHRequest constructs an http.Request for the ListPendingSSH method
+func NewListPendingSSHRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/ssh/pending")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRejectSSHRequest calls the generic RejectSSH builder with application/json body
+func NewRejectSSHRequest(server string, body RejectSSHJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRejectSSHRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewRejectSSHRequestWithBody constructs an http.Request for the RejectSSH method, with any body, and a specified content type
+func NewRejectSSHRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/ssh/reject")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListUsersRequest constructs an http.Request for the ListUsers method
 func NewListUsersRequest(server string, params *ListUsersParams) (*http.Request, error) {
 	var err error
@@ -4058,6 +4421,59 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 	ExpirePreAuthKeyWithResponse(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*ExpirePreAuthKeyResponse, error)
+
+	// ApproveSSHWithBodyWithResponse Let an SSH session begin
+	//
+	// The session begins, and others from the same node to the same node as the same user begin without asking for
+	// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
+	// come for it.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
+	ApproveSSHWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveSSHResponse, error)
+
+	// ApproveSSHWithResponse Let an SSH session begin
+	//
+	// The session begins, and others from the same node to the same node as the same user begin without asking for
+	// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
+	// come for it.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
+	ApproveSSHWithResponse(ctx context.Context, body ApproveSSHJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveSSHResponse, error)
+
+	// ListPendingSSHWithResponse List SSH sessions that wait for an approval
+	//
+	// The sessions that wait now, on any replica, newest first: the newest hundred of each replica. Sessions from the
+	// same node to the same node as the same user are one. A session that has begun to wait on another replica shows
+	// up within a few seconds, and one that was given up is gone within two minutes.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/ssh/pending (the `ListPendingSSH` operationId).
+	ListPendingSSHWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListPendingSSHResponse, error)
+
+	// RejectSSHWithBodyWithResponse Turn an SSH session away
+	//
+	// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
+	// that still holds is taken back by the same code. Sessions that have begun stay.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/ssh/reject (the `RejectSSH` operationId).
+	RejectSSHWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RejectSSHResponse, error)
+
+	// RejectSSHWithResponse Turn an SSH session away
+	//
+	// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
+	// that still holds is taken back by the same code. Sessions that have begun stay.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/ssh/reject (the `RejectSSH` operationId).
+	RejectSSHWithResponse(ctx context.Context, body RejectSSHJSONRequestBody, reqEditors ...RequestEditorFn) (*RejectSSHResponse, error)
 
 	// ListUsersWithResponse List users
 	//
@@ -4878,6 +5294,99 @@ func (r ExpirePreAuthKeyResponse) StatusCode() int {
 	return 0
 }
 
+type ApproveSSHResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SSHApproval
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ApproveSSHResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ApproveSSHResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListPendingSSHResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PendingSSHList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ListPendingSSHResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListPendingSSHResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RejectSSHResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Done
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r RejectSSHResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RejectSSHResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ListUsersResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5650,6 +6159,89 @@ func (c *ClientWithResponses) ExpirePreAuthKeyWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseExpirePreAuthKeyResponse(rsp)
+}
+
+// ApproveSSHWithBodyWithResponse Let an SSH session begin
+//
+// The session begins, and others from the same node to the same node as the same user begin without asking for
+// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
+// come for it.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
+func (c *ClientWithResponses) ApproveSSHWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveSSHResponse, error) {
+	rsp, err := c.ApproveSSHWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApproveSSHResponse(rsp)
+}
+
+// ApproveSSHWithResponse Let an SSH session begin
+//
+// The session begins, and others from the same node to the same node as the same user begin without asking for
+// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
+// come for it.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
+func (c *ClientWithResponses) ApproveSSHWithResponse(ctx context.Context, body ApproveSSHJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveSSHResponse, error) {
+	rsp, err := c.ApproveSSH(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApproveSSHResponse(rsp)
+}
+
+// ListPendingSSHWithResponse List SSH sessions that wait for an approval
+//
+// The sessions that wait now, on any replica, newest first: the newest hundred of each replica. Sessions from the
+// same node to the same node as the same user are one. A session that has begun to wait on another replica shows
+// up within a few seconds, and one that was given up is gone within two minutes.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/ssh/pending (the `ListPendingSSH` operationId).
+func (c *ClientWithResponses) ListPendingSSHWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListPendingSSHResponse, error) {
+	rsp, err := c.ListPendingSSH(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListPendingSSHResponse(rsp)
+}
+
+// RejectSSHWithBodyWithResponse Turn an SSH session away
+//
+// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
+// that still holds is taken back by the same code. Sessions that have begun stay.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/ssh/reject (the `RejectSSH` operationId).
+func (c *ClientWithResponses) RejectSSHWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RejectSSHResponse, error) {
+	rsp, err := c.RejectSSHWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRejectSSHResponse(rsp)
+}
+
+// RejectSSHWithResponse Turn an SSH session away
+//
+// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
+// that still holds is taken back by the same code. Sessions that have begun stay.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/ssh/reject (the `RejectSSH` operationId).
+func (c *ClientWithResponses) RejectSSHWithResponse(ctx context.Context, body RejectSSHJSONRequestBody, reqEditors ...RequestEditorFn) (*RejectSSHResponse, error) {
+	rsp, err := c.RejectSSH(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRejectSSHResponse(rsp)
 }
 
 // ListUsersWithResponse List users
@@ -7039,6 +7631,168 @@ func ParseExpirePreAuthKeyResponse(rsp *http.Response) (*ExpirePreAuthKeyRespons
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseApproveSSHResponse parses an HTTP response from a ApproveSSHWithResponse call
+func ParseApproveSSHResponse(rsp *http.Response) (*ApproveSSHResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ApproveSSHResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SSHApproval
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListPendingSSHResponse parses an HTTP response from a ListPendingSSHWithResponse call
+func ParseListPendingSSHResponse(rsp *http.Response) (*ListPendingSSHResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListPendingSSHResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PendingSSHList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRejectSSHResponse parses an HTTP response from a RejectSSHWithResponse call
+func ParseRejectSSHResponse(rsp *http.Response) (*RejectSSHResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RejectSSHResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Done
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

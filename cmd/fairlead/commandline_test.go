@@ -124,7 +124,7 @@ func typeAll(t *testing.T, p *process, s *session) string {
 		"nodes show laptop-of-alice", "nodes show 9", "nodes rename laptop-of-alice laptop", "nodes rename laptop 9", "nodes address laptop --ipv4 100.64.7.1",
 		"nodes address laptop --ipv4 10.0.0.1", "nodes expire 100.64.7.1", "nodes expire --all", "nodes expire --all --all-offline", "nodes list",
 		"nodes expire laptop --never", "nodes tag laptop --tags tag:web", "nodes tag laptop --tags web", "nodes list", "nodes delete --identifier 1",
-		"nodes delete laptop", "auth list", "auth approve ABCD-EFGH --user alice", "auth reject garbage",
+		"nodes delete laptop", "auth list", "auth approve ABCD-EFGH --user alice", "auth reject garbage", "ssh list", "ssh list -o json", "ssh approve ABCD-EFGH", "ssh reject garbage",
 		"preauthkeys list", "preauthkeys list --user bob -o json", "preauthkeys list --user bob -o yaml",
 		"preauthkeys expire --user bob --key 1", "preauthkeys expire --user bob --key 2", "preauthkeys expire", "preauthkeys expire --key 99",
 		"apikeys create --expiration 999d", "apikeys create -o json", "apikeys list", "apikeys list -o json", "apikeys list -o yaml",

@@ -182,6 +182,7 @@ func examples() map[string]func(f fixture) *answer {
 		"GET /api/v1/apikey":       list("/api/v1/apikey"),
 		"GET /api/v1/node":         list("/api/v1/node"),
 		"GET /api/v1/auth/pending": list("/api/v1/auth/pending"),
+		"GET /api/v1/ssh/pending":  list("/api/v1/ssh/pending"),
 		"GET /api/v1/health":       list("/api/v1/health"),
 		"GET /api/v1/debug/digest": list("/api/v1/debug/digest"),
 		"GET /api/v1/openapi.yaml": list("/api/v1/openapi.yaml"),
@@ -223,6 +224,12 @@ func examples() map[string]func(f fixture) *answer {
 		},
 		"POST /api/v1/auth/reject": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/auth/reject", object{"authId": f.arrive(14), "reason": "not yet"})
+		},
+		"POST /api/v1/ssh/approve": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/ssh/approve", object{"code": f.session("ana")})
+		},
+		"POST /api/v1/ssh/reject": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/ssh/reject", object{"code": f.session("bob"), "reason": "not now"})
 		},
 		"POST /api/v1/user": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/user", object{"name": "bob", "displayName": "Bob", "email": "bob@example.com", "pictureUrl": "https://example.com/b.png"})

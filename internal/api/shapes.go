@@ -145,6 +145,10 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		kept, ok := s.Login(l.NodeKey)
 		return "login", strconv.FormatInt(int64(l.ID), 10), shapeOf(ok, func() any { return loginShape(s, kept) })
 	}
+	grant := func(g *mesh.SSHGrant) (string, string, []byte) {
+		kept, ok := s.SSHGrant(g.Src, g.Dst, g.User)
+		return "sshgrant", g.ID.String(), shapeOf(ok, func() any { return sshGrantShape(s, kept) })
+	}
 	switch e := e.(type) {
 	case mesh.UserPut:
 		return user(e.User.ID)
@@ -164,6 +168,8 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return api(e.ID)
 	case mesh.LoginPut:
 		return login(e.Login)
+	case mesh.SSHGrantPut:
+		return grant(e.Grant)
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone:
 	}
 	return "", "", nil

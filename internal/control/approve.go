@@ -76,6 +76,9 @@ func (s *Service) findCode(code string) (WaitingLogin, error) {
 		if before, ok := s.waiting.recall(code); ok {
 			return before, nil
 		}
+		if _, err := s.findSSH(code); err == nil {
+			return WaitingLogin{}, refuse(NotFound, "authId", "%[1]s is the code of an SSH session, not of a device; answer it with: fairlead ssh approve %[1]s", code)
+		}
 		return WaitingLogin{}, refuse(NotFound, "authId",
 			"no device waits with the code %s: it has joined already, or does not wait now; look with: fairlead nodes list, fairlead auth list, or give the whole link", code)
 	case 1:

@@ -292,5 +292,5 @@ func (s *Service) logSession(a mesh.Actor, q SSHSession) *slog.Logger {
 	if n, ok := w.Node(q.Dst); ok {
 		target = n.Name
 	}
-	return s.logFor(a).With("node", node, "user", user, "target", target, "login", q.User)
+	return s.logFor(a).With("node", node, "user", user, "target", target, "ssh_user", q.User)
 }

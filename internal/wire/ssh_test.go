@@ -125,10 +125,10 @@ func TestCheckedSessionBeginsWhenItIsApproved(t *testing.T) {
 	if a := c.begins("ana"); !a.Accept {
 		t.Errorf("the next session: %+v", a)
 	}
-	if lines := s.log.lines(t, "SSH session waits for an approval"); len(lines) != 1 || lines[0]["code"] != code || lines[0]["user"] != "alice" || lines[0]["login"] != "ana" {
+	if lines := s.log.lines(t, "SSH session waits for an approval"); len(lines) != 1 || lines[0]["code"] != code || lines[0]["user"] != "alice" || lines[0]["ssh_user"] != "ana" {
 		t.Errorf("log: %v", lines)
 	}
-	if lines := s.log.lines(t, "SSH session approved"); len(lines) != 1 || lines[0]["login"] != "ana" || lines[0]["node"] == lines[0]["target"] {
+	if lines := s.log.lines(t, "SSH session approved"); len(lines) != 1 || lines[0]["ssh_user"] != "ana" || lines[0]["node"] == lines[0]["target"] {
 		t.Errorf("log: %v", lines)
 	}
 }

@@ -177,6 +177,26 @@ func (canned) ApproveLogin(w http.ResponseWriter, r *http.Request) {
 
 func (canned) RejectLogin(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.Empty{}) }
 
+func sshSession() openapi.SSHSession {
+	return openapi.SSHSession{SourceID: "1", SourceName: "alices-laptop", SourceUser: "alice", TargetID: "2", TargetName: "web-1", SSHUser: "root"}
+}
+
+func (canned) ListPendingSSH(w http.ResponseWriter, _ *http.Request) {
+	byTag := openapi.SSHSession{SourceID: "7", SourceName: "ci-7", SourceUser: "tagged-devices", TargetID: "2", TargetName: "web-1", SSHUser: "deploy"}
+	reply(w, openapi.PendingSSHList{Sessions: []openapi.PendingSSH{
+		{Code: "7K3M-9QXD", Session: sshSession(), Since: at("2026-03-01T09:28:00Z")},
+		{Code: "0123-4567", Session: byTag, Since: at("2026-03-01T09:27:00Z")},
+	}})
+}
+
+func (canned) ApproveSSH(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.SSHApproval{Grant: openapi.SSHGrant{
+		ID: "4", Session: sshSession(), By: "local", GrantedAt: at("2026-03-01T09:30:00Z"), Until: at("2026-03-01T21:30:00Z"),
+	}})
+}
+
+func (canned) RejectSSH(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.Empty{}) }
+
 func (canned) RegisterLogin(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }
 func (canned) RegisterNode(w http.ResponseWriter, _ *http.Request, _ openapi.RegisterNodeParams) {
 	http.NotFound(w, nil)

@@ -31,6 +31,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		"auth.txt": {
 			"auth list", "auth approve 7K3M-9QXD --user alice", "auth approve https://mesh.example.com/auth/x --user alice", "auth reject 7K3M-9QXD --reason no",
 		},
+		"ssh.txt":     {"ssh list", "ssh approve 7K3M-9QXD", "ssh reject 7K3M-9QXD --reason no"},
 		"service.txt": {"health", "version", "debug digest"},
 	} {
 		t.Run(file, func(t *testing.T) {

@@ -103,6 +103,8 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"auth", "approve", "7K3M-9QXD"},
 		{"auth", "approve", "--user", "alice"},
 		{"auth", "reject"},
+		{"ssh", "approve"},
+		{"ssh", "reject", "7K3M-9QXD", "0123-4567"},
 		{"help", "explode"},
 		{"help", "users", "explode"},
 		{"users", "list", "--server", "mesh.example.com"},
@@ -150,6 +152,7 @@ func TestCompletion(t *testing.T) {
 		"nodes expire web-1 ":         "alices-laptop\nweb-1\n:4\n",
 		"auth approve ":               "7K3M-9QXD\tBobs Phone\n0123-4567\ttv\n:4\n",
 		"auth approve x --user ":      "alice\nbob\n:4\n",
+		"ssh approve ":                "7K3M-9QXD\talices-laptop to web-1 as root\n0123-4567\tci-7 to web-1 as deploy\n:4\n",
 		"users delete --server nope ": ":4\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
@@ -232,6 +235,8 @@ func TestNodesAreNamedToTheServerAsTheyWereGiven(t *testing.T) {
 		},
 		"auth approve abcdefgh --user alice": {Method: "POST", Path: "/api/v1/auth/approve", Body: `{"authId":"abcdefgh","user":"alice"}`},
 		"auth reject ABCD-EFGH --reason no":  {Method: "POST", Path: "/api/v1/auth/reject", Body: `{"authId":"ABCD-EFGH","reason":"no"}`},
+		"ssh approve abcdefgh":               {Method: "POST", Path: "/api/v1/ssh/approve", Body: `{"code":"abcdefgh"}`},
+		"ssh reject ABCD-EFGH --reason no":   {Method: "POST", Path: "/api/v1/ssh/reject", Body: `{"code":"ABCD-EFGH","reason":"no"}`},
 	} {
 		socket, log := listen(t, cannedServer())
 		if r := fairlead(t, socket, strings.Fields(command)); r.status != 0 {

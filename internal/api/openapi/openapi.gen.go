@@ -579,6 +579,23 @@ type PendingLoginList struct {
 	Logins []PendingLogin `json:"logins"`
 }
 
+// PendingSSH defines model for PendingSSH.
+type PendingSSH struct {
+	// Code What names the session in an answer. It is the same whenever such a session waits.
+	//
+	// Example: 7K3M-9QXD
+	Code    string     `json:"code"`
+	Session SSHSession `json:"session"`
+
+	// Since Example: 2026-03-01T09:30:00Z
+	Since time.Time `json:"since"`
+}
+
+// PendingSSHList defines model for PendingSSHList.
+type PendingSSHList struct {
+	Sessions []PendingSSH `json:"sessions"`
+}
+
 // PreAuthKey defines model for PreAuthKey.
 type PreAuthKey struct {
 	// ACLTags Tags of the nodes that join with it.
@@ -732,6 +749,87 @@ type ReplicaDigest struct {
 	//
 	// Example: 0.1.0
 	Version string `json:"version"`
+}
+
+// SSHApproval defines model for SSHApproval.
+type SSHApproval struct {
+	// Grant The answer to an SSH session that waited.
+	Grant SSHGrant `json:"grant"`
+}
+
+// SSHApprovalRequest defines model for SSHApprovalRequest.
+type SSHApprovalRequest struct {
+	// Code The code that the terminal of the session shows. Case and hyphen do not matter.
+	//
+	// Example: 7K3M-9QXD
+	Code string `json:"code"`
+}
+
+// SSHGrant The answer to an SSH session that waited.
+type SSHGrant struct {
+	// By Who answered.
+	//
+	// Example: user:alice
+	By string `json:"by"`
+
+	// GrantedAt Example: 2026-03-01T09:31:00Z
+	GrantedAt time.Time `json:"grantedAt"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// Rejected Whether the session was turned away.
+	//
+	// Example: false
+	Rejected bool       `json:"rejected"`
+	Session  SSHSession `json:"session"`
+
+	// Until How long the answer holds. That for one session is gone when it was used.
+	//
+	// Example: 2026-03-01T21:31:00Z
+	Until time.Time `json:"until"`
+}
+
+// SSHRejectionRequest defines model for SSHRejectionRequest.
+type SSHRejectionRequest struct {
+	// Code The code of the session, as for an approval.
+	//
+	// Example: 7K3M-9QXD
+	Code string `json:"code"`
+
+	// Reason Why, for the log and the audit, in one line. The session is not told.
+	//
+	// Example: not during the freeze
+	Reason *string `json:"reason,omitempty"`
+}
+
+// SSHSession defines model for SSHSession.
+type SSHSession struct {
+	// SourceID The node from which the session comes.
+	//
+	// Example: 1
+	SourceID string `json:"sourceId"`
+
+	// SourceName Example: alices-laptop
+	SourceName string `json:"sourceName"`
+
+	// SourceUser Who owns that node. It is `tagged-devices` if it belongs to tags.
+	//
+	// Example: alice
+	SourceUser string `json:"sourceUser"`
+
+	// SSHUser The user of the target's operating system that the session asks for.
+	//
+	// Example: root
+	SSHUser string `json:"sshUser"`
+
+	// TargetID The node on which the session begins.
+	//
+	// Example: 2
+	TargetID string `json:"targetId"`
+
+	// TargetName Example: db-1
+	TargetName string `json:"targetName"`
 }
 
 // User defines model for User.
@@ -968,6 +1066,12 @@ type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
 // ExpirePreAuthKeyJSONRequestBody defines body for ExpirePreAuthKey for application/json ContentType.
 type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
 
+// ApproveSSHJSONRequestBody defines body for ApproveSSH for application/json ContentType.
+type ApproveSSHJSONRequestBody = SSHApprovalRequest
+
+// RejectSSHJSONRequestBody defines body for RejectSSH for application/json ContentType.
+type RejectSSHJSONRequestBody = SSHRejectionRequest
+
 // CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
 type CreateUserJSONRequestBody = UserCreation
 
@@ -1054,6 +1158,15 @@ type ServerInterface interface {
 	// ExpirePreAuthKey Expire a pre-auth key
 	// (POST /api/v1/preauthkey/expire)
 	ExpirePreAuthKey(w http.ResponseWriter, r *http.Request)
+	// ApproveSSH Let an SSH session begin
+	// (POST /api/v1/ssh/approve)
+	ApproveSSH(w http.ResponseWriter, r *http.Request)
+	// ListPendingSSH List SSH sessions that wait for an approval
+	// (GET /api/v1/ssh/pending)
+	ListPendingSSH(w http.ResponseWriter, r *http.Request)
+	// RejectSSH Turn an SSH session away
+	// (POST /api/v1/ssh/reject)
+	RejectSSH(w http.ResponseWriter, r *http.Request)
 	// ListUsers List users
 	// (GET /api/v1/user)
 	ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams)
@@ -1700,6 +1813,48 @@ func (siw *ServerInterfaceWrapper) ExpirePreAuthKey(w http.ResponseWriter, r *ht
 	handler.ServeHTTP(w, r)
 }
 
+// ApproveSSH operation middleware
+func (siw *ServerInterfaceWrapper) ApproveSSH(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ApproveSSH(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListPendingSSH operation middleware
+func (siw *ServerInterfaceWrapper) ListPendingSSH(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListPendingSSH(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RejectSSH operation middleware
+func (siw *ServerInterfaceWrapper) RejectSSH(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RejectSSH(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListUsers operation middleware
 func (siw *ServerInterfaceWrapper) ListUsers(w http.ResponseWriter, r *http.Request) {
 
@@ -2009,6 +2164,9 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.ListPreAuthKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.CreatePreAuthKey)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey/expire", wrapper.ExpirePreAuthKey)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/approve", wrapper.ApproveSSH)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/ssh/pending", wrapper.ListPendingSSH)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/reject", wrapper.RejectSSH)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/user", wrapper.ListUsers)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user", wrapper.CreateUser)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/user/{id}", wrapper.DeleteUser)

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+func (t *tool) ssh() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "ssh",
+		Short: "Answer SSH sessions that wait for an approval",
+		Long: `Answer SSH sessions that a rule of the policy with action check makes wait. The
+terminal of such a session shows a code, by which it is named here.`,
+		Example: `  fairlead ssh list
+  fairlead ssh approve 7K3M-9QXD`,
+	}, t.sshList(), t.sshApprove(), t.sshReject())
+}
+
+func (t *tool) sshList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the sessions that wait for an approval",
+		Long:  "List the SSH sessions that wait for an approval, newest first.",
+		Example: `  fairlead ssh list
+  fairlead ssh list --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			list, err := decode[apiclient.PendingSSHList](answer(client.ListPendingSSH(cmd.Context())))
+			if err != nil {
+				return err
+			}
+			return t.show(list.Sessions, table("CODE, FROM, USER, TO, AS, SINCE", list.Sessions, func(l apiclient.PendingSSH) []string {
+				return []string{l.Code, l.Session.SourceName, l.Session.SourceUser, l.Session.TargetName, l.Session.SSHUser, timeText(l.Since)}
+			}))
+		},
+	}
+}
+
+func (t *tool) sshApprove() *cobra.Command {
+	return &cobra.Command{
+		Use:   "approve <code>",
+		Short: "Let a session begin",
+		Long: `Let a session begin, given by the code that its terminal shows. Others from the
+same node to the same node as the same user begin without asking for as long as
+the checkPeriod of the rule; with the period always, one session begins.`,
+		Example:           `  fairlead ssh approve 7K3M-9QXD`,
+		Args:              takes("code"),
+		ValidArgsFunction: t.completeSSH,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			approved, err := decode[apiclient.SSHApproval](answer(client.ApproveSSH(cmd.Context(), apiclient.SSHApprovalRequest{Code: args[0]})))
+			if err != nil {
+				return err
+			}
+			g := approved.Grant
+			return t.show(g, fmt.Sprintf("Approved sessions from %s to %s as %s until %s\n",
+				g.Session.SourceName, g.Session.TargetName, cell(g.Session.SSHUser), timeText(g.Until)))
+		},
+	}
+}
+
+func (t *tool) sshReject() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "reject <code>",
+		Short: "Turn a session away, or take an approval back",
+		Long: `Turn a session away, given by the code that its terminal shows. After a minute
+it may ask again.
+
+An approval that still holds is taken back by the same code. Sessions that have
+begun stay.`,
+		Example: `  fairlead ssh reject 7K3M-9QXD
+  fairlead ssh reject 7K3M-9QXD --reason "not during the freeze"`,
+		Args:              takes("code"),
+		ValidArgsFunction: t.completeSSH,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			done, err := decode[apiclient.Empty](answer(client.RejectSSH(cmd.Context(), apiclient.SSHRejectionRequest{Code: args[0], Reason: ifSet(reason)})))
+			if err != nil {
+				return err
+			}
+			return t.show(done, "Rejected the session\n")
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the log and the audit, in one line")
+	complete(cmd, "reason", cobra.NoFileCompletions)
+	return cmd
+}
+
+// completeSSH completes the first argument with the codes that wait.
+func (t *tool) completeSSH(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var codes []string
+	if len(args) == 0 {
+		t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+			list, _ := decode[apiclient.PendingSSHList](answer(client.ListPendingSSH(ctx)))
+			for _, l := range list.Sessions {
+				codes = append(codes, l.Code+"\t"+cell(l.Session.SourceName+" to "+l.Session.TargetName+" as "+l.Session.SSHUser))
+			}
+		})
+	}
+	return codes, cobra.ShellCompDirectiveNoFileComp
+}
