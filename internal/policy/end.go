@@ -124,13 +124,13 @@ func (w *World) parties(e End) (list []party) {
 		}
 		return w.partiesOf(n, e.Addr)
 	case e.User != "":
-		list = imagine(party{text: e.User, names: w.namesFor(e.User)})
+		list = imagine(party{name: e.User, names: w.namesFor(e.User)})
 	case e.Group != "":
 		for _, name := range w.rules.groups[e.Group] {
-			list = append(list, imagine(party{text: name, names: w.namesFor(name)})...)
+			list = append(list, imagine(party{name: name, names: w.namesFor(name)})...)
 		}
 	case e.Tag != "":
-		list = imagine(party{text: "a node with " + e.Tag, tags: []string{e.Tag}})
+		list = imagine(party{name: "a node with " + e.Tag, tags: []string{e.Tag}})
 	case e.Addr.IsValid():
 		return []party{w.source(e.Addr)}
 	}

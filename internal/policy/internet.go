@@ -6,7 +6,12 @@ import (
 )
 
 // MeshPrefixes are where the addresses of nodes come from.
-func MeshPrefixes() []netip.Prefix { return parsed("100.64.0.0/10", "fd7a:115c:a1e0::/48") }
+func MeshPrefixes() []netip.Prefix {
+	return []netip.Prefix{
+		netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10),
+		netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x7a, 0x11, 0x5c, 0xa1, 0xe0}), 48),
+	}
+}
 
 // internet is the part of p that belongs to the public internet.
 func internet(p netip.Prefix) []netip.Prefix {

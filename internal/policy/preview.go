@@ -101,4 +101,19 @@ type Guard struct {
 
 // Preview compares two worlds. They have the same nodes, seen through two
 // documents or with other tags. The viewer is who wants to know, or nil.
-func Preview(from, to *World, viewer *End) *Effect { return &Effect{Tests: to.RunTests()} }
+//
+// It asks what is compiled for classes of nodes, the same that nodes are told, and
+// so costs what there are of classes and not of nodes.
+func Preview(from, to *World, viewer *End) *Effect {
+	book := newAccessBook()
+	c := &comparison{before: newSide(from, book), after: newSide(to, book), book: book, effect: &Effect{Tests: to.RunTests()}}
+	c.sort()
+	c.comparePairs()
+	c.compareOwn()
+	c.countLosers()
+	c.compareShells()
+	c.compareRoutes()
+	c.finish()
+	c.guard(viewer)
+	return c.effect
+}

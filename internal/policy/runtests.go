@@ -61,32 +61,33 @@ func (w *World) RunTests() (failures []TestFailure) {
 // individuals are those who must all be allowed what a target is, each by the
 // addresses that it may have.
 func (w *World) individuals(t Target) (list [][]party) {
-	somebody, something := imagine(party{text: "somebody"}), imagine(party{text: "a node with tags", tags: []string{prefixTag}})
+	somebody, something := imagine(party{name: "somebody"}), imagine(party{name: "a node with tags", tags: []string{prefixTag}})
 	switch t.Kind {
 	case User:
-		return [][]party{imagine(party{text: t.Name, names: w.namesFor(t.Name)})}
+		return [][]party{imagine(party{name: t.Name, names: w.namesFor(t.Name)})}
 	case Group:
 		for _, name := range w.rules.groups[t.Name] {
-			list = append(list, imagine(party{text: name, names: w.namesFor(name)}))
+			list = append(list, imagine(party{name: name, names: w.namesFor(name)}))
 		}
 		return list
 	case Tag:
-		return [][]party{imagine(party{text: "a node with " + t.Name, tags: []string{t.Name}})}
+		return [][]party{imagine(party{name: "a node with " + t.Name, tags: []string{t.Name}})}
 	case Member:
 		return [][]party{somebody}
 	case Tagged:
 		return [][]party{something}
 	case Any:
 		return [][]party{somebody, something}
-	}
-	for _, p := range t.Prefixes {
-		end := party{text: t.Name, span: p}
-		if p.IsSingleIP() {
-			end = w.atAddress(p.Addr())
+	default:
+		for _, p := range t.Prefixes {
+			end := party{name: t.Name, span: p}
+			if p.IsSingleIP() {
+				end = w.atAddress(p.Addr())
+			}
+			list = append(list, []party{end})
 		}
-		list = append(list, []party{end})
+		return list
 	}
-	return list
 }
 
 // atAddress is the node that has an address, or an address to which some router
@@ -138,7 +139,7 @@ func (w *World) testAccept(failures []TestFailure, t *Test, d *TestDestination) 
 		}
 		who := t.Src.Name
 		if len(pairs) > 0 && t.Src.Kind == Group {
-			who = pairs[0].src.text + " of " + t.Src.Name
+			who = pairs[0].src.called() + " of " + t.Src.Name
 		}
 		text := fmt.Sprintf("%s should reach %s and does not: ", who, d.Text)
 		if len(near) == 0 {
@@ -160,7 +161,7 @@ func (w *World) testDeny(failures []TestFailure, t *Test, d *TestDestination) []
 			}
 		}
 		if f, p, ok := w.someNode(t.Src, d.Target, ask); ok {
-			text := fmt.Sprintf("%s should not reach %s, but %s reaches %s by %s", t.Src.Name, d.Text, p.src.text, p.dst.text, f.where())
+			text := fmt.Sprintf("%s should not reach %s, but %s reaches %s by %s", t.Src.Name, d.Text, p.src.called(), p.dst.called(), f.where())
 			return append(failures, t.failure(d, wantDeny, text))
 		}
 	}
@@ -234,9 +235,8 @@ func (w *World) someNode(src, dst Target, ask inquiry) (Finding, pair, bool) {
 	from, to := w.present(&src), w.present(&dst)
 	for i := range w.rules.rules {
 		r := &w.rules.rules[i]
-		p, ok := apart(from, to, func(s *party) bool {
-			return slices.ContainsFunc(r.Src, func(t Target) bool { return w.isSource(&t, s) })
-		}, func(d *party) bool { return w.judge(r, new(party), d, ask).reached() })
+		p, ok := apart(from, to, func(s *party) bool { return w.sourceIn(r.Src, s) >= 0 },
+			func(d *party) bool { return w.judge(r, new(party), d, ask).reached() })
 		if ok {
 			return w.because(r, w.judge(r, &p.src, &p.dst, ask), &p), p, true
 		}

@@ -14,7 +14,7 @@ import (
 // address that no node has, or an address of an imagined node of which only the
 // identity is known.
 type party struct {
-	text string // as it is called in sentences
+	name string // empty for an address that no node has
 	// span is where the address is. That of an imagined node may be any that
 	// nodes have.
 	span netip.Prefix
@@ -38,12 +38,17 @@ func (w *World) Allows(src, dst netip.Addr, at *mesh.Node, protocol int, port ui
 		return false
 	}
 	s, d, ask := w.source(src), w.destination(dst, at), inquiry{protocol: protocol, port: port}
-	return slices.ContainsFunc(w.rules.rules, func(r Rule) bool { return w.judge(&r, &s, &d, ask).allowed() })
+	for i := range w.rules.rules {
+		if w.judge(&w.rules.rules[i], &s, &d, ask).allowed() {
+			return true
+		}
+	}
+	return false
 }
 
 // source is the one who sends from an address.
 func (w *World) source(a netip.Addr) party {
-	p := party{text: a.String(), span: netip.PrefixFrom(a, a.BitLen())}
+	p := party{span: netip.PrefixFrom(a, a.BitLen())}
 	if n, ok := w.NodeByAddr(a); ok {
 		w.identify(&p, n)
 	}
@@ -52,7 +57,7 @@ func (w *World) source(a netip.Addr) party {
 
 // destination is an address whose packets arrive at a node.
 func (w *World) destination(a netip.Addr, at *mesh.Node) party {
-	p := party{text: a.String(), span: netip.PrefixFrom(a, a.BitLen()), at: at}
+	p := party{span: netip.PrefixFrom(a, a.BitLen()), at: at}
 	if slices.Contains(at.Addrs(), a) {
 		w.identify(&p, at)
 	}
@@ -66,7 +71,7 @@ func (w *World) destination(a netip.Addr, at *mesh.Node) party {
 }
 
 func (w *World) identify(p *party, n *mesh.Node) {
-	p.text, p.own, p.owner, p.tags = n.Name, true, n.Owner, n.Tags
+	p.name, p.own, p.owner, p.tags = n.Name, true, n.Owner, n.Tags
 	if u := w.ownerOf(n); u != nil && !n.Tagged() {
 		p.names = namesOf(u)
 	}
@@ -103,6 +108,14 @@ func (p *party) within(q netip.Prefix) bool {
 	return q.Bits() <= p.span.Bits() && q.Contains(p.span.Addr())
 }
 
+// called is what sentences say of p.
+func (p *party) called() string {
+	if p.name == "" {
+		return p.span.Addr().String()
+	}
+	return p.name
+}
+
 func (p *party) six() bool { return p.span.Addr().Is6() }
 
 // imagined reports whether only the identity of p is known.
@@ -123,6 +136,16 @@ func (w *World) isSource(t *Target, s *party) bool {
 	default:
 		return w.is(t, s)
 	}
+}
+
+// sourceIn is which of a rule's sources means s, or -1.
+func (w *World) sourceIn(targets []Target, s *party) int {
+	for i := range targets {
+		if w.isSource(&targets[i], s) {
+			return i
+		}
+	}
+	return -1
 }
 
 // isDestination reports whether a target of a rule's destinations means d, for
@@ -207,8 +230,7 @@ func (v verdict) allowed() bool { return v.src >= 0 && v.reached() }
 func (v verdict) reached() bool { return v.dst >= 0 && v.service }
 
 func (w *World) judge(r *Rule, s, d *party, ask inquiry) verdict {
-	v := verdict{src: -1, dst: -1}
-	v.src = slices.IndexFunc(r.Src, func(t Target) bool { return w.isSource(&t, s) })
+	v := verdict{src: w.sourceIn(r.Src, s), dst: -1}
 	if !r.leads(d) {
 		return v
 	}

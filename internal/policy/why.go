@@ -142,7 +142,7 @@ func (w *World) routersTo(addr netip.Addr, a *Answer) (list []party) {
 
 // somewhere is an address to which some router leads.
 func somewhere(a netip.Addr) party {
-	return party{text: a.String(), span: netip.PrefixFrom(a, a.BitLen()), behind: true, beyond: public(a)}
+	return party{span: netip.PrefixFrom(a, a.BitLen()), behind: true, beyond: public(a)}
 }
 
 // because says why a rule allows a packet.
@@ -177,7 +177,7 @@ func (w *World) destinationReason(t *Target, s, d *party) string {
 	case t.Kind == Any && d.behind:
 		return "everything" + where + " is meant"
 	case t.Kind == Any || t.Kind == Internet:
-		return d.text + " is in the internet" + where
+		return d.called() + " is in the internet" + where
 	case t.Kind == Self:
 		return "both are nodes of " + w.personOf(s)
 	case d.own:
@@ -191,40 +191,40 @@ func (w *World) destinationReason(t *Target, s, d *party) string {
 func (w *World) reason(t *Target, p *party) string {
 	switch t.Kind {
 	case User:
-		if p.text == t.Name {
-			return p.text + " is named"
+		if p.called() == t.Name {
+			return p.called() + " is named"
 		}
-		return p.text + p.relation() + t.Name
+		return p.called() + p.relation() + t.Name
 	case Group:
 		i := w.memberOf(t.Name, p.names)
 		text := w.rules.groups[t.Name][i]
-		if p.text != text {
-			text = p.text + p.relation() + text + ", who"
+		if p.called() != text {
+			text = p.called() + p.relation() + text + ", who"
 		}
 		return text + " is in " + t.Name + w.lineOfMember(t.Name, i)
 	case Tag:
 		if p.imagined() {
-			return p.text + " is meant"
+			return p.called() + " is meant"
 		}
-		return p.text + " carries " + t.Name
+		return p.called() + " carries " + t.Name
 	case Member:
-		return p.text + " has no tags"
+		return p.called() + " has no tags"
 	case Tagged:
-		return p.text + " has tags"
+		return p.called() + " has tags"
 	default:
 		if p.imagined() {
 			return t.Name + " holds the addresses of all nodes"
 		}
-		if t.Name == p.text {
-			return p.text + " is named"
+		if t.Name == p.called() {
+			return p.called() + " is named"
 		}
 		if p.own && t.Name != p.span.Addr().String() {
-			return fmt.Sprintf("%s has %s, which is in %s", p.text, p.span.Addr(), t.Name)
+			return fmt.Sprintf("%s has %s, which is in %s", p.called(), p.span.Addr(), t.Name)
 		}
 		if p.own {
-			return p.text + " has " + t.Name
+			return p.called() + " has " + t.Name
 		}
-		return p.text + " is in " + t.Name
+		return p.called() + " is in " + t.Name
 	}
 }
 
@@ -247,7 +247,7 @@ func (w *World) personOf(p *party) string {
 	if u, ok := w.User(p.owner); ok {
 		return u.Name
 	}
-	return p.text
+	return p.called()
 }
 
 // nearFinding is a rule that does not allow a packet.

@@ -1,0 +1,193 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+)
+
+// access is what somebody reaches of an address, in one form for all ways to say
+// it. An echo is answered for whoever reaches anything, so ICMP makes no
+// difference but between nothing and something.
+type access struct {
+	something      bool
+	tcp, udp, sctp []PortRange
+	others         []int // protocols without ports, in order
+}
+
+func accessOf(services []Service) (a access) {
+	for i := range services {
+		s := &services[i]
+		a.something = true
+		for _, p := range []struct {
+			protocol int
+			ports    *[]PortRange
+		}{{protocolTCP, &a.tcp}, {protocolUDP, &a.udp}, {protocolSCTP, &a.sctp}} {
+			if s.has(p.protocol) {
+				*p.ports = append(*p.ports, s.Ports...)
+			}
+		}
+		for _, p := range s.Protocols {
+			if !hasPorts(p) && p != protocolICMP && p != protocolICMPv6 && slices.Contains(s.Ports, allPorts()) {
+				a.others = append(a.others, p)
+			}
+		}
+	}
+	return a.normal()
+}
+
+// normal puts an access that nobody shares in order.
+func (a access) normal() access {
+	a.tcp, a.udp, a.sctp = mergePorts(a.tcp), mergePorts(a.udp), mergePorts(a.sctp)
+	slices.Sort(a.others)
+	a.others = slices.Compact(a.others)
+	return a
+}
+
+func (a access) plus(b access) access {
+	return access{
+		a.something || b.something, slices.Concat(a.tcp, b.tcp), slices.Concat(a.udp, b.udp), slices.Concat(a.sctp, b.sctp),
+		slices.Concat(a.others, b.others),
+	}.normal()
+}
+
+// minus is what is in a and not in b. Echoes are lost with the last of it alone.
+func (a access) minus(b access) access {
+	if !b.something {
+		return a
+	}
+	less := access{
+		tcp: portsWithout(a.tcp, b.tcp), udp: portsWithout(a.udp, b.udp), sctp: portsWithout(a.sctp, b.sctp),
+		others: slices.DeleteFunc(slices.Clone(a.others), func(p int) bool { return slices.Contains(b.others, p) }),
+	}
+	less.something = len(less.tcp)+len(less.udp)+len(less.sctp)+len(less.others) > 0
+	return less
+}
+
+// meets is what is in both. What reaches something answers echoes, so two that
+// have no port in common still meet if one of them is echoes alone.
+func (a access) meets(b access) bool {
+	alone := func(x access) bool { return len(x.tcp)+len(x.udp)+len(x.sctp)+len(x.others) == 0 }
+	if !a.something || !b.something {
+		return false
+	}
+	return alone(a) || alone(b) || portsMeet(a.tcp, b.tcp) || portsMeet(a.udp, b.udp) || portsMeet(a.sctp, b.sctp) ||
+		slices.ContainsFunc(a.others, func(p int) bool { return slices.Contains(b.others, p) })
+}
+
+func portsMeet(a, b []PortRange) bool {
+	return slices.ContainsFunc(a, func(p PortRange) bool {
+		return slices.ContainsFunc(b, func(q PortRange) bool { return p.First <= q.Last && q.First <= p.Last })
+	})
+}
+
+// portsWithout is a without b, both in order.
+func portsWithout(a, b []PortRange) (list []PortRange) {
+	for _, p := range a {
+		first := int(p.First)
+		for _, q := range b {
+			if int(q.Last) < first || q.First > p.Last {
+				continue
+			}
+			if first < int(q.First) {
+				list = append(list, PortRange{uint16(first), q.First - 1})
+			}
+			first = int(q.Last) + 1
+		}
+		if first <= int(p.Last) {
+			list = append(list, PortRange{uint16(first), p.Last})
+		}
+	}
+	return list
+}
+
+// services says it as a document would.
+func (a access) services() (list []Service) {
+	if slices.Equal(a.tcp, a.udp) && len(a.tcp) > 0 {
+		list, a.tcp, a.udp = append(list, Service{Ports: a.tcp}), nil, nil
+	}
+	for _, p := range []struct {
+		protocol int
+		ports    []PortRange
+	}{{protocolTCP, a.tcp}, {protocolUDP, a.udp}, {protocolSCTP, a.sctp}} {
+		if len(p.ports) > 0 {
+			list = append(list, Service{Protocols: []int{p.protocol}, Ports: p.ports})
+		}
+	}
+	for _, p := range a.others {
+		list = append(list, Service{Protocols: []int{p}, Ports: []PortRange{allPorts()}})
+	}
+	if len(list) == 0 && a.something {
+		list = []Service{{Protocols: []int{protocolICMP}, Ports: []PortRange{allPorts()}}}
+	}
+	return list
+}
+
+func (a access) tcpPort(port uint16) bool { return portsMeet(a.tcp, []PortRange{{port, port}}) }
+
+// full reports whether every port is open.
+func (a access) full() bool {
+	return slices.Contains(a.tcp, allPorts()) && slices.Contains(a.udp, allPorts())
+}
+
+// nothing is the number of the empty access.
+const nothing = 0
+
+// accessBook numbers accesses, so that many of them are compared and put together
+// at the cost of a look. Equal ones have equal numbers.
+type accessBook struct {
+	all     []access
+	numbers map[string]int
+	sums    [][]int32 // by two numbers, in order; 0 is not known yet
+	lost    map[[2]int]int
+}
+
+func newAccessBook() *accessBook {
+	return &accessBook{all: []access{{}}, numbers: map[string]int{fmt.Sprint(access{}): nothing}, lost: map[[2]int]int{}}
+}
+
+func (b *accessBook) number(a access) int {
+	key := fmt.Sprint(a)
+	n, ok := b.numbers[key]
+	if !ok {
+		n = len(b.all)
+		b.all, b.numbers[key] = append(b.all, a), n
+	}
+	return n
+}
+
+// plus is the number of the sum of two.
+func (b *accessBook) plus(x, y int) int {
+	switch {
+	case x == y || y == nothing:
+		return x
+	case x == nothing:
+		return y
+	case x > y:
+		x, y = y, x
+	}
+	for len(b.sums) <= x {
+		b.sums = append(b.sums, nil)
+	}
+	if len(b.sums[x]) <= y {
+		b.sums[x] = append(b.sums[x], make([]int32, len(b.all)-len(b.sums[x]))...)
+	}
+	if b.sums[x][y] == nothing {
+		b.sums[x][y] = int32(b.number(b.all[x].plus(b.all[y])))
+	}
+	return int(b.sums[x][y])
+}
+
+// minus is the number of what is in x and not in y.
+func (b *accessBook) minus(x, y int) int {
+	if x == y {
+		return nothing
+	}
+	n, ok := b.lost[[2]int{x, y}]
+	if !ok {
+		n = b.number(b.all[x].minus(b.all[y]))
+		b.lost[[2]int{x, y}] = n
+	}
+	return n
+}
+
+func (b *accessBook) meets(x, y int) bool { return b.all[x].meets(b.all[y]) }

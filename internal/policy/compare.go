@@ -1,0 +1,392 @@
+package policy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// How much an effect lists of what it counts.
+const (
+	maxShifts     = 200
+	maxFollowed   = 20_000 // shifts of which is known who they are about
+	maxSamples    = 20
+	maxPrincipals = 20
+	maxLines      = 20
+)
+
+// comparison finds the difference of two worlds.
+type comparison struct {
+	before, after *side
+	book          *accessBook
+	effect        *Effect
+
+	joints     []*joint
+	cells      []*cell
+	homes      map[mesh.NodeID]*cell
+	sets       [][]string // the names of principals that are always in the same joints
+	fullBefore bool       // every pair reached everything
+	fullAfter  bool
+	some       bool // there is a pair
+
+	shifts map[shiftKey]*shift
+	shells map[shiftKey]*ShellShift
+}
+
+// joint is the nodes that neither world tells apart.
+type joint struct {
+	index               int
+	srcBefore, srcAfter *sideClass // as those who reach
+	dstBefore, dstAfter *sideClass // as those who are reached: nobody reaches an expired node
+	nodes               int
+	cells               []*cell
+	sshBefore, sshAfter bool // somebody reached port 22
+	lostTo              []*joint
+}
+
+// cell is the nodes of a joint with the same sort of principal, and the same owner
+// where rules speak of autogroup:self.
+type cell struct {
+	*joint
+	principals              int
+	ownerBefore, ownerAfter mesh.UserID
+	nodes                   []*mesh.Node
+	online                  int
+	sshBefore, sshAfter     bool // by nodes of the same person
+	lost                    bool
+}
+
+type shiftKey struct {
+	from, to int
+	own      bool
+}
+
+// shift is a Shift that is not complete.
+type shift struct {
+	Shift
+	lost, gained int
+	losers       map[*cell]bool
+}
+
+// principalOf is a node's tags, or its owner's name.
+func (w *World) principalOf(n *mesh.Node) string {
+	if n.Tagged() {
+		return strings.Join(n.Tags, ", ")
+	}
+	if u := w.ownerOf(n); u != nil {
+		return u.Name
+	}
+	return n.Name
+}
+
+// sort finds the joints and cells of all nodes that both worlds have.
+func (c *comparison) sort() {
+	type jointKey struct {
+		before, after             Class
+		lapsedBefore, lapsedAfter bool
+	}
+	joints := map[jointKey]*joint{}
+	jointOf := map[mesh.NodeID]*joint{}
+	of := map[string]set{} // the joints of a principal
+	for n := range c.after.Nodes() {
+		was, ok := c.before.Node(n.ID)
+		if !ok {
+			continue
+		}
+		key := jointKey{c.before.Kin(was), c.after.Kin(n), was.Lapsed, n.Lapsed}
+		j := joints[key]
+		if j == nil {
+			j = &joint{
+				index: len(c.joints), srcBefore: c.before.class(key.before), srcAfter: c.after.class(key.after),
+				dstBefore: c.before.class(c.before.Class(was)), dstAfter: c.after.class(c.after.Class(n)),
+			}
+			joints[key], c.joints = j, append(c.joints, j)
+		}
+		jointOf[n.ID] = j
+		p := c.after.principalOf(n)
+		s := of[p]
+		s.add(j.index)
+		of[p] = s
+	}
+	numbers, numberOf := map[string]int{}, map[string]int{}
+	for _, p := range slices.Sorted(maps.Keys(of)) {
+		key := of[p].key()
+		if _, ok := numbers[key]; !ok {
+			numbers[key] = len(c.sets)
+			c.sets = append(c.sets, nil)
+		}
+		numberOf[p] = numbers[key]
+		c.sets[numbers[key]] = append(c.sets[numbers[key]], p)
+	}
+	c.fill(jointOf, numberOf)
+}
+
+func (c *comparison) fill(jointOf map[mesh.NodeID]*joint, numberOf map[string]int) {
+	type cellKey struct {
+		joint, principals int
+		before, after     mesh.UserID
+	}
+	cells := map[cellKey]*cell{}
+	c.homes = make(map[mesh.NodeID]*cell, len(jointOf))
+	own := c.before.rules.ownCounts() || c.after.rules.ownCounts()
+	for n := range c.after.Nodes() {
+		j := jointOf[n.ID]
+		if j == nil {
+			continue
+		}
+		key := cellKey{joint: j.index, principals: numberOf[c.after.principalOf(n)]}
+		if own {
+			was, _ := c.before.Node(n.ID)
+			key.before, key.after = was.Owner, n.Owner
+		}
+		e := cells[key]
+		if e == nil {
+			e = &cell{joint: j, principals: key.principals, ownerBefore: key.before, ownerAfter: key.after}
+			cells[key], c.cells, j.cells = e, append(c.cells, e), append(j.cells, e)
+		}
+		j.nodes++
+		e.nodes = append(e.nodes, n)
+		c.homes[n.ID] = e
+		if n.Presence.Online {
+			e.online++
+		}
+	}
+	c.shifts, c.shells = map[shiftKey]*shift{}, map[shiftKey]*ShellShift{}
+	c.fullBefore, c.fullAfter = true, true
+}
+
+// ownCounts reports whether rules look at who has both nodes of a pair.
+func (c *Compiled) ownCounts() bool {
+	return len(c.self) > 0 || slices.ContainsFunc(c.ssh, func(r compiledShell) bool { return r.self })
+}
+
+// same reports whether one person has two cells, before or after.
+func same(a, b *cell) bool {
+	return a.ownerBefore != 0 && a.ownerBefore == b.ownerBefore || a.ownerAfter != 0 && a.ownerAfter == b.ownerAfter
+}
+
+// pairsBetween is how many ordered pairs two cells make.
+func pairsBetween(a, b *cell) int {
+	if a == b {
+		return len(a.nodes) * (len(a.nodes) - 1)
+	}
+	return len(a.nodes) * len(b.nodes)
+}
+
+// ownPairs yields the pairs of cells that one person has.
+func (c *comparison) ownPairs(yield func(a, b *cell) bool) {
+	byBefore, byAfter := map[mesh.UserID][]*cell{}, map[mesh.UserID][]*cell{}
+	for _, e := range c.cells {
+		if e.ownerBefore != 0 {
+			byBefore[e.ownerBefore] = append(byBefore[e.ownerBefore], e)
+		}
+		if e.ownerAfter != 0 {
+			byAfter[e.ownerAfter] = append(byAfter[e.ownerAfter], e)
+		}
+	}
+	for _, a := range c.cells {
+		for _, b := range byBefore[a.ownerBefore] {
+			if !yield(a, b) {
+				return
+			}
+		}
+		for _, b := range byAfter[a.ownerAfter] {
+			if (a.ownerBefore == 0 || a.ownerBefore != b.ownerBefore) && !yield(a, b) {
+				return
+			}
+		}
+	}
+}
+
+// comparePairs looks at all pairs but those that one person has.
+func (c *comparison) comparePairs() {
+	own := map[[2]int]int{}
+	for a, b := range c.ownPairs {
+		own[[2]int{a.index, b.index}] += pairsBetween(a, b)
+	}
+	for _, a := range c.joints {
+		for _, b := range c.joints {
+			n := a.nodes * b.nodes
+			if a == b {
+				n -= a.nodes
+			}
+			if n -= own[[2]int{a.index, b.index}]; n == 0 {
+				continue
+			}
+			before, after := c.before.reach(a.srcBefore, b.dstBefore, false), c.after.reach(a.srcAfter, b.dstAfter, false)
+			sshBefore, sshAfter := c.count(before, after, n)
+			b.sshBefore, b.sshAfter = b.sshBefore || sshBefore, b.sshAfter || sshAfter
+			if before == after {
+				continue
+			}
+			lost, gained := c.difference(before, after), c.difference(after, before)
+			if lost != nothing {
+				a.lostTo = append(a.lostTo, b)
+			}
+			for _, x := range a.cells {
+				for _, y := range b.cells {
+					if !same(x, y) {
+						c.note(x, y, false, false, false, lost, gained)
+					}
+				}
+			}
+		}
+	}
+}
+
+// compareOwn looks at the pairs that one person has, before or after.
+func (c *comparison) compareOwn() {
+	for a, b := range c.ownPairs {
+		n := pairsBetween(a, b)
+		if n == 0 {
+			continue
+		}
+		ownBefore := a.ownerBefore != 0 && a.ownerBefore == b.ownerBefore
+		ownAfter := a.ownerAfter != 0 && a.ownerAfter == b.ownerAfter
+		before, after := c.before.reach(a.srcBefore, b.dstBefore, ownBefore), c.after.reach(a.srcAfter, b.dstAfter, ownAfter)
+		sshBefore, sshAfter := c.count(before, after, n)
+		b.sshBefore, b.sshAfter = b.sshBefore || sshBefore, b.sshAfter || sshAfter
+		if before != after {
+			lost := c.difference(before, after)
+			a.lost = a.lost || lost != nothing
+			c.note(a, b, true, ownBefore, ownAfter, lost, c.difference(after, before))
+		}
+	}
+}
+
+// count adds pairs to the totals, and says whether they reach port 22.
+func (c *comparison) count(before, after [2]int, n int) (sshBefore, sshAfter bool) {
+	none := [2]int{}
+	switch {
+	case before == after && before != none:
+		c.effect.Unchanged += n
+	case before == after:
+	case after == none:
+		c.effect.Lost += n
+	case before == none:
+		c.effect.Gained += n
+	default:
+		c.effect.Changed += n
+	}
+	c.some = true
+	full := func(has [2]int) bool { return c.book.all[has[0]].full() || c.book.all[has[1]].full() }
+	c.fullBefore, c.fullAfter = c.fullBefore && full(before), c.fullAfter && full(after)
+	ssh := func(has [2]int) bool { return c.book.all[has[0]].tcpPort(22) || c.book.all[has[1]].tcpPort(22) }
+	return ssh(before), ssh(after)
+}
+
+// difference is what is in a and not in b, in one family or the other.
+func (c *comparison) difference(a, b [2]int) int {
+	return c.book.plus(c.book.minus(a[0], b[0]), c.book.minus(a[1], b[1]))
+}
+
+// note remembers what changes between two cells.
+func (c *comparison) note(a, b *cell, own, ownBefore, ownAfter bool, lost, gained int) {
+	n := pairsBetween(a, b)
+	if n == 0 {
+		return
+	}
+	key := shiftKey{a.principals, b.principals, own}
+	s := c.shifts[key]
+	if s == nil {
+		if len(c.shifts) >= maxFollowed {
+			c.effect.MoreShifts++
+			return
+		}
+		s = &shift{Shift: Shift{From: c.principals(key.from), To: c.principals(key.to), Own: own}, losers: map[*cell]bool{}}
+		c.shifts[key] = s
+	}
+	s.Pairs += n
+	s.lost, s.gained = c.book.plus(s.lost, lost), c.book.plus(s.gained, gained)
+	if lost != nothing {
+		s.LostLines = c.before.lines(s.LostLines, a.srcBefore, b.dstBefore, ownBefore, lost)
+		if !s.losers[a] {
+			s.losers[a] = true
+			s.Online += a.online
+		}
+	}
+	if gained != nothing {
+		s.GainedLines = c.after.lines(s.GainedLines, a.srcAfter, b.dstAfter, ownAfter, gained)
+	}
+	s.Samples = sample(s.Samples, a, b)
+}
+
+func (c *comparison) principals(set int) Principals {
+	names := c.sets[set]
+	return Principals{Names: names[:min(len(names), maxPrincipals)], Count: len(names)}
+}
+
+// sample adds pairs of two cells up to a limit.
+func sample(list []NodePair, a, b *cell) []NodePair {
+	for _, x := range a.nodes {
+		for _, y := range b.nodes {
+			if len(list) >= maxSamples {
+				return list
+			}
+			if x != y {
+				list = append(list, NodePair{x.ID, y.ID})
+			}
+		}
+	}
+	return list
+}
+
+// addLine keeps lines in order, once, and up to a limit.
+func addLine(list []Line, l Line) []Line {
+	i, found := slices.BinarySearch(list, l)
+	if found || len(list) >= maxLines {
+		return list
+	}
+	return slices.Insert(list, i, l)
+}
+
+// countLosers counts the nodes that no longer reach something. Between two joints
+// a cell has a part in the loss if not all of the other is of the same person.
+func (c *comparison) countLosers() {
+	for _, e := range c.cells {
+		for _, b := range e.lostTo {
+			others := b.nodes
+			for _, d := range b.cells {
+				if same(e, d) {
+					others -= len(d.nodes)
+				}
+			}
+			if b == e.joint && !same(e, e) {
+				others--
+			}
+			if e.lost = e.lost || others > 0; e.lost {
+				break
+			}
+		}
+		if e.lost {
+			c.effect.Losers += len(e.nodes)
+			c.effect.LosersOnline += e.online
+		}
+	}
+}
+
+// finish puts what was found in order.
+func (c *comparison) finish() {
+	list := slices.SortedFunc(maps.Values(c.shifts), func(a, b *shift) int {
+		return cmp.Or(b.Pairs-a.Pairs, compareEnds(a.From, a.To, b.From, b.To))
+	})
+	for _, s := range list[:min(len(list), maxShifts)] {
+		s.Lost, s.Gained = c.book.all[s.lost].services(), c.book.all[s.gained].services()
+		c.effect.Shifts = append(c.effect.Shifts, s.Shift)
+	}
+	c.effect.MoreShifts += max(0, len(list)-maxShifts)
+	shells := slices.SortedFunc(maps.Values(c.shells), func(a, b *ShellShift) int {
+		return cmp.Or(b.Pairs-a.Pairs, compareEnds(a.From, a.To, b.From, b.To))
+	})
+	for _, s := range shells[:min(len(shells), maxShifts)] {
+		c.effect.Shells = append(c.effect.Shells, *s)
+	}
+	c.effect.MoreShells += max(0, len(shells)-maxShifts)
+}
+
+func compareEnds(from, to, otherFrom, otherTo Principals) int {
+	return cmp.Or(slices.Compare(from.Names, otherFrom.Names), slices.Compare(to.Names, otherTo.Names))
+}

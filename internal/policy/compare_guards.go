@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// maxGuards is how many warnings of one kind are given.
+const maxGuards = 20
+
+// guard finds what nobody should miss.
+func (c *comparison) guard(viewer *End) {
+	c.guardUnreachable()
+	if viewer != nil {
+		c.guardOwnWayIn(viewer)
+	}
+	if c.fullAfter && !c.fullBefore && c.some {
+		c.effect.Guards = append(c.effect.Guards, Guard{Kind: GuardEverything, Text: "everything may now reach everything"})
+	}
+}
+
+// guardUnreachable warns of nodes with tags or routes on which nobody reaches port
+// 22 any more.
+func (c *comparison) guardUnreachable() {
+	left, all := map[string][]mesh.NodeID{}, map[string]int{}
+	for n := range c.after.Nodes() {
+		e := c.homes[n.ID]
+		if e == nil || !n.Tagged() && len(n.Routes) == 0 {
+			continue
+		}
+		principal := n.Name
+		if n.Tagged() {
+			principal = c.after.principalOf(n)
+		}
+		all[principal]++
+		before, after := e.sshBefore || e.joint.sshBefore, e.sshAfter || e.joint.sshAfter
+		if before && !after {
+			left[principal] = append(left[principal], n.ID)
+		}
+	}
+	for _, principal := range slices.Sorted(maps.Keys(left)) {
+		what := principal
+		if nodes := left[principal]; len(nodes) < all[principal] {
+			what = c.nodeNames(nodes)
+		}
+		if len(c.effect.Guards) < maxGuards {
+			c.effect.Guards = append(c.effect.Guards, Guard{
+				Kind: GuardUnreachable, Text: fmt.Sprintf("nobody can reach %s on 22 any more", what), Nodes: left[principal],
+			})
+		}
+	}
+}
+
+// guardOwnWayIn warns of nodes whose port 22 the viewer reaches by none of their
+// nodes any more.
+func (c *comparison) guardOwnWayIn(viewer *End) {
+	var own []*cell
+	for n := range c.after.Nodes() {
+		e := c.homes[n.ID]
+		if e != nil && (n.ID == viewer.Node || viewer.Node == 0 && !viewer.Addr.IsValid() && c.after.isPartOf(n, *viewer)) && !slices.Contains(own, e) {
+			own = append(own, e)
+		}
+	}
+	ssh := func(s *side, a, b *sideClass, own bool) bool {
+		has := s.reach(a, b, own)
+		return c.book.all[has[0]].tcpPort(22) || c.book.all[has[1]].tcpPort(22)
+	}
+	var lost []mesh.NodeID
+	for _, b := range c.cells {
+		before, after := false, false
+		for _, a := range own {
+			if pairsBetween(a, b) == 0 {
+				continue
+			}
+			before = before || ssh(c.before, a.srcBefore, b.dstBefore, a.ownerBefore != 0 && a.ownerBefore == b.ownerBefore)
+			after = after || ssh(c.after, a.srcAfter, b.dstAfter, a.ownerAfter != 0 && a.ownerAfter == b.ownerAfter)
+		}
+		if before && !after {
+			for _, n := range b.nodes {
+				lost = append(lost, n.ID)
+			}
+		}
+	}
+	if len(lost) > 0 {
+		slices.Sort(lost)
+		c.effect.Guards = append(c.effect.Guards, Guard{
+			Kind: GuardOwnWayIn, Text: fmt.Sprintf("this removes your own way in: you can no longer reach %s on 22", c.nodeNames(lost)), Nodes: lost,
+		})
+	}
+}
+
+func (c *comparison) nodeNames(ids []mesh.NodeID) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		if n, ok := c.after.Node(id); ok {
+			names[i] = n.Name
+		}
+	}
+	return inWords(names)
+}
+
+// inWords is a list in a sentence, of many only the first.
+func inWords(names []string) string {
+	const most = 3
+	switch {
+	case len(names) == 1:
+		return names[0]
+	case len(names) > most+1:
+		return fmt.Sprintf("%s and %d others", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}

@@ -1,0 +1,209 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// way is a place behind routers, and the rules that lead there.
+type way struct {
+	prefix        netip.Prefix // a default route stands for the internet
+	before, after []leading
+}
+
+// leading is a rule that leads to all of a place.
+type leading struct{ rule, offer int }
+
+// behind yields the rules that lead to something behind a node, and where to.
+func (s *side) behind(c Class, n *mesh.Node, yield func(rule, offer int, places []netip.Prefix)) {
+	if c == Nobody {
+		return
+	}
+	i := s.rules.info(c)
+	inbound, k := s.Inbound(c), 0
+	for r := range i.dst.any().all() {
+		for d := range inbound[k].Dst {
+			reach := &inbound[k].Dst[d]
+			if places := reach.places(n); len(places) > 0 && len(reach.Services) > 0 {
+				yield(r, s.book.number(accessOf(reach.Services)), places)
+			}
+		}
+		k++
+	}
+}
+
+// places are what a destination means behind a node. The internet is a default
+// route.
+func (r *Reach) places(n *mesh.Node) (list []netip.Prefix) {
+	if !r.Behind {
+		return nil
+	}
+	for _, route := range n.Routes {
+		switch exit := route.Bits() == 0; {
+		case exit && (r.Kind == Any || r.Kind == Internet), !exit && r.Kind == Any:
+			list = append(list, route)
+		case !exit && r.Kind == Addresses:
+			list = append(list, shared(route, r.Prefixes)...)
+		}
+	}
+	return list
+}
+
+// ways are the places behind a node that some rule of either world names.
+func (c *comparison) ways(was, is *mesh.Node) []way {
+	type offer struct {
+		leading
+		places []netip.Prefix
+	}
+	var before, after []offer
+	var places []netip.Prefix
+	collect := func(s *side, n *mesh.Node, list *[]offer) {
+		s.behind(s.Class(n), n, func(rule, number int, at []netip.Prefix) {
+			*list, places = append(*list, offer{leading{rule, number}, at}), append(places, at...)
+		})
+	}
+	collect(c.before, was, &before)
+	collect(c.after, is, &after)
+	slices.SortFunc(places, func(a, b netip.Prefix) int { return cmp.Or(a.Bits()-b.Bits(), a.Compare(b)) })
+	var list []way
+	for _, p := range slices.Compact(places) {
+		to := func(all []offer) (rules []leading) {
+			for _, o := range all {
+				if slices.ContainsFunc(o.places, func(q netip.Prefix) bool { return holds(q, p) }) {
+					rules = append(rules, o.leading)
+				}
+			}
+			return rules
+		}
+		list = append(list, way{p, to(before), to(after)})
+	}
+	return list
+}
+
+// holds reports whether a place is part of another. The internet is no part of
+// anything, nor has it parts.
+func holds(whole, part netip.Prefix) bool {
+	if whole.Bits() == 0 || part.Bits() == 0 {
+		return whole == part
+	}
+	return whole.Bits() <= part.Bits() && whole.Contains(part.Addr())
+}
+
+// routeShift is a RouteShift that is not complete.
+type routeShift struct {
+	RouteShift
+	from map[int]bool // sets of principals
+}
+
+// compareRoutes finds out who reaches other places behind routers. Routers that
+// lead to the same by the same rules are looked at once.
+func (c *comparison) compareRoutes() {
+	type group struct {
+		*joint
+		was, is *mesh.Node
+		through []mesh.NodeID
+	}
+	groups := map[string]*group{}
+	var order []*group
+	for n := range c.after.Nodes() {
+		was, ok := c.before.Node(n.ID)
+		if !ok || len(n.Routes)+len(was.Routes) == 0 {
+			continue
+		}
+		j := c.homes[n.ID].joint
+		key := fmt.Sprint(j.index, was.Routes, n.Routes)
+		if groups[key] == nil {
+			groups[key] = &group{joint: j, was: was, is: n}
+			order = append(order, groups[key])
+		}
+		groups[key].through = append(groups[key].through, n.ID)
+	}
+	var all []*routeShift
+	for _, g := range order {
+		shifts := map[string]*routeShift{}
+		ways := c.ways(g.was, g.is)
+		for _, j := range c.joints {
+			if j != g.joint || j.nodes > 1 {
+				c.compareWays(j, ways, shifts)
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(shifts)) {
+			s := shifts[key]
+			s.Through = g.through
+			all = append(all, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *routeShift) int { return len(b.from) - len(a.from) })
+	for _, s := range all[:min(len(all), maxShifts)] {
+		var names []string
+		for set := range s.from {
+			names = append(names, c.sets[set]...)
+		}
+		slices.Sort(names)
+		s.From = Principals{names[:min(len(names), maxPrincipals)], len(names)}
+		c.effect.Routes = append(c.effect.Routes, s.RouteShift)
+	}
+	c.effect.MoreRoutes = max(0, len(all)-maxShifts)
+}
+
+// compareWays looks at what nodes of a joint reach behind a router. A part of a
+// place is told apart only if it changes in another way.
+func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeShift) {
+	type change struct {
+		prefix        netip.Prefix
+		before, after int
+	}
+	var told []change
+	for _, w := range ways {
+		family := 0
+		if w.prefix.Addr().Is6() {
+			family = 1
+		}
+		sum := func(src set, rules []leading) (sum int) {
+			for _, l := range rules {
+				if src.has(l.rule) {
+					sum = c.book.plus(sum, l.offer)
+				}
+			}
+			return sum
+		}
+		before, after := sum(j.srcBefore.src[family], w.before), sum(j.srcAfter.src[family], w.after)
+		// Of the wider places the narrowest speaks for this one.
+		i := len(told) - 1
+		for i >= 0 && !holds(told[i].prefix, w.prefix) {
+			i--
+		}
+		told = append(told, change{w.prefix, before, after})
+		if before == after || i >= 0 && told[i].before == before && told[i].after == after {
+			continue
+		}
+		key := fmt.Sprintf("%s %d %d", w.prefix, before, after)
+		s := shifts[key]
+		lost, gained := c.book.minus(before, after), c.book.minus(after, before)
+		if s == nil {
+			s = &routeShift{from: map[int]bool{}, RouteShift: RouteShift{
+				Prefix: w.prefix, Lost: c.book.all[lost].services(), Gained: c.book.all[gained].services(),
+			}}
+			shifts[key] = s
+		}
+		for _, e := range j.cells {
+			s.from[e.principals] = true
+		}
+		s.LostLines = c.before.leadingLines(s.LostLines, j.srcBefore.src[family], w.before, lost)
+		s.GainedLines = c.after.leadingLines(s.GainedLines, j.srcAfter.src[family], w.after, gained)
+	}
+}
+
+func (s *side) leadingLines(list []Line, src set, rules []leading, what int) []Line {
+	for _, l := range rules {
+		if what != nothing && src.has(l.rule) && s.book.meets(l.offer, what) {
+			list = addLine(list, s.rules.rules[l.rule].Line)
+		}
+	}
+	return list
+}

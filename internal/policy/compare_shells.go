@@ -1,0 +1,153 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+)
+
+// shellBook says what rules about shells mean together. Those of one world have
+// equal keys when they are the same.
+type shellBook struct {
+	*side
+	known map[string][]ShellUser
+}
+
+// matched are the rules by which nodes of class a open shells on those of class b.
+func (s *shellBook) matched(a, b *sideClass, own bool) (rules set) {
+	for r := range both(a.shellOf, b.shellAt) {
+		rules.add(r)
+	}
+	if own {
+		for r := range a.shellOf.all() {
+			if s.rules.ssh[r].self && b.info.traits.addrs.any() {
+				rules.add(r)
+			}
+		}
+	}
+	return rules
+}
+
+// users are the users of the operating system for whom rules let somebody in. The
+// first rule for a user counts.
+func (s *shellBook) users(rules set) []ShellUser {
+	key := rules.key()
+	if list, ok := s.known[key]; ok {
+		return list
+	}
+	var list []ShellUser
+	for r := range rules.all() {
+		for _, name := range s.rules.ssh[r].Users {
+			if resolve(list, name) == nil {
+				list = append(list, ShellUser{name, s.rules.ssh[r].Check})
+			}
+		}
+	}
+	s.known[key] = list
+	return list
+}
+
+// resolve finds the first that means a user, or nil.
+func resolve(list []ShellUser, name string) *ShellUser {
+	i := slices.IndexFunc(list, func(u ShellUser) bool { return u.Name == name || u.Name == NonRoot && name != "root" })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// shellsWithout are the users of a whom b does not let in, or not in the same way.
+func shellsWithout(a, b []ShellUser) (list []ShellUser) {
+	for _, u := range slices.Concat(a, b) {
+		has, other := resolve(a, u.Name), resolve(b, u.Name)
+		if has == nil || other != nil && other.Check == has.Check {
+			continue
+		}
+		if lost := (ShellUser{u.Name, has.Check}); !slices.Contains(list, lost) {
+			list = append(list, lost)
+		}
+	}
+	return list
+}
+
+// lines are where the rules stand that let users in.
+func (s *shellBook) lines(list []Line, rules set, users []ShellUser) []Line {
+	for r := range rules.all() {
+		rule := s.rules.ssh[r].SSHRule
+		if slices.ContainsFunc(users, func(u ShellUser) bool { return rule.Check == u.Check && rule.lets(u.Name) }) {
+			list = addLine(list, rule.Line)
+		}
+	}
+	return list
+}
+
+// compareShells finds out who may open shells where, and could not, or the other
+// way round.
+func (c *comparison) compareShells() {
+	if len(c.before.rules.ssh)+len(c.after.rules.ssh) == 0 {
+		return
+	}
+	before, after := &shellBook{c.before, map[string][]ShellUser{}}, &shellBook{c.after, map[string][]ShellUser{}}
+	equal := map[string]bool{} // by both keys
+	changes := func(was, is set) bool {
+		key := fmt.Sprintf("%q %q", was.key(), is.key())
+		same, ok := equal[key]
+		if !ok {
+			a, b := before.users(was), after.users(is)
+			same = len(shellsWithout(a, b))+len(shellsWithout(b, a)) == 0
+			equal[key] = same
+		}
+		return !same
+	}
+	for _, a := range c.joints {
+		for _, b := range c.joints {
+			was, is := before.matched(a.srcBefore, b.dstBefore, false), after.matched(a.srcAfter, b.dstAfter, false)
+			if len(was)+len(is) == 0 || !changes(was, is) {
+				continue
+			}
+			for _, x := range a.cells {
+				for _, y := range b.cells {
+					if !same(x, y) {
+						c.noteShells(before, after, x, y, false, was, is)
+					}
+				}
+			}
+		}
+	}
+	for a, b := range c.ownPairs {
+		was := before.matched(a.srcBefore, b.dstBefore, a.ownerBefore != 0 && a.ownerBefore == b.ownerBefore)
+		is := after.matched(a.srcAfter, b.dstAfter, a.ownerAfter != 0 && a.ownerAfter == b.ownerAfter)
+		if changes(was, is) {
+			c.noteShells(before, after, a, b, true, was, is)
+		}
+	}
+}
+
+func (c *comparison) noteShells(before, after *shellBook, a, b *cell, own bool, was, is set) {
+	n := pairsBetween(a, b)
+	if n == 0 {
+		return
+	}
+	key := shiftKey{a.principals, b.principals, own}
+	s := c.shells[key]
+	if s == nil {
+		if len(c.shells) >= maxFollowed {
+			c.effect.MoreShells++
+			return
+		}
+		s = &ShellShift{From: c.principals(key.from), To: c.principals(key.to), Own: own}
+		c.shells[key] = s
+	}
+	s.Pairs += n
+	s.Samples = sample(s.Samples, a, b)
+	add := func(list, more []ShellUser) []ShellUser {
+		for _, u := range more {
+			if !slices.Contains(list, u) {
+				list = append(list, u)
+			}
+		}
+		return list
+	}
+	lost, gained := shellsWithout(before.users(was), after.users(is)), shellsWithout(after.users(is), before.users(was))
+	s.Lost, s.Gained = add(s.Lost, lost), add(s.Gained, gained)
+	s.LostLines, s.GainedLines = before.lines(s.LostLines, was, lost), after.lines(s.GainedLines, is, gained)
+}

@@ -1,0 +1,339 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// dice draws small meshes and policies about them.
+type dice struct{ *rand.Rand }
+
+func (d dice) of(list ...string) string { return list[d.IntN(len(list))] }
+
+func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
+
+func (d dice) mesh() *mesh.Snapshot {
+	var evs []mesh.Event
+	for i, name := range []string{"ana", "bo", "carol"} {
+		evs = append(evs, mesh.UserPut{User: &mesh.User{ID: mesh.UserID(i + 1), Name: name, Email: name + "@example.com"}})
+	}
+	for id := range mesh.NodeID(4 + d.IntN(9)) {
+		n := meshgen.Node(id+1, mesh.UserID(1+d.IntN(3)))
+		d.dress(n)
+		evs = append(evs, mesh.NodePut{Node: n})
+		if d.oneIn(2) {
+			evs = append(evs, mesh.Online{ID: n.ID, Replica: "a", Conn: 1, At: meshgen.Start})
+		}
+	}
+	s, _ := mesh.Apply(mesh.Empty(), 1, evs...)
+	return s
+}
+
+func (d dice) dress(n *mesh.Node) {
+	switch d.IntN(10) {
+	case 0, 1, 2:
+		n.Owner, n.Tags = 0, []string{d.of("tag:db", "tag:web")}
+	case 3:
+		n.Owner, n.Tags = 0, []string{"tag:db", "tag:web"}
+	case 4:
+		n.IPv6 = netip.Addr{}
+	case 5:
+		n.IPv4 = netip.Addr{}
+	}
+	for _, route := range []string{"10.1.0.0/16", "10.1.2.0/24", "2001:db8::/64", "0.0.0.0/0", "::/0"} {
+		if d.oneIn(6) {
+			n.Routes = append(n.Routes, netip.MustParsePrefix(route))
+		}
+	}
+	n.Lapsed = d.oneIn(12)
+}
+
+func (d dice) person() string {
+	return d.of("ana", "bo@example.com", "carol@", "group:ops", "autogroup:member", "dave")
+}
+
+func (d dice) node() string {
+	return d.of(d.person(), d.person(), "tag:db", "tag:web", "autogroup:tagged")
+}
+
+func (d dice) address() string {
+	return d.of("100.64.0.1", "100.64.0.0/29", "fd7a:115c:a1e0::/125", "10.1.0.0/16", "10.1.2.0/25", "10.0.0.0/8", "2001:db8::/65", "first", "0.0.0.0/0")
+}
+
+func (d dice) list(one func() string) []string {
+	list := []string{one()}
+	for d.oneIn(3) {
+		list = append(list, one())
+	}
+	return list
+}
+
+func (d dice) ports() string { return d.of("*", "22", "22,80", "0-443", "8000-8100", "65535") }
+
+func (d dice) text() string {
+	source := func() string { return d.of(d.node(), d.node(), d.address(), "*") }
+	target := func() string { return d.of(d.node(), d.node(), d.address(), "autogroup:internet", "*") }
+	acls, grants, ssh := []map[string]any{}, []map[string]any{}, []map[string]any{}
+	for range d.IntN(5) {
+		rule := map[string]any{"action": "accept", "src": d.list(source), "dst": d.list(func() string { return target() + ":" + d.ports() })}
+		if d.oneIn(4) {
+			rule["src"], rule["dst"] = d.list(d.person), []string{"autogroup:self:" + d.ports(), target() + ":" + d.ports()}
+		}
+		if d.oneIn(4) {
+			rule["proto"] = d.of("tcp", "udp", "sctp")
+		}
+		acls = append(acls, rule)
+	}
+	for range d.IntN(4) {
+		rule := map[string]any{"src": d.list(source), "dst": d.list(target), "ip": d.list(func() string { return d.of(d.ports(), "tcp:22", "udp:53", "gre:*", "icmp:*") })}
+		if d.oneIn(3) {
+			rule["via"] = []string{d.of("tag:db", "tag:web")}
+		}
+		grants = append(grants, rule)
+	}
+	for range d.IntN(4) {
+		rule := map[string]any{
+			"action": d.of("accept", "check"), "src": d.list(d.node), "dst": d.list(d.node),
+			"users": d.list(func() string { return d.of("root", "autogroup:nonroot", "deploy") }),
+		}
+		if d.oneIn(3) {
+			rule["src"], rule["dst"] = d.list(d.person), []string{"autogroup:self"}
+		}
+		ssh = append(ssh, rule)
+	}
+	text, err := json.MarshalIndent(map[string]any{
+		"groups": map[string][]string{"group:ops": {d.of("ana", "bo"), "carol"}}, "hosts": map[string]string{"first": "100.64.0.1"},
+		"tagOwners": map[string][]string{"tag:db": {}, "tag:web": {}}, "acls": acls, "grants": grants, "ssh": ssh,
+	}, "", " ")
+	if err != nil {
+		panic(err) // maps of texts always encode
+	}
+	return string(text)
+}
+
+func (d dice) world(t *testing.T, s *mesh.Snapshot) (*policy.World, string) {
+	text := d.text()
+	doc, problems := policy.Parse([]byte(text))
+	if len(problems) > 0 {
+		t.Fatalf("%v\n%s", problems, text)
+	}
+	return policy.WorldOf(s, doc), text
+}
+
+// openings are all that matters of what one address may open to another.
+func openings(w *policy.World, src, dst netip.Addr, at *mesh.Node) string {
+	var b strings.Builder
+	for _, protocol := range []int{6, 17, 132} {
+		for _, port := range []uint16{0, 21, 22, 23, 53, 79, 80, 81, 443, 444, 7999, 8000, 8100, 8101, 65534, 65535} {
+			fmt.Fprintf(&b, "%t ", w.Allows(src, dst, at, protocol, port))
+		}
+	}
+	echo := 1
+	if dst.Is6() {
+		echo = 58
+	}
+	for _, protocol := range []int{echo, 47, 50} {
+		fmt.Fprintf(&b, "%t ", w.Allows(src, dst, at, protocol, 0))
+	}
+	return b.String()
+}
+
+// nodeOpenings are those between two nodes, in both families.
+func nodeOpenings(w *policy.World, a, b *mesh.Node) (text string) {
+	for _, src := range a.Addrs() {
+		for _, dst := range b.Addrs() {
+			if src.Is4() == dst.Is4() {
+				text += openings(w, src, dst, b)
+			}
+		}
+	}
+	return text
+}
+
+// shells are what happens to the users of the operating system.
+func shells(w *policy.World, a, b *mesh.Node) (text string) {
+	for _, user := range []string{"root", "deploy", "other"} {
+		does := "deny"
+		for _, rule := range w.Shells(w.Class(b), b.Owner) {
+			in := a.Tagged() && slices.Contains(rule.Addrs, a.Addrs()[0]) ||
+				!a.Tagged() && slices.ContainsFunc(rule.People, func(u *mesh.User) bool { return u.ID == a.Owner })
+			if in && (slices.Contains(rule.Users, user) || user != "root" && slices.Contains(rule.Users, policy.NonRoot)) {
+				if does = "accept"; rule.Check {
+					does = "check"
+				}
+				break
+			}
+		}
+		text += user + does
+	}
+	return text
+}
+
+type totals struct{ Lost, Gained, Changed, Unchanged, Losers, LosersOnline, Shells int }
+
+// compareAll looks at each pair of nodes.
+func compareAll(from, to *policy.World) (n totals) {
+	for a := range to.Nodes() {
+		loser := false
+		for b := range to.Nodes() {
+			if a == b {
+				continue
+			}
+			oldA, _ := from.Node(a.ID)
+			oldB, _ := from.Node(b.ID)
+			before, after := nodeOpenings(from, oldA, oldB), nodeOpenings(to, a, b)
+			had, has := strings.Contains(before, "true"), strings.Contains(after, "true")
+			switch {
+			case before == after && had:
+				n.Unchanged++
+			case before == after:
+			case had && has:
+				n.Changed++
+			case had:
+				n.Lost++
+			default:
+				n.Gained++
+			}
+			was, is := strings.Fields(before), strings.Fields(after)
+			for i := range was {
+				loser = loser || was[i] == "true" && is[i] == "false"
+			}
+			if shells(from, oldA, oldB) != shells(to, a, b) {
+				n.Shells++
+			}
+		}
+		if loser {
+			n.Losers++
+			if a.Presence.Online {
+				n.LosersOnline++
+			}
+		}
+	}
+	return n
+}
+
+func totalsOf(e *policy.Effect) totals {
+	n := totals{e.Lost, e.Gained, e.Changed, e.Unchanged, e.Losers, e.LosersOnline, 0}
+	for _, s := range e.Shells {
+		n.Shells += s.Pairs
+	}
+	return n
+}
+
+func TestPreviewCountsWhatAllowsSaysOfEachPair(t *testing.T) {
+	var sum totals
+	for seed := range uint64(150) {
+		d := dice{rand.New(rand.NewPCG(seed, 3))}
+		s := d.mesh()
+		from, old := d.world(t, s)
+		to, text := d.world(t, s)
+		want := compareAll(from, to)
+		effect := policy.Preview(from, to, nil)
+		if diff := cmp.Diff(want, totalsOf(effect)); diff != "" {
+			t.Fatalf("seed %d (-want +got):\n%s\nfrom %s\nto %s\n%s", seed, diff, old, text, meshText(s))
+		}
+		pairs := 0
+		for _, shift := range effect.Shifts {
+			pairs += shift.Pairs
+		}
+		if pairs != want.Lost+want.Gained+want.Changed {
+			t.Fatalf("seed %d: shifts have %d pairs, want %+v", seed, pairs, want)
+		}
+		routesAgree(t, seed, from, to, effect)
+		sum.Lost, sum.Gained, sum.Changed, sum.Unchanged, sum.Shells = sum.Lost+want.Lost, sum.Gained+want.Gained, sum.Changed+want.Changed, sum.Unchanged+want.Unchanged, sum.Shells+want.Shells
+	}
+	t.Logf("%+v", sum)
+	if sum.Lost == 0 || sum.Gained == 0 || sum.Changed == 0 || sum.Unchanged == 0 || sum.Shells == 0 {
+		t.Errorf("the worlds are too much alike: %+v", sum)
+	}
+}
+
+// Tags are edits of nodes: the documents are the same.
+func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
+	for seed := range uint64(150) {
+		d := dice{rand.New(rand.NewPCG(seed, 5))}
+		s := d.mesh()
+		text := d.text()
+		doc, problems := policy.Parse([]byte(text))
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		edited := s
+		for n := range s.Nodes() {
+			if d.oneIn(3) {
+				other := *n
+				other.Owner, other.Tags, other.Routes = mesh.UserID(1+d.IntN(3)), nil, nil
+				d.dress(&other)
+				edited, _ = mesh.Apply(edited, edited.Rev+1, mesh.NodePut{Node: &other})
+			}
+		}
+		// Addresses stay what they were.
+		for n := range s.Nodes() {
+			other, _ := edited.Node(n.ID)
+			same := *other
+			same.IPv4, same.IPv6 = n.IPv4, n.IPv6
+			edited, _ = mesh.Apply(edited, edited.Rev+1, mesh.NodePut{Node: &same})
+		}
+		from, to := policy.WorldOf(s, doc), policy.WorldOf(edited, doc)
+		if diff := cmp.Diff(compareAll(from, to), totalsOf(policy.Preview(from, to, nil))); diff != "" {
+			t.Fatalf("seed %d (-want +got):\n%s\n%s\n%s\nthen %s", seed, diff, text, meshText(s), meshText(edited))
+		}
+	}
+}
+
+// routesAgree holds that an address behind a router changes for somebody if and
+// only if the effect says so.
+func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *policy.Effect) {
+	t.Helper()
+	var pool []netip.Addr
+	for _, text := range []string{"10.1.0.1", "10.1.2.1", "10.1.2.130", "8.8.8.8", "2001:db8::1", "2001:db8:0:0:8000::1", "2606:4700::1"} {
+		pool = append(pool, netip.MustParseAddr(text))
+	}
+	for router := range to.Nodes() {
+		if len(router.Routes) == 0 {
+			continue
+		}
+		for a := range to.Nodes() {
+			if a == router {
+				continue
+			}
+			principal := strings.Join(a.Tags, ", ")
+			if u, ok := to.User(a.Owner); ok {
+				principal = u.Name
+			}
+			for _, dst := range pool {
+				changed := false
+				for _, src := range a.Addrs() {
+					changed = changed || src.Is4() == dst.Is4() && openings(from, src, dst, router) != openings(to, src, dst, router)
+				}
+				if !changed {
+					continue
+				}
+				if !slices.ContainsFunc(e.Routes, func(s policy.RouteShift) bool {
+					return slices.Contains(s.Through, router.ID) && slices.Contains(s.From.Names, principal) && s.Prefix.Contains(dst)
+				}) {
+					t.Fatalf("seed %d: %s reaches %s through %s in another way, which is not told: %+v", seed, a.Name, dst, router.Name, e.Routes)
+				}
+			}
+		}
+	}
+}
+
+func meshText(s *mesh.Snapshot) string {
+	var b strings.Builder
+	for n := range s.Nodes() {
+		fmt.Fprintf(&b, "node %d of %d, tags %v, %v, routes %v, expired %t\n", n.ID, n.Owner, n.Tags, n.Addrs(), n.Routes, n.Lapsed)
+	}
+	return b.String()
+}

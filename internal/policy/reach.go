@@ -1,0 +1,123 @@
+package policy
+
+// side is a world of which is asked what classes of nodes reach of each other, by
+// the rules that were compiled for their classes.
+type side struct {
+	*World
+	book    *accessBook
+	classes map[Class]*sideClass
+	own     []int // by rule: what it lets nodes of one person reach
+}
+
+// sideClass is what nodes of a class may by their own addresses, and what others
+// may there; first IPv4, then IPv6.
+type sideClass struct {
+	info    *classInfo
+	has     [2]bool    // addresses of the family
+	src     [2]set     // rules
+	dst     [2]set     // rules, but those about autogroup:self
+	offers  [2][]int32 // by rule: what it lets in
+	shellOf set        // rules about shells that let it in
+	shellAt set        // rules about shells on it
+}
+
+func newSide(w *World, book *accessBook) *side {
+	s := &side{World: w, book: book, classes: map[Class]*sideClass{}, own: make([]int, len(w.rules.rules))}
+	for r := range w.rules.self.all() {
+		for _, d := range w.rules.rules[r].Dst {
+			if d.Kind == Self {
+				s.own[r] = book.plus(s.own[r], book.number(accessOf(d.Services)))
+			}
+		}
+	}
+	return s
+}
+
+func (s *side) class(c Class) *sideClass {
+	if known, ok := s.classes[c]; ok {
+		return known
+	}
+	i := s.rules.info(c)
+	k := &sideClass{info: i, has: [2]bool{i.addrs.four, i.addrs.six}}
+	s.classes[c] = k
+	if c == Nobody {
+		return k
+	}
+	for sel := range i.own.all() {
+		selector := &s.rules.selectors[sel]
+		f := i.familiesOf(selector, i.addrs)
+		for family, counts := range [2]bool{f.four, f.six} {
+			if counts {
+				k.src[family].addAll(selector.src, nil)
+				k.dst[family].addAll(selector.dst, s.rules.via)
+			}
+		}
+	}
+	for family := range k.dst {
+		k.offers[family] = make([]int32, len(s.rules.rules))
+		for r := range k.dst[family].all() {
+			k.offers[family][r] = int32(s.offer(i, r, family == 1))
+		}
+	}
+	for n := range s.rules.ssh {
+		r := &s.rules.ssh[n]
+		if r.on(i) {
+			k.shellAt.add(n)
+		}
+		for _, src := range r.srcs {
+			if i.own.has(src) {
+				k.shellOf.add(n)
+			}
+		}
+	}
+	return k
+}
+
+// offer is what a rule lets others reach of nodes of a class themselves.
+func (s *side) offer(i *classInfo, r int, six bool) (sum int) {
+	for k, d := range s.rules.rules[r].Dst {
+		for _, sel := range s.rules.dsts[r][k] {
+			f := i.familiesOf(&s.rules.selectors[sel], i.addrs)
+			if i.own.has(sel) && (six && f.six || !six && f.four) {
+				sum = s.book.plus(sum, s.book.number(accessOf(d.Services)))
+			}
+		}
+	}
+	return sum
+}
+
+// reach is what nodes of class a reach of those of class b, in each family; own
+// says that one person has both.
+func (s *side) reach(a, b *sideClass, own bool) (sums [2]int) {
+	for family := range sums {
+		for r := range both(a.src[family], b.dst[family]) {
+			sums[family] = s.book.plus(sums[family], int(b.offers[family][r]))
+		}
+		if own && b.has[family] {
+			for r := range both(a.src[family], s.rules.self) {
+				sums[family] = s.book.plus(sums[family], s.own[r])
+			}
+		}
+	}
+	return sums
+}
+
+// lines adds where the rules stand by which nodes of class a reach what was lost or
+// gained of class b.
+func (s *side) lines(list []Line, a, b *sideClass, own bool, what int) []Line {
+	for family := range a.src {
+		for r := range both(a.src[family], b.dst[family]) {
+			if s.book.meets(int(b.offers[family][r]), what) {
+				list = addLine(list, s.rules.rules[r].Line)
+			}
+		}
+		if own && b.has[family] {
+			for r := range both(a.src[family], s.rules.self) {
+				if s.book.meets(s.own[r], what) {
+					list = addLine(list, s.rules.rules[r].Line)
+				}
+			}
+		}
+	}
+	return list
+}
