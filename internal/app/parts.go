@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/stream"
@@ -81,9 +82,13 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	})
 	p.presence = control.NewPresence(control.PresenceConfig{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry})
+	prober := control.NewProber(control.ProberConfig{
+		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
+		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(token)) },
+	})
 	p.clients = wire.New(wire.Config{
 		Control: p.control, Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL,
-		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.presence.ShouldMove,
+		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.presence.ShouldMove, Answered: prober.Answered,
 	})
 	sweeper := control.NewSweeper(control.SweeperConfig{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry, Interval: c.NodeUpdateCheckInterval, Inactivity: c.Node.Ephemeral.InactivityTimeout,
@@ -92,6 +97,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.clients.Run,
 		p.hub.Run,
 		sweeper.Run,
+		prober.Run,
 		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), c.DNS.Given) },
 		p.control.RevertUnconfirmed,
 		p.control.TestPolicy,

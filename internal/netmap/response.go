@@ -29,6 +29,7 @@ type Response struct {
 	UserProfiles      []Profile         `json:",omitzero"`
 	Debug             *Debug            `json:",omitzero"`
 	ControlTime       *time.Time        `json:",omitzero"`
+	PingRequest       *PingRequest      `json:",omitzero"`
 
 	profiled map[int64]bool // the users in UserProfiles
 }
@@ -119,6 +120,12 @@ type PortRange struct {
 
 // Ports is a range, both ends included.
 type Ports struct{ First, Last uint16 }
+
+// PingRequest makes a node ask for a URL, which it does once.
+type PingRequest struct {
+	URL        string
+	URLIsNoise bool // the service is asked, on the node's connection to it
+}
 
 // Debug switches parts of a client.
 type Debug struct {

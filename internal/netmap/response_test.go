@@ -41,6 +41,7 @@ func TestMembersAreAbsentEmptyOrFilled(t *testing.T) {
 		"SSHPolicy":       {SSHPolicy: &netmap.SSHPolicy{Rules: []netmap.SSHRule{{Principals: []netmap.Principal{{UserLogin: "ann"}}, Action: netmap.Accepted()}}}},
 		"UserProfiles":    {UserProfiles: []netmap.Profile{{ID: 1, LoginName: "ann"}}},
 		"Debug":           {Debug: &netmap.Debug{DisableLogTail: true}},
+		"PingRequest":     {PingRequest: &netmap.PingRequest{URL: "https://unused/machine/ping/x", URLIsNoise: true}},
 		"ControlTime":     {ControlTime: &at},
 	}
 	if got := encoded(t, netmap.Response{}); got != "{}" {

@@ -111,6 +111,7 @@ type session struct {
 	// just begun.
 	rivals int
 	end    chan struct{} // closed when a newer stream took over
+	ask    chan string   // URLs that the node is to ask for
 	rev    atomic.Int64  // of the world that was sent last
 	// blocked is since when a write has been waiting, 0 if none is.
 	blocked atomic.Int64
@@ -136,7 +137,7 @@ func (h *Hub) contested(node mesh.NodeID) bool {
 
 // begin opens a stream of a node, which takes over from an older one.
 func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
-	s := &session{node: node, started: time.Now(), end: make(chan struct{}), abort: abort}
+	s := &session{node: node, started: time.Now(), end: make(chan struct{}), ask: make(chan string, 1), abort: abort}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastConn++ // with the lock held, so that the stream that stays has the greater number
@@ -151,6 +152,24 @@ func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
 	h.running[s] = struct{}{}
 	h.presence.Opened(node, s.conn)
 	return s
+}
+
+// Ask makes a node ask for a URL of this service, on its connection, so that one
+// learns whether it is there. It is false if the node has no stream here, or was
+// asked a moment ago.
+func (h *Hub) Ask(node mesh.NodeID, url string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.open[node]
+	if s == nil {
+		return false
+	}
+	select {
+	case s.ask <- url:
+		return true
+	default:
+		return false
+	}
 }
 
 func (h *Hub) finish(s *session) {

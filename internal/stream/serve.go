@@ -63,6 +63,11 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 				return err
 			}
 			timer.Reset(jitter(h.keepAlive))
+		case url := <-s.ask:
+			if err := p.send(&netmap.Response{PingRequest: &netmap.PingRequest{URL: url, URLIsNoise: true}}); err != nil {
+				return err
+			}
+			timer.Reset(jitter(h.keepAlive))
 		case <-cursor.More():
 			sent, over, err := p.advance(ctx)
 			if err != nil || over {

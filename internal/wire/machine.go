@@ -41,6 +41,7 @@ func (s *Server) machineHandler() http.Handler {
 	mux.HandleFunc("POST /machine/register", s.register)
 	mux.HandleFunc("POST /machine/map", s.netmap)
 	mux.HandleFunc("GET "+netmap.SSHActionPath+"{src}/to/{dst}", s.sshAction)
+	mux.HandleFunc("GET "+pingPath+"{token}", s.answered)
 	mux.HandleFunc("POST /machine/set-dns", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "certificates are not offered by this server", http.StatusNotImplemented)
 	})
@@ -54,6 +55,19 @@ func (s *Server) machineHandler() http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		mux.ServeHTTP(w, r)
 	})
+}
+
+const pingPath = "/machine/ping/"
+
+// PingURL is what a node asks for to say a token to Answered. The host is not
+// looked at.
+func PingURL(token string) string { return "https://unused" + pingPath + token }
+
+func (s *Server) answered(w http.ResponseWriter, r *http.Request) {
+	if s.config.Answered != nil {
+		s.config.Answered(r.PathValue("token"), peerOf(r).machine)
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // panicked keeps a fault from ending more than the request it came with.

@@ -50,6 +50,8 @@ type Config struct {
 	// Leave says that clients are better off with another replica; never unless
 	// told.
 	Leave func() bool
+	// Answered hears the tokens that nodes were made to say; see PingURL.
+	Answered func(token string, machine key.MachinePublic)
 	// A connection that was silent for ReadIdleTimeout, 10 s unless told, has
 	// PingTimeout, 5 s unless told, to show that somebody is there. Beyond the
 	// first five hundred connections it may be silent for twice as long, and

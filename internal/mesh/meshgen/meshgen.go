@@ -86,29 +86,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	case 1:
 		return mesh.UserGone{ID: user}
 	case 2, 3, 4, 5:
-		n := Node(node, user)
-		if _, ok := s.User(user); !ok || r.IntN(4) == 0 {
-			n.Owner, n.CreatedBy, n.Tags = 0, user, []string{"tag:web", "tag:zürich"}[:1+r.IntN(2)]
-		}
-		if r.IntN(3) == 0 {
-			n.RoutableIPs = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("::/0")}
-			if r.IntN(2) == 0 {
-				n.Routes = n.RoutableIPs[r.IntN(2):]
-			}
-			for _, p := range n.RoutableIPs {
-				n.AllRoutes = append(n.AllRoutes, mesh.Route{
-					ID: s.Counters.Route + mesh.RouteID(len(n.AllRoutes)+1), Prefix: p, Enabled: slices.Contains(n.Routes, p), Preference: r.IntN(3),
-				})
-			}
-			n.Unwell = r.IntN(4) == 0
-		}
-		if old, ok := s.Node(node); ok {
-			n.Primary = old.Primary
-		}
-		n.UpdatedAt, n.Expiry, n.Ephemeral, n.Lapsed = at, at.Add(1), r.IntN(2) == 0, r.IntN(4) == 0
-		n.Host, n.CapVersion, n.Renamed = fmt.Sprintf(`{"Hostname":"höst %d","OS":"linux"}`, r.IntN(3)), 106+r.IntN(40), r.IntN(2) == 0
-		n.NodeKey = NodeKey(uint64(node)*1000 + uint64(r.IntN(3)))
-		return mesh.NodePut{Node: n}
+		return mesh.NodePut{Node: randomNode(r, s, node, user, at)}
 	case 6:
 		return mesh.NodeGone{ID: node}
 	case 7, 8:
@@ -219,4 +197,31 @@ func Policies() []string {
 			{"src": ["user1"], "dst": ["autogroup:self"], "ip": ["igmp:*"]}],
 			"nodeAttrs": [{"target": ["group:more"], "attr": ["example.com/attr"]}], "randomizeClientPort": true}`,
 	}
+}
+
+// randomNode is what a device may be.
+func randomNode(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, user mesh.UserID, at mesh.Time) *mesh.Node {
+	n := Node(node, user)
+	if _, ok := s.User(user); !ok || r.IntN(4) == 0 {
+		n.Owner, n.CreatedBy, n.Tags = 0, user, []string{"tag:web", "tag:zürich"}[:1+r.IntN(2)]
+	}
+	if r.IntN(3) == 0 {
+		n.RoutableIPs = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("::/0")}
+		if r.IntN(2) == 0 {
+			n.Routes = n.RoutableIPs[r.IntN(2):]
+		}
+		for _, p := range n.RoutableIPs {
+			n.AllRoutes = append(n.AllRoutes, mesh.Route{
+				ID: s.Counters.Route + mesh.RouteID(len(n.AllRoutes)+1), Prefix: p, Enabled: slices.Contains(n.Routes, p), Preference: r.IntN(3),
+			})
+		}
+		n.Unwell = r.IntN(4) == 0
+	}
+	if old, ok := s.Node(node); ok {
+		n.Primary = old.Primary
+	}
+	n.UpdatedAt, n.Expiry, n.Ephemeral, n.Lapsed = at, at.Add(1), r.IntN(2) == 0, r.IntN(4) == 0
+	n.Host, n.CapVersion, n.Renamed = fmt.Sprintf(`{"Hostname":"höst %d","OS":"linux"}`, r.IntN(3)), 106+r.IntN(40), r.IntN(2) == 0
+	n.NodeKey = NodeKey(uint64(node)*1000 + uint64(r.IntN(3)))
+	return n
 }

@@ -1,0 +1,191 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// probeEvery is how often a router is asked whether it is there, and
+	// probeLimit how long it may take to answer. Twice no answer means no; with
+	// these, a router that fell silent is replaced within 13 s.
+	probeEvery  = 5 * time.Second
+	probeLimit  = 4 * time.Second
+	probeMisses = 2
+	probeTick   = 500 * time.Millisecond
+)
+
+// ProberConfig is what a Prober needs; all of it is required.
+type ProberConfig struct {
+	Ledger     *ledger.Ledger
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+	// Ask makes a node say a token to Answered. It must not block, and is false
+	// if this replica does not hold the node's stream.
+	Ask func(node mesh.NodeID, token string) bool
+}
+
+// Prober asks the routers that hold their stream here, and that another could
+// replace, whether they are there: a device can be cut off long before its
+// connection ends.
+type Prober struct {
+	ledger *ledger.Ledger
+	log    *slog.Logger
+	ask    func(mesh.NodeID, string) bool
+	probes *prometheus.CounterVec
+
+	mu     sync.Mutex
+	asked  map[mesh.NodeID]*probe   // guarded by mu
+	tokens map[string]mesh.NodeID   // guarded by mu
+	heard  map[mesh.NodeID]struct{} // guarded by mu; answered since the last look
+}
+
+// probe is what is known of one router.
+type probe struct {
+	token  string // outstanding; empty if none is
+	sent   time.Time
+	next   time.Time
+	misses int
+}
+
+// NewProber returns a prober that has asked nobody. Run moves it.
+func NewProber(c ProberConfig) *Prober {
+	p := &Prober{
+		ledger: c.Ledger, log: c.Log, ask: c.Ask, asked: map[mesh.NodeID]*probe{}, tokens: map[string]mesh.NodeID{}, heard: map[mesh.NodeID]struct{}{},
+		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_route_probes_total", Help: "Questions to routers that another could replace, by whether they answered in time.",
+		}, []string{"result"}),
+	}
+	c.Registerer.MustRegister(p.probes)
+	return p
+}
+
+// Answered says that a machine said a token.
+func (p *Prober) Answered(token string, machine key.MachinePublic) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id, ok := p.tokens[token]
+	if !ok {
+		return
+	}
+	if n, ok := p.ledger.World().Node(id); !ok || n.MachineKey != machine {
+		return
+	}
+	delete(p.tokens, token)
+	if a := p.asked[id]; a != nil && a.token == token {
+		a.token, a.misses, a.next = "", 0, a.sent.Add(probeEvery)
+		p.heard[id] = struct{}{}
+	}
+}
+
+// Run asks until ctx ends.
+func (p *Prober) Run(ctx context.Context) error {
+	tick := time.NewTicker(probeTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			for id, well := range p.look(now) {
+				p.judge(ctx, id, well)
+			}
+		}
+	}
+}
+
+// look asks whom it is time to ask and says which routers must be judged anew.
+func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
+	w := p.ledger.World()
+	routers := replaceable(w.Snapshot, string(p.ledger.Self().ID))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	verdicts = map[mesh.NodeID]bool{}
+	for id := range p.heard {
+		p.probes.WithLabelValues("answered").Inc()
+		if n, ok := w.Node(id); ok && n.Unwell {
+			verdicts[id] = true
+		}
+	}
+	clear(p.heard)
+	for id, a := range p.asked {
+		if !slices.Contains(routers, id) {
+			delete(p.tokens, a.token)
+			delete(p.asked, id)
+		}
+	}
+	for _, id := range routers {
+		a := p.asked[id]
+		if a == nil {
+			a = &probe{}
+			p.asked[id] = a
+		}
+		if a.token != "" && now.Sub(a.sent) >= probeLimit {
+			p.probes.WithLabelValues("silent").Inc()
+			delete(p.tokens, a.token)
+			a.token, a.next, a.misses = "", now, a.misses+1
+			if n, ok := w.Node(id); ok && !n.Unwell && a.misses >= probeMisses {
+				verdicts[id] = false
+			}
+		}
+		if a.token == "" && !now.Before(a.next) {
+			a.token, a.sent = rand.Text(), now
+			p.tokens[a.token] = id
+			if !p.ask(id, a.token) { // the stream ended a moment ago
+				delete(p.tokens, a.token)
+				a.token, a.next = "", now.Add(probeEvery)
+			}
+		}
+	}
+	return verdicts
+}
+
+// replaceable are the nodes that hold their stream on a replica and have a route
+// that another node has too.
+func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
+	for n := range s.Nodes() {
+		if !n.Presence.Online || n.Presence.Replica != replica || n.Lapsed {
+			continue
+		}
+		for _, p := range n.Routes {
+			if !mesh.Exit(p) && len(s.RoutersOf(p)) > 1 {
+				list = append(list, n.ID)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// judge commits whether a router is well, which moves its routes.
+func (p *Prober) judge(ctx context.Context, id mesh.NodeID, well bool) {
+	changed := false
+	_, err := p.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		n, ok := w.Node(id)
+		if !ok || n.Unwell == !well {
+			return nil, nil
+		}
+		c := *n
+		c.Unwell, c.UpdatedAt, changed = !well, now, true
+		return []mesh.Event{mesh.NodePut{Node: &c}}, nil
+	})
+	switch {
+	case err != nil && ctx.Err() == nil:
+		p.log.Error("a router's state was not saved; it is tried again", "node", id, "error", err)
+	case changed && well:
+		p.log.Info("router answers again", "node", id)
+	case changed:
+		p.log.Warn("router does not answer; others take over its routes", "node", id)
+	}
+}
