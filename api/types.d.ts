@@ -761,6 +761,309 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/policy": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the policy in force
+         * @description The text as it was saved, with comments. Without a policy everyone may reach everyone, and the answer is 404.
+         *     `updatedAt` is null when the policy is a file (`policy.mode: file`) and cannot be saved here.
+         */
+        get: operations["getPolicy"];
+        /**
+         * Save a policy
+         * @description The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
+         *     fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
+         *     new version.
+         *
+         *     With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
+         *     locks its author out undoes itself. Until then every other save is answered 409.
+         *
+         *     `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
+         *     other's work: if another one is in force the answer is 412 with that one in `current`.
+         */
+        put: operations["setPolicy"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/check": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check a policy without saving it
+         * @description Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
+         *     tests on the network as it is.
+         */
+        post: operations["checkPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/confirm": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keep the version that waits to be confirmed */
+        post: operations["confirmPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/revert": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo the version that waits to be confirmed
+         * @description What was in force before it becomes a new version at once.
+         */
+        post: operations["revertPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/rollback": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Save the text of an earlier version again
+         * @description The same as `PUT /api/v1/policy` with that text.
+         */
+        post: operations["rollbackPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/versions": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List versions of the policy
+         * @description Newest first, without the texts. Versions are never dropped.
+         */
+        get: operations["listPolicyVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description version of the policy
+                 * @example 7
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Show one version of the policy
+         * @description The text is empty for a version by which there was no policy.
+         */
+        get: operations["getPolicyVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/diff": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare two versions line by line */
+        get: operations["diffPolicies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/preview": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say what a policy would change
+         * @description Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
+         *     follow a change at once; connections that are open may live on until they close.
+         */
+        post: operations["previewPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/why": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Say whether one may reach another, and why
+         * @description An end is a node (name, id or address), a user (name or e-mail), a tag, a group, a host of the policy, or any
+         *     address. Of a user, a group or a tag it asks whether some node that they have, or might have, is allowed.
+         */
+        get: operations["whyPolicy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/test": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run the tests of a policy
+         * @description Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
+         *     that fail are an answer here, not an error.
+         */
+        post: operations["testPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -1629,6 +1932,424 @@ export interface components {
             /** @example amd64 */
             arch: string;
         };
+        Policy: {
+            /**
+             * @description The text, in JSON with comments.
+             * @example {"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}
+             */
+            policy: string;
+            /**
+             * Format: date-time
+             * @description The same as `savedAt`; null when the policy is a file.
+             * @example 2026-03-01T09:30:00Z
+             */
+            updatedAt: string | null;
+            /**
+             * @description Counts from 1.
+             * @example 7
+             */
+            version: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            savedAt: string;
+            /**
+             * @description Who saved it.
+             * @example key:flk_3k2j…
+             */
+            author: string;
+            /**
+             * @description Why, in the words of the author.
+             * @example let operations reach the databases
+             */
+            reason: string;
+            /**
+             * @description `api`, or `file` when it was read from `policy.path`.
+             * @example api
+             * @enum {string}
+             */
+            source: "api" | "file";
+            /**
+             * Format: date-time
+             * @description When this version gives way unless it is confirmed. Null when it stays.
+             * @example null
+             */
+            confirmBy: string | null;
+            /**
+             * @description The version that it gives way to, "0" when there was none; empty when it stays.
+             * @example
+             */
+            revertTo: string;
+        };
+        PolicyVersion: {
+            /**
+             * @description Counts from 1.
+             * @example 7
+             */
+            version: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            savedAt: string;
+            /**
+             * @description Who saved it.
+             * @example key:flk_3k2j…
+             */
+            author: string;
+            /**
+             * @description Why, in the words of the author.
+             * @example let operations reach the databases
+             */
+            reason: string;
+            /**
+             * @description `api`, or `file` when it was read from `policy.path`.
+             * @example api
+             * @enum {string}
+             */
+            source: "api" | "file";
+            /**
+             * Format: date-time
+             * @description When this version gives way unless it is confirmed. Null when it stays.
+             * @example null
+             */
+            confirmBy: string | null;
+            /**
+             * @description The version that it gives way to, "0" when there was none; empty when it stays.
+             * @example
+             */
+            revertTo: string;
+        };
+        PolicyVersionList: {
+            versions: components["schemas"]["PolicyVersion"][];
+        };
+        PolicyText: {
+            /**
+             * @description JSON with comments, at most 1 MiB.
+             * @example {"acls": []}
+             */
+            policy: string;
+        };
+        PolicyDraft: {
+            /**
+             * @description JSON with comments, at most 1 MiB.
+             * @example {"acls": []}
+             */
+            policy: string;
+            /**
+             * @description Why, for those who read the versions later.
+             * @example let operations reach the databases
+             */
+            reason?: string;
+            /**
+             * @description After what time the version gives way unless it is confirmed, from 10s to 24h. Without it the version stays.
+             * @example 5m
+             */
+            confirmWithin?: string;
+        };
+        PolicyRollback: {
+            /** @example 6 */
+            version: string;
+            /** @example the databases were unreachable */
+            reason?: string;
+            /** @example 5m */
+            confirmWithin?: string;
+        };
+        PolicyPreviewRequest: {
+            /** @example {"acls": []} */
+            policy: string;
+            /**
+             * @description Who asks, as an end of `GET /api/v1/policy/why`, to be warned when the change removes the own way in.
+             * @example alice
+             */
+            viewer?: string;
+        };
+        PolicyTestRequest: {
+            /** @example {"acls": []} */
+            policy?: string;
+        };
+        PolicyProblem: {
+            /**
+             * @description From 1; 0 for the text as a whole.
+             * @example 4
+             */
+            line: number;
+            /**
+             * @description From 1, in characters; 0 for the whole line.
+             * @example 33
+             */
+            column: number;
+            /** @example "group:ops" is not in groups */
+            text: string;
+        };
+        PolicyDiff: {
+            /**
+             * @description "0" when there was no version before.
+             * @example 6
+             */
+            from: string;
+            /** @example 7 */
+            to: string;
+            /**
+             * @description In the form of `diff -u`; empty when the texts are equal.
+             * @example --- version 6
+             *     +++ version 7
+             *     @@ -1 +1 @@
+             *     -{}
+             *     +{"acls": []}
+             */
+            diff: string;
+        };
+        PolicyTestResult: {
+            /**
+             * @description How many tests there are.
+             * @example 3
+             */
+            tests: number;
+            failures: components["schemas"]["PolicyTestFailure"][];
+        };
+        PolicyTestFailure: {
+            /**
+             * @description Where the test stands.
+             * @example 21
+             */
+            line: number;
+            /** @example alice */
+            src: string;
+            /** @example tag:db:5432 */
+            dst: string;
+            /**
+             * @description `accept`, `check` or `deny`.
+             * @example accept
+             */
+            want: string;
+            /**
+             * @description What happened instead, and by which rule.
+             * @example alice does not reach tag:db on port 5432
+             */
+            text: string;
+        };
+        PolicyAnswer: {
+            /** @example true */
+            allowed: boolean;
+            /** @description The rules that allow it. */
+            rules: components["schemas"]["PolicyFinding"][];
+            /** @description If no rule allows it, those that almost do. */
+            nearest: components["schemas"]["PolicyFinding"][];
+            /** @description What beside the rules is in the way. */
+            notes: string[];
+            /** @description The routers or exit nodes where packets for an address arrive that is no node's. */
+            at: components["schemas"]["NodeName"][];
+        };
+        PolicyFinding: {
+            /**
+             * @description Where the rule stands; 0 for the rule that holds where nothing is said about access.
+             * @example 16
+             */
+            line: number;
+            /**
+             * @description `acls` or `grants`.
+             * @example acls
+             */
+            list: string;
+            /**
+             * @description The comment of the rule.
+             * @example
+             */
+            comment: string;
+            /**
+             * @description Why it allows it, or the one thing that keeps it from that.
+             * @example alice is in group:ops (line 4), db-1 carries tag:db
+             */
+            text: string;
+        };
+        NodeName: {
+            /** @example 12 */
+            id: string;
+            /** @example db-1 */
+            name: string;
+        };
+        NodePair: {
+            from: components["schemas"]["NodeName"];
+            to: components["schemas"]["NodeName"];
+        };
+        /** @description People, or tags of nodes, for whom the same changes. */
+        Principals: {
+            /**
+             * @description Some of them.
+             * @example [
+             *       "alice",
+             *       "bob"
+             *     ]
+             */
+            names: string[];
+            /** @example 2 */
+            count: number;
+        };
+        /** @description Pairs are ordered, who reaches and whom. */
+        PolicyEffect: {
+            /**
+             * @description Pairs that reach each other no more.
+             * @example 12
+             */
+            lost: number;
+            /**
+             * @description Pairs that newly do.
+             * @example 0
+             */
+            gained: number;
+            /**
+             * @description Pairs that do by other ports or protocols.
+             * @example 3
+             */
+            changed: number;
+            /**
+             * @description Pairs that do as before.
+             * @example 485
+             */
+            unchanged: number;
+            /**
+             * @description Nodes that no longer reach something they reached.
+             * @example 4
+             */
+            losers: number;
+            /**
+             * @description Those of them that are online.
+             * @example 2
+             */
+            losersOnline: number;
+            /** @description What changes for whom, the most pairs first. */
+            shifts: components["schemas"]["PolicyShift"][];
+            /** @description Who may newly, or no longer, open shells. */
+            shells: components["schemas"]["PolicyShellShift"][];
+            /** @description What changes behind routers and exit nodes. */
+            routes: components["schemas"]["PolicyRouteShift"][];
+            /**
+             * @description How many are left out of `shifts`.
+             * @example 0
+             */
+            moreShifts: number;
+            /**
+             * @description How many are left out of `shells`.
+             * @example 0
+             */
+            moreShells: number;
+            /**
+             * @description How many are left out of `routes`.
+             * @example 0
+             */
+            moreRoutes: number;
+            /** @description The tests of the text that fail. */
+            tests: components["schemas"]["PolicyTestFailure"][];
+            /** @description Warnings that nobody should miss. */
+            guards: components["schemas"]["PolicyGuard"][];
+        };
+        PolicyShift: {
+            from: components["schemas"]["Principals"];
+            to: components["schemas"]["Principals"];
+            /**
+             * @description Only between nodes of one person.
+             * @example false
+             */
+            own: boolean;
+            /** @example 12 */
+            pairs: number;
+            /** @description At most 20 of the pairs. */
+            samples: components["schemas"]["NodePair"][];
+            /**
+             * @description How many of the nodes that reach less are online.
+             * @example 2
+             */
+            online: number;
+            /**
+             * @example [
+             *       "port 22"
+             *     ]
+             */
+            lost: string[];
+            /** @example [] */
+            gained: string[];
+            /**
+             * @description Rules of the text in force that allowed what is lost.
+             * @example [
+             *       15
+             *     ]
+             */
+            lostLines: number[];
+            /**
+             * @description Rules of the new text that allow what is gained.
+             * @example []
+             */
+            gainedLines: number[];
+        };
+        PolicyShellShift: {
+            from: components["schemas"]["Principals"];
+            to: components["schemas"]["Principals"];
+            /** @example false */
+            own: boolean;
+            /** @example 2 */
+            pairs: number;
+            samples: components["schemas"]["NodePair"][];
+            lost: components["schemas"]["ShellUser"][];
+            gained: components["schemas"]["ShellUser"][];
+            /**
+             * @example [
+             *       30
+             *     ]
+             */
+            lostLines: number[];
+            /** @example [] */
+            gainedLines: number[];
+        };
+        ShellUser: {
+            /**
+             * @description A user of the operating system, or `autogroup:nonroot`.
+             * @example root
+             */
+            name: string;
+            /**
+             * @description Somebody must agree first.
+             * @example false
+             */
+            check: boolean;
+        };
+        PolicyRouteShift: {
+            from: components["schemas"]["Principals"];
+            through: components["schemas"]["NodeName"][];
+            /**
+             * @description Where they lead; a default route stands for the internet.
+             * @example 10.1.0.0/16
+             */
+            prefix: string;
+            /**
+             * @example [
+             *       "all ports"
+             *     ]
+             */
+            lost: string[];
+            /** @example [] */
+            gained: string[];
+            /**
+             * @example [
+             *       18
+             *     ]
+             */
+            lostLines: number[];
+            /** @example [] */
+            gainedLines: number[];
+        };
+        PolicyGuard: {
+            /**
+             * @description `unreachable`: nobody reaches these nodes on port 22 any more. `ownWayIn`: the viewer does not.
+             *     `everything`: everything may now reach everything.
+             * @example unreachable
+             */
+            kind: string;
+            /** @example nobody can reach tag:router on 22 any more */
+            text: string;
+            nodes: components["schemas"]["NodeName"][];
+        };
         /**
          * @description An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
          *     Headscale's API read.
@@ -1666,6 +2387,10 @@ export interface components {
             details: Record<string, never>[];
             /** @description For status 400, what is wrong with each member. */
             errors?: components["schemas"]["MemberError"][];
+            /** @description For a policy that is refused, what is wrong with its text. */
+            problems?: components["schemas"]["PolicyProblem"][];
+            /** @description For status 412, the policy in force. */
+            current?: components["schemas"]["Policy"];
         };
         MemberError: {
             /**
@@ -1789,9 +2514,62 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description the policy */
+        OnePolicy: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                /**
+                 * @description names the version, for `If-Match`
+                 * @example "7"
+                 */
+                ETag?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Policy"];
+            };
+        };
+        /** @description the request is not understood, or the text is not to be saved; `problems` says where */
+        BadPolicy: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Bad Request",
+                 *       "status": 400,
+                 *       "detail": "line 4, column 33: \"group:ops\" is not in groups",
+                 *       "code": 3,
+                 *       "message": "line 4, column 33: \"group:ops\" is not in groups",
+                 *       "details": [],
+                 *       "problems": [
+                 *         {
+                 *           "line": 4,
+                 *           "column": 33,
+                 *           "text": "\"group:ops\" is not in groups"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description another version is in force than `If-Match` names; `current` is that version */
+        StalePolicy: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /**
          * @description anything else: 403 when the key may not do this, 408 and 413 when the body does not arrive in time or is larger
-         *     than 1 MiB (64 KiB without a key), 503 when the server cannot do it now (the database is not reachable, or the wanted revision did not
+         *     than 1 MiB (8 MiB where it holds a policy, 64 KiB without a key), 503 when the server cannot do it now (the database is not reachable, or the wanted revision did not
          *     arrive in time), 500 for what should not happen
          */
         Failure: {
@@ -1831,6 +2609,11 @@ export interface components {
          * @example 1
          */
         NodeRef: string;
+        /**
+         * @description the `ETag` of the version that must be in force, or `*` for any
+         * @example "7"
+         */
+        IfMatch: string;
     };
     requestBodies: never;
     headers: {
@@ -2891,6 +3674,390 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            default: components["responses"]["Failure"];
+        };
+    };
+    getPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OnePolicy"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    setPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description the `ETag` of the version that must be in force, or `*` for any
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyDraft"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OnePolicy"];
+            400: components["responses"]["BadPolicy"];
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["StalePolicy"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    checkPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyText"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Done"];
+            400: components["responses"]["BadPolicy"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    confirmPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OnePolicy"];
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    revertPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OnePolicy"];
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    rollbackPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description the `ETag` of the version that must be in force, or `*` for any
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyRollback"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OnePolicy"];
+            400: components["responses"]["BadPolicy"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["StalePolicy"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listPolicyVersions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only versions below this one, to go on where the last answer ended
+                 * @example 12
+                 */
+                before?: string;
+                /**
+                 * @description how many, at most and by default 100
+                 * @example 20
+                 */
+                limit?: string;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the versions */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyVersionList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    getPolicyVersion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description version of the policy
+                 * @example 7
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OnePolicy"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    diffPolicies: {
+        parameters: {
+            query?: {
+                /**
+                 * @description the older version; the one before `to` without it
+                 * @example 6
+                 */
+                from?: string;
+                /**
+                 * @description the newer version; the one in force without it
+                 * @example 7
+                 */
+                to?: string;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the differences */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyDiff"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    previewPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyPreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description what would change */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyEffect"];
+                };
+            };
+            400: components["responses"]["BadPolicy"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    whyPolicy: {
+        parameters: {
+            query: {
+                /**
+                 * @description who reaches
+                 * @example alice
+                 */
+                from: string;
+                /**
+                 * @description whom or what
+                 * @example db-1
+                 */
+                to: string;
+                /**
+                 * @description the port; any without it
+                 * @example 5432
+                 */
+                port?: string;
+                /**
+                 * @description name or number of the protocol; `tcp` without it
+                 * @example tcp
+                 */
+                proto?: string;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description whether, and why */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyAnswer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    testPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PolicyTestRequest"];
+            };
+        };
+        responses: {
+            /** @description the tests that fail */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyTestResult"];
+                };
+            };
+            400: components["responses"]["BadPolicy"];
+            401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];
         };
     };

@@ -56,6 +56,42 @@ func (e HealthCheckStatus) Valid() bool {
 	}
 }
 
+// Defines values for PolicySource.
+const (
+	PolicySourceAPI  PolicySource = "api"
+	PolicySourceFile PolicySource = "file"
+)
+
+// Valid indicates whether the value is a known member of the PolicySource enum.
+func (e PolicySource) Valid() bool {
+	switch e {
+	case PolicySourceAPI:
+		return true
+	case PolicySourceFile:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyVersionSource.
+const (
+	PolicyVersionSourceAPI  PolicyVersionSource = "api"
+	PolicyVersionSourceFile PolicyVersionSource = "file"
+)
+
+// Valid indicates whether the value is a known member of the PolicyVersionSource enum.
+func (e PolicyVersionSource) Valid() bool {
+	switch e {
+	case PolicyVersionSourceAPI:
+		return true
+	case PolicyVersionSourceFile:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RegisterMethod.
 const (
 	RegisterMethodAuthKey     RegisterMethod = "REGISTER_METHOD_AUTH_KEY"
@@ -482,6 +518,21 @@ type NodeList struct {
 	Nodes []Node `json:"nodes"`
 }
 
+// NodeName defines model for NodeName.
+type NodeName struct {
+	// ID Example: 12
+	ID string `json:"id"`
+
+	// Name Example: db-1
+	Name string `json:"name"`
+}
+
+// NodePair defines model for NodePair.
+type NodePair struct {
+	From NodeName `json:"from"`
+	To   NodeName `json:"to"`
+}
+
 // NodeRegistration defines model for NodeRegistration.
 type NodeRegistration struct {
 	// Key Code, link or token of the device.
@@ -599,6 +650,431 @@ type PendingSSHList struct {
 	Sessions []PendingSSH `json:"sessions"`
 }
 
+// Policy defines model for Policy.
+type Policy struct {
+	// Author Who saved it.
+	//
+	// Example: key:flk_3k2j…
+	Author string `json:"author"`
+
+	// ConfirmBy When this version gives way unless it is confirmed. Null when it stays.
+	ConfirmBy *time.Time `json:"confirmBy"`
+
+	// Policy The text, in JSON with comments.
+	//
+	// Example: {"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}
+	Policy string `json:"policy"`
+
+	// Reason Why, in the words of the author.
+	//
+	// Example: let operations reach the databases
+	Reason string `json:"reason"`
+
+	// RevertTo The version that it gives way to, "0" when there was none; empty when it stays.
+	//
+	// Example:
+	RevertTo string `json:"revertTo"`
+
+	// SavedAt Example: 2026-03-01T09:30:00Z
+	SavedAt time.Time `json:"savedAt"`
+
+	// Source `api`, or `file` when it was read from `policy.path`.
+	//
+	// Example: api
+	Source PolicySource `json:"source"`
+
+	// UpdatedAt The same as `savedAt`; null when the policy is a file.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	UpdatedAt *time.Time `json:"updatedAt"`
+
+	// Version Counts from 1.
+	//
+	// Example: 7
+	Version string `json:"version"`
+}
+
+// PolicySource `api`, or `file` when it was read from `policy.path`.
+//
+// Example: api
+type PolicySource string
+
+// PolicyAnswer defines model for PolicyAnswer.
+type PolicyAnswer struct {
+	// Allowed Example: true
+	Allowed bool `json:"allowed"`
+
+	// At The routers or exit nodes where packets for an address arrive that is no node's.
+	At []NodeName `json:"at"`
+
+	// Nearest If no rule allows it, those that almost do.
+	Nearest []PolicyFinding `json:"nearest"`
+
+	// Notes What beside the rules is in the way.
+	Notes []string `json:"notes"`
+
+	// Rules The rules that allow it.
+	Rules []PolicyFinding `json:"rules"`
+}
+
+// PolicyDiff defines model for PolicyDiff.
+type PolicyDiff struct {
+	// Diff In the form of `diff -u`; empty when the texts are equal.
+	//
+	// Example: --- version 6
+	// +++ version 7
+	// @@ -1 +1 @@
+	// -{}
+	// +{"acls": []}
+	Diff string `json:"diff"`
+
+	// From "0" when there was no version before.
+	//
+	// Example: 6
+	From string `json:"from"`
+
+	// To Example: 7
+	To string `json:"to"`
+}
+
+// PolicyDraft defines model for PolicyDraft.
+type PolicyDraft struct {
+	// ConfirmWithin After what time the version gives way unless it is confirmed, from 10s to 24h. Without it the version stays.
+	//
+	// Example: 5m
+	ConfirmWithin *string `json:"confirmWithin,omitempty"`
+
+	// Policy JSON with comments, at most 1 MiB.
+	//
+	// Example: {"acls": []}
+	Policy string `json:"policy"`
+
+	// Reason Why, for those who read the versions later.
+	//
+	// Example: let operations reach the databases
+	Reason *string `json:"reason,omitempty"`
+}
+
+// PolicyEffect Pairs are ordered, who reaches and whom.
+type PolicyEffect struct {
+	// Changed Pairs that do by other ports or protocols.
+	//
+	// Example: 3
+	Changed int `json:"changed"`
+
+	// Gained Pairs that newly do.
+	//
+	// Example: 0
+	Gained int `json:"gained"`
+
+	// Guards Warnings that nobody should miss.
+	Guards []PolicyGuard `json:"guards"`
+
+	// Losers Nodes that no longer reach something they reached.
+	//
+	// Example: 4
+	Losers int `json:"losers"`
+
+	// LosersOnline Those of them that are online.
+	//
+	// Example: 2
+	LosersOnline int `json:"losersOnline"`
+
+	// Lost Pairs that reach each other no more.
+	//
+	// Example: 12
+	Lost int `json:"lost"`
+
+	// MoreRoutes How many are left out of `routes`.
+	//
+	// Example: 0
+	MoreRoutes int `json:"moreRoutes"`
+
+	// MoreShells How many are left out of `shells`.
+	//
+	// Example: 0
+	MoreShells int `json:"moreShells"`
+
+	// MoreShifts How many are left out of `shifts`.
+	//
+	// Example: 0
+	MoreShifts int `json:"moreShifts"`
+
+	// Routes What changes behind routers and exit nodes.
+	Routes []PolicyRouteShift `json:"routes"`
+
+	// Shells Who may newly, or no longer, open shells.
+	Shells []PolicyShellShift `json:"shells"`
+
+	// Shifts What changes for whom, the most pairs first.
+	Shifts []PolicyShift `json:"shifts"`
+
+	// Tests The tests of the text that fail.
+	Tests []PolicyTestFailure `json:"tests"`
+
+	// Unchanged Pairs that do as before.
+	//
+	// Example: 485
+	Unchanged int `json:"unchanged"`
+}
+
+// PolicyFinding defines model for PolicyFinding.
+type PolicyFinding struct {
+	// Comment The comment of the rule.
+	//
+	// Example:
+	Comment string `json:"comment"`
+
+	// Line Where the rule stands; 0 for the rule that holds where nothing is said about access.
+	//
+	// Example: 16
+	Line int `json:"line"`
+
+	// List `acls` or `grants`.
+	//
+	// Example: acls
+	List string `json:"list"`
+
+	// Text Why it allows it, or the one thing that keeps it from that.
+	//
+	// Example: alice is in group:ops (line 4), db-1 carries tag:db
+	Text string `json:"text"`
+}
+
+// PolicyGuard defines model for PolicyGuard.
+type PolicyGuard struct {
+	// Kind `unreachable`: nobody reaches these nodes on port 22 any more. `ownWayIn`: the viewer does not.
+	// `everything`: everything may now reach everything.
+	//
+	//
+	// Example: unreachable
+	Kind  string     `json:"kind"`
+	Nodes []NodeName `json:"nodes"`
+
+	// Text Example: nobody can reach tag:router on 22 any more
+	Text string `json:"text"`
+}
+
+// PolicyPreviewRequest defines model for PolicyPreviewRequest.
+type PolicyPreviewRequest struct {
+	// Policy Example: {"acls": []}
+	Policy string `json:"policy"`
+
+	// Viewer Who asks, as an end of `GET /api/v1/policy/why`, to be warned when the change removes the own way in.
+	//
+	// Example: alice
+	Viewer *string `json:"viewer,omitempty"`
+}
+
+// PolicyProblem defines model for PolicyProblem.
+type PolicyProblem struct {
+	// Column From 1, in characters; 0 for the whole line.
+	//
+	// Example: 33
+	Column int `json:"column"`
+
+	// Line From 1; 0 for the text as a whole.
+	//
+	// Example: 4
+	Line int `json:"line"`
+
+	// Text Example: "group:ops" is not in groups
+	Text string `json:"text"`
+}
+
+// PolicyRollback defines model for PolicyRollback.
+type PolicyRollback struct {
+	// ConfirmWithin Example: 5m
+	ConfirmWithin *string `json:"confirmWithin,omitempty"`
+
+	// Reason Example: the databases were unreachable
+	Reason *string `json:"reason,omitempty"`
+
+	// Version Example: 6
+	Version string `json:"version"`
+}
+
+// PolicyRouteShift defines model for PolicyRouteShift.
+type PolicyRouteShift struct {
+	// From People, or tags of nodes, for whom the same changes.
+	From Principals `json:"from"`
+
+	// Gained Example: []
+	Gained []string `json:"gained"`
+
+	// GainedLines Example: []
+	GainedLines []int `json:"gainedLines"`
+
+	// Lost Example: ["all ports"]
+	Lost []string `json:"lost"`
+
+	// LostLines Example: [18]
+	LostLines []int `json:"lostLines"`
+
+	// Prefix Where they lead; a default route stands for the internet.
+	//
+	// Example: 10.1.0.0/16
+	Prefix  string     `json:"prefix"`
+	Through []NodeName `json:"through"`
+}
+
+// PolicyShellShift defines model for PolicyShellShift.
+type PolicyShellShift struct {
+	// From People, or tags of nodes, for whom the same changes.
+	From   Principals  `json:"from"`
+	Gained []ShellUser `json:"gained"`
+
+	// GainedLines Example: []
+	GainedLines []int       `json:"gainedLines"`
+	Lost        []ShellUser `json:"lost"`
+
+	// LostLines Example: [30]
+	LostLines []int `json:"lostLines"`
+
+	// Own Example: false
+	Own bool `json:"own"`
+
+	// Pairs Example: 2
+	Pairs   int        `json:"pairs"`
+	Samples []NodePair `json:"samples"`
+
+	// To People, or tags of nodes, for whom the same changes.
+	To Principals `json:"to"`
+}
+
+// PolicyShift defines model for PolicyShift.
+type PolicyShift struct {
+	// From People, or tags of nodes, for whom the same changes.
+	From Principals `json:"from"`
+
+	// Gained Example: []
+	Gained []string `json:"gained"`
+
+	// GainedLines Rules of the new text that allow what is gained.
+	//
+	// Example: []
+	GainedLines []int `json:"gainedLines"`
+
+	// Lost Example: ["port 22"]
+	Lost []string `json:"lost"`
+
+	// LostLines Rules of the text in force that allowed what is lost.
+	//
+	// Example: [15]
+	LostLines []int `json:"lostLines"`
+
+	// Online How many of the nodes that reach less are online.
+	//
+	// Example: 2
+	Online int `json:"online"`
+
+	// Own Only between nodes of one person.
+	//
+	// Example: false
+	Own bool `json:"own"`
+
+	// Pairs Example: 12
+	Pairs int `json:"pairs"`
+
+	// Samples At most 20 of the pairs.
+	Samples []NodePair `json:"samples"`
+
+	// To People, or tags of nodes, for whom the same changes.
+	To Principals `json:"to"`
+}
+
+// PolicyTestFailure defines model for PolicyTestFailure.
+type PolicyTestFailure struct {
+	// Dst Example: tag:db:5432
+	Dst string `json:"dst"`
+
+	// Line Where the test stands.
+	//
+	// Example: 21
+	Line int `json:"line"`
+
+	// Src Example: alice
+	Src string `json:"src"`
+
+	// Text What happened instead, and by which rule.
+	//
+	// Example: alice does not reach tag:db on port 5432
+	Text string `json:"text"`
+
+	// Want `accept`, `check` or `deny`.
+	//
+	// Example: accept
+	Want string `json:"want"`
+}
+
+// PolicyTestRequest defines model for PolicyTestRequest.
+type PolicyTestRequest struct {
+	// Policy Example: {"acls": []}
+	Policy *string `json:"policy,omitempty"`
+}
+
+// PolicyTestResult defines model for PolicyTestResult.
+type PolicyTestResult struct {
+	Failures []PolicyTestFailure `json:"failures"`
+
+	// Tests How many tests there are.
+	//
+	// Example: 3
+	Tests int `json:"tests"`
+}
+
+// PolicyText defines model for PolicyText.
+type PolicyText struct {
+	// Policy JSON with comments, at most 1 MiB.
+	//
+	// Example: {"acls": []}
+	Policy string `json:"policy"`
+}
+
+// PolicyVersion defines model for PolicyVersion.
+type PolicyVersion struct {
+	// Author Who saved it.
+	//
+	// Example: key:flk_3k2j…
+	Author string `json:"author"`
+
+	// ConfirmBy When this version gives way unless it is confirmed. Null when it stays.
+	ConfirmBy *time.Time `json:"confirmBy"`
+
+	// Reason Why, in the words of the author.
+	//
+	// Example: let operations reach the databases
+	Reason string `json:"reason"`
+
+	// RevertTo The version that it gives way to, "0" when there was none; empty when it stays.
+	//
+	// Example:
+	RevertTo string `json:"revertTo"`
+
+	// SavedAt Example: 2026-03-01T09:30:00Z
+	SavedAt time.Time `json:"savedAt"`
+
+	// Source `api`, or `file` when it was read from `policy.path`.
+	//
+	// Example: api
+	Source PolicyVersionSource `json:"source"`
+
+	// Version Counts from 1.
+	//
+	// Example: 7
+	Version string `json:"version"`
+}
+
+// PolicyVersionSource `api`, or `file` when it was read from `policy.path`.
+//
+// Example: api
+type PolicyVersionSource string
+
+// PolicyVersionList defines model for PolicyVersionList.
+type PolicyVersionList struct {
+	Versions []PolicyVersion `json:"versions"`
+}
+
 // PreAuthKey defines model for PreAuthKey.
 type PreAuthKey struct {
 	// ACLTags Tags of the nodes that join with it.
@@ -682,6 +1158,17 @@ type PreAuthKeySelection struct {
 	User *string `json:"user,omitempty"`
 }
 
+// Principals People, or tags of nodes, for whom the same changes.
+type Principals struct {
+	// Count Example: 2
+	Count int `json:"count"`
+
+	// Names Some of them.
+	//
+	// Example: ["alice","bob"]
+	Names []string `json:"names"`
+}
+
 // Problem An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
 type Problem struct {
@@ -691,6 +1178,9 @@ type Problem struct {
 	//
 	// Example: 5
 	Code int `json:"code"`
+
+	// Current For status 412, the policy in force.
+	Current *Policy `json:"current,omitempty"`
 
 	// Detail What happened and what to do.
 	//
@@ -709,6 +1199,9 @@ type Problem struct {
 	//
 	// Example: there is no user "alice"; list them with: fairlead users list
 	Message string `json:"message"`
+
+	// Problems For a policy that is refused, what is wrong with its text.
+	Problems []PolicyProblem `json:"problems,omitempty"`
 
 	// Status The HTTP status.
 	//
@@ -835,6 +1328,19 @@ type SSHSession struct {
 	TargetName string `json:"targetName"`
 }
 
+// ShellUser defines model for ShellUser.
+type ShellUser struct {
+	// Check Somebody must agree first.
+	//
+	// Example: false
+	Check bool `json:"check"`
+
+	// Name A user of the operating system, or `autogroup:nonroot`.
+	//
+	// Example: root
+	Name string `json:"name"`
+}
+
 // User defines model for User.
 type User struct {
 	// CreatedAt Null only for `tagged-devices`, the user that lists show for nodes with tags.
@@ -940,11 +1446,18 @@ type Version struct {
 	Version string `json:"version"`
 }
 
+// IfMatch defines model for IfMatch.
+type IfMatch = string
+
 // NodeRef defines model for NodeRef.
 type NodeRef = string
 
 // UserRef defines model for UserRef.
 type UserRef = string
+
+// BadPolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
+// Headscale's API read.
+type BadPolicy = Problem
 
 // BadRequest An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
@@ -968,8 +1481,15 @@ type NotFound = Problem
 // OneNode defines model for OneNode.
 type OneNode = NodeResult
 
+// OnePolicy defines model for OnePolicy.
+type OnePolicy = Policy
+
 // OneUser defines model for OneUser.
 type OneUser = UserResult
+
+// StalePolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
+// Headscale's API read.
+type StalePolicy = Problem
 
 // Unauthorized An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
@@ -1003,6 +1523,51 @@ type ExpireNodeParams struct {
 
 	// DisableExpiry never, as in the body
 	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
+}
+
+// SetPolicyParams defines parameters for SetPolicy.
+type SetPolicyParams struct {
+	// IfMatch the `ETag` of the version that must be in force, or `*` for any
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// DiffPoliciesParams defines parameters for DiffPolicies.
+type DiffPoliciesParams struct {
+	// From the older version; the one before `to` without it
+	From *string `form:"from,omitempty" json:"from,omitempty"`
+
+	// To the newer version; the one in force without it
+	To *string `form:"to,omitempty" json:"to,omitempty"`
+}
+
+// RollbackPolicyParams defines parameters for RollbackPolicy.
+type RollbackPolicyParams struct {
+	// IfMatch the `ETag` of the version that must be in force, or `*` for any
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ListPolicyVersionsParams defines parameters for ListPolicyVersions.
+type ListPolicyVersionsParams struct {
+	// Before only versions below this one, to go on where the last answer ended
+	Before *string `form:"before,omitempty" json:"before,omitempty"`
+
+	// Limit how many, at most and by default 100
+	Limit *string `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// WhyPolicyParams defines parameters for WhyPolicy.
+type WhyPolicyParams struct {
+	// From who reaches
+	From string `form:"from" json:"from"`
+
+	// To whom or what
+	To string `form:"to" json:"to"`
+
+	// Port the port; any without it
+	Port *string `form:"port,omitempty" json:"port,omitempty"`
+
+	// Proto name or number of the protocol; `tcp` without it
+	Proto *string `form:"proto,omitempty" json:"proto,omitempty"`
 }
 
 // DeletePreAuthKeyParams defines parameters for DeletePreAuthKey.
@@ -1062,6 +1627,21 @@ type ExpireNodeJSONRequestBody = NodeExpiryChange
 
 // TagNodeJSONRequestBody defines body for TagNode for application/json ContentType.
 type TagNodeJSONRequestBody = NodeTagsChange
+
+// SetPolicyJSONRequestBody defines body for SetPolicy for application/json ContentType.
+type SetPolicyJSONRequestBody = PolicyDraft
+
+// CheckPolicyJSONRequestBody defines body for CheckPolicy for application/json ContentType.
+type CheckPolicyJSONRequestBody = PolicyText
+
+// PreviewPolicyJSONRequestBody defines body for PreviewPolicy for application/json ContentType.
+type PreviewPolicyJSONRequestBody = PolicyPreviewRequest
+
+// RollbackPolicyJSONRequestBody defines body for RollbackPolicy for application/json ContentType.
+type RollbackPolicyJSONRequestBody = PolicyRollback
+
+// TestPolicyJSONRequestBody defines body for TestPolicy for application/json ContentType.
+type TestPolicyJSONRequestBody = PolicyTestRequest
 
 // CreatePreAuthKeyJSONRequestBody defines body for CreatePreAuthKey for application/json ContentType.
 type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
@@ -1449,6 +2029,165 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
 	TagNode(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetPolicy Show the policy in force
+	//
+	// The text as it was saved, with comments. Without a policy everyone may reach everyone, and the answer is 404.
+	// `updatedAt` is null when the policy is a file (`policy.mode: file`) and cannot be saved here.
+	//
+	// Corresponds with GET /api/v1/policy (the `GetPolicy` operationId).
+	GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetPolicyWithBody Save a policy
+	//
+	// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
+	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
+	// new version.
+	//
+	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
+	// locks its author out undoes itself. Until then every other save is answered 409.
+	//
+	// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
+	// other's work: if another one is in force the answer is 412 with that one in `current`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
+	SetPolicyWithBody(ctx context.Context, params *SetPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetPolicy Save a policy
+	//
+	// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
+	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
+	// new version.
+	//
+	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
+	// locks its author out undoes itself. Until then every other save is answered 409.
+	//
+	// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
+	// other's work: if another one is in force the answer is 412 with that one in `current`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
+	SetPolicy(ctx context.Context, params *SetPolicyParams, body SetPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CheckPolicyWithBody Check a policy without saving it
+	//
+	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
+	// tests on the network as it is.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/policy/check (the `CheckPolicy` operationId).
+	CheckPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CheckPolicy Check a policy without saving it
+	//
+	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
+	// tests on the network as it is.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/policy/check (the `CheckPolicy` operationId).
+	CheckPolicy(ctx context.Context, body CheckPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmPolicy Keep the version that waits to be confirmed
+	//
+	// Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
+	ConfirmPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DiffPolicies Compare two versions line by line
+	//
+	// Corresponds with GET /api/v1/policy/diff (the `DiffPolicies` operationId).
+	DiffPolicies(ctx context.Context, params *DiffPoliciesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewPolicyWithBody Say what a policy would change
+	//
+	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
+	// follow a change at once; connections that are open may live on until they close.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
+	PreviewPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewPolicy Say what a policy would change
+	//
+	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
+	// follow a change at once; connections that are open may live on until they close.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
+	PreviewPolicy(ctx context.Context, body PreviewPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevertPolicy Undo the version that waits to be confirmed
+	//
+	// What was in force before it becomes a new version at once.
+	//
+	// Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
+	RevertPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RollbackPolicyWithBody Save the text of an earlier version again
+	//
+	// The same as `PUT /api/v1/policy` with that text.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/policy/rollback (the `RollbackPolicy` operationId).
+	RollbackPolicyWithBody(ctx context.Context, params *RollbackPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RollbackPolicy Save the text of an earlier version again
+	//
+	// The same as `PUT /api/v1/policy` with that text.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/policy/rollback (the `RollbackPolicy` operationId).
+	RollbackPolicy(ctx context.Context, params *RollbackPolicyParams, body RollbackPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TestPolicyWithBody Run the tests of a policy
+	//
+	// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
+	// that fail are an answer here, not an error.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/policy/test (the `TestPolicy` operationId).
+	TestPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TestPolicy Run the tests of a policy
+	//
+	// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
+	// that fail are an answer here, not an error.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/policy/test (the `TestPolicy` operationId).
+	TestPolicy(ctx context.Context, body TestPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListPolicyVersions List versions of the policy
+	//
+	// Newest first, without the texts. Versions are never dropped.
+	//
+	// Corresponds with GET /api/v1/policy/versions (the `ListPolicyVersions` operationId).
+	ListPolicyVersions(ctx context.Context, params *ListPolicyVersionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetPolicyVersion Show one version of the policy
+	//
+	// The text is empty for a version by which there was no policy.
+	//
+	// Corresponds with GET /api/v1/policy/versions/{version} (the `GetPolicyVersion` operationId).
+	GetPolicyVersion(ctx context.Context, version string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WhyPolicy Say whether one may reach another, and why
+	//
+	// An end is a node (name, id or address), a user (name or e-mail), a tag, a group, a host of the policy, or any
+	// address. Of a user, a group or a tag it asks whether some node that they have, or might have, is allowed.
+	//
+	// Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
+	WhyPolicy(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeletePreAuthKey Delete a pre-auth key
 	//
@@ -2213,6 +2952,335 @@ func (c *Client) TagNodeWithBody(ctx context.Context, nodeID NodeRef, contentTyp
 // Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
 func (c *Client) TagNode(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewTagNodeRequest(c.Server, nodeID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetPolicy Show the policy in force
+//
+// The text as it was saved, with comments. Without a policy everyone may reach everyone, and the answer is 404.
+// `updatedAt` is null when the policy is a file (`policy.mode: file`) and cannot be saved here.
+//
+// Corresponds with GET /api/v1/policy (the `GetPolicy` operationId).
+func (c *Client) GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetPolicyRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetPolicyWithBody Save a policy
+//
+// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
+// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
+// new version.
+//
+// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
+// locks its author out undoes itself. Until then every other save is answered 409.
+//
+// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
+// other's work: if another one is in force the answer is 412 with that one in `current`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
+func (c *Client) SetPolicyWithBody(ctx context.Context, params *SetPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetPolicyRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetPolicy Save a policy
+//
+// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
+// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
+// new version.
+//
+// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
+// locks its author out undoes itself. Until then every other save is answered 409.
+//
+// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
+// other's work: if another one is in force the answer is 412 with that one in `current`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
+func (c *Client) SetPolicy(ctx context.Context, params *SetPolicyParams, body SetPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetPolicyRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CheckPolicyWithBody Check a policy without saving it
+//
+// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
+// tests on the network as it is.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/policy/check (the `CheckPolicy` operationId).
+func (c *Client) CheckPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCheckPolicyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CheckPolicy Check a policy without saving it
+//
+// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
+// tests on the network as it is.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/policy/check (the `CheckPolicy` operationId).
+func (c *Client) CheckPolicy(ctx context.Context, body CheckPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCheckPolicyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmPolicy Keep the version that waits to be confirmed
+//
+// Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
+func (c *Client) ConfirmPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmPolicyRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DiffPolicies Compare two versions line by line
+//
+// Corresponds with GET /api/v1/policy/diff (the `DiffPolicies` operationId).
+func (c *Client) DiffPolicies(ctx context.Context, params *DiffPoliciesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDiffPoliciesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewPolicyWithBody Say what a policy would change
+//
+// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
+// follow a change at once; connections that are open may live on until they close.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
+func (c *Client) PreviewPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewPolicyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewPolicy Say what a policy would change
+//
+// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
+// follow a change at once; connections that are open may live on until they close.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
+func (c *Client) PreviewPolicy(ctx context.Context, body PreviewPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewPolicyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevertPolicy Undo the version that waits to be confirmed
+//
+// What was in force before it becomes a new version at once.
+//
+// Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
+func (c *Client) RevertPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevertPolicyRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RollbackPolicyWithBody Save the text of an earlier version again
+//
+// The same as `PUT /api/v1/policy` with that text.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/policy/rollback (the `RollbackPolicy` operationId).
+func (c *Client) RollbackPolicyWithBody(ctx context.Context, params *RollbackPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRollbackPolicyRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RollbackPolicy Save the text of an earlier version again
+//
+// The same as `PUT /api/v1/policy` with that text.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/policy/rollback (the `RollbackPolicy` operationId).
+func (c *Client) RollbackPolicy(ctx context.Context, params *RollbackPolicyParams, body RollbackPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRollbackPolicyRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TestPolicyWithBody Run the tests of a policy
+//
+// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
+// that fail are an answer here, not an error.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/policy/test (the `TestPolicy` operationId).
+func (c *Client) TestPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTestPolicyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TestPolicy Run the tests of a policy
+//
+// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
+// that fail are an answer here, not an error.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/policy/test (the `TestPolicy` operationId).
+func (c *Client) TestPolicy(ctx context.Context, body TestPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTestPolicyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListPolicyVersions List versions of the policy
+//
+// Newest first, without the texts. Versions are never dropped.
+//
+// Corresponds with GET /api/v1/policy/versions (the `ListPolicyVersions` operationId).
+func (c *Client) ListPolicyVersions(ctx context.Context, params *ListPolicyVersionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListPolicyVersionsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetPolicyVersion Show one version of the policy
+//
+// The text is empty for a version by which there was no policy.
+//
+// Corresponds with GET /api/v1/policy/versions/{version} (the `GetPolicyVersion` operationId).
+func (c *Client) GetPolicyVersion(ctx context.Context, version string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetPolicyVersionRequest(c.Server, version)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WhyPolicy Say whether one may reach another, and why
+//
+// An end is a node (name, id or address), a user (name or e-mail), a tag, a group, a host of the policy, or any
+// address. Of a user, a group or a tag it asks whether some node that they have, or might have, is allowed.
+//
+// Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
+func (c *Client) WhyPolicy(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWhyPolicyRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3462,6 +4530,565 @@ func NewTagNodeRequestWithBody(server string, nodeID NodeRef, contentType string
 	return req, nil
 }
 
+// NewGetPolicyRequest constructs an http.Request for the GetPolicy method
+func NewGetPolicyRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSetPolicyRequest calls the generic SetPolicy builder with application/json body
+func NewSetPolicyRequest(server string, params *SetPolicyParams, body SetPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetPolicyRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewSetPolicyRequestWithBody constructs an http.Request for the SetPolicy method, with any body, and a specified content type
+func NewSetPolicyRequestWithBody(server string, params *SetPolicyParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCheckPolicyRequest calls the generic CheckPolicy builder with application/json body
+func NewCheckPolicyRequest(server string, body CheckPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCheckPolicyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCheckPolicyRequestWithBody constructs an http.Request for the CheckPolicy method, with any body, and a specified content type
+func NewCheckPolicyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/check")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewConfirmPolicyRequest constructs an http.Request for the ConfirmPolicy method
+func NewConfirmPolicyRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/confirm")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDiffPoliciesRequest constructs an http.Request for the DiffPolicies method
+func NewDiffPoliciesRequest(server string, params *DiffPoliciesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/diff")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPreviewPolicyRequest calls the generic PreviewPolicy builder with application/json body
+func NewPreviewPolicyRequest(server string, body PreviewPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewPolicyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPreviewPolicyRequestWithBody constructs an http.Request for the PreviewPolicy method, with any body, and a specified content type
+func NewPreviewPolicyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/preview")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRevertPolicyRequest constructs an http.Request for the RevertPolicy method
+func NewRevertPolicyRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/revert")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRollbackPolicyRequest calls the generic RollbackPolicy builder with application/json body
+func NewRollbackPolicyRequest(server string, params *RollbackPolicyParams, body RollbackPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRollbackPolicyRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewRollbackPolicyRequestWithBody constructs an http.Request for the RollbackPolicy method, with any body, and a specified content type
+func NewRollbackPolicyRequestWithBody(server string, params *RollbackPolicyParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/rollback")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewTestPolicyRequest calls the generic TestPolicy builder with application/json body
+func NewTestPolicyRequest(server string, body TestPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewTestPolicyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewTestPolicyRequestWithBody constructs an http.Request for the TestPolicy method, with any body, and a specified content type
+func NewTestPolicyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/test")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListPolicyVersionsRequest constructs an http.Request for the ListPolicyVersions method
+func NewListPolicyVersionsRequest(server string, params *ListPolicyVersionsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/versions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Before != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "before", *params.Before, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetPolicyVersionRequest constructs an http.Request for the GetPolicyVersion method
+func NewGetPolicyVersionRequest(server string, version string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "version", version, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/versions/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewWhyPolicyRequest constructs an http.Request for the WhyPolicy method
+func NewWhyPolicyRequest(server string, params *WhyPolicyParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/why")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Port != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "port", *params.Port, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Proto != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "proto", *params.Proto, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewDeletePreAuthKeyRequest constructs an http.Request for the DeletePreAuthKey method
 func NewDeletePreAuthKeyRequest(server string, params *DeletePreAuthKeyParams) (*http.Request, error) {
 	var err error
@@ -4362,6 +5989,179 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
 	TagNodeWithResponse(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*TagNodeResponse, error)
 
+	// GetPolicyWithResponse Show the policy in force
+	//
+	// The text as it was saved, with comments. Without a policy everyone may reach everyone, and the answer is 404.
+	// `updatedAt` is null when the policy is a file (`policy.mode: file`) and cannot be saved here.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/policy (the `GetPolicy` operationId).
+	GetPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetPolicyResponse, error)
+
+	// SetPolicyWithBodyWithResponse Save a policy
+	//
+	// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
+	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
+	// new version.
+	//
+	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
+	// locks its author out undoes itself. Until then every other save is answered 409.
+	//
+	// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
+	// other's work: if another one is in force the answer is 412 with that one in `current`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
+	SetPolicyWithBodyWithResponse(ctx context.Context, params *SetPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetPolicyResponse, error)
+
+	// SetPolicyWithResponse Save a policy
+	//
+	// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
+	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
+	// new version.
+	//
+	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
+	// locks its author out undoes itself. Until then every other save is answered 409.
+	//
+	// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
+	// other's work: if another one is in force the answer is 412 with that one in `current`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
+	SetPolicyWithResponse(ctx context.Context, params *SetPolicyParams, body SetPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*SetPolicyResponse, error)
+
+	// CheckPolicyWithBodyWithResponse Check a policy without saving it
+	//
+	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
+	// tests on the network as it is.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/check (the `CheckPolicy` operationId).
+	CheckPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CheckPolicyResponse, error)
+
+	// CheckPolicyWithResponse Check a policy without saving it
+	//
+	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
+	// tests on the network as it is.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/check (the `CheckPolicy` operationId).
+	CheckPolicyWithResponse(ctx context.Context, body CheckPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*CheckPolicyResponse, error)
+
+	// ConfirmPolicyWithResponse Keep the version that waits to be confirmed
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
+	ConfirmPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ConfirmPolicyResponse, error)
+
+	// DiffPoliciesWithResponse Compare two versions line by line
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/policy/diff (the `DiffPolicies` operationId).
+	DiffPoliciesWithResponse(ctx context.Context, params *DiffPoliciesParams, reqEditors ...RequestEditorFn) (*DiffPoliciesResponse, error)
+
+	// PreviewPolicyWithBodyWithResponse Say what a policy would change
+	//
+	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
+	// follow a change at once; connections that are open may live on until they close.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
+	PreviewPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewPolicyResponse, error)
+
+	// PreviewPolicyWithResponse Say what a policy would change
+	//
+	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
+	// follow a change at once; connections that are open may live on until they close.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
+	PreviewPolicyWithResponse(ctx context.Context, body PreviewPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewPolicyResponse, error)
+
+	// RevertPolicyWithResponse Undo the version that waits to be confirmed
+	//
+	// What was in force before it becomes a new version at once.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
+	RevertPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RevertPolicyResponse, error)
+
+	// RollbackPolicyWithBodyWithResponse Save the text of an earlier version again
+	//
+	// The same as `PUT /api/v1/policy` with that text.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/rollback (the `RollbackPolicy` operationId).
+	RollbackPolicyWithBodyWithResponse(ctx context.Context, params *RollbackPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RollbackPolicyResponse, error)
+
+	// RollbackPolicyWithResponse Save the text of an earlier version again
+	//
+	// The same as `PUT /api/v1/policy` with that text.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/rollback (the `RollbackPolicy` operationId).
+	RollbackPolicyWithResponse(ctx context.Context, params *RollbackPolicyParams, body RollbackPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*RollbackPolicyResponse, error)
+
+	// TestPolicyWithBodyWithResponse Run the tests of a policy
+	//
+	// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
+	// that fail are an answer here, not an error.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/test (the `TestPolicy` operationId).
+	TestPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TestPolicyResponse, error)
+
+	// TestPolicyWithResponse Run the tests of a policy
+	//
+	// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
+	// that fail are an answer here, not an error.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/test (the `TestPolicy` operationId).
+	TestPolicyWithResponse(ctx context.Context, body TestPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*TestPolicyResponse, error)
+
+	// ListPolicyVersionsWithResponse List versions of the policy
+	//
+	// Newest first, without the texts. Versions are never dropped.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/policy/versions (the `ListPolicyVersions` operationId).
+	ListPolicyVersionsWithResponse(ctx context.Context, params *ListPolicyVersionsParams, reqEditors ...RequestEditorFn) (*ListPolicyVersionsResponse, error)
+
+	// GetPolicyVersionWithResponse Show one version of the policy
+	//
+	// The text is empty for a version by which there was no policy.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/policy/versions/{version} (the `GetPolicyVersion` operationId).
+	GetPolicyVersionWithResponse(ctx context.Context, version string, reqEditors ...RequestEditorFn) (*GetPolicyVersionResponse, error)
+
+	// WhyPolicyWithResponse Say whether one may reach another, and why
+	//
+	// An end is a node (name, id or address), a user (name or e-mail), a tag, a group, a host of the policy, or any
+	// address. Of a user, a group or a tag it asks whether some node that they have, or might have, is allowed.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
+	WhyPolicyWithResponse(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*WhyPolicyResponse, error)
+
 	// DeletePreAuthKeyWithResponse Delete a pre-auth key
 	//
 	// Nodes that joined with the key stay.
@@ -5166,6 +6966,370 @@ func (r TagNodeResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r TagNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OnePolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r GetPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SetPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OnePolicy
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadPolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *StalePolicy
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r SetPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CheckPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Done
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadPolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r CheckPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CheckPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ConfirmPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OnePolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ConfirmPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ConfirmPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DiffPoliciesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicyDiff
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r DiffPoliciesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DiffPoliciesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PreviewPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicyEffect
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadPolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RevertPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OnePolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r RevertPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RevertPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RollbackPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OnePolicy
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadPolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *StalePolicy
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r RollbackPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RollbackPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type TestPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicyTestResult
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadPolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r TestPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TestPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListPolicyVersionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicyVersionList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ListPolicyVersionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListPolicyVersionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetPolicyVersionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OnePolicy
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r GetPolicyVersionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetPolicyVersionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type WhyPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicyAnswer
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r WhyPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WhyPolicyResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -6063,6 +8227,281 @@ func (c *ClientWithResponses) TagNodeWithResponse(ctx context.Context, nodeID No
 		return nil, err
 	}
 	return ParseTagNodeResponse(rsp)
+}
+
+// GetPolicyWithResponse Show the policy in force
+//
+// The text as it was saved, with comments. Without a policy everyone may reach everyone, and the answer is 404.
+// `updatedAt` is null when the policy is a file (`policy.mode: file`) and cannot be saved here.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/policy (the `GetPolicy` operationId).
+func (c *ClientWithResponses) GetPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetPolicyResponse, error) {
+	rsp, err := c.GetPolicy(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetPolicyResponse(rsp)
+}
+
+// SetPolicyWithBodyWithResponse Save a policy
+//
+// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
+// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
+// new version.
+//
+// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
+// locks its author out undoes itself. Until then every other save is answered 409.
+//
+// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
+// other's work: if another one is in force the answer is 412 with that one in `current`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
+func (c *ClientWithResponses) SetPolicyWithBodyWithResponse(ctx context.Context, params *SetPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetPolicyResponse, error) {
+	rsp, err := c.SetPolicyWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetPolicyResponse(rsp)
+}
+
+// SetPolicyWithResponse Save a policy
+//
+// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
+// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
+// new version.
+//
+// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
+// locks its author out undoes itself. Until then every other save is answered 409.
+//
+// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
+// other's work: if another one is in force the answer is 412 with that one in `current`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
+func (c *ClientWithResponses) SetPolicyWithResponse(ctx context.Context, params *SetPolicyParams, body SetPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*SetPolicyResponse, error) {
+	rsp, err := c.SetPolicy(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetPolicyResponse(rsp)
+}
+
+// CheckPolicyWithBodyWithResponse Check a policy without saving it
+//
+// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
+// tests on the network as it is.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/check (the `CheckPolicy` operationId).
+func (c *ClientWithResponses) CheckPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CheckPolicyResponse, error) {
+	rsp, err := c.CheckPolicyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCheckPolicyResponse(rsp)
+}
+
+// CheckPolicyWithResponse Check a policy without saving it
+//
+// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
+// tests on the network as it is.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/check (the `CheckPolicy` operationId).
+func (c *ClientWithResponses) CheckPolicyWithResponse(ctx context.Context, body CheckPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*CheckPolicyResponse, error) {
+	rsp, err := c.CheckPolicy(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCheckPolicyResponse(rsp)
+}
+
+// ConfirmPolicyWithResponse Keep the version that waits to be confirmed
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
+func (c *ClientWithResponses) ConfirmPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ConfirmPolicyResponse, error) {
+	rsp, err := c.ConfirmPolicy(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmPolicyResponse(rsp)
+}
+
+// DiffPoliciesWithResponse Compare two versions line by line
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/policy/diff (the `DiffPolicies` operationId).
+func (c *ClientWithResponses) DiffPoliciesWithResponse(ctx context.Context, params *DiffPoliciesParams, reqEditors ...RequestEditorFn) (*DiffPoliciesResponse, error) {
+	rsp, err := c.DiffPolicies(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDiffPoliciesResponse(rsp)
+}
+
+// PreviewPolicyWithBodyWithResponse Say what a policy would change
+//
+// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
+// follow a change at once; connections that are open may live on until they close.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
+func (c *ClientWithResponses) PreviewPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewPolicyResponse, error) {
+	rsp, err := c.PreviewPolicyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewPolicyResponse(rsp)
+}
+
+// PreviewPolicyWithResponse Say what a policy would change
+//
+// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
+// follow a change at once; connections that are open may live on until they close.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
+func (c *ClientWithResponses) PreviewPolicyWithResponse(ctx context.Context, body PreviewPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewPolicyResponse, error) {
+	rsp, err := c.PreviewPolicy(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewPolicyResponse(rsp)
+}
+
+// RevertPolicyWithResponse Undo the version that waits to be confirmed
+//
+// What was in force before it becomes a new version at once.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
+func (c *ClientWithResponses) RevertPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RevertPolicyResponse, error) {
+	rsp, err := c.RevertPolicy(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRevertPolicyResponse(rsp)
+}
+
+// RollbackPolicyWithBodyWithResponse Save the text of an earlier version again
+//
+// The same as `PUT /api/v1/policy` with that text.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/rollback (the `RollbackPolicy` operationId).
+func (c *ClientWithResponses) RollbackPolicyWithBodyWithResponse(ctx context.Context, params *RollbackPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RollbackPolicyResponse, error) {
+	rsp, err := c.RollbackPolicyWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRollbackPolicyResponse(rsp)
+}
+
+// RollbackPolicyWithResponse Save the text of an earlier version again
+//
+// The same as `PUT /api/v1/policy` with that text.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/rollback (the `RollbackPolicy` operationId).
+func (c *ClientWithResponses) RollbackPolicyWithResponse(ctx context.Context, params *RollbackPolicyParams, body RollbackPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*RollbackPolicyResponse, error) {
+	rsp, err := c.RollbackPolicy(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRollbackPolicyResponse(rsp)
+}
+
+// TestPolicyWithBodyWithResponse Run the tests of a policy
+//
+// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
+// that fail are an answer here, not an error.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/test (the `TestPolicy` operationId).
+func (c *ClientWithResponses) TestPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TestPolicyResponse, error) {
+	rsp, err := c.TestPolicyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTestPolicyResponse(rsp)
+}
+
+// TestPolicyWithResponse Run the tests of a policy
+//
+// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
+// that fail are an answer here, not an error.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/test (the `TestPolicy` operationId).
+func (c *ClientWithResponses) TestPolicyWithResponse(ctx context.Context, body TestPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*TestPolicyResponse, error) {
+	rsp, err := c.TestPolicy(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTestPolicyResponse(rsp)
+}
+
+// ListPolicyVersionsWithResponse List versions of the policy
+//
+// Newest first, without the texts. Versions are never dropped.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/policy/versions (the `ListPolicyVersions` operationId).
+func (c *ClientWithResponses) ListPolicyVersionsWithResponse(ctx context.Context, params *ListPolicyVersionsParams, reqEditors ...RequestEditorFn) (*ListPolicyVersionsResponse, error) {
+	rsp, err := c.ListPolicyVersions(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListPolicyVersionsResponse(rsp)
+}
+
+// GetPolicyVersionWithResponse Show one version of the policy
+//
+// The text is empty for a version by which there was no policy.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/policy/versions/{version} (the `GetPolicyVersion` operationId).
+func (c *ClientWithResponses) GetPolicyVersionWithResponse(ctx context.Context, version string, reqEditors ...RequestEditorFn) (*GetPolicyVersionResponse, error) {
+	rsp, err := c.GetPolicyVersion(ctx, version, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetPolicyVersionResponse(rsp)
+}
+
+// WhyPolicyWithResponse Say whether one may reach another, and why
+//
+// An end is a node (name, id or address), a user (name or e-mail), a tag, a group, a host of the policy, or any
+// address. Of a user, a group or a tag it asks whether some node that they have, or might have, is allowed.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
+func (c *ClientWithResponses) WhyPolicyWithResponse(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*WhyPolicyResponse, error) {
+	rsp, err := c.WhyPolicy(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWhyPolicyResponse(rsp)
 }
 
 // DeletePreAuthKeyWithResponse Delete a pre-auth key
@@ -7397,6 +9836,626 @@ func ParseTagNodeResponse(rsp *http.Response) (*TagNodeResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest OneNode
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetPolicyResponse parses an HTTP response from a GetPolicyWithResponse call
+func ParseGetPolicyResponse(rsp *http.Response) (*GetPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OnePolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSetPolicyResponse parses an HTTP response from a SetPolicyWithResponse call
+func ParseSetPolicyResponse(rsp *http.Response) (*SetPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OnePolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadPolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest StalePolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCheckPolicyResponse parses an HTTP response from a CheckPolicyWithResponse call
+func ParseCheckPolicyResponse(rsp *http.Response) (*CheckPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CheckPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Done
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadPolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseConfirmPolicyResponse parses an HTTP response from a ConfirmPolicyWithResponse call
+func ParseConfirmPolicyResponse(rsp *http.Response) (*ConfirmPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ConfirmPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OnePolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDiffPoliciesResponse parses an HTTP response from a DiffPoliciesWithResponse call
+func ParseDiffPoliciesResponse(rsp *http.Response) (*DiffPoliciesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DiffPoliciesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicyDiff
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePreviewPolicyResponse parses an HTTP response from a PreviewPolicyWithResponse call
+func ParsePreviewPolicyResponse(rsp *http.Response) (*PreviewPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicyEffect
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadPolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRevertPolicyResponse parses an HTTP response from a RevertPolicyWithResponse call
+func ParseRevertPolicyResponse(rsp *http.Response) (*RevertPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RevertPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OnePolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRollbackPolicyResponse parses an HTTP response from a RollbackPolicyWithResponse call
+func ParseRollbackPolicyResponse(rsp *http.Response) (*RollbackPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RollbackPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OnePolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadPolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest StalePolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseTestPolicyResponse parses an HTTP response from a TestPolicyWithResponse call
+func ParseTestPolicyResponse(rsp *http.Response) (*TestPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TestPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicyTestResult
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadPolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListPolicyVersionsResponse parses an HTTP response from a ListPolicyVersionsWithResponse call
+func ParseListPolicyVersionsResponse(rsp *http.Response) (*ListPolicyVersionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListPolicyVersionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicyVersionList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetPolicyVersionResponse parses an HTTP response from a GetPolicyVersionWithResponse call
+func ParseGetPolicyVersionResponse(rsp *http.Response) (*GetPolicyVersionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetPolicyVersionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OnePolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseWhyPolicyResponse parses an HTTP response from a WhyPolicyWithResponse call
+func ParseWhyPolicyResponse(rsp *http.Response) (*WhyPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WhyPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicyAnswer
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

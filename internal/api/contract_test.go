@@ -169,6 +169,9 @@ func machine(n uint64, preAuthKey string) object {
 	}
 }
 
+// tagged is a policy that also knows a tag.
+func tagged(text string) string { return `{"tagOwners": {"tag:web": []}, ` + text[1:] }
+
 // examples is one request for each operation that succeeds on a fixture.
 //
 // long: it has one entry for each operation
@@ -176,7 +179,33 @@ func examples() map[string]func(f fixture) *answer {
 	list := func(path string) func(fixture) *answer {
 		return func(f fixture) *answer { return f.call("GET", path, nil) }
 	}
+	withPolicy := func(method, path string, body any) func(fixture) *answer {
+		return func(f fixture) *answer {
+			f.call("PUT", "/api/v1/policy", object{"policy": tagged(allowAll)}).ok()
+			return f.call(method, path, body)
+		}
+	}
+	pending := func(path string) func(fixture) *answer {
+		return func(f fixture) *answer {
+			f.call("PUT", "/api/v1/policy", object{"policy": tagged(allowAll)}).ok()
+			f.call("PUT", "/api/v1/policy", object{"policy": tagged(allowNone), "confirmWithin": "1m"}).ok()
+			return f.call("POST", path, nil)
+		}
+	}
 	return map[string]func(f fixture) *answer{
+		"GET /api/v1/policy":                    withPolicy("GET", "/api/v1/policy", nil),
+		"GET /api/v1/policy/diff":               withPolicy("GET", "/api/v1/policy/diff", nil),
+		"GET /api/v1/policy/versions":           withPolicy("GET", "/api/v1/policy/versions", nil),
+		"GET /api/v1/policy/versions/{version}": withPolicy("GET", "/api/v1/policy/versions/1", nil),
+		"GET /api/v1/policy/why":                withPolicy("GET", "/api/v1/policy/why?from=100.64.0.1&to=100.64.0.2&port=22", nil),
+		"PUT /api/v1/policy":                    withPolicy("PUT", "/api/v1/policy", object{"policy": tagged(allowNone), "reason": "begin closed"}),
+		"POST /api/v1/policy/check":             withPolicy("POST", "/api/v1/policy/check", object{"policy": tagged(allowNone)}),
+		"POST /api/v1/policy/preview":           withPolicy("POST", "/api/v1/policy/preview", object{"policy": tagged(allowNone), "viewer": "100.64.0.1"}),
+		"POST /api/v1/policy/test":              withPolicy("POST", "/api/v1/policy/test", nil),
+		"POST /api/v1/policy/rollback":          withPolicy("POST", "/api/v1/policy/rollback", object{"version": "1"}),
+		"POST /api/v1/policy/confirm":           pending("/api/v1/policy/confirm"),
+		"POST /api/v1/policy/revert":            pending("/api/v1/policy/revert"),
+
 		"GET /api/v1/user":         list("/api/v1/user"),
 		"GET /api/v1/preauthkey":   list("/api/v1/preauthkey"),
 		"GET /api/v1/apikey":       list("/api/v1/apikey"),
@@ -322,7 +351,7 @@ func TestSchemaMismatchesAreFound(t *testing.T) {
 
 // filled replaces the parameters of a path.
 func filled(path string) string {
-	return strings.NewReplacer("{id}", "1", "{newName}", "bob", "{prefix}", "1", "{nodeId}", "1").Replace(path)
+	return strings.NewReplacer("{id}", "1", "{newName}", "bob", "{prefix}", "1", "{nodeId}", "1", "{version}", "1").Replace(path)
 }
 
 func TestExactlyThreeOperationsNeedNoKey(t *testing.T) {
@@ -364,7 +393,7 @@ func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
 			continue
 		}
 		get := op(f)
-		head := f.call("HEAD", strings.Replace(path, "{nodeId}", f.node, 1), nil)
+		head := f.call("HEAD", strings.NewReplacer("{nodeId}", f.node, "{version}", "1", "/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22").Replace(path), nil)
 		if head.status != get.status || len(head.body) != 0 {
 			t.Errorf("HEAD %s: status %d with %d bytes, want %d with none", path, head.status, len(head.body), get.status)
 		}

@@ -30,7 +30,12 @@ const (
 // string, null and unknown members. A wrong type and a missing member that is
 // required are errors with the member's path.
 func decode(w http.ResponseWriter, r *http.Request, dest any) error {
-	limit, timeout := int64(maxBody), bodyTimeout
+	return decodeUpTo(w, r, maxBody, dest)
+}
+
+// decodeUpTo does the same with another limit for those who have shown a key.
+func decodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, dest any) error {
+	timeout := bodyTimeout
 	if open(r) {
 		limit, timeout = maxStrangersBody, strangersBodyTimeout
 	}

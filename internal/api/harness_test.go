@@ -177,7 +177,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	s := &service{t: t, store: &counted{Store: st}, log: &journal{}, metrics: prometheus.NewRegistry()}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.Level(-8)}))
 	var err error
-	s.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: s.store, Log: log, Registerer: s.metrics, Describe: api.Describe})
+	s.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: s.store, Log: log, Registerer: s.metrics, Describe: api.Describe, History: st.(store.History)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,6 +67,7 @@ func badParameter(err error) error {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var bad *badRequest
 	var refusal *control.Refusal
+	var wrong *control.BadPolicy
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -75,8 +76,17 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, member(problem(http.StatusBadRequest, bad.text), bad.path))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		writeProblem(w, problem(http.StatusRequestTimeout, "the body did not arrive in time"))
+	case errors.As(err, &wrong):
+		writeProblem(w, badPolicy(wrong))
 	case errors.As(err, &refusal):
-		writeProblem(w, refused(refusal))
+		p := refused(refusal)
+		if refusal.Reason == control.Stale {
+			if now, ok := s.ledger.World().Policy(); ok {
+				shape := policyShape(now)
+				p.Current = &shape
+			}
+		}
+		writeProblem(w, p)
 	case errors.Is(err, mesh.ErrNoAddress):
 		s.log.Error("no address left for a new node", "error", err)
 		writeProblem(w, problem(http.StatusConflict, err.Error()))
@@ -101,6 +111,8 @@ func refused(r *control.Refusal) openapi.Problem {
 		return problem(http.StatusNotFound, r.Text)
 	case control.Conflict:
 		return problem(http.StatusConflict, r.Text)
+	case control.Stale:
+		return problem(http.StatusPreconditionFailed, r.Text)
 	case control.BadKey:
 		p := problem(http.StatusUnauthorized, "Authentication failed: invalid key")
 		p.Title = rejected

@@ -150,6 +150,8 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return "sshgrant", g.ID.String(), shapeOf(ok, func() any { return sshGrantShape(s, kept) })
 	}
 	switch e := e.(type) {
+	case mesh.PolicyPut:
+		return describePolicy(s, e.Policy.Version)
 	case mesh.UserPut:
 		return user(e.User.ID)
 	case mesh.UserGone:
@@ -173,6 +175,12 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone:
 	}
 	return "", "", nil
+}
+
+// describePolicy leaves the text out: the versions have it.
+func describePolicy(s *mesh.Snapshot, v mesh.PolicyVersion) (kind, id string, shape []byte) {
+	p, ok := s.Policy()
+	return "policy", v.String(), shapeOf(ok && p.Version == v, func() any { return policyVersionShape(p) })
 }
 
 func shapeOf(ok bool, shape func() any) []byte {

@@ -22,7 +22,7 @@ func (s *service) session(user string) string {
 			mesh.UserPut{User: meshgen.User(900)},
 			mesh.NodePut{Node: meshgen.Node(901, 900)},
 			mesh.NodePut{Node: meshgen.Node(902, 900)},
-			mesh.PolicyPut{Policy: &mesh.Policy{Version: w.Counters.Policy + 1, Text: rules, SavedAt: now}},
+			mesh.PolicyPut{Policy: &mesh.Policy{Version: w.Counters.Policy + 1, Source: "api", Text: rules, SavedAt: now}},
 		}, nil
 	})
 	if err != nil {

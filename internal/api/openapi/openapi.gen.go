@@ -53,6 +53,42 @@ func (e HealthCheckStatus) Valid() bool {
 	}
 }
 
+// Defines values for PolicySource.
+const (
+	PolicySourceAPI  PolicySource = "api"
+	PolicySourceFile PolicySource = "file"
+)
+
+// Valid indicates whether the value is a known member of the PolicySource enum.
+func (e PolicySource) Valid() bool {
+	switch e {
+	case PolicySourceAPI:
+		return true
+	case PolicySourceFile:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyVersionSource.
+const (
+	PolicyVersionSourceAPI  PolicyVersionSource = "api"
+	PolicyVersionSourceFile PolicyVersionSource = "file"
+)
+
+// Valid indicates whether the value is a known member of the PolicyVersionSource enum.
+func (e PolicyVersionSource) Valid() bool {
+	switch e {
+	case PolicyVersionSourceAPI:
+		return true
+	case PolicyVersionSourceFile:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RegisterMethod.
 const (
 	RegisterMethodAuthKey     RegisterMethod = "REGISTER_METHOD_AUTH_KEY"
@@ -479,6 +515,21 @@ type NodeList struct {
 	Nodes []Node `json:"nodes"`
 }
 
+// NodeName defines model for NodeName.
+type NodeName struct {
+	// ID Example: 12
+	ID string `json:"id"`
+
+	// Name Example: db-1
+	Name string `json:"name"`
+}
+
+// NodePair defines model for NodePair.
+type NodePair struct {
+	From NodeName `json:"from"`
+	To   NodeName `json:"to"`
+}
+
 // NodeRegistration defines model for NodeRegistration.
 type NodeRegistration struct {
 	// Key Code, link or token of the device.
@@ -596,6 +647,431 @@ type PendingSSHList struct {
 	Sessions []PendingSSH `json:"sessions"`
 }
 
+// Policy defines model for Policy.
+type Policy struct {
+	// Author Who saved it.
+	//
+	// Example: key:flk_3k2j…
+	Author string `json:"author"`
+
+	// ConfirmBy When this version gives way unless it is confirmed. Null when it stays.
+	ConfirmBy *time.Time `json:"confirmBy"`
+
+	// Policy The text, in JSON with comments.
+	//
+	// Example: {"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}
+	Policy string `json:"policy"`
+
+	// Reason Why, in the words of the author.
+	//
+	// Example: let operations reach the databases
+	Reason string `json:"reason"`
+
+	// RevertTo The version that it gives way to, "0" when there was none; empty when it stays.
+	//
+	// Example:
+	RevertTo string `json:"revertTo"`
+
+	// SavedAt Example: 2026-03-01T09:30:00Z
+	SavedAt time.Time `json:"savedAt"`
+
+	// Source `api`, or `file` when it was read from `policy.path`.
+	//
+	// Example: api
+	Source PolicySource `json:"source"`
+
+	// UpdatedAt The same as `savedAt`; null when the policy is a file.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	UpdatedAt *time.Time `json:"updatedAt"`
+
+	// Version Counts from 1.
+	//
+	// Example: 7
+	Version string `json:"version"`
+}
+
+// PolicySource `api`, or `file` when it was read from `policy.path`.
+//
+// Example: api
+type PolicySource string
+
+// PolicyAnswer defines model for PolicyAnswer.
+type PolicyAnswer struct {
+	// Allowed Example: true
+	Allowed bool `json:"allowed"`
+
+	// At The routers or exit nodes where packets for an address arrive that is no node's.
+	At []NodeName `json:"at"`
+
+	// Nearest If no rule allows it, those that almost do.
+	Nearest []PolicyFinding `json:"nearest"`
+
+	// Notes What beside the rules is in the way.
+	Notes []string `json:"notes"`
+
+	// Rules The rules that allow it.
+	Rules []PolicyFinding `json:"rules"`
+}
+
+// PolicyDiff defines model for PolicyDiff.
+type PolicyDiff struct {
+	// Diff In the form of `diff -u`; empty when the texts are equal.
+	//
+	// Example: --- version 6
+	// +++ version 7
+	// @@ -1 +1 @@
+	// -{}
+	// +{"acls": []}
+	Diff string `json:"diff"`
+
+	// From "0" when there was no version before.
+	//
+	// Example: 6
+	From string `json:"from"`
+
+	// To Example: 7
+	To string `json:"to"`
+}
+
+// PolicyDraft defines model for PolicyDraft.
+type PolicyDraft struct {
+	// ConfirmWithin After what time the version gives way unless it is confirmed, from 10s to 24h. Without it the version stays.
+	//
+	// Example: 5m
+	ConfirmWithin *string `json:"confirmWithin,omitempty"`
+
+	// Policy JSON with comments, at most 1 MiB.
+	//
+	// Example: {"acls": []}
+	Policy string `json:"policy"`
+
+	// Reason Why, for those who read the versions later.
+	//
+	// Example: let operations reach the databases
+	Reason *string `json:"reason,omitempty"`
+}
+
+// PolicyEffect Pairs are ordered, who reaches and whom.
+type PolicyEffect struct {
+	// Changed Pairs that do by other ports or protocols.
+	//
+	// Example: 3
+	Changed int `json:"changed"`
+
+	// Gained Pairs that newly do.
+	//
+	// Example: 0
+	Gained int `json:"gained"`
+
+	// Guards Warnings that nobody should miss.
+	Guards []PolicyGuard `json:"guards"`
+
+	// Losers Nodes that no longer reach something they reached.
+	//
+	// Example: 4
+	Losers int `json:"losers"`
+
+	// LosersOnline Those of them that are online.
+	//
+	// Example: 2
+	LosersOnline int `json:"losersOnline"`
+
+	// Lost Pairs that reach each other no more.
+	//
+	// Example: 12
+	Lost int `json:"lost"`
+
+	// MoreRoutes How many are left out of `routes`.
+	//
+	// Example: 0
+	MoreRoutes int `json:"moreRoutes"`
+
+	// MoreShells How many are left out of `shells`.
+	//
+	// Example: 0
+	MoreShells int `json:"moreShells"`
+
+	// MoreShifts How many are left out of `shifts`.
+	//
+	// Example: 0
+	MoreShifts int `json:"moreShifts"`
+
+	// Routes What changes behind routers and exit nodes.
+	Routes []PolicyRouteShift `json:"routes"`
+
+	// Shells Who may newly, or no longer, open shells.
+	Shells []PolicyShellShift `json:"shells"`
+
+	// Shifts What changes for whom, the most pairs first.
+	Shifts []PolicyShift `json:"shifts"`
+
+	// Tests The tests of the text that fail.
+	Tests []PolicyTestFailure `json:"tests"`
+
+	// Unchanged Pairs that do as before.
+	//
+	// Example: 485
+	Unchanged int `json:"unchanged"`
+}
+
+// PolicyFinding defines model for PolicyFinding.
+type PolicyFinding struct {
+	// Comment The comment of the rule.
+	//
+	// Example:
+	Comment string `json:"comment"`
+
+	// Line Where the rule stands; 0 for the rule that holds where nothing is said about access.
+	//
+	// Example: 16
+	Line int `json:"line"`
+
+	// List `acls` or `grants`.
+	//
+	// Example: acls
+	List string `json:"list"`
+
+	// Text Why it allows it, or the one thing that keeps it from that.
+	//
+	// Example: alice is in group:ops (line 4), db-1 carries tag:db
+	Text string `json:"text"`
+}
+
+// PolicyGuard defines model for PolicyGuard.
+type PolicyGuard struct {
+	// Kind `unreachable`: nobody reaches these nodes on port 22 any more. `ownWayIn`: the viewer does not.
+	// `everything`: everything may now reach everything.
+	//
+	//
+	// Example: unreachable
+	Kind  string     `json:"kind"`
+	Nodes []NodeName `json:"nodes"`
+
+	// Text Example: nobody can reach tag:router on 22 any more
+	Text string `json:"text"`
+}
+
+// PolicyPreviewRequest defines model for PolicyPreviewRequest.
+type PolicyPreviewRequest struct {
+	// Policy Example: {"acls": []}
+	Policy string `json:"policy"`
+
+	// Viewer Who asks, as an end of `GET /api/v1/policy/why`, to be warned when the change removes the own way in.
+	//
+	// Example: alice
+	Viewer *string `json:"viewer,omitempty"`
+}
+
+// PolicyProblem defines model for PolicyProblem.
+type PolicyProblem struct {
+	// Column From 1, in characters; 0 for the whole line.
+	//
+	// Example: 33
+	Column int `json:"column"`
+
+	// Line From 1; 0 for the text as a whole.
+	//
+	// Example: 4
+	Line int `json:"line"`
+
+	// Text Example: "group:ops" is not in groups
+	Text string `json:"text"`
+}
+
+// PolicyRollback defines model for PolicyRollback.
+type PolicyRollback struct {
+	// ConfirmWithin Example: 5m
+	ConfirmWithin *string `json:"confirmWithin,omitempty"`
+
+	// Reason Example: the databases were unreachable
+	Reason *string `json:"reason,omitempty"`
+
+	// Version Example: 6
+	Version string `json:"version"`
+}
+
+// PolicyRouteShift defines model for PolicyRouteShift.
+type PolicyRouteShift struct {
+	// From People, or tags of nodes, for whom the same changes.
+	From Principals `json:"from"`
+
+	// Gained Example: []
+	Gained []string `json:"gained"`
+
+	// GainedLines Example: []
+	GainedLines []int `json:"gainedLines"`
+
+	// Lost Example: ["all ports"]
+	Lost []string `json:"lost"`
+
+	// LostLines Example: [18]
+	LostLines []int `json:"lostLines"`
+
+	// Prefix Where they lead; a default route stands for the internet.
+	//
+	// Example: 10.1.0.0/16
+	Prefix  string     `json:"prefix"`
+	Through []NodeName `json:"through"`
+}
+
+// PolicyShellShift defines model for PolicyShellShift.
+type PolicyShellShift struct {
+	// From People, or tags of nodes, for whom the same changes.
+	From   Principals  `json:"from"`
+	Gained []ShellUser `json:"gained"`
+
+	// GainedLines Example: []
+	GainedLines []int       `json:"gainedLines"`
+	Lost        []ShellUser `json:"lost"`
+
+	// LostLines Example: [30]
+	LostLines []int `json:"lostLines"`
+
+	// Own Example: false
+	Own bool `json:"own"`
+
+	// Pairs Example: 2
+	Pairs   int        `json:"pairs"`
+	Samples []NodePair `json:"samples"`
+
+	// To People, or tags of nodes, for whom the same changes.
+	To Principals `json:"to"`
+}
+
+// PolicyShift defines model for PolicyShift.
+type PolicyShift struct {
+	// From People, or tags of nodes, for whom the same changes.
+	From Principals `json:"from"`
+
+	// Gained Example: []
+	Gained []string `json:"gained"`
+
+	// GainedLines Rules of the new text that allow what is gained.
+	//
+	// Example: []
+	GainedLines []int `json:"gainedLines"`
+
+	// Lost Example: ["port 22"]
+	Lost []string `json:"lost"`
+
+	// LostLines Rules of the text in force that allowed what is lost.
+	//
+	// Example: [15]
+	LostLines []int `json:"lostLines"`
+
+	// Online How many of the nodes that reach less are online.
+	//
+	// Example: 2
+	Online int `json:"online"`
+
+	// Own Only between nodes of one person.
+	//
+	// Example: false
+	Own bool `json:"own"`
+
+	// Pairs Example: 12
+	Pairs int `json:"pairs"`
+
+	// Samples At most 20 of the pairs.
+	Samples []NodePair `json:"samples"`
+
+	// To People, or tags of nodes, for whom the same changes.
+	To Principals `json:"to"`
+}
+
+// PolicyTestFailure defines model for PolicyTestFailure.
+type PolicyTestFailure struct {
+	// Dst Example: tag:db:5432
+	Dst string `json:"dst"`
+
+	// Line Where the test stands.
+	//
+	// Example: 21
+	Line int `json:"line"`
+
+	// Src Example: alice
+	Src string `json:"src"`
+
+	// Text What happened instead, and by which rule.
+	//
+	// Example: alice does not reach tag:db on port 5432
+	Text string `json:"text"`
+
+	// Want `accept`, `check` or `deny`.
+	//
+	// Example: accept
+	Want string `json:"want"`
+}
+
+// PolicyTestRequest defines model for PolicyTestRequest.
+type PolicyTestRequest struct {
+	// Policy Example: {"acls": []}
+	Policy *string `json:"policy,omitempty"`
+}
+
+// PolicyTestResult defines model for PolicyTestResult.
+type PolicyTestResult struct {
+	Failures []PolicyTestFailure `json:"failures"`
+
+	// Tests How many tests there are.
+	//
+	// Example: 3
+	Tests int `json:"tests"`
+}
+
+// PolicyText defines model for PolicyText.
+type PolicyText struct {
+	// Policy JSON with comments, at most 1 MiB.
+	//
+	// Example: {"acls": []}
+	Policy string `json:"policy"`
+}
+
+// PolicyVersion defines model for PolicyVersion.
+type PolicyVersion struct {
+	// Author Who saved it.
+	//
+	// Example: key:flk_3k2j…
+	Author string `json:"author"`
+
+	// ConfirmBy When this version gives way unless it is confirmed. Null when it stays.
+	ConfirmBy *time.Time `json:"confirmBy"`
+
+	// Reason Why, in the words of the author.
+	//
+	// Example: let operations reach the databases
+	Reason string `json:"reason"`
+
+	// RevertTo The version that it gives way to, "0" when there was none; empty when it stays.
+	//
+	// Example:
+	RevertTo string `json:"revertTo"`
+
+	// SavedAt Example: 2026-03-01T09:30:00Z
+	SavedAt time.Time `json:"savedAt"`
+
+	// Source `api`, or `file` when it was read from `policy.path`.
+	//
+	// Example: api
+	Source PolicyVersionSource `json:"source"`
+
+	// Version Counts from 1.
+	//
+	// Example: 7
+	Version string `json:"version"`
+}
+
+// PolicyVersionSource `api`, or `file` when it was read from `policy.path`.
+//
+// Example: api
+type PolicyVersionSource string
+
+// PolicyVersionList defines model for PolicyVersionList.
+type PolicyVersionList struct {
+	Versions []PolicyVersion `json:"versions"`
+}
+
 // PreAuthKey defines model for PreAuthKey.
 type PreAuthKey struct {
 	// ACLTags Tags of the nodes that join with it.
@@ -679,6 +1155,17 @@ type PreAuthKeySelection struct {
 	User *string `json:"user,omitempty"`
 }
 
+// Principals People, or tags of nodes, for whom the same changes.
+type Principals struct {
+	// Count Example: 2
+	Count int `json:"count"`
+
+	// Names Some of them.
+	//
+	// Example: ["alice","bob"]
+	Names []string `json:"names"`
+}
+
 // Problem An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
 type Problem struct {
@@ -688,6 +1175,9 @@ type Problem struct {
 	//
 	// Example: 5
 	Code int `json:"code"`
+
+	// Current For status 412, the policy in force.
+	Current *Policy `json:"current,omitempty"`
 
 	// Detail What happened and what to do.
 	//
@@ -706,6 +1196,9 @@ type Problem struct {
 	//
 	// Example: there is no user "alice"; list them with: fairlead users list
 	Message string `json:"message"`
+
+	// Problems For a policy that is refused, what is wrong with its text.
+	Problems []PolicyProblem `json:"problems,omitempty"`
 
 	// Status The HTTP status.
 	//
@@ -832,6 +1325,19 @@ type SSHSession struct {
 	TargetName string `json:"targetName"`
 }
 
+// ShellUser defines model for ShellUser.
+type ShellUser struct {
+	// Check Somebody must agree first.
+	//
+	// Example: false
+	Check bool `json:"check"`
+
+	// Name A user of the operating system, or `autogroup:nonroot`.
+	//
+	// Example: root
+	Name string `json:"name"`
+}
+
 // User defines model for User.
 type User struct {
 	// CreatedAt Null only for `tagged-devices`, the user that lists show for nodes with tags.
@@ -937,11 +1443,18 @@ type Version struct {
 	Version string `json:"version"`
 }
 
+// IfMatch defines model for IfMatch.
+type IfMatch = string
+
 // NodeRef defines model for NodeRef.
 type NodeRef = string
 
 // UserRef defines model for UserRef.
 type UserRef = string
+
+// BadPolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
+// Headscale's API read.
+type BadPolicy = Problem
 
 // BadRequest An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
@@ -965,8 +1478,15 @@ type NotFound = Problem
 // OneNode defines model for OneNode.
 type OneNode = NodeResult
 
+// OnePolicy defines model for OnePolicy.
+type OnePolicy = Policy
+
 // OneUser defines model for OneUser.
 type OneUser = UserResult
+
+// StalePolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
+// Headscale's API read.
+type StalePolicy = Problem
 
 // Unauthorized An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
@@ -1000,6 +1520,51 @@ type ExpireNodeParams struct {
 
 	// DisableExpiry never, as in the body
 	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
+}
+
+// SetPolicyParams defines parameters for SetPolicy.
+type SetPolicyParams struct {
+	// IfMatch the `ETag` of the version that must be in force, or `*` for any
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// DiffPoliciesParams defines parameters for DiffPolicies.
+type DiffPoliciesParams struct {
+	// From the older version; the one before `to` without it
+	From *string `form:"from,omitempty" json:"from,omitempty"`
+
+	// To the newer version; the one in force without it
+	To *string `form:"to,omitempty" json:"to,omitempty"`
+}
+
+// RollbackPolicyParams defines parameters for RollbackPolicy.
+type RollbackPolicyParams struct {
+	// IfMatch the `ETag` of the version that must be in force, or `*` for any
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ListPolicyVersionsParams defines parameters for ListPolicyVersions.
+type ListPolicyVersionsParams struct {
+	// Before only versions below this one, to go on where the last answer ended
+	Before *string `form:"before,omitempty" json:"before,omitempty"`
+
+	// Limit how many, at most and by default 100
+	Limit *string `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// WhyPolicyParams defines parameters for WhyPolicy.
+type WhyPolicyParams struct {
+	// From who reaches
+	From string `form:"from" json:"from"`
+
+	// To whom or what
+	To string `form:"to" json:"to"`
+
+	// Port the port; any without it
+	Port *string `form:"port,omitempty" json:"port,omitempty"`
+
+	// Proto name or number of the protocol; `tcp` without it
+	Proto *string `form:"proto,omitempty" json:"proto,omitempty"`
 }
 
 // DeletePreAuthKeyParams defines parameters for DeletePreAuthKey.
@@ -1059,6 +1624,21 @@ type ExpireNodeJSONRequestBody = NodeExpiryChange
 
 // TagNodeJSONRequestBody defines body for TagNode for application/json ContentType.
 type TagNodeJSONRequestBody = NodeTagsChange
+
+// SetPolicyJSONRequestBody defines body for SetPolicy for application/json ContentType.
+type SetPolicyJSONRequestBody = PolicyDraft
+
+// CheckPolicyJSONRequestBody defines body for CheckPolicy for application/json ContentType.
+type CheckPolicyJSONRequestBody = PolicyText
+
+// PreviewPolicyJSONRequestBody defines body for PreviewPolicy for application/json ContentType.
+type PreviewPolicyJSONRequestBody = PolicyPreviewRequest
+
+// RollbackPolicyJSONRequestBody defines body for RollbackPolicy for application/json ContentType.
+type RollbackPolicyJSONRequestBody = PolicyRollback
+
+// TestPolicyJSONRequestBody defines body for TestPolicy for application/json ContentType.
+type TestPolicyJSONRequestBody = PolicyTestRequest
 
 // CreatePreAuthKeyJSONRequestBody defines body for CreatePreAuthKey for application/json ContentType.
 type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
@@ -1146,6 +1726,42 @@ type ServerInterface interface {
 	// OpenapiDocument This document (no key)
 	// (GET /api/v1/openapi.yaml)
 	OpenapiDocument(w http.ResponseWriter, r *http.Request)
+	// GetPolicy Show the policy in force
+	// (GET /api/v1/policy)
+	GetPolicy(w http.ResponseWriter, r *http.Request)
+	// SetPolicy Save a policy
+	// (PUT /api/v1/policy)
+	SetPolicy(w http.ResponseWriter, r *http.Request, params SetPolicyParams)
+	// CheckPolicy Check a policy without saving it
+	// (POST /api/v1/policy/check)
+	CheckPolicy(w http.ResponseWriter, r *http.Request)
+	// ConfirmPolicy Keep the version that waits to be confirmed
+	// (POST /api/v1/policy/confirm)
+	ConfirmPolicy(w http.ResponseWriter, r *http.Request)
+	// DiffPolicies Compare two versions line by line
+	// (GET /api/v1/policy/diff)
+	DiffPolicies(w http.ResponseWriter, r *http.Request, params DiffPoliciesParams)
+	// PreviewPolicy Say what a policy would change
+	// (POST /api/v1/policy/preview)
+	PreviewPolicy(w http.ResponseWriter, r *http.Request)
+	// RevertPolicy Undo the version that waits to be confirmed
+	// (POST /api/v1/policy/revert)
+	RevertPolicy(w http.ResponseWriter, r *http.Request)
+	// RollbackPolicy Save the text of an earlier version again
+	// (POST /api/v1/policy/rollback)
+	RollbackPolicy(w http.ResponseWriter, r *http.Request, params RollbackPolicyParams)
+	// TestPolicy Run the tests of a policy
+	// (POST /api/v1/policy/test)
+	TestPolicy(w http.ResponseWriter, r *http.Request)
+	// ListPolicyVersions List versions of the policy
+	// (GET /api/v1/policy/versions)
+	ListPolicyVersions(w http.ResponseWriter, r *http.Request, params ListPolicyVersionsParams)
+	// GetPolicyVersion Show one version of the policy
+	// (GET /api/v1/policy/versions/{version})
+	GetPolicyVersion(w http.ResponseWriter, r *http.Request, version string)
+	// WhyPolicy Say whether one may reach another, and why
+	// (GET /api/v1/policy/why)
+	WhyPolicy(w http.ResponseWriter, r *http.Request, params WhyPolicyParams)
 	// DeletePreAuthKey Delete a pre-auth key
 	// (DELETE /api/v1/preauthkey)
 	DeletePreAuthKey(w http.ResponseWriter, r *http.Request, params DeletePreAuthKeyParams)
@@ -1719,6 +2335,362 @@ func (siw *ServerInterfaceWrapper) OpenapiDocument(w http.ResponseWriter, r *htt
 	handler.ServeHTTP(w, r)
 }
 
+// GetPolicy operation middleware
+func (siw *ServerInterfaceWrapper) GetPolicy(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetPolicy(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SetPolicy operation middleware
+func (siw *ServerInterfaceWrapper) SetPolicy(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SetPolicyParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SetPolicy(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CheckPolicy operation middleware
+func (siw *ServerInterfaceWrapper) CheckPolicy(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CheckPolicy(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ConfirmPolicy operation middleware
+func (siw *ServerInterfaceWrapper) ConfirmPolicy(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ConfirmPolicy(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DiffPolicies operation middleware
+func (siw *ServerInterfaceWrapper) DiffPolicies(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DiffPoliciesParams
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DiffPolicies(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PreviewPolicy operation middleware
+func (siw *ServerInterfaceWrapper) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PreviewPolicy(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RevertPolicy operation middleware
+func (siw *ServerInterfaceWrapper) RevertPolicy(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RevertPolicy(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RollbackPolicy operation middleware
+func (siw *ServerInterfaceWrapper) RollbackPolicy(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RollbackPolicyParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RollbackPolicy(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// TestPolicy operation middleware
+func (siw *ServerInterfaceWrapper) TestPolicy(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.TestPolicy(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListPolicyVersions operation middleware
+func (siw *ServerInterfaceWrapper) ListPolicyVersions(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListPolicyVersionsParams
+
+	// ------------- Optional query parameter "before" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "before", r.URL.Query(), &params.Before, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "before"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "before", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListPolicyVersions(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetPolicyVersion operation middleware
+func (siw *ServerInterfaceWrapper) GetPolicyVersion(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "version" -------------
+	var version string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "version", r.PathValue("version"), &version, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "version", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetPolicyVersion(w, r, version)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// WhyPolicy operation middleware
+func (siw *ServerInterfaceWrapper) WhyPolicy(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params WhyPolicyParams
+
+	// ------------- Required query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "port" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "port", r.URL.Query(), &params.Port, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "port"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "port", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "proto" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "proto", r.URL.Query(), &params.Proto, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "proto"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "proto", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.WhyPolicy(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // DeletePreAuthKey operation middleware
 func (siw *ServerInterfaceWrapper) DeletePreAuthKey(w http.ResponseWriter, r *http.Request) {
 
@@ -2160,6 +3132,18 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/expire", wrapper.ExpireNodes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/register", wrapper.RegisterNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/openapi.yaml", wrapper.OpenapiDocument)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy", wrapper.GetPolicy)
+	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/policy", wrapper.SetPolicy)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/check", wrapper.CheckPolicy)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/confirm", wrapper.ConfirmPolicy)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy/diff", wrapper.DiffPolicies)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/preview", wrapper.PreviewPolicy)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/revert", wrapper.RevertPolicy)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/rollback", wrapper.RollbackPolicy)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/test", wrapper.TestPolicy)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy/versions", wrapper.ListPolicyVersions)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy/versions/{version}", wrapper.GetPolicyVersion)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy/why", wrapper.WhyPolicy)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.DeletePreAuthKey)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.ListPreAuthKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.CreatePreAuthKey)

@@ -1,0 +1,268 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+const (
+	allowAll  = `{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}`
+	allowNone = `{"acls": []}`
+)
+
+func (s *service) setPolicy(text string, headers ...string) *answer {
+	s.t.Helper()
+	return s.call("PUT", "/api/v1/policy", object{"policy": text}, headers...)
+}
+
+func TestPolicyIsReadAsItWasSaved(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		text := "// who reaches whom\n" + allowAll + " // \"é\" <&>\n"
+		saved := s.call("PUT", "/api/v1/policy", object{"policy": text, "reason": "begin"}).ok()
+		read := s.call("GET", "/api/v1/policy", nil)
+		if diff := cmp.Diff(saved, read.ok()); diff != "" {
+			t.Errorf("saved and read (-saved +read):\n%s", diff)
+		}
+		want := object{
+			"policy": text, "version": "1", "updatedAt": saved["savedAt"], "savedAt": saved["savedAt"], "author": "key:" + prefixOf(s.key), "reason": "begin",
+			"source": "api", "confirmBy": nil, "revertTo": "",
+		}
+		if diff := cmp.Diff(want, saved); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if etag := read.header.Get("ETag"); etag != `"1"` {
+			t.Errorf("ETag %s", etag)
+		}
+	})
+}
+
+// Tools that know another server look for these words.
+func TestToolsAreToldInTheirWordsThatThereIsNoPolicy(t *testing.T) {
+	s := sqlite(t)
+	a := s.call("GET", "/api/v1/policy", nil)
+	if message, _ := a.decoded()["message"].(string); a.status != http.StatusNotFound || !strings.Contains(message, "acl policy not found") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if etag := a.header.Get("ETag"); etag != `"0"` {
+		t.Errorf("ETag %s", etag)
+	}
+	s.setPolicy(allowNone, `If-Match: "0"`).ok()
+}
+
+func TestPolicyOfAFileCannotBeSaved(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "policy.hujson")
+	if err := os.WriteFile(file, []byte(allowNone), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := sqlite(t, config{control: func(c *control.Config) { c.PolicyFile = file }})
+	if err := s.control.LoadPolicyFile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.call("GET", "/api/v1/policy", nil).ok(); got["updatedAt"] != nil || got["source"] != "file" || got["policy"] != allowNone {
+		t.Errorf("%v", got)
+	}
+	a := s.setPolicy(allowAll)
+	if message, _ := a.decoded()["message"].(string); a.status != http.StatusBadRequest || !strings.Contains(message, "update is disabled for modes other than 'database'") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestProblemsOfAPolicyHaveTheirPlace(t *testing.T) {
+	s := sqlite(t)
+	text := "{\n  \"acls\": [\n    {\"action\": \"accept\", \"src\": [\"group:ops\"], \"dst\": [\"*:*\"]},\n  ],\n}"
+	for _, path := range []string{"PUT /api/v1/policy", "POST /api/v1/policy/check", "POST /api/v1/policy/preview", "POST /api/v1/policy/test"} {
+		method, path, _ := strings.Cut(path, " ")
+		a := s.call(method, path, object{"policy": text})
+		problems, _ := a.decoded()["problems"].([]any)
+		if a.status != http.StatusBadRequest || len(problems) != 1 {
+			t.Fatalf("%s: %d %s", path, a.status, a.body)
+		}
+		p := problems[0].(object)
+		if p["line"] != 3.0 || p["column"] != 34.0 || !strings.Contains(a.decoded()["detail"].(string), "line 3, column 34: ") {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+	failing := `{"acls": [],` + "\n" + `"tests": [{"src": "alice", "accept": ["100.64.0.1:22"]}]}`
+	a := s.setPolicy(failing)
+	if problems, _ := a.decoded()["problems"].([]any); a.status != http.StatusBadRequest || len(problems) != 1 || problems[0].(object)["line"] != 2.0 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	got := s.call("POST", "/api/v1/policy/test", object{"policy": failing}).ok()
+	if got["tests"] != 1.0 || len(got["failures"].([]any)) != 1 {
+		t.Errorf("%v", got)
+	}
+	if a := s.call("POST", "/api/v1/policy/check", object{"policy": allowNone}); string(a.body) != "{}" {
+		t.Errorf("a policy without problems: %s", a.body)
+	}
+	if a := s.call("GET", "/api/v1/policy", nil); a.status != http.StatusNotFound {
+		t.Errorf("something was saved: %s", a.body)
+	}
+}
+
+func TestStalePolicyIsAnsweredWithTheCurrentOne(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		etag := s.setPolicy(allowNone).header.Get("ETag")
+		current := s.setPolicy(allowAll, "If-Match: "+etag).ok()
+		for _, path := range []string{"PUT /api/v1/policy", "POST /api/v1/policy/rollback"} {
+			method, path, _ := strings.Cut(path, " ")
+			a := s.call(method, path, object{"policy": allowNone, "version": 1}, "If-Match: "+etag)
+			if a.status != http.StatusPreconditionFailed {
+				t.Fatalf("%s: %d %s", path, a.status, a.body)
+			}
+			if diff := cmp.Diff(current, a.decoded()["current"].(object)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", path, diff)
+			}
+		}
+		s.setPolicy(allowNone, "If-Match: *").ok()
+		for _, header := range []string{"latest", `"-1"`, `"1", "2"`} {
+			if a := s.setPolicy(allowAll, "If-Match: "+header); a.status != http.StatusBadRequest {
+				t.Errorf("If-Match: %s: %d", header, a.status)
+			}
+		}
+	})
+}
+
+func TestOfTwoSavesFromOneVersionOneWins(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		etag := s.listen().setPolicy(allowNone).header.Get("ETag")
+		var wins, stale atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				switch a := s.setPolicy(allowAll+strings.Repeat("\n", i), "If-Match: "+etag); a.status {
+				case http.StatusOK:
+					wins.Add(1)
+				case http.StatusPreconditionFailed:
+					stale.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if wins.Load() != 1 || stale.Load() != 7 {
+			t.Errorf("%d saved, %d stale", wins.Load(), stale.Load())
+		}
+	})
+}
+
+func TestPendingPolicyKeepsOthersFromSaving(t *testing.T) {
+	s := sqlite(t)
+	s.setPolicy(allowAll).ok()
+	for _, within := range []string{"1s", "25h", "soon", "-5m"} {
+		if a := s.call("PUT", "/api/v1/policy", object{"policy": allowNone, "confirmWithin": within}); a.status != http.StatusBadRequest {
+			t.Errorf("confirmWithin %s: %d", within, a.status)
+		}
+	}
+	saved := s.call("PUT", "/api/v1/policy", object{"policy": allowNone, "confirmWithin": "5m"}).ok()
+	if saved["confirmBy"] == nil || saved["revertTo"] != "1" {
+		t.Errorf("%v", saved)
+	}
+	if a := s.setPolicy(allowAll); a.status != http.StatusConflict || !strings.Contains(string(a.body), "fairlead policy confirm") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if reverted := s.call("POST", "/api/v1/policy/revert", nil).ok(); reverted["policy"] != allowAll || reverted["version"] != "3" {
+		t.Errorf("%v", reverted)
+	}
+	if a := s.call("POST", "/api/v1/policy/confirm", nil); a.status != http.StatusConflict {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestVersionsOfThePolicyArePaged(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		for i := range 5 {
+			s.setPolicy(allowNone + strings.Repeat("\n", i)).ok()
+		}
+		versions := func(query string) (got []string) {
+			for _, v := range s.call("GET", "/api/v1/policy/versions"+query, nil).ok()["versions"].([]any) {
+				got = append(got, v.(object)["version"].(string))
+			}
+			return got
+		}
+		for query, want := range map[string][]string{
+			"": {"5", "4", "3", "2", "1"}, "?limit=2": {"5", "4"}, "?before=4&limit=2": {"3", "2"}, "?before=1": nil,
+		} {
+			if diff := cmp.Diff(want, versions(query)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", query, diff)
+			}
+		}
+		for _, query := range []string{"?limit=0", "?limit=101", "?limit=x", "?before=-1", "?before=x"} {
+			if a := s.call("GET", "/api/v1/policy/versions"+query, nil); a.status != http.StatusBadRequest {
+				t.Errorf("%s: %d", query, a.status)
+			}
+		}
+		if got := s.call("GET", "/api/v1/policy/versions/2", nil).ok(); got["policy"] != allowNone+"\n" {
+			t.Errorf("%v", got)
+		}
+		for path, status := range map[string]int{"versions/6": 404, "versions/0": 404, "versions/x": 400, "diff?from=1&to=9": 404} {
+			if a := s.call("GET", "/api/v1/policy/"+path, nil); a.status != status {
+				t.Errorf("%s: %d, want %d", path, a.status, status)
+			}
+		}
+		want := object{"from": "1", "to": "2", "diff": "--- version 1\n+++ version 2\n@@ -1 +1 @@\n-{\"acls\": []}\n\\ No newline at end of file\n+{\"acls\": []}\n"}
+		if diff := cmp.Diff(want, s.call("GET", "/api/v1/policy/diff?from=1&to=2", nil).ok()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestPolicyMayBeAMebibyteHoweverItIsEscaped(t *testing.T) {
+	s := sqlite(t)
+	text := allowNone + " //" + strings.Repeat("<", 1<<20-len(allowNone)-4) + "\n"
+	s.call("PUT", "/api/v1/policy", object{"policy": text}).ok() // each < is written in six characters
+	if a := s.setPolicy(text + " "); a.status != http.StatusBadRequest {
+		t.Errorf("a byte more: %d", a.status)
+	}
+	if a := s.setPolicy(strings.Repeat(" ", 9<<20)); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("9 MiB: %d", a.status)
+	}
+}
+
+func TestPolicyWhyNamesTheRule(t *testing.T) {
+	f := populated(t, sqlite(t))
+	f.setPolicy("{\"acls\": [\n{\"action\": \"accept\", \"src\": [\"alice\"], \"dst\": [\"*:22\"]}]}").ok()
+	why := func(query string) object { return f.call("GET", "/api/v1/policy/why?"+query, nil).ok() }
+	yes := why("from=alice&to=host-1&port=22")
+	if rules := yes["rules"].([]any); yes["allowed"] != true || len(rules) != 1 || rules[0].(object)["line"] != 2.0 {
+		t.Errorf("%v", yes)
+	}
+	no := why("from=alice&to=host-1&port=443")
+	if nearest := no["nearest"].([]any); no["allowed"] != false || len(nearest) != 1 || nearest[0].(object)["line"] != 2.0 {
+		t.Errorf("%v", no)
+	}
+	for query, status := range map[string]int{
+		"from=alice&to=nowhere": 404, "from=alice": 400, "from=alice&to=host-1&port=0": 400, "from=alice&to=host-1&port=70000": 400, "from=alice&to=host-1&proto=tpc": 400,
+	} {
+		if a := f.call("GET", "/api/v1/policy/why?"+query, nil); a.status != status {
+			t.Errorf("%s: %d, want %d: %s", query, a.status, status, a.body)
+		}
+	}
+}
+
+func TestChangesOfThePolicyAreAudited(t *testing.T) {
+	s := sqlite(t)
+	u := &auditor{service: s, doc: readDocument(t), seen: len(s.audit())}
+	by := func(reason string) mesh.Actor {
+		return mesh.Actor{Kind: mesh.ActorKey, ID: "1", Name: prefixOf(s.key), Addr: "127.0.0.1", RequestID: "r1", Reason: reason}
+	}
+	call := func(method, path string, body any) *answer { return s.call(method, path, body, "X-Request-Id: r1") }
+	put := call("PUT", "/api/v1/policy", object{"policy": allowNone, "reason": "begin", "confirmWithin": "1m"})
+	row := u.wrote(by("begin"), put, "created policy 1")[0]
+	if after := row["after"].(object); after["author"] != put.ok()["author"] || strings.Contains(fmt.Sprint(after), "acls") {
+		t.Errorf("%v", row)
+	}
+	row = u.wrote(by(""), call("POST", "/api/v1/policy/confirm", nil), "changed policy 1")[0]
+	if row["before"].(object)["confirmBy"] == nil || row["after"].(object)["confirmBy"] != nil {
+		t.Errorf("%v", row)
+	}
+}

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+func policyVersionShape(p *mesh.Policy) openapi.PolicyVersion {
+	shape := openapi.PolicyVersion{
+		Version: p.Version.String(), SavedAt: p.SavedAt.Time(), Author: p.Author, Reason: p.Reason,
+		Source: openapi.PolicyVersionSource(p.Source), ConfirmBy: moment(p.ConfirmBy),
+	}
+	if p.ConfirmBy != 0 {
+		shape.RevertTo = p.RevertTo.String()
+	}
+	return shape
+}
+
+// policyShape leaves updatedAt out for a file: tools take that for a policy that
+// they cannot save.
+func policyShape(p *mesh.Policy) openapi.Policy {
+	v := policyVersionShape(p)
+	shape := openapi.Policy{
+		Policy: p.Text, UpdatedAt: &v.SavedAt, Version: v.Version, SavedAt: v.SavedAt, Author: v.Author, Reason: v.Reason,
+		Source: openapi.PolicySource(v.Source), ConfirmBy: v.ConfirmBy, RevertTo: v.RevertTo,
+	}
+	if shape.Source == openapi.PolicySourceFile {
+		shape.UpdatedAt = nil
+	}
+	return shape
+}
+
+// badPolicy says where a text is wrong. A test that fails has a line.
+func badPolicy(b *control.BadPolicy) openapi.Problem {
+	p := member(problem(http.StatusBadRequest, b.Error()), "policy")
+	for _, found := range b.Problems {
+		p.Problems = append(p.Problems, openapi.PolicyProblem{Line: found.Line, Column: found.Column, Text: found.Text})
+	}
+	for _, f := range b.Failures {
+		p.Problems = append(p.Problems, openapi.PolicyProblem{Line: int(f.Line), Text: "test fails: " + f.Text})
+	}
+	return p
+}
+
+func shapes[T, S any](all []T, shape func(T) S) []S {
+	out := make([]S, len(all))
+	for i, v := range all {
+		out[i] = shape(v)
+	}
+	return out
+}
+
+func failureShapes(failures []policy.TestFailure) []openapi.PolicyTestFailure {
+	return shapes(failures, func(f policy.TestFailure) openapi.PolicyTestFailure {
+		return openapi.PolicyTestFailure{Line: int(f.Line), Src: f.Src, Dst: f.Dst, Want: f.Want, Text: f.Text}
+	})
+}
+
+// nodeNames knows the names of nodes.
+type nodeNames struct{ snap *mesh.Snapshot }
+
+func (n nodeNames) one(id mesh.NodeID) openapi.NodeName {
+	name := openapi.NodeName{ID: id.String()}
+	if node, ok := n.snap.Node(id); ok {
+		name.Name = node.Name
+	}
+	return name
+}
+
+func (n nodeNames) all(ids []mesh.NodeID) []openapi.NodeName { return shapes(ids, n.one) }
+
+func (n nodeNames) pairs(all []policy.NodePair) []openapi.NodePair {
+	return shapes(all, func(p policy.NodePair) openapi.NodePair {
+		return openapi.NodePair{From: n.one(p.From), To: n.one(p.To)}
+	})
+}
+
+func answerShape(snap *mesh.Snapshot, a policy.Answer) openapi.PolicyAnswer {
+	finding := func(f policy.Finding) openapi.PolicyFinding {
+		shape := openapi.PolicyFinding{Line: int(f.Line), List: "acls", Comment: f.Comment, Text: f.Text}
+		if f.Grant {
+			shape.List = "grants"
+		}
+		return shape
+	}
+	return openapi.PolicyAnswer{
+		Allowed: a.Allowed, Rules: shapes(a.Rules, finding), Nearest: shapes(a.Nearest, finding), Notes: list(a.Notes), At: nodeNames{snap}.all(a.At),
+	}
+}
+
+func principalsShape(p policy.Principals) openapi.Principals {
+	return openapi.Principals{Names: list(p.Names), Count: p.Count}
+}
+
+func serviceTexts(all []policy.Service) []string {
+	return shapes(all, func(s policy.Service) string { return s.String() })
+}
+
+func lineNumbers(all []policy.Line) []int {
+	return shapes(all, func(l policy.Line) int { return int(l) })
+}
+
+func effectShape(snap *mesh.Snapshot, e *policy.Effect) openapi.PolicyEffect {
+	nodes := nodeNames{snap}
+	shellUser := func(u policy.ShellUser) openapi.ShellUser { return openapi.ShellUser{Name: u.Name, Check: u.Check} }
+	return openapi.PolicyEffect{
+		Lost: e.Lost, Gained: e.Gained, Changed: e.Changed, Unchanged: e.Unchanged, Losers: e.Losers, LosersOnline: e.LosersOnline,
+		MoreShifts: e.MoreShifts, MoreShells: e.MoreShells, MoreRoutes: e.MoreRoutes,
+		Shifts: shapes(e.Shifts, func(s policy.Shift) openapi.PolicyShift {
+			return openapi.PolicyShift{
+				From: principalsShape(s.From), To: principalsShape(s.To), Own: s.Own, Pairs: s.Pairs, Samples: nodes.pairs(s.Samples), Online: s.Online,
+				Lost: serviceTexts(s.Lost), Gained: serviceTexts(s.Gained), LostLines: lineNumbers(s.LostLines), GainedLines: lineNumbers(s.GainedLines),
+			}
+		}),
+		Shells: shapes(e.Shells, func(s policy.ShellShift) openapi.PolicyShellShift {
+			return openapi.PolicyShellShift{
+				From: principalsShape(s.From), To: principalsShape(s.To), Own: s.Own, Pairs: s.Pairs, Samples: nodes.pairs(s.Samples),
+				Lost: shapes(s.Lost, shellUser), Gained: shapes(s.Gained, shellUser), LostLines: lineNumbers(s.LostLines), GainedLines: lineNumbers(s.GainedLines),
+			}
+		}),
+		Routes: shapes(e.Routes, func(r policy.RouteShift) openapi.PolicyRouteShift {
+			return openapi.PolicyRouteShift{
+				From: principalsShape(r.From), Through: nodes.all(r.Through), Prefix: r.Prefix.String(),
+				Lost: serviceTexts(r.Lost), Gained: serviceTexts(r.Gained), LostLines: lineNumbers(r.LostLines), GainedLines: lineNumbers(r.GainedLines),
+			}
+		}),
+		Tests: failureShapes(e.Tests),
+		Guards: shapes(e.Guards, func(g policy.Guard) openapi.PolicyGuard {
+			return openapi.PolicyGuard{Kind: string(g.Kind), Text: g.Text, Nodes: nodes.all(g.Nodes)}
+		}),
+	}
+}
