@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"iter"
 	"math/bits"
+	"slices"
 )
 
 // set is a set of small numbers. Missing words count as empty.
@@ -45,6 +46,20 @@ func (s set) meets(t set) bool {
 		}
 	}
 	return false
+}
+
+// few returns the elements if there are so few that to look each of them up in
+// another set is quicker than to compare the sets.
+func (s set) few() []int {
+	const limit = 16
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	if n > limit || n > len(s) {
+		return nil
+	}
+	return slices.AppendSeq(make([]int, 0, n), s.all())
 }
 
 // all yields the elements in order.

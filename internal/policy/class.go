@@ -53,8 +53,14 @@ func (f families) key() byte {
 	return k
 }
 
-// ruleSets are sets of rules, by the family of addresses for which they hold.
-type ruleSets struct{ four, six set }
+// ruleSets are sets of rules, by the family of addresses for which they hold. When
+// they are complete, sparse ones are listed too.
+type ruleSets struct {
+	four, six       set
+	fewFour, fewSix []int
+}
+
+func (r *ruleSets) complete() { r.fewFour, r.fewSix = r.four.few(), r.six.few() }
 
 func (r *ruleSets) addAll(rules, but set, f families) {
 	if f.four {
@@ -72,7 +78,20 @@ func (r ruleSets) any() (rules set) {
 	return rules
 }
 
-func (r ruleSets) meets(s ruleSets) bool { return r.four.meets(s.four) || r.six.meets(s.six) }
+func (r *ruleSets) meets(s *ruleSets) bool {
+	return meet(r.four, s.four, r.fewFour, s.fewFour) || meet(r.six, s.six, r.fewSix, s.fewSix)
+}
+
+// meet reports whether two sets share an element, of which the lists may be known.
+func meet(a, b set, fewA, fewB []int) bool {
+	if fewA != nil {
+		return slices.ContainsFunc(fewA, b.has)
+	}
+	if fewB != nil {
+		return slices.ContainsFunc(fewB, a.has)
+	}
+	return a.meets(b)
+}
 
 // classInfo is what the nodes of a class have in common.
 type classInfo struct {
@@ -197,6 +216,8 @@ func (c *Compiled) newClass(t traits) *classInfo {
 		i.src.addAll(sel.src, nil, t.familiesOf(sel, t.routes))
 		i.dst.addAll(sel.dst, elsewhere, t.beyond(sel))
 	}
+	i.src.complete()
+	i.dst.complete()
 	i.self = families{i.src.four.meets(c.self) && t.addrs.four, i.src.six.meets(c.self) && t.addrs.six}
 	i.attrs = c.attributesOf(t.own)
 	i.inbound = sync.OnceValue(func() []Inbound { return c.inboundOf(i) })
@@ -278,7 +299,7 @@ func (c *Compiled) look(i *classInfo, old *sights) *sights {
 		from, s.seen = old.n, slices.Clone(old.seen)
 	}
 	for k := from; k < len(classes); k++ {
-		if j := classes[k]; i.src.meets(j.dst) || j.src.meets(i.dst) {
+		if j := classes[k]; i.src.meets(&j.dst) || j.src.meets(&i.dst) {
 			s.seen.add(k)
 		}
 	}

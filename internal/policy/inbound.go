@@ -74,14 +74,13 @@ func shared(p netip.Prefix, others []netip.Prefix) (list []netip.Prefix) {
 
 // inboundOf finds the rules whose destinations are nodes of a class, in order.
 func (c *Compiled) inboundOf(i *classInfo) (list []Inbound) {
-	elsewhere := c.ledElsewhere(i.own)
 	for r := range i.dst.any().all() {
 		in := Inbound{Rule: &c.rules[r], Src: c.sources(r), Listed: c.listed(r)}
 		for k, d := range in.Rule.Dst {
 			reach := Reach{
 				Destination: d,
 				Own:         !c.via.has(r) && slices.ContainsFunc(c.dsts[r][k], i.own.has),
-				Behind:      !elsewhere.has(r) && slices.ContainsFunc(c.dsts[r][k], i.behind.has),
+				Behind:      slices.ContainsFunc(c.dsts[r][k], i.behind.has),
 			}
 			if reach.Own || reach.Behind {
 				reach.Prefixes = c.prefixesOf(i, c.dsts[r][k])
