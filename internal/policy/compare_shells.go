@@ -19,7 +19,7 @@ func (s *shellBook) matched(a, b *sideClass, own bool) (rules set) {
 	}
 	if own {
 		for r := range a.shellOf.all() {
-			if s.rules.ssh[r].self && b.info.traits.addrs.any() {
+			if s.rules.ssh[r].self && b.info.addrs.any() {
 				rules.add(r)
 			}
 		}

@@ -44,7 +44,6 @@ func (w *World) ParseEnd(text string) (End, error) {
 		if n, ok := w.Node(mesh.NodeID(id)); ok {
 			return End{Node: n.ID}, nil
 		}
-		return End{}, fmt.Errorf("%w: no node has the id %d", ErrNoSuchEnd, id)
 	}
 	if n, ok := w.NodeByName(strings.ToLower(text)); ok {
 		return End{Node: n.ID}, nil
@@ -66,7 +65,7 @@ func (w *World) ParseEnd(text string) (End, error) {
 	if w.Doc != nil && w.Doc.users[name] {
 		return End{User: name}, nil
 	}
-	return End{}, fmt.Errorf("%w: %q is not the name of a node, a user or a host of the policy%s", ErrNoSuchEnd, text, nearest(text, w.endNames()))
+	return End{}, fmt.Errorf("%w: %q is not the name or the id of a node, nor a user or a host of the policy%s", ErrNoSuchEnd, text, nearest(text, w.endNames()))
 }
 
 func (w *World) parsePrefixed(text string) (End, error) {

@@ -337,3 +337,34 @@ func meshText(s *mesh.Snapshot) string {
 	}
 	return b.String()
 }
+
+func TestWhyAgreesWithAllows(t *testing.T) {
+	allowed := 0
+	for seed := range uint64(100) {
+		d := dice{rand.New(rand.NewPCG(seed, 9))}
+		s := d.mesh()
+		w, text := d.world(t, s)
+		for a := range s.Nodes() {
+			for b := range s.Nodes() {
+				for _, port := range []uint16{22, 80, 8050} {
+					want := false
+					for _, src := range a.Addrs() {
+						for _, dst := range b.Addrs() {
+							want = want || !a.Lapsed && w.Allows(src, dst, b, 6, port)
+						}
+					}
+					got := w.Why(policy.Question{From: policy.End{Node: a.ID}, To: policy.End{Node: b.ID}, Port: port})
+					if got.Allowed != want {
+						t.Fatalf("seed %d: %s to %s port %d: %+v, want %t\n%s\n%s", seed, a.Name, b.Name, port, got, want, text, meshText(s))
+					}
+					if want {
+						allowed++
+					}
+				}
+			}
+		}
+	}
+	if allowed == 0 {
+		t.Error("nobody reaches anyone")
+	}
+}

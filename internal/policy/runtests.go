@@ -100,14 +100,14 @@ func (w *World) atAddress(a netip.Addr) party {
 }
 
 // opposites pairs each one that a test asks about with each that it must reach.
-func (w *World) opposites(src, dst Target) (list [][]pair) {
+func (w *World) opposites(src, dst Target) (list []ends) {
 	for _, s := range w.individuals(src) {
 		if dst.Kind == Self {
-			list = append(list, pairsOf(s, s))
+			list = append(list, ends{s, s})
 			continue
 		}
 		for _, d := range w.individuals(dst) {
-			list = append(list, pairsOf(s, d))
+			list = append(list, ends{s, d})
 		}
 	}
 	return list
@@ -122,11 +122,11 @@ func (t *Test) inquiries(port uint16) []inquiry {
 }
 
 func (w *World) testAccept(failures []TestFailure, t *Test, d *TestDestination) []TestFailure {
-	for _, pairs := range w.opposites(t.Src, d.Target) {
+	for _, e := range w.opposites(t.Src, d.Target) {
 		var near []Finding
 		allowed := false
 		for _, ask := range t.inquiries(d.Port) {
-			rules, nearest := w.weigh(pairs, ask)
+			rules, nearest := w.weigh(e, ask)
 			if allowed = len(rules) > 0; allowed {
 				break
 			}
@@ -138,8 +138,8 @@ func (w *World) testAccept(failures []TestFailure, t *Test, d *TestDestination) 
 			continue
 		}
 		who := t.Src.Name
-		if len(pairs) > 0 && t.Src.Kind == Group {
-			who = pairs[0].src.called() + " of " + t.Src.Name
+		if t.Src.Kind == Group {
+			who = e.src[0].called() + " of " + t.Src.Name
 		}
 		text := fmt.Sprintf("%s should reach %s and does not: ", who, d.Text)
 		if len(near) == 0 {
@@ -154,8 +154,8 @@ func (w *World) testAccept(failures []TestFailure, t *Test, d *TestDestination) 
 
 func (w *World) testDeny(failures []TestFailure, t *Test, d *TestDestination) []TestFailure {
 	for _, ask := range t.inquiries(d.Port) {
-		for _, pairs := range w.opposites(t.Src, d.Target) {
-			if rules, _ := w.weigh(pairs, ask); len(rules) > 0 {
+		for _, e := range w.opposites(t.Src, d.Target) {
+			if rules, _ := w.weigh(e, ask); len(rules) > 0 {
 				text := fmt.Sprintf("%s should not reach %s and does by %s", t.Src.Name, d.Text, rules[0].where())
 				return append(failures, t.failure(d, wantDeny, text))
 			}
@@ -307,11 +307,8 @@ func (w *World) testShell(failures []TestFailure, t *SSHTest, dst Target, user, 
 		}
 		return append(failures, TestFailure{Line: t.Line, Src: t.Src.Name, Dst: user + "@" + dst.Name, Want: want, Text: text})
 	}
-	for _, pairs := range w.opposites(t.Src, dst) {
-		if len(pairs) == 0 {
-			continue
-		}
-		if rule := w.shellRule(&pairs[0].src, &pairs[0].dst, user); rule.does() != want {
+	for _, e := range w.opposites(t.Src, dst) {
+		if rule := w.shellRule(&e.src[0], &e.dst[0], user); rule.does() != want {
 			return fail(rule)
 		}
 	}

@@ -62,8 +62,8 @@ func (w *World) Why(q Question) Answer {
 	if q.To.Node == 0 && q.To.Addr.IsValid() {
 		dst = w.routersTo(q.To.Addr, &a)
 	}
-	pairs := pairsOf(src, dst)
-	if len(pairs) == 0 && len(src) > 0 && len(dst) > 0 {
+	e := ends{src, dst}
+	if len(src) > 0 && len(dst) > 0 && !e.meet() {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s and %s have no addresses of the same family", w.text(q.From), w.text(q.To)))
 	}
 	for _, end := range []End{q.From, q.To} {
@@ -71,26 +71,41 @@ func (w *World) Why(q Question) Answer {
 			a.Notes = append(a.Notes, n.Name+" has expired: it must sign in again before it reaches anyone or is reached")
 		}
 	}
-	a.Rules, a.Nearest = w.weigh(pairs, ask)
+	a.Rules, a.Nearest = w.weigh(e, ask)
 	a.Allowed = len(a.Rules) > 0 && len(a.Notes) == 0
 	return a
 }
 
+// ends are those who may ask, and those who may be asked; one of each is enough.
+type ends struct{ src, dst []party }
+
+// meet reports whether some of both are of one family.
+func (e ends) meet() bool {
+	return slices.ContainsFunc(e.src, func(s party) bool {
+		return slices.ContainsFunc(e.dst, func(d party) bool { return s.six() == d.six() })
+	})
+}
+
+// pair is a packet.
+type pair struct{ src, dst party }
+
 // weigh finds the rules that allow one of some packets, or those that come
 // nearest.
-func (w *World) weigh(pairs []pair, ask inquiry) (rules, nearest []Finding) {
+func (w *World) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
 	const tooFar = 3
 	var near []nearFinding
 	for i := range w.rules.rules {
 		r, best := &w.rules.rules[i], nearFinding{misses: tooFar}
-		for k := range pairs {
-			p := &pairs[k]
-			v := w.judge(r, &p.src, &p.dst, ask)
+		for _, mesh := range MeshPrefixes() {
+			p, v, ok := w.closest(r, e, mesh.Addr().Is6(), ask)
+			if !ok {
+				continue
+			}
 			if v.allowed() {
-				rules, best.misses = append(rules, w.because(r, v, p)), tooFar
+				rules, best.misses = append(rules, w.because(r, v, &p)), tooFar
 				break
 			}
-			if f := w.misses(r, v, p, ask); f.misses < best.misses {
+			if f := w.misses(r, v, &p, ask); f.misses < best.misses {
 				best = f
 			}
 		}
@@ -104,18 +119,56 @@ func (w *World) weigh(pairs []pair, ask inquiry) (rules, nearest []Finding) {
 	return nil, nearestOf(near)
 }
 
-// pair is a packet.
-type pair struct{ src, dst party }
-
-func pairsOf(src, dst []party) (list []pair) {
-	for _, s := range src {
-		for _, d := range dst {
-			if s.six() == d.six() {
-				list = append(list, pair{s, d})
+// closest finds the packet of one family that a rule lets come farthest. What a
+// rule says of a source and of a destination does not depend on the other, but for
+// autogroup:self.
+func (w *World) closest(r *Rule, e ends, six bool, ask inquiry) (p pair, v verdict, ok bool) {
+	var s, d *party
+	v = verdict{src: -1, dst: -1}
+	for i := range e.src {
+		if c := &e.src[i]; c.six() == six && (s == nil || v.src < 0) {
+			if v.src = w.sourceIn(r.Src, c); s == nil || v.src >= 0 {
+				s = c
 			}
 		}
 	}
-	return list
+	if s == nil {
+		return p, v, false
+	}
+	for i := range e.dst {
+		c := &e.dst[i]
+		if c.six() != six {
+			continue
+		}
+		switch found := w.judge(r, s, c, ask); {
+		case found.reached():
+			return pair{*s, *c}, found, true
+		case d == nil || v.dst < 0 && found.dst >= 0:
+			d, v = c, found
+		}
+	}
+	if d == nil {
+		return p, v, false
+	}
+	if slices.ContainsFunc(r.Dst, func(t Destination) bool { return t.Kind == Self }) {
+		return w.closestOwn(r, e, pair{*s, *d}, v, ask)
+	}
+	return pair{*s, *d}, v, true
+}
+
+// closestOwn tries all pairs of one person.
+func (w *World) closestOwn(r *Rule, e ends, p pair, v verdict, ask inquiry) (pair, verdict, bool) {
+	for i := range e.src {
+		for k := range e.dst {
+			s, d := &e.src[i], &e.dst[k]
+			if s.six() == p.src.six() && d.six() == p.src.six() && samePerson(s, d) {
+				if found := w.judge(r, s, d, ask); found.allowed() {
+					return pair{*s, *d}, found, true
+				}
+			}
+		}
+	}
+	return p, v, true
 }
 
 // routersTo is an address at all nodes that lead there; at an imagined one if
@@ -148,7 +201,11 @@ func somewhere(a netip.Addr) party {
 // because says why a rule allows a packet.
 func (w *World) because(r *Rule, v verdict, p *pair) Finding {
 	f := Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment}
-	if r.Line == 0 {
+	switch {
+	case w.Doc == nil:
+		f.Text = "there is no policy, so everyone may reach everyone"
+		return f
+	case r.Line == 0:
 		f.Text = "the policy says nothing about access, so everyone may reach everyone"
 		return f
 	}

@@ -1,0 +1,65 @@
+package policy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// FuzzCompile holds that what parses answers every question, and that the way back
+// loses what the way there gains.
+func FuzzCompile(f *testing.F) {
+	for _, pattern := range []string{"testdata/language/*.txt", "testdata/access/*.txt", "testdata/preview/*.txt"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			text, _, _ := strings.Cut(string(raw), "\n-- ")
+			f.Add([]byte(text))
+		}
+	}
+	s := meshFor(f, `laptop ana online
+phone ana ipv4
+desk bo ipv6
+db tag:db 10.0.0.0/8
+web tag:web tag:db 2001:db8::/64
+exit alice 0.0.0.0/0 ::/0 192.168.0.0/16
+old alice expired
+`)
+	everything := policy.WorldOf(s, nil)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		doc, problems := policy.Parse(text)
+		if len(problems) > 0 {
+			return
+		}
+		w := policy.WorldOf(s, doc)
+		for _, from := range []policy.End{{Node: 1}, {User: "ana"}, {Tag: "tag:db"}} {
+			for _, to := range []string{"3", "4", "bo", "tag:web", "10.1.2.3", "8.8.8.8", "100.64.0.6"} {
+				end, err := w.ParseEnd(to)
+				if err != nil {
+					continue // a host of the document that is more than one address
+				}
+				a := w.Why(policy.Question{From: from, To: end, Port: 22})
+				if a.Allowed && len(a.Rules) == 0 || len(a.Rules) > 0 && len(a.Nearest) > 0 {
+					t.Fatalf("from %+v to %s: %+v", from, to, a)
+				}
+			}
+		}
+		for n := range w.Nodes() {
+			w.Shells(w.Class(n), n.Owner)
+		}
+		w.RunTests()
+		there, back := policy.Preview(everything, w, &policy.End{User: "ana"}), policy.Preview(w, everything, nil)
+		if there.Lost != back.Gained || there.Gained != back.Lost || there.Changed != back.Changed || there.Unchanged != back.Unchanged {
+			t.Fatalf("there %+v, back %+v", there, back)
+		}
+	})
+}

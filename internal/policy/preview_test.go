@@ -1,0 +1,149 @@
+package policy_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	thenMark   = "-- then --\n"
+	effectMark = "-- effect --\n"
+)
+
+// Each file says in its first line the rule it proves, then has a policy, the one
+// that is to follow it, the nodes, perhaps who looks at it, and the effect.
+func TestPreviewSaysWhatItsCorpusSays(t *testing.T) {
+	files, err := filepath.Glob("testdata/preview/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			given, want, ok1 := strings.Cut(string(raw), effectMark)
+			texts, nodes, ok2 := strings.Cut(given, nodesMark)
+			before, after, ok3 := strings.Cut(texts, thenMark)
+			if !ok1 || !ok2 || !ok3 || !strings.HasPrefix(before, "// ") || len(raw) > 4<<10 {
+				t.Fatal("the file is larger than 4 KiB, does not begin with the rule it proves, or lacks a part")
+			}
+			nodes, name, _ := strings.Cut(nodes, "viewer ")
+			from, to := worldFor(t, before, nodes), worldFor(t, after, nodes)
+			var viewer *policy.End
+			if name != "" {
+				end, err := to.ParseEnd(strings.TrimSpace(name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				viewer = &end
+			}
+			got := effectText(to, policy.Preview(from, to, viewer))
+			if *update {
+				if err := os.WriteFile(file, []byte(given+effectMark+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// effectText says all of an effect.
+func effectText(w *policy.World, e *policy.Effect) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d lost, %d gained, %d changed, %d unchanged; %d reach less, %d of them online\n",
+		e.Lost, e.Gained, e.Changed, e.Unchanged, e.Losers, e.LosersOnline)
+	for _, s := range e.Shifts {
+		fmt.Fprintf(&b, "%s -> %s%s: %d pairs, %d online%s\n", principalsText(s.From), principalsText(s.To), ownText(s.Own), s.Pairs, s.Online, samplesText(w, s.Samples))
+		clause(&b, "\tlost ", servicesText(s.Lost, s.LostLines))
+		clause(&b, "\tgained ", servicesText(s.Gained, s.GainedLines))
+	}
+	for _, s := range e.Shells {
+		fmt.Fprintf(&b, "shells %s -> %s%s: %d pairs%s\n", principalsText(s.From), principalsText(s.To), ownText(s.Own), s.Pairs, samplesText(w, s.Samples))
+		clause(&b, "\tlost ", shellsText(s.Lost, s.LostLines))
+		clause(&b, "\tgained ", shellsText(s.Gained, s.GainedLines))
+	}
+	for _, s := range e.Routes {
+		fmt.Fprintf(&b, "%s -> %s through %s\n", principalsText(s.From), s.Prefix, nodeNames(w, s.Through))
+		clause(&b, "\tlost ", servicesText(s.Lost, s.LostLines))
+		clause(&b, "\tgained ", servicesText(s.Gained, s.GainedLines))
+	}
+	for _, f := range e.Tests {
+		fmt.Fprintf(&b, "%s\n", f.Text)
+	}
+	for _, g := range e.Guards {
+		fmt.Fprintf(&b, "%s: %s (%s)\n", g.Kind, g.Text, nodeNames(w, g.Nodes))
+	}
+	return b.String()
+}
+
+func principalsText(p policy.Principals) string {
+	text := strings.Join(p.Names, " | ")
+	if more := p.Count - len(p.Names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func ownText(own bool) string {
+	if own {
+		return " of the same person"
+	}
+	return ""
+}
+
+func samplesText(w *policy.World, pairs []policy.NodePair) (text string) {
+	for _, p := range pairs {
+		text += " " + nodeNames(w, []mesh.NodeID{p.From}) + ">" + nodeNames(w, []mesh.NodeID{p.To})
+	}
+	return text
+}
+
+func nodeNames(w *policy.World, ids []mesh.NodeID) string {
+	var names []string
+	for _, id := range ids {
+		n, _ := w.Node(id)
+		names = append(names, n.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func servicesText(all []policy.Service, lines []policy.Line) string {
+	var texts []string
+	for _, s := range all {
+		texts = append(texts, s.String())
+	}
+	return at(texts, lines)
+}
+
+func shellsText(all []policy.ShellUser, lines []policy.Line) string {
+	var texts []string
+	for _, u := range all {
+		text := u.Name
+		if u.Check {
+			text += " after a check"
+		}
+		texts = append(texts, text)
+	}
+	return at(texts, lines)
+}
+
+func at(texts []string, lines []policy.Line) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s by %v", strings.Join(texts, ", "), lines)
+}
