@@ -41,7 +41,8 @@ func (t *tool) configCheck() *cobra.Command {
 		Use:   "check",
 		Short: "Report every problem of the configuration, with file and line",
 		Long: `Report every problem of the configuration, with file and line, without a running
-server. Exit status 0 if the server would accept it.`,
+server; of the policy file too, if there is one. Exit status 0 if the server
+would accept both.`,
 		Example: `  fairlead config check
   fairlead config check --config ./config.yaml`,
 		Args: takes(),
@@ -49,6 +50,11 @@ server. Exit status 0 if the server would accept it.`,
 			c, err := config.Load(t.configFile, t.Environ)
 			if err != nil {
 				return err
+			}
+			if c.Policy.Mode == "file" {
+				if _, err := t.readGoodPolicy(c.Policy.Path); err != nil {
+					return err
+				}
 			}
 			return t.show(checkResult{File: c.File, Warnings: lines(c.Warnings)}, c.Report())
 		},

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+)
+
+func cannedPolicy() openapi.Policy {
+	return openapi.Policy{
+		Policy: "// closed\n{\"acls\": []}\n", UpdatedAt: new(at("2026-03-01T09:30:00Z")), Version: "7", SavedAt: at("2026-03-01T09:30:00Z"),
+		Author: "local:ada", Reason: "begin closed", Source: openapi.PolicySourceAPI,
+	}
+}
+
+func (canned) GetPolicy(w http.ResponseWriter, _ *http.Request) { reply(w, cannedPolicy()) }
+func (canned) GetPolicyVersion(w http.ResponseWriter, _ *http.Request, _ string) {
+	reply(w, cannedPolicy())
+}
+func (canned) ConfirmPolicy(w http.ResponseWriter, _ *http.Request) { reply(w, cannedPolicy()) }
+func (canned) RevertPolicy(w http.ResponseWriter, _ *http.Request)  { reply(w, cannedPolicy()) }
+func (canned) CheckPolicy(w http.ResponseWriter, _ *http.Request)   { reply(w, openapi.Empty{}) }
+
+// saved is the policy with the deadline that a request asks for.
+func saved(w http.ResponseWriter, r *http.Request) {
+	p := cannedPolicy()
+	var in openapi.PolicyDraft
+	if json.NewDecoder(r.Body).Decode(&in) == nil && in.ConfirmWithin != nil {
+		p.ConfirmBy, p.RevertTo = new(at("2026-03-01T09:35:00Z")), "6"
+	}
+	if strings.Contains(in.Policy, "unlucky") {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(openapi.Problem{Status: 400, Detail: "no", Problems: []openapi.PolicyProblem{{Line: 3, Text: "test fails: nobody reaches it"}}})
+		return
+	}
+	reply(w, p)
+}
+
+func (canned) SetPolicy(w http.ResponseWriter, r *http.Request, _ openapi.SetPolicyParams) {
+	saved(w, r)
+}
+
+func (canned) RollbackPolicy(w http.ResponseWriter, r *http.Request, _ openapi.RollbackPolicyParams) {
+	saved(w, r)
+}
+
+func (canned) ListPolicyVersions(w http.ResponseWriter, _ *http.Request, _ openapi.ListPolicyVersionsParams) {
+	reply(w, openapi.PolicyVersionList{Versions: []openapi.PolicyVersion{
+		{
+			Version: "7", SavedAt: at("2026-03-01T09:30:00Z"), Author: "local:ada", Reason: "begin closed", Source: openapi.PolicyVersionSourceAPI,
+			ConfirmBy: new(at("2026-03-01T09:35:00Z")), RevertTo: "6",
+		},
+		{Version: "6", SavedAt: at("2026-02-01T09:30:00Z"), Author: "policy file", Source: openapi.PolicyVersionSourceFile},
+	}})
+}
+
+func (canned) DiffPolicies(w http.ResponseWriter, _ *http.Request, _ openapi.DiffPoliciesParams) {
+	reply(w, openapi.PolicyDiff{From: "6", To: "7", Diff: "--- version 6\n+++ version 7\n@@ -1 +1,2 @@\n+// closed\n {\"acls\": []}\n"})
+}
+
+func (canned) PreviewPolicy(w http.ResponseWriter, _ *http.Request) {
+	laptop, db, router := openapi.NodeName{ID: "1", Name: "alices-laptop"}, openapi.NodeName{ID: "2", Name: "db-1"}, openapi.NodeName{ID: "3", Name: "gw"}
+	people := openapi.Principals{Names: []string{"alice", "bob", "carol", "dave"}, Count: 12}
+	reply(w, openapi.PolicyEffect{
+		Lost: 12, Gained: 1, Changed: 3, Unchanged: 485, Losers: 4, LosersOnline: 2, MoreShifts: 2,
+		Shifts: []openapi.PolicyShift{{
+			From: people, To: openapi.Principals{Names: []string{"tag:db"}, Count: 1}, Pairs: 12, Online: 2, Samples: []openapi.NodePair{{From: laptop, To: db}},
+			Lost: []string{"port 22"}, Gained: []string{"port 5432", "UDP port 53"}, LostLines: []int{15, 16}, GainedLines: []int{4},
+		}},
+		Shells: []openapi.PolicyShellShift{{
+			From: openapi.Principals{Names: []string{"alice"}, Count: 1}, To: openapi.Principals{Names: []string{"alice"}, Count: 1}, Own: true, Pairs: 2, Samples: []openapi.NodePair{},
+			Lost: []openapi.ShellUser{{Name: "root"}}, Gained: []openapi.ShellUser{{Name: "root", Check: true}}, LostLines: []int{30}, GainedLines: []int{31},
+		}},
+		Routes: []openapi.PolicyRouteShift{{
+			From: people, Through: []openapi.NodeName{router}, Prefix: "10.1.0.0/16", Lost: []string{"all ports"}, Gained: []string{}, LostLines: []int{18}, GainedLines: []int{},
+		}},
+		Tests:  []openapi.PolicyTestFailure{{Line: 21, Src: "alice", Dst: "tag:db:22", Want: "accept", Text: "alice does not reach tag:db on port 22"}},
+		Guards: []openapi.PolicyGuard{{Kind: "unreachable", Text: "nobody can reach tag:router on 22 any more", Nodes: []openapi.NodeName{router}}},
+	})
+}
+
+func (canned) WhyPolicy(w http.ResponseWriter, _ *http.Request, params openapi.WhyPolicyParams) {
+	if params.Port != nil {
+		reply(w, openapi.PolicyAnswer{
+			Allowed: true, Rules: []openapi.PolicyFinding{{Line: 16, List: "acls", Comment: "databases", Text: "alice is in group:ops (line 4), db-1 carries tag:db"}},
+			Nearest: []openapi.PolicyFinding{}, Notes: []string{}, At: []openapi.NodeName{},
+		})
+		return
+	}
+	reply(w, openapi.PolicyAnswer{
+		Rules: []openapi.PolicyFinding{}, Notes: []string{"db-1 must log in again"}, At: []openapi.NodeName{{ID: "3", Name: "gw"}},
+		Nearest: []openapi.PolicyFinding{{Line: 15, List: "acls", Text: "port 443 only"}, {Line: 18, List: "grants", Text: "source needs tag:ci"}},
+	})
+}
+
+func (canned) TestPolicy(w http.ResponseWriter, r *http.Request) {
+	result := openapi.PolicyTestResult{Tests: 3, Failures: []openapi.PolicyTestFailure{}}
+	var in openapi.PolicyTestRequest
+	if json.NewDecoder(r.Body).Decode(&in) == nil && in.Policy != nil {
+		result.Failures = append(result.Failures, openapi.PolicyTestFailure{Line: 21, Src: "alice", Dst: "tag:db:22", Want: "accept", Text: "alice does not reach tag:db on port 22"})
+	}
+	reply(w, result)
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func policyFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "policy.hujson")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestPolicyCheckNamesEveryPlace(t *testing.T) {
+	good := policyFile(t, `{"acls": [], "ssh": [], "tests": [{"src": "alice", "deny": ["100.64.0.1:22"]}]}`)
+	bad := policyFile(t, "{\n  \"acls\": [{\"action\": \"deny\", \"src\": [\"*\"], \"dst\": [\"*:*\"]}],\n  \"grups\": {}\n}")
+	r := fairlead(t, "/nowhere", []string{"policy", "check", good})
+	if want := good + ": no problems; 0 rules, 0 SSH rules, 1 test\n"; r.status != 0 || r.stdout.String() != want {
+		t.Errorf("status %d, %q, want %q", r.status, &r.stdout, want)
+	}
+	r = fairlead(t, "/nowhere", []string{"policy", "check", bad})
+	lines := strings.Split(strings.TrimSpace(r.stderr.String()), "\n")
+	if r.status != 1 || len(lines) != 3 || !strings.HasPrefix(lines[0], bad+":2:") || !strings.HasPrefix(lines[1], bad+":3:3: ") || lines[2] != "Error: "+bad+" has 2 problems" {
+		t.Errorf("status %d, %s", r.status, &r.stderr)
+	}
+	piped := func(e *Env) { e.Stdin = strings.NewReader(`{"acls": 3}`) }
+	r = fairlead(t, "/nowhere", []string{"policy", "check", "-"}, piped)
+	if r.status != 1 || !strings.HasPrefix(r.stderr.String(), "standard input:1:10: ") {
+		t.Errorf("status %d, %s", r.status, &r.stderr)
+	}
+}
+
+func TestBadPolicyIsNeverSent(t *testing.T) {
+	socket, log := listen(t, cannedServer())
+	bad := policyFile(t, `{"acls": [{}]}`)
+	for _, command := range []string{"set", "preview", "test"} {
+		if r := fairlead(t, socket, []string{"policy", command, bad}); r.status != 1 {
+			t.Errorf("%s: status %d", command, r.status)
+		}
+	}
+	if sent := log.requests(); len(sent) > 0 {
+		t.Errorf("requests were sent: %v", sent)
+	}
+}
+
+func TestProblemsThatTheServerFindsHaveTheirPlace(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	file := policyFile(t, "// unlucky\n{}")
+	r := fairlead(t, socket, []string{"policy", "set", file})
+	if want := file + ":3: test fails: nobody reaches it\nError: " + file + " has 1 problem\n"; r.status != 1 || r.stderr.String() != want {
+		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
+	}
+}
+
+func TestPolicySetAsksWhenAGuardWarns(t *testing.T) {
+	socket, log := listen(t, cannedServer())
+	file := policyFile(t, `{"acls": []}`)
+	at := func(answer string) func(*Env) {
+		return func(e *Env) { e.Terminal, e.Stdin = true, strings.NewReader(answer) }
+	}
+	r := fairlead(t, socket, []string{"policy", "set", file}, at("n\n"))
+	if r.status != 1 || !strings.Contains(r.stderr.String(), "Warning: nobody can reach tag:router on 22 any more\nSave it all the same? [y/N] ") {
+		t.Errorf("status %d, %s", r.status, &r.stderr)
+	}
+	if sent := log.requests(); len(sent) != 1 || sent[0].Path != "/api/v1/policy/preview" {
+		t.Errorf("requests: %v", sent)
+	}
+	for _, run := range []*run{
+		fairlead(t, socket, []string{"policy", "set", file}, at("y\n")),
+		fairlead(t, socket, []string{"policy", "set", file, "--force"}, at("")),
+		fairlead(t, socket, []string{"policy", "rollback", "6"}, at("y\n")),
+		fairlead(t, socket, []string{"policy", "set", file}),
+	} {
+		if run.status != 0 || !strings.Contains(run.stdout.String(), "Version 7 of the policy is in force") {
+			t.Errorf("status %d, %s%s", run.status, &run.stdout, &run.stderr)
+		}
+	}
+}
+
+func TestPolicyTextArrivesAsItIs(t *testing.T) {
+	text := "{\t\"acls\": [] // \x1b[31m\n}"
+	socket, _ := listen(t, answering(200, "application/json", `{"policy": "{\t\"acls\": [] // \u001b[31m\n}", "version": "1"}`))
+	if r := fairlead(t, socket, []string{"policy", "get"}); r.stdout.String() != text {
+		t.Errorf("%q, want %q", &r.stdout, text)
+	}
+	r := fairlead(t, socket, []string{"policy", "get"}, func(e *Env) { e.Terminal = true })
+	if got := r.stdout.String(); strings.ContainsAny(got, "\x1b\t") || !strings.HasSuffix(got, "}\n") {
+		t.Errorf("at a terminal: %q", got)
+	}
+}
+
+func TestPolicyDiffComparesWithAFile(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	file := policyFile(t, "// open\n{\"acls\": []}\n")
+	r := fairlead(t, socket, []string{"policy", "diff", "--file", file})
+	if want := "--- version 7\n+++ " + file + "\n@@ -1,2 +1,2 @@\n-// closed\n+// open\n {\"acls\": []}\n"; r.stdout.String() != want {
+		t.Errorf("%s, want %s", &r.stdout, want)
+	}
+}
+
+func TestPolicyTestExitsWithOneWhenATestFails(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	r := fairlead(t, socket, []string{"policy", "test", policyFile(t, "{}")})
+	if r.status != 1 || r.stdout.String() != "line 21: alice does not reach tag:db on port 22\n" || r.stderr.String() != "Error: 1 test of 3 failed\n" {
+		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
+	}
+}
+
+func TestPortIsTakenOffAnEnd(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"db-1": {"db-1", ""}, "db-1:5432": {"db-1", "5432"}, "tag:db": {"tag:db", ""}, "tag:db:22": {"tag:db", "22"}, "group:ops": {"group:ops", ""},
+		"fd7a:115c:a1e0::2": {"fd7a:115c:a1e0::2", ""}, "[fd7a:115c:a1e0::2]:53": {"[fd7a:115c:a1e0::2]", "53"}, "10.0.0.1:443": {"10.0.0.1", "443"},
+		"alice@example.com:22": {"alice@example.com", "22"},
+	} {
+		if end, port := splitPort(text); end != want[0] || port != want[1] {
+			t.Errorf("%s: %q, %q", text, end, port)
+		}
+	}
+}
+
+func TestConfigCheckReadsThePolicyFileToo(t *testing.T) {
+	for text, want := range map[string]string{`{"acls": []}`: "", `{"acls": 3}`: ":1:10: "} {
+		file := policyFile(t, text)
+		r := fairlead(t, "", []string{"config", "check"}, func(e *Env) {
+			e.Environ = []string{"FAIRLEAD_CONFIG=/dev/null", "FAIRLEAD_SERVER_URL=https://mesh.example.com", "FAIRLEAD_POLICY_PATH=" + file}
+		})
+		if (r.status != 0) != (want != "") || !strings.Contains(r.stderr.String(), want) {
+			t.Errorf("%s: status %d, %s%s", text, r.status, &r.stdout, &r.stderr)
+		}
+	}
+}

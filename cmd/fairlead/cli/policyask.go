@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+func (t *tool) policyPreview() *cobra.Command {
+	var viewer string
+	cmd := &cobra.Command{
+		Use:   "preview <file>",
+		Short: "Show what a policy would change, without saving it",
+		Long: `Show what a policy would change for the nodes that are there: who reaches less
+or more, by which lines, and what nobody should miss. Nothing is saved.
+
+New connections follow a change at once. Connections that are open may live on
+until they close.`,
+		Example: `  fairlead policy preview policy.hujson
+  fairlead policy preview policy.hujson --viewer alice`,
+		Args: takes("file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := t.readGoodPolicy(args[0])
+			if err != nil {
+				return err
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			effect, err := decode[apiclient.PolicyEffect](t.placed(args[0])(answer(client.PreviewPolicy(cmd.Context(),
+				apiclient.PolicyPreviewRequest{Policy: text, Viewer: ifSet(viewer)}))))
+			if err != nil {
+				return err
+			}
+			return t.show(effect, effectText(effect))
+		},
+	}
+	cmd.Flags().StringVar(&viewer, "viewer", "", "warn if this `node or user` loses its way in")
+	complete(cmd, "viewer", t.completeUserFlag)
+	return cmd
+}
+
+// effectSummary is what somebody must know before they save.
+func effectSummary(e apiclient.PolicyEffect) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Pairs of nodes: %d lost, %d gained, %d changed, %d unchanged\n", e.Lost, e.Gained, e.Changed, e.Unchanged)
+	if e.Losers > 0 {
+		fmt.Fprintf(&b, "%s reach less, %d of them online\n", count(e.Losers, "node"), e.LosersOnline)
+	}
+	if n := len(e.Shells) + e.MoreShells; n > 0 {
+		fmt.Fprintf(&b, "%s of who may open shells\n", count(n, "change"))
+	}
+	if n := len(e.Routes) + e.MoreRoutes; n > 0 {
+		fmt.Fprintf(&b, "%s behind routers and exit nodes\n", count(n, "change"))
+	}
+	for _, f := range e.Tests {
+		fmt.Fprintf(&b, "Test in line %d fails: %s\n", f.Line, f.Text)
+	}
+	for _, g := range e.Guards {
+		fmt.Fprintf(&b, "Warning: %s\n", g.Text)
+	}
+	return b.String()
+}
+
+// effectText is all of it.
+func effectText(e apiclient.PolicyEffect) string {
+	text := effectSummary(e)
+	section := func(title, rows string, more int) {
+		text += "\n" + title + "\n" + rows
+		if more > 0 {
+			text += fmt.Sprintf("and %d more\n", more)
+		}
+	}
+	if len(e.Shifts) > 0 {
+		section("Who reaches whom:", table("FROM, TO, PAIRS, LOST, GAINED, OLD LINES, NEW LINES", e.Shifts, func(s apiclient.PolicyShift) []string {
+			return []string{
+				principals(s.From, false), principals(s.To, s.Own), strconv.Itoa(s.Pairs), strings.Join(s.Lost, ", "), strings.Join(s.Gained, ", "),
+				numbers(s.LostLines), numbers(s.GainedLines),
+			}
+		}), e.MoreShifts)
+	}
+	if len(e.Shells) > 0 {
+		section("Who opens shells:", table("FROM, TO, PAIRS, LOST, GAINED, OLD LINES, NEW LINES", e.Shells, func(s apiclient.PolicyShellShift) []string {
+			return []string{
+				principals(s.From, false), principals(s.To, s.Own), strconv.Itoa(s.Pairs), shellUsers(s.Lost), shellUsers(s.Gained),
+				numbers(s.LostLines), numbers(s.GainedLines),
+			}
+		}), e.MoreShells)
+	}
+	if len(e.Routes) > 0 {
+		section("Behind routers and exit nodes:", table("FROM, TO, THROUGH, LOST, GAINED, OLD LINES, NEW LINES", e.Routes, func(r apiclient.PolicyRouteShift) []string {
+			var through []string
+			for _, n := range r.Through {
+				through = append(through, n.Name)
+			}
+			return []string{
+				principals(r.From, false), r.Prefix, strings.Join(through, ", "), strings.Join(r.Lost, ", "), strings.Join(r.Gained, ", "),
+				numbers(r.LostLines), numbers(r.GainedLines),
+			}
+		}), e.MoreRoutes)
+	}
+	return text
+}
+
+// principals names some people or tags, and how many there are beside.
+func principals(p apiclient.Principals, own bool) string {
+	const shown = 3
+	names := p.Names[:min(len(p.Names), shown)]
+	text := strings.Join(names, ", ")
+	if more := p.Count - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if own {
+		text += " (own nodes)"
+	}
+	return text
+}
+
+func shellUsers(users []apiclient.ShellUser) string {
+	var names []string
+	for _, u := range users {
+		if u.Check {
+			u.Name += " (check)"
+		}
+		names = append(names, u.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func numbers(list []int) string {
+	var texts []string
+	for _, n := range list {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (t *tool) policyWhy() *cobra.Command {
+	var proto string
+	cmd := &cobra.Command{
+		Use:   "why <from> <to>[:<port>]",
+		Short: "Say whether one may reach another, and why",
+		Long: `Say whether one may reach another, and by which rule; or which rules almost
+allow it, and what keeps each from that.
+
+Both are a node (name, id or address), a user (name or e-mail), a tag, a group,
+a host of the policy, or any address. Without a port any counts. Exit status 0
+whatever the answer is.`,
+		Example: `  fairlead policy why alice db-1:5432
+  fairlead policy why tag:ci 10.1.2.3:443
+  fairlead policy why laptop [fd7a:115c:a1e0::2]:53 --proto udp`,
+		Args:              takes("from", "to"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			to, port := splitPort(args[1])
+			result, err := decode[apiclient.PolicyAnswer](answer(client.WhyPolicy(cmd.Context(),
+				&apiclient.WhyPolicyParams{From: args[0], To: to, Port: ifSet(port), Proto: ifSet(proto)})))
+			if err != nil {
+				return err
+			}
+			return t.show(result, answerText(result))
+		},
+	}
+	cmd.Flags().StringVar(&proto, "proto", "", "`protocol` by name or number (default tcp)")
+	complete(cmd, "proto", cobra.FixedCompletions([]string{"tcp", "udp", "icmp", "sctp"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// splitPort takes the port off an end. Addresses have colons too, and so do tags.
+func splitPort(text string) (end, port string) {
+	if _, err := netip.ParseAddr(text); err == nil {
+		return text, ""
+	}
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 || slices.Contains([]string{"tag", "group"}, text[:i]) {
+		return text, ""
+	}
+	return text[:i], text[i+1:]
+}
+
+func answerText(a apiclient.PolicyAnswer) string {
+	var b strings.Builder
+	if a.Allowed {
+		b.WriteString("Allowed\n")
+	} else {
+		b.WriteString("Not allowed\n")
+	}
+	findings := func(list []apiclient.PolicyFinding) {
+		for _, f := range list {
+			place := "  "
+			if f.Line > 0 {
+				place = fmt.Sprintf("  line %d (%s): ", f.Line, f.List)
+			}
+			b.WriteString(place + f.Text + "\n")
+			if f.Comment != "" {
+				b.WriteString("    // " + f.Comment + "\n")
+			}
+		}
+	}
+	findings(a.Rules)
+	for _, note := range a.Notes {
+		b.WriteString("  " + note + "\n")
+	}
+	if len(a.Nearest) > 0 {
+		b.WriteString("The nearest rules:\n")
+		findings(a.Nearest)
+	}
+	if len(a.At) > 0 {
+		var names []string
+		for _, n := range a.At {
+			names = append(names, n.Name)
+		}
+		b.WriteString("Through " + strings.Join(names, ", ") + "\n")
+	}
+	return b.String()
+}
+
+func (t *tool) policyTest() *cobra.Command {
+	return &cobra.Command{
+		Use:   "test [<file>]",
+		Short: "Run the tests of a policy file, or of the policy in force",
+		Long: `Run the tests and sshTests of a policy file, or of the policy in force, on the
+network as it is. Exit status 1 if one fails. Nothing is saved.`,
+		Example: `  fairlead policy test
+  fairlead policy test policy.hujson`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("unexpected argument %q", args[1])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, text := "the policy in force", ""
+			if len(args) > 0 {
+				file = args[0]
+				var err error
+				if text, err = t.readGoodPolicy(file); err != nil {
+					return err
+				}
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			result, err := decode[apiclient.PolicyTestResult](t.placed(file)(answer(client.TestPolicy(cmd.Context(), apiclient.PolicyTestRequest{Policy: ifSet(text)}))))
+			if err != nil {
+				return err
+			}
+			var lines strings.Builder
+			for _, f := range result.Failures {
+				fmt.Fprintf(&lines, "line %d: %s\n", f.Line, f.Text)
+			}
+			if len(result.Failures) == 0 {
+				fmt.Fprintf(&lines, "%s, all hold\n", count(result.Tests, "test"))
+			}
+			if err := t.show(result, lines.String()); err != nil {
+				return err
+			}
+			if n := len(result.Failures); n > 0 {
+				return errors.New(count(n, "test") + " of " + strconv.Itoa(result.Tests) + " failed")
+			}
+			return nil
+		},
+	}
+}
