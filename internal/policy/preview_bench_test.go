@@ -93,3 +93,23 @@ func seen(b *testing.B, s *mesh.Snapshot, text string) *policy.World {
 	}
 	return policy.WorldOf(s, doc)
 }
+
+func BenchmarkRunTests(b *testing.B) {
+	const nodes, rules, tests = 5_000, 500, 500
+	text := strings.TrimSuffix(staffPolicy(nodes, rules, 1), "}") + `, "tests": [`
+	for i := range tests {
+		text += fmt.Sprintf(`{"src": "%s", "deny": ["tag:t%d:8443"]},`, []string{"group:g3", "user7", "tag:t5", "*"}[i%4], 1+i%39)
+	}
+	w := seen(b, staff(nodes), text+"]}")
+	for b.Loop() {
+		w.RunTests()
+	}
+}
+
+func BenchmarkWhy(b *testing.B) {
+	const nodes, rules = 5_000, 500
+	w := seen(b, staff(nodes), staffPolicy(nodes, rules, 1))
+	for b.Loop() {
+		w.Why(policy.Question{From: policy.End{Group: "group:g3"}, To: policy.End{Tag: "tag:t5"}, Port: 8443})
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // TestFailure is a statement of the policy about itself that does not hold.
@@ -29,17 +31,21 @@ const (
 // name, every member of this group, a node with this tag alone. An address that a
 // node has means this node. What a test denies, no node that is there may have
 // either, by whatever other tags or addresses it has.
-func (w *World) RunTests() (failures []TestFailure) {
-	if w.Doc == nil {
+func (w *World) RunTests() []TestFailure {
+	if w.Doc == nil || len(w.Doc.tests)+len(w.Doc.sshTests) == 0 {
 		return nil
+	}
+	run := &testRun{World: w, subjects: map[string]*subject{}}
+	for n := range w.Nodes() {
+		run.nodes = append(run.nodes, w.partiesOf(n, netip.Addr{})...)
 	}
 	for i := range w.Doc.tests {
 		t := &w.Doc.tests[i]
 		for k := range t.Accept {
-			failures = w.testAccept(failures, t, &t.Accept[k])
+			run.accept(t, &t.Accept[k])
 		}
 		for k := range t.Deny {
-			failures = w.testDeny(failures, t, &t.Deny[k])
+			run.deny(t, &t.Deny[k])
 		}
 	}
 	for i := range w.Doc.sshTests {
@@ -50,16 +56,63 @@ func (w *World) RunTests() (failures []TestFailure) {
 				users []string
 			}{{wantAccept, t.Accept}, {wantCheck, t.Check}, {wantDeny, t.Deny}} {
 				for _, user := range claim.users {
-					failures = w.testShell(failures, t, d, user, claim.want)
+					run.shell(t, d, user, claim.want)
 				}
 			}
 		}
 	}
-	return failures
+	return run.failures
 }
 
-// individuals are those who must all be allowed what a target is, each by the
-// addresses that it may have.
+// testRun is the work on the tests of a document.
+type testRun struct {
+	*World
+	nodes    []party // each by all its addresses
+	subjects map[string]*subject
+	failures []TestFailure
+}
+
+// subject is what a test speaks of.
+type subject struct {
+	// individuals are those for whom it must hold, each by the addresses that it
+	// may have.
+	individuals [][]party
+	// present are the nodes that are meant, two of each class: one may be on both
+	// ends of a question, and what it may do to itself is nobody's concern. Parts
+	// of prefixes are among them.
+	present []party
+	// The rules that have one of them as a source, and as a destination.
+	src, dst set
+}
+
+// subject finds what a target means, once for all tests.
+func (run *testRun) subject(t Target) *subject {
+	key := string(rune('a'+t.Kind)) + t.Name
+	if s, ok := run.subjects[key]; ok {
+		return s
+	}
+	s := &subject{individuals: run.individuals(t), present: run.present(&t)}
+	run.subjects[key] = s
+	for _, parties := range append(s.individuals, s.present) {
+		for i := range run.rules.rules {
+			r := &run.rules.rules[i]
+			if !s.src.has(i) && slices.ContainsFunc(parties, func(p party) bool { return run.sourceIn(r.Src, &p) >= 0 }) {
+				s.src.add(i)
+			}
+			if !s.dst.has(i) && slices.ContainsFunc(parties, func(p party) bool { return run.leadsTo(r, &p) }) {
+				s.dst.add(i)
+			}
+		}
+	}
+	return s
+}
+
+// leadsTo reports whether a rule has a destination, whoever asks.
+func (w *World) leadsTo(r *Rule, d *party) bool {
+	nobody := &party{}
+	return r.leads(d) && slices.ContainsFunc(r.Dst, func(t Destination) bool { return w.isDestination(&t.Target, nobody, d) })
+}
+
 func (w *World) individuals(t Target) (list [][]party) {
 	somebody, something := imagine(party{name: "somebody"}), imagine(party{name: "a node with tags", tags: []string{prefixTag}})
 	switch t.Kind {
@@ -99,18 +152,70 @@ func (w *World) atAddress(a netip.Addr) party {
 	return somewhere(a)
 }
 
-// opposites pairs each one that a test asks about with each that it must reach.
-func (w *World) opposites(src, dst Target) (list []ends) {
-	for _, s := range w.individuals(src) {
-		if dst.Kind == Self {
-			list = append(list, ends{s, s})
+func (run *testRun) present(t *Target) (list []party) {
+	seen := map[Class][]*mesh.Node{}
+	for i := range run.nodes {
+		p := &run.nodes[i]
+		if t.Kind != Any && !run.is(t, p) {
 			continue
 		}
-		for _, d := range w.individuals(dst) {
+		class := run.Kin(p.at)
+		if known := slices.Contains(seen[class], p.at); known || len(seen[class]) < 2 {
+			if !known {
+				seen[class] = append(seen[class], p.at)
+			}
+			list = append(list, *p)
+		}
+	}
+	return append(list, run.partsOf(t.Prefixes)...)
+}
+
+// partsOf are the parts of prefixes that rules tell apart.
+func (run *testRun) partsOf(whole []netip.Prefix) (list []party) {
+	for q := range run.rules.byPrefix {
+		if slices.ContainsFunc(whole, func(p netip.Prefix) bool { return p.Bits() < q.Bits() && p.Contains(q.Addr()) }) {
+			list = append(list, party{name: q.String(), span: q})
+		}
+	}
+	slices.SortFunc(list, func(a, b party) int { return a.span.Compare(b.span) })
+	return list
+}
+
+// question pairs each one that a test asks about with each that it must reach, and
+// says which rules could let them.
+func (run *testRun) question(src, dst Target) (list []ends, rules set) {
+	from := run.subject(src)
+	to := &subject{}
+	if dst.Kind != Self {
+		to = run.subject(dst)
+	}
+	for _, s := range from.individuals {
+		if dst.Kind == Self {
+			list = append(list, ends{s, s})
+		}
+		for _, d := range to.individuals {
 			list = append(list, ends{s, d})
 		}
 	}
-	return list
+	for r := range from.src.all() {
+		if to.dst.has(r) || run.rules.self.has(r) {
+			rules.add(r)
+		}
+	}
+	return list, rules
+}
+
+// by finds the first of some rules that lets one end reach the other.
+func (w *World) by(rules set, e ends, ask inquiry) (Finding, bool) {
+	for i := range rules.all() {
+		r := &w.rules.rules[i]
+		for _, six := range []bool{false, true} {
+			if p, v, ok := w.closest(r, e, six, ask); ok && v.allowed() {
+				return w.because(r, v, &p), true
+			}
+		}
+	}
+	return Finding{}, false
 }
 
 // inquiries are what a test means: without a protocol, TCP or UDP.
@@ -121,20 +226,10 @@ func (t *Test) inquiries(port uint16) []inquiry {
 	return []inquiry{{protocol: protocolTCP, port: port}, {protocol: protocolUDP, port: port}}
 }
 
-func (w *World) testAccept(failures []TestFailure, t *Test, d *TestDestination) []TestFailure {
-	for _, e := range w.opposites(t.Src, d.Target) {
-		var near []Finding
-		allowed := false
-		for _, ask := range t.inquiries(d.Port) {
-			rules, nearest := w.weigh(e, ask)
-			if allowed = len(rules) > 0; allowed {
-				break
-			}
-			if near == nil {
-				near = nearest
-			}
-		}
-		if allowed {
+func (run *testRun) accept(t *Test, d *TestDestination) {
+	all, rules := run.question(t.Src, d.Target)
+	for _, e := range all {
+		if slices.ContainsFunc(t.inquiries(d.Port), func(ask inquiry) bool { _, ok := run.by(rules, e, ask); return ok }) {
 			continue
 		}
 		who := t.Src.Name
@@ -142,30 +237,31 @@ func (w *World) testAccept(failures []TestFailure, t *Test, d *TestDestination) 
 			who = e.src[0].called() + " of " + t.Src.Name
 		}
 		text := fmt.Sprintf("%s should reach %s and does not: ", who, d.Text)
-		if len(near) == 0 {
-			text += "no rule comes near"
-		} else {
+		if _, near := run.weigh(e, t.inquiries(d.Port)[0]); len(near) > 0 {
 			text += "the nearest rule is that on " + near[0].String()
+		} else {
+			text += "no rule comes near"
 		}
-		return append(failures, t.failure(d, wantAccept, text))
+		run.fail(t, d, wantAccept, text)
+		return
 	}
-	return failures
 }
 
-func (w *World) testDeny(failures []TestFailure, t *Test, d *TestDestination) []TestFailure {
+func (run *testRun) deny(t *Test, d *TestDestination) {
+	all, rules := run.question(t.Src, d.Target)
 	for _, ask := range t.inquiries(d.Port) {
-		for _, e := range w.opposites(t.Src, d.Target) {
-			if rules, _ := w.weigh(e, ask); len(rules) > 0 {
-				text := fmt.Sprintf("%s should not reach %s and does by %s", t.Src.Name, d.Text, rules[0].where())
-				return append(failures, t.failure(d, wantDeny, text))
+		for _, e := range all {
+			if f, ok := run.by(rules, e, ask); ok {
+				run.fail(t, d, wantDeny, fmt.Sprintf("%s should not reach %s and does by %s", t.Src.Name, d.Text, f.where()))
+				return
 			}
 		}
-		if f, p, ok := w.someNode(t.Src, d.Target, ask); ok {
-			text := fmt.Sprintf("%s should not reach %s, but %s reaches %s by %s", t.Src.Name, d.Text, p.src.called(), p.dst.called(), f.where())
-			return append(failures, t.failure(d, wantDeny, text))
+		if f, p, ok := run.someNode(t.Src, d.Target, rules, ask); ok {
+			run.fail(t, d, wantDeny, fmt.Sprintf("%s should not reach %s, but %s reaches %s by %s",
+				t.Src.Name, d.Text, p.src.called(), p.dst.called(), f.where()))
+			return
 		}
 	}
-	return failures
 }
 
 // where names the rule first and then why it fits.
@@ -176,39 +272,19 @@ func (f Finding) where() string {
 	return "the rule on " + f.String()
 }
 
-func (t *Test) failure(d *TestDestination, want, text string) TestFailure {
-	return TestFailure{Line: t.Line, Src: t.Src.Name, Dst: d.Text, Want: want, Text: fmt.Sprintf("test on line %d: %s", t.Line, text)}
-}
-
-// present are the nodes that a target means, two of each class: one may be on both
-// ends of a question, and what it may do to itself is nobody's concern.
-func (w *World) present(t *Target) (list []party) {
-	seen := map[Class]int{}
-	for n := range w.Nodes() {
-		class := w.Kin(n)
-		if seen[class] == 2 {
-			continue
-		}
-		before := len(list)
-		for _, p := range w.partiesOf(n, netip.Addr{}) {
-			if t.Kind == Any || w.is(t, &p) {
-				list = append(list, p)
-			}
-		}
-		if len(list) > before {
-			seen[class]++
-		}
-	}
-	return list
+func (run *testRun) fail(t *Test, d *TestDestination, want, text string) {
+	run.failures = append(run.failures, TestFailure{
+		Line: t.Line, Src: t.Src.Name, Dst: d.Text, Want: want, Text: fmt.Sprintf("test on line %d: %s", t.Line, text),
+	})
 }
 
 // apart finds two different nodes of one family of which the one may be a source
 // and the other a destination. Two of each are enough to tell.
 func apart(from, to []party, isSource, isDestination func(*party) bool) (pair, bool) {
-	for _, mesh := range MeshPrefixes() {
+	for _, six := range []bool{false, true} {
 		few := func(all []party, is func(*party) bool) (list []*party) {
 			for i := range all {
-				if p := &all[i]; len(list) < 2 && p.six() == mesh.Addr().Is6() && is(p) {
+				if p := &all[i]; len(list) < 2 && p.six() == six && is(p) {
 					list = append(list, p)
 				}
 			}
@@ -228,17 +304,17 @@ func apart(from, to []party, isSource, isDestination func(*party) bool) (pair, b
 
 // someNode finds a node that is there and reaches another. Rules about
 // autogroup:self know people, so what they say does not depend on who is there.
-func (w *World) someNode(src, dst Target, ask inquiry) (Finding, pair, bool) {
+func (run *testRun) someNode(src, dst Target, rules set, ask inquiry) (Finding, pair, bool) {
 	if dst.Kind == Self {
 		return Finding{}, pair{}, false
 	}
-	from, to := w.present(&src), w.present(&dst)
-	for i := range w.rules.rules {
-		r := &w.rules.rules[i]
-		p, ok := apart(from, to, func(s *party) bool { return w.sourceIn(r.Src, s) >= 0 },
-			func(d *party) bool { return w.judge(r, new(party), d, ask).reached() })
+	from, to := run.subject(src).present, run.subject(dst).present
+	for i := range rules.all() {
+		r := &run.rules.rules[i]
+		p, ok := apart(from, to, func(s *party) bool { return run.sourceIn(r.Src, s) >= 0 },
+			func(d *party) bool { return run.judge(r, new(party), d, ask).reached() })
 		if ok {
-			return w.because(r, w.judge(r, &p.src, &p.dst, ask), &p), p, true
+			return run.because(r, run.judge(r, &p.src, &p.dst, ask), &p), p, true
 		}
 	}
 	return Finding{}, pair{}, false
@@ -260,14 +336,14 @@ func (w *World) shellRule(s, d *party, user string) *SSHRule {
 }
 
 // someShell finds a rule by which a node that is there opens a shell on another.
-func (w *World) someShell(src, dst *Target, user string) *SSHRule {
-	from, to := w.present(src), w.present(dst)
-	for i := range w.rules.ssh {
-		r := w.rules.ssh[i].SSHRule
+func (run *testRun) someShell(src, dst Target, user string) *SSHRule {
+	from, to := run.subject(src).present, run.subject(dst).present
+	for i := range run.rules.ssh {
+		r := run.rules.ssh[i].SSHRule
 		if !r.lets(user) {
 			continue
 		}
-		if _, ok := apart(from, to, func(s *party) bool { return w.opensFrom(r, s) }, func(d *party) bool { return w.opensAt(r, d) }); ok {
+		if _, ok := apart(from, to, func(s *party) bool { return run.opensFrom(r, s) }, func(d *party) bool { return run.opensAt(r, d) }); ok {
 			return r
 		}
 	}
@@ -299,23 +375,24 @@ func (r *SSHRule) does() string {
 	return wantAccept
 }
 
-func (w *World) testShell(failures []TestFailure, t *SSHTest, dst Target, user, want string) []TestFailure {
-	fail := func(rule *SSHRule) []TestFailure {
+func (run *testRun) shell(t *SSHTest, dst Target, user, want string) {
+	fail := func(rule *SSHRule) {
 		text := fmt.Sprintf("test on line %d: %s should get %s at %s as %s and gets %s", t.Line, t.Src.Name, want, dst.Name, user, rule.does())
 		if rule != nil {
 			text += fmt.Sprintf(" by the rule on line %d", rule.Line)
 		}
-		return append(failures, TestFailure{Line: t.Line, Src: t.Src.Name, Dst: user + "@" + dst.Name, Want: want, Text: text})
+		run.failures = append(run.failures, TestFailure{Line: t.Line, Src: t.Src.Name, Dst: user + "@" + dst.Name, Want: want, Text: text})
 	}
-	for _, e := range w.opposites(t.Src, dst) {
-		if rule := w.shellRule(&e.src[0], &e.dst[0], user); rule.does() != want {
-			return fail(rule)
+	all, _ := run.question(t.Src, dst)
+	for _, e := range all {
+		if rule := run.shellRule(&e.src[0], &e.dst[0], user); rule.does() != want {
+			fail(rule)
+			return
 		}
 	}
 	if want == wantDeny && dst.Kind != Self {
-		if rule := w.someShell(&t.Src, &dst, user); rule != nil {
-			return fail(rule)
+		if rule := run.someShell(t.Src, dst, user); rule != nil {
+			fail(rule)
 		}
 	}
-	return failures
 }

@@ -93,11 +93,11 @@ type pair struct{ src, dst party }
 // nearest.
 func (w *World) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
 	const tooFar = 3
-	var near []nearFinding
+	var near []nearMiss
 	for i := range w.rules.rules {
-		r, best := &w.rules.rules[i], nearFinding{misses: tooFar}
-		for _, mesh := range MeshPrefixes() {
-			p, v, ok := w.closest(r, e, mesh.Addr().Is6(), ask)
+		r, best := &w.rules.rules[i], nearMiss{misses: tooFar}
+		for _, six := range []bool{false, true} {
+			p, v, ok := w.closest(r, e, six, ask)
 			if !ok {
 				continue
 			}
@@ -105,8 +105,8 @@ func (w *World) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
 				rules, best.misses = append(rules, w.because(r, v, &p)), tooFar
 				break
 			}
-			if f := w.misses(r, v, &p, ask); f.misses < best.misses {
-				best = f
+			if m := r.misses(v, p, ask); m.misses < best.misses {
+				best = m
 			}
 		}
 		if best.misses < tooFar {
@@ -116,7 +116,7 @@ func (w *World) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
 	if len(rules) > 0 {
 		return rules, nil
 	}
-	return nil, nearestOf(near)
+	return nil, w.nearestOf(near)
 }
 
 // closest finds the packet of one family that a rule lets come farthest. What a
@@ -269,7 +269,7 @@ func (w *World) reason(t *Target, p *party) string {
 	case Tagged:
 		return p.called() + " has tags"
 	default:
-		if p.imagined() {
+		if p.own && p.imagined() {
 			return t.Name + " holds the addresses of all nodes"
 		}
 		if t.Name == p.called() {
@@ -307,33 +307,47 @@ func (w *World) personOf(p *party) string {
 	return p.called()
 }
 
-// nearFinding is a rule that does not allow a packet.
-type nearFinding struct {
-	Finding
+// nearMiss is a rule that does not allow a packet.
+type nearMiss struct {
+	rule   *Rule
+	pair   pair
+	far    verdict
 	misses int // things that would have to be different
 	order  int // of these the one that is easiest to see
 }
 
-// misses says why a rule does not allow a packet.
-func (w *World) misses(r *Rule, v verdict, p *pair, ask inquiry) nearFinding {
-	f := nearFinding{Finding: Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment}}
-	var reasons []string
-	if v.dst >= 0 && !v.service {
-		reasons = append(reasons, ask.refusal(r.Dst[v.dst].Services))
-	}
+// misses counts what is in the way of a packet. Where a rule leads elsewhere,
+// nothing was asked of its services yet.
+func (r *Rule) misses(v verdict, p pair, ask inquiry) nearMiss {
+	m := nearMiss{rule: r, pair: p, far: v}
 	if v.src < 0 {
-		reasons, f.order = append(reasons, "source needs "+targetNames(r.Src)), 1
+		m.misses, m.order = 1, 1
 	}
-	if v.dst < 0 {
-		reasons, f.order = append(reasons, w.elsewhere(r, p)), 2
-		// Nothing was asked of the services yet: they may be in the way too.
+	switch {
+	case v.dst < 0:
+		m.misses, m.order = m.misses+1, 2
 		if !slices.ContainsFunc(r.Dst, func(d Destination) bool { return ask.serves(d.Services, p.dst.six()) }) {
-			f.misses++
+			m.misses++
 		}
+	case !v.service:
+		m.misses++
 	}
-	f.misses += len(reasons)
-	f.Text = strings.Join(reasons, ", and ")
-	return f
+	return m
+}
+
+// finding says why not.
+func (w *World) finding(m *nearMiss) Finding {
+	r, reasons := m.rule, []string(nil)
+	if m.far.dst >= 0 && !m.far.service {
+		reasons = append(reasons, refusal(r.Dst[m.far.dst].Services))
+	}
+	if m.far.src < 0 {
+		reasons = append(reasons, "source needs "+targetNames(r.Src))
+	}
+	if m.far.dst < 0 {
+		reasons = append(reasons, w.elsewhere(r, &m.pair))
+	}
+	return Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment, Text: strings.Join(reasons, ", and ")}
 }
 
 // elsewhere says where a rule leads instead.
@@ -356,18 +370,18 @@ func (w *World) elsewhere(r *Rule, p *pair) string {
 }
 
 // nearestOf are the rules that miss by one thing, or by two if there are none.
-func nearestOf(all []nearFinding) (list []Finding) {
-	slices.SortStableFunc(all, func(a, b nearFinding) int { return cmp.Or(a.misses-b.misses, a.order-b.order) })
-	for _, f := range all[:min(len(all), maxNearest)] {
-		if f.misses == all[0].misses {
-			list = append(list, f.Finding)
+func (w *World) nearestOf(all []nearMiss) (list []Finding) {
+	slices.SortStableFunc(all, func(a, b nearMiss) int { return cmp.Or(a.misses-b.misses, a.order-b.order) })
+	for i := range all[:min(len(all), maxNearest)] {
+		if all[i].misses == all[0].misses {
+			list = append(list, w.finding(&all[i]))
 		}
 	}
 	return list
 }
 
 // refusal says what services let in instead of what was asked for.
-func (q inquiry) refusal(services []Service) string {
+func refusal(services []Service) string {
 	var parts []string
 	for _, s := range services {
 		parts = append(parts, s.String())
