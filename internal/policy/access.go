@@ -136,13 +136,17 @@ const nothing = 0
 // at the cost of a look. Equal ones have equal numbers.
 type accessBook struct {
 	all     []access
+	full    []bool // by number: all ports are open
+	port22  []bool // by number: port 22 is
 	numbers map[string]int
 	sums    [][]int32 // by two numbers, in order; 0 is not known yet
 	lost    map[[2]int]int
 }
 
 func newAccessBook() *accessBook {
-	return &accessBook{all: []access{{}}, numbers: map[string]int{fmt.Sprint(access{}): nothing}, lost: map[[2]int]int{}}
+	b := &accessBook{numbers: map[string]int{}, lost: map[[2]int]int{}}
+	b.number(access{}) // it is nothing
+	return b
 }
 
 func (b *accessBook) number(a access) int {
@@ -151,6 +155,7 @@ func (b *accessBook) number(a access) int {
 	if !ok {
 		n = len(b.all)
 		b.all, b.numbers[key] = append(b.all, a), n
+		b.full, b.port22 = append(b.full, a.full()), append(b.port22, a.tcpPort(22))
 	}
 	return n
 }
@@ -179,8 +184,11 @@ func (b *accessBook) plus(x, y int) int {
 
 // minus is the number of what is in x and not in y.
 func (b *accessBook) minus(x, y int) int {
-	if x == y {
+	switch {
+	case x == y:
 		return nothing
+	case y == nothing:
+		return x
 	}
 	n, ok := b.lost[[2]int{x, y}]
 	if !ok {
@@ -189,5 +197,8 @@ func (b *accessBook) minus(x, y int) int {
 	}
 	return n
 }
+
+// ssh reports whether port 22 is open in one family or the other.
+func (b *accessBook) ssh(has [2]int) bool { return b.port22[has[0]] || b.port22[has[1]] }
 
 func (b *accessBook) meets(x, y int) bool { return b.all[x].meets(b.all[y]) }

@@ -43,8 +43,9 @@ type joint struct {
 	dstBefore, dstAfter *sideClass // as those who are reached: nobody reaches an expired node
 	nodes               int
 	cells               []*cell
-	sshBefore, sshAfter bool // somebody reached port 22
-	lostTo              []*joint
+	sshBefore, sshAfter bool     // somebody reached port 22
+	lost                bool     // every node reaches less
+	lostTo              []*joint // some of the nodes reach less of these
 }
 
 // cell is the nodes of a joint with the same sort of principal, and the same owner
@@ -203,9 +204,12 @@ func (c *comparison) ownPairs(yield func(a, b *cell) bool) {
 
 // comparePairs looks at all pairs but those that one person has.
 func (c *comparison) comparePairs() {
-	own := map[[2]int]int{}
+	own := make([]map[int]int, len(c.joints)) // by both joints
 	for a, b := range c.ownPairs {
-		own[[2]int{a.index, b.index}] += pairsBetween(a, b)
+		if own[a.index] == nil {
+			own[a.index] = map[int]int{}
+		}
+		own[a.index][b.index] += pairsBetween(a, b)
 	}
 	for _, a := range c.joints {
 		for _, b := range c.joints {
@@ -213,7 +217,7 @@ func (c *comparison) comparePairs() {
 			if a == b {
 				n -= a.nodes
 			}
-			if n -= own[[2]int{a.index, b.index}]; n == 0 {
+			if n -= own[a.index][b.index]; n == 0 {
 				continue
 			}
 			before, after := c.before.reach(a.srcBefore, b.dstBefore, false), c.after.reach(a.srcAfter, b.dstAfter, false)
@@ -224,7 +228,7 @@ func (c *comparison) comparePairs() {
 			}
 			lost, gained := c.difference(before, after), c.difference(after, before)
 			if lost != nothing {
-				a.lostTo = append(a.lostTo, b)
+				a.losesTo(b, own[a.index] != nil)
 			}
 			for _, x := range a.cells {
 				for _, y := range b.cells {
@@ -235,6 +239,16 @@ func (c *comparison) comparePairs() {
 			}
 		}
 	}
+}
+
+// losesTo notes that nodes of a joint no longer reach something of another, all of
+// them if none has nodes of its own there.
+func (j *joint) losesTo(b *joint, own bool) {
+	if own {
+		j.lostTo = append(j.lostTo, b)
+		return
+	}
+	j.lost = true
 }
 
 // compareOwn looks at the pairs that one person has, before or after.
@@ -272,14 +286,16 @@ func (c *comparison) count(before, after [2]int, n int) (sshBefore, sshAfter boo
 		c.effect.Changed += n
 	}
 	c.some = true
-	full := func(has [2]int) bool { return c.book.all[has[0]].full() || c.book.all[has[1]].full() }
+	full := func(has [2]int) bool { return c.book.full[has[0]] || c.book.full[has[1]] }
 	c.fullBefore, c.fullAfter = c.fullBefore && full(before), c.fullAfter && full(after)
-	ssh := func(has [2]int) bool { return c.book.all[has[0]].tcpPort(22) || c.book.all[has[1]].tcpPort(22) }
-	return ssh(before), ssh(after)
+	return c.book.ssh(before), c.book.ssh(after)
 }
 
 // difference is what is in a and not in b, in one family or the other.
 func (c *comparison) difference(a, b [2]int) int {
+	if b == ([2]int{}) && a[0] == a[1] {
+		return a[0]
+	}
 	return c.book.plus(c.book.minus(a[0], b[0]), c.book.minus(a[1], b[1]))
 }
 
@@ -347,6 +363,7 @@ func addLine(list []Line, l Line) []Line {
 // a cell has a part in the loss if not all of the other is of the same person.
 func (c *comparison) countLosers() {
 	for _, e := range c.cells {
+		e.lost = e.lost || e.joint.lost
 		for _, b := range e.lostTo {
 			others := b.nodes
 			for _, d := range b.cells {

@@ -66,8 +66,7 @@ func (c *comparison) guardOwnWayIn(viewer *End) {
 		}
 	}
 	ssh := func(s *side, a, b *sideClass, own bool) bool {
-		has := s.reach(a, b, own)
-		return c.book.all[has[0]].tcpPort(22) || c.book.all[has[1]].tcpPort(22)
+		return c.book.ssh(s.reach(a, b, own))
 	}
 	var lost []mesh.NodeID
 	for _, b := range c.cells {

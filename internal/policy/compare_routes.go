@@ -13,14 +13,11 @@ import (
 // way is a place behind routers, and the rules that lead there.
 type way struct {
 	prefix        netip.Prefix // a default route stands for the internet
-	before, after []leading
+	before, after []offer      // by rules that lead to all of it
 }
 
-// leading is a rule that leads to all of a place.
-type leading struct{ rule, offer int }
-
 // behind yields the rules that lead to something behind a node, and where to.
-func (s *side) behind(c Class, n *mesh.Node, yield func(rule, offer int, places []netip.Prefix)) {
+func (s *side) behind(c Class, n *mesh.Node, yield func(rule, access int, places []netip.Prefix)) {
 	if c == Nobody {
 		return
 	}
@@ -56,15 +53,15 @@ func (r *Reach) places(n *mesh.Node) (list []netip.Prefix) {
 
 // ways are the places behind a node that some rule of either world names.
 func (c *comparison) ways(was, is *mesh.Node) []way {
-	type offer struct {
-		leading
+	type led struct {
+		offer
 		places []netip.Prefix
 	}
-	var before, after []offer
+	var before, after []led
 	var places []netip.Prefix
-	collect := func(s *side, n *mesh.Node, list *[]offer) {
-		s.behind(s.Class(n), n, func(rule, number int, at []netip.Prefix) {
-			*list, places = append(*list, offer{leading{rule, number}, at}), append(places, at...)
+	collect := func(s *side, n *mesh.Node, list *[]led) {
+		s.behind(s.Class(n), n, func(rule, access int, at []netip.Prefix) {
+			*list, places = append(*list, led{offer{rule, access}, at}), append(places, at...)
 		})
 	}
 	collect(c.before, was, &before)
@@ -72,10 +69,10 @@ func (c *comparison) ways(was, is *mesh.Node) []way {
 	slices.SortFunc(places, func(a, b netip.Prefix) int { return cmp.Or(a.Bits()-b.Bits(), a.Compare(b)) })
 	var list []way
 	for _, p := range slices.Compact(places) {
-		to := func(all []offer) (rules []leading) {
+		to := func(all []led) (rules []offer) {
 			for _, o := range all {
 				if slices.ContainsFunc(o.places, func(q netip.Prefix) bool { return holds(q, p) }) {
-					rules = append(rules, o.leading)
+					rules = append(rules, o.offer)
 				}
 			}
 			return rules
@@ -164,10 +161,10 @@ func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeS
 		if w.prefix.Addr().Is6() {
 			family = 1
 		}
-		sum := func(src set, rules []leading) (sum int) {
+		sum := func(src set, rules []offer) (sum int) {
 			for _, l := range rules {
 				if src.has(l.rule) {
-					sum = c.book.plus(sum, l.offer)
+					sum = c.book.plus(sum, l.access)
 				}
 			}
 			return sum
@@ -199,9 +196,9 @@ func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeS
 	}
 }
 
-func (s *side) leadingLines(list []Line, src set, rules []leading, what int) []Line {
+func (s *side) leadingLines(list []Line, src set, rules []offer, what int) []Line {
 	for _, l := range rules {
-		if what != nothing && src.has(l.rule) && s.book.meets(l.offer, what) {
+		if what != nothing && src.has(l.rule) && s.book.meets(l.access, what) {
 			list = addLine(list, s.rules.rules[l.rule].Line)
 		}
 	}

@@ -100,8 +100,11 @@ func (c *comparison) compareShells() {
 	}
 	for _, a := range c.joints {
 		for _, b := range c.joints {
+			if !a.srcBefore.shellOf.meets(b.dstBefore.shellAt) && !a.srcAfter.shellOf.meets(b.dstAfter.shellAt) {
+				continue
+			}
 			was, is := before.matched(a.srcBefore, b.dstBefore, false), after.matched(a.srcAfter, b.dstAfter, false)
-			if len(was)+len(is) == 0 || !changes(was, is) {
+			if !changes(was, is) {
 				continue
 			}
 			for _, x := range a.cells {

@@ -15,11 +15,13 @@ type sideClass struct {
 	info    *classInfo
 	has     [2]bool    // addresses of the family
 	src     [2]set     // rules
-	dst     [2]set     // rules, but those about autogroup:self
-	offers  [2][]int32 // by rule: what it lets in
+	dst     [2][]offer // by rules other than those about autogroup:self
 	shellOf set        // rules about shells that let it in
 	shellAt set        // rules about shells on it
 }
+
+// offer is what a rule lets in.
+type offer struct{ rule, access int }
 
 func newSide(w *World, book *accessBook) *side {
 	s := &side{World: w, book: book, classes: map[Class]*sideClass{}, own: make([]int, len(w.rules.rules))}
@@ -43,20 +45,22 @@ func (s *side) class(c Class) *sideClass {
 	if c == Nobody {
 		return k
 	}
+	var dst [2]set
 	for sel := range i.own.all() {
 		selector := &s.rules.selectors[sel]
 		f := i.familiesOf(selector, i.addrs)
 		for family, counts := range [2]bool{f.four, f.six} {
 			if counts {
 				k.src[family].addAll(selector.src, nil)
-				k.dst[family].addAll(selector.dst, s.rules.via)
+				dst[family].addAll(selector.dst, s.rules.via)
 			}
 		}
 	}
-	for family := range k.dst {
-		k.offers[family] = make([]int32, len(s.rules.rules))
-		for r := range k.dst[family].all() {
-			k.offers[family][r] = int32(s.offer(i, r, family == 1))
+	for family := range dst {
+		for r := range dst[family].all() {
+			if access := s.offered(i, r, family == 1); access != nothing {
+				k.dst[family] = append(k.dst[family], offer{r, access})
+			}
 		}
 	}
 	for n := range s.rules.ssh {
@@ -73,8 +77,8 @@ func (s *side) class(c Class) *sideClass {
 	return k
 }
 
-// offer is what a rule lets others reach of nodes of a class themselves.
-func (s *side) offer(i *classInfo, r int, six bool) (sum int) {
+// offered is what a rule lets others reach of nodes of a class themselves.
+func (s *side) offered(i *classInfo, r int, six bool) (sum int) {
 	for k, d := range s.rules.rules[r].Dst {
 		for _, sel := range s.rules.dsts[r][k] {
 			f := i.familiesOf(&s.rules.selectors[sel], i.addrs)
@@ -90,8 +94,10 @@ func (s *side) offer(i *classInfo, r int, six bool) (sum int) {
 // says that one person has both.
 func (s *side) reach(a, b *sideClass, own bool) (sums [2]int) {
 	for family := range sums {
-		for r := range both(a.src[family], b.dst[family]) {
-			sums[family] = s.book.plus(sums[family], int(b.offers[family][r]))
+		for _, o := range b.dst[family] {
+			if a.src[family].has(o.rule) {
+				sums[family] = s.book.plus(sums[family], o.access)
+			}
 		}
 		if own && b.has[family] {
 			for r := range both(a.src[family], s.rules.self) {
@@ -106,9 +112,9 @@ func (s *side) reach(a, b *sideClass, own bool) (sums [2]int) {
 // gained of class b.
 func (s *side) lines(list []Line, a, b *sideClass, own bool, what int) []Line {
 	for family := range a.src {
-		for r := range both(a.src[family], b.dst[family]) {
-			if s.book.meets(int(b.offers[family][r]), what) {
-				list = addLine(list, s.rules.rules[r].Line)
+		for _, o := range b.dst[family] {
+			if a.src[family].has(o.rule) && s.book.meets(o.access, what) {
+				list = addLine(list, s.rules.rules[o.rule].Line)
 			}
 		}
 		if own && b.has[family] {
