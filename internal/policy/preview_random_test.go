@@ -135,7 +135,7 @@ func (d dice) world(t *testing.T, s *mesh.Snapshot) (*policy.World, string) {
 func openings(w *policy.World, src, dst netip.Addr, at *mesh.Node) string {
 	var b strings.Builder
 	for _, protocol := range []int{6, 17, 132} {
-		for _, port := range []uint16{0, 21, 22, 23, 53, 79, 80, 81, 443, 444, 7999, 8000, 8100, 8101, 65534, 65535} {
+		for _, port := range []uint16{0, 22, 23, 53, 80, 443, 444, 8000, 8101, 65535} {
 			fmt.Fprintf(&b, "%t ", w.Allows(src, dst, at, protocol, port))
 		}
 	}
@@ -233,7 +233,7 @@ func totalsOf(e *policy.Effect) totals {
 
 func TestPreviewCountsWhatAllowsSaysOfEachPair(t *testing.T) {
 	var sum totals
-	for seed := range uint64(150) {
+	for seed := range uint64(100) {
 		d := dice{rand.New(rand.NewPCG(seed, 3))}
 		s := d.mesh()
 		from, old := d.world(t, s)
@@ -261,7 +261,7 @@ func TestPreviewCountsWhatAllowsSaysOfEachPair(t *testing.T) {
 
 // Tags are edits of nodes: the documents are the same.
 func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range uint64(100) {
 		d := dice{rand.New(rand.NewPCG(seed, 5))}
 		s := d.mesh()
 		text := d.text()
@@ -340,7 +340,7 @@ func meshText(s *mesh.Snapshot) string {
 
 func TestWhyAgreesWithAllows(t *testing.T) {
 	allowed := 0
-	for seed := range uint64(100) {
+	for seed := range uint64(40) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}
 		s := d.mesh()
 		w, text := d.world(t, s)
