@@ -125,8 +125,17 @@ func (d dice) text() string {
 // edited is a text with one thing in another's place.
 func (d dice) edited(text string) string {
 	edits := [][2]string{
-		{`"root"`, `"autogroup:nonroot"`}, {`"autogroup:nonroot"`, `"root"`}, {`"deploy"`, `"root"`}, {`"check"`, `"accept"`}, {":22", ":23"}, {`"*"`, `"22"`},
-		{`"ana"`, `"carol"`}, {`"autogroup:member"`, `"ana"`}, {`"autogroup:self`, `"autogroup:member`}, {"10.1.2.0/25", "10.1.0.0/16"}, {"autogroup:tagged", "tag:db"},
+		{`"root"`, `"autogroup:nonroot"`},
+		{`"autogroup:nonroot"`, `"root"`},
+		{`"deploy"`, `"root"`},
+		{`"check"`, `"accept"`},
+		{":22", ":23"},
+		{`"*"`, `"22"`},
+		{`"ana"`, `"carol"`},
+		{`"autogroup:member"`, `"ana"`},
+		{`"autogroup:self`, `"autogroup:member`},
+		{"10.1.2.0/25", "10.1.0.0/16"},
+		{"autogroup:tagged", "tag:db"},
 	}
 	d.Shuffle(len(edits), func(i, j int) { edits[i], edits[j] = edits[j], edits[i] })
 	for _, e := range edits {
