@@ -37,8 +37,8 @@ func (u *auditor) wrote(by mesh.Actor, a *answer, want ...string) (changes []obj
 		if row.Actor != by {
 			u.t.Errorf("%s by %+v, want %+v", got[i], row.Actor, by)
 		}
-		if row.At == 0 || fmt.Sprint(row.Rev) != a.header.Get("Mesh-Revision") || row.Index != i {
-			u.t.Errorf("%s at %d, revision %d.%d", got[i], row.At, row.Rev, row.Index)
+		if row.At == 0 || fmt.Sprint(row.Position.Rev) != a.header.Get("Mesh-Revision") || row.Position.Index != i {
+			u.t.Errorf("%s at %d, revision %d.%d", got[i], row.At, row.Position.Rev, row.Position.Index)
 		}
 		change := object{}
 		for name, data := range map[string][]byte{"before": row.Before, "after": row.After} {

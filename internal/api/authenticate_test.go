@@ -217,7 +217,7 @@ func TestLocalSocketNeedsNoKeyAndNamesItsUser(t *testing.T) {
 	key := s.direct(s.local, "POST", "/api/v1/preauthkey", object{"user": "alice"}, noKey).ok()["preAuthKey"].(object)["key"].(string)
 	s.direct(s.local, "POST", "/api/v1/machine", machine(1, key), noKey).ok()
 	for _, row := range s.audit() {
-		if row.Rev > 1 && (row.Actor.Kind != "local" || row.Actor.ID != "1000" || row.Actor.Name != "ada" || row.Actor.RequestID == "") {
+		if row.Position.Rev > 1 && (row.Actor.Kind != "local" || row.Actor.ID != "1000" || row.Actor.Name != "ada" || row.Actor.RequestID == "") {
 			t.Errorf("%s %s by %+v", row.Verb, row.Kind, row.Actor)
 		}
 	}

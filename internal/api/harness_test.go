@@ -389,7 +389,7 @@ func serve(h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 // audit returns all that was recorded for people to read.
 func (s *service) audit() []store.AuditRow {
 	s.t.Helper()
-	rows, err := s.store.Store.(store.History).Audit(s.t.Context(), 0, 0, 10_000)
+	rows, err := s.store.Store.(store.History).Audit(s.t.Context(), store.AuditQuery{Limit: 10_000})
 	if err != nil {
 		s.t.Fatal(err)
 	}

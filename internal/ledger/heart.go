@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -136,16 +138,16 @@ func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 
 // forget drops what is older than people want to read.
 func (l *Ledger) forget(ctx context.Context) {
-	if l.history == nil || l.retention == 0 {
+	if l.history == nil {
 		return
 	}
-	n, err := l.history.Forget(ctx, l.retention)
+	n, err := l.history.Forget(ctx, cmp.Or(l.retention, math.MaxInt64), store.PresenceAge)
 	switch {
 	case errors.Is(err, context.Canceled):
 	case err != nil:
 		l.log.Warn("cannot drop old history; trying again in a minute", "error", err)
 	case n > 0:
-		l.log.Info("dropped history older than history.retention", "rows", n)
+		l.log.Debug("dropped old history", "rows", n)
 	}
 }
 

@@ -52,7 +52,7 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Describe fills the audit; without it there is none.
 	Describe Describe
-	// History is kept for Retention; without one it is kept for ever. It also has
+	// History keeps the audit for Retention; without one, for ever. It also has
 	// the policy that counts when the newest cannot be read.
 	History   store.History
 	Retention time.Duration

@@ -108,10 +108,10 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, c *command) (re
 		return result{rev: s.Rev, err: err}, nil
 	}
 	evs = mesh.Settle(s, evs)
-	audit := l.before(s, tx.Now(), evs)
+	audit, presence := l.before(s, tx.Now(), evs), transitions(s, tx.Now(), evs)
 	f.applyOne(s.Rev+1, tx.Now(), id, evs)
 	audit = l.after(f.draft.Snapshot(), tx.Now(), evs, audit)
-	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit})
+	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit, Presence: presence})
 	return result{rev: rev}, err
 }
 
@@ -156,6 +156,36 @@ func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event, rows [
 		kept = append(kept, row)
 	}
 	return kept
+}
+
+// transitions finds the nodes that evs bring online or take offline.
+func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []store.Transition) {
+	shown := map[mesh.NodeID]bool{} // what evs have made of a node so far
+	turn := func(id mesh.NodeID, at mesh.Time, online bool) {
+		was, ok := shown[id]
+		if n, there := s.Node(id); !ok && there {
+			was, ok = n.Presence.Online, true
+		}
+		if ok && was != online {
+			shown[id] = online
+			rows = append(rows, store.Transition{Node: id, At: at, Online: online})
+		}
+	}
+	for _, e := range evs {
+		switch e := e.(type) {
+		case mesh.NodePut:
+			if _, there := s.Node(e.Node.ID); !there {
+				shown[e.Node.ID] = false
+			}
+		case mesh.Online:
+			turn(e.ID, e.At, true)
+		case mesh.Offline:
+			turn(e.ID, e.At, false)
+		case mesh.NodeGone:
+			turn(e.ID, now, false)
+		}
+	}
+	return rows
 }
 
 // resolve learns whether a batch is in the log. Under the lock no commit is

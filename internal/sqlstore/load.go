@@ -170,6 +170,13 @@ func (s *schema) loadSSHGrants() loader {
 	}}
 }
 
+// policyRow is where a row of policies is scanned to.
+func policyRow(p *mesh.Policy) []any {
+	return []any{
+		(*int64)(&p.Version), &p.Text, &p.Source, &p.Author, &p.Reason, (*int64)(&p.SavedAt), (*int64)(&p.ConfirmBy), (*int64)(&p.RevertTo),
+	}
+}
+
 func (in *insert) selectAll() string { return "SELECT " + in.names() + " FROM " + in.table }
 
 // textParser takes a text column from either driver.

@@ -53,7 +53,19 @@ func statements(t *testing.T, s store.Store) []operation {
 			check(err)
 		}},
 		{"audit", 1, func(ctx context.Context) {
-			_, err := s.(store.History).Audit(ctx, 0, 0, 10)
+			_, err := s.(store.History).Audit(ctx, store.AuditQuery{Limit: 10})
+			check(err)
+		}},
+		{"audit after a position", 2, func(ctx context.Context) { // rows, how far they reach
+			_, err := s.(store.History).Audit(ctx, store.AuditQuery{After: store.Position{Rev: 1}, Limit: 10})
+			check(err)
+		}},
+		{"presence", 1, func(ctx context.Context) {
+			_, err := s.(store.History).Presence(ctx, nil, 1, 2)
+			check(err)
+		}},
+		{"forget", 4, func(ctx context.Context) { // how far and rows, twice
+			_, err := s.(store.History).Forget(ctx, time.Hour, time.Hour)
 			check(err)
 		}},
 		{"policies", 1, func(ctx context.Context) {
@@ -215,7 +227,7 @@ func TestPoolGaugesAndLimitsHold(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				if _, err := s.Audit(t.Context(), 0, 0, 1); err != nil {
+				if _, err := s.Audit(t.Context(), store.AuditQuery{Limit: 1}); err != nil {
 					t.Error(err)
 				}
 			})

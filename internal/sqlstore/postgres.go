@@ -45,10 +45,10 @@ const (
 
 // Postgres is the engine for one replica or many.
 type Postgres struct {
+	history
 	config  *pgx.ConnConfig
 	pool    *pgxpool.Pool
 	idle    idleLimit
-	schema  *schema
 	self    string // tells our own notifications from others'
 	changed chan struct{}
 	suspect atomic.Bool // the last write failed
@@ -80,10 +80,12 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 		s := pool.Stat()
 		return poolStat{open: int(s.TotalConns()), idle: int(s.IdleConns()), max: int(s.MaxConns())}
 	})
-	return &Postgres{
+	p := &Postgres{
 		config: config.ConnConfig, pool: pool, idle: idleLimit{most: cmp.Or(int32(c.MaxIdleConns), config.MaxConns)},
-		schema: newSchema(), self: rand.Text(), changed: make(chan struct{}, 1),
-	}, nil
+		self: rand.Text(), changed: make(chan struct{}, 1),
+	}
+	p.history = history{p, newSchema()}
+	return p, nil
 }
 
 // Load reads all tables in one transaction, so that they belong together.
@@ -257,6 +259,9 @@ func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
 	if len(tx.changes.audit) > 0 {
 		b.Queue(p.schema.audit.unnest(), columns(p.schema.audit, tx.changes.audit)...)
 	}
+	if len(tx.changes.transitions) > 0 {
+		b.Queue(p.schema.transitions.unnest(), columns(p.schema.transitions, slices.Collect(maps.Values(tx.changes.transitions)))...)
+	}
 	counters, err := json.Marshal(tx.head.counters)
 	if err != nil {
 		return nil, err
@@ -416,49 +421,49 @@ func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Repor
 	})
 }
 
-// Prune implements store.Store.
-func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error) {
-	return p.drop(ctx, "log", "rev <= $2 AND", age, int64(keep))
-}
-
-// Forget implements store.History.
-func (p *Postgres) Forget(ctx context.Context, age time.Duration) (int64, error) {
-	return p.drop(ctx, "audit", "", age)
-}
-
-// drop takes a chunk at a time, so that no statement holds locks for long, and
+// Prune takes a chunk at a time, so that no statement holds locks for long, and
 // looks only at the oldest rows: the order of revisions is the order of time.
-func (p *Postgres) drop(ctx context.Context, table, also string, age time.Duration, args ...any) (total int64, err error) {
-	statement := "DELETE FROM " + table + " WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM " + table +
-		" ORDER BY rev LIMIT 5000) oldest WHERE " + also + " at < " + nowMicros + " - $1)"
+func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
+	const statement = "DELETE FROM log WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM log ORDER BY rev LIMIT 5000) oldest WHERE rev <= $2 AND at < " + nowMicros + " - $1)"
 	for {
-		var tag pgconn.CommandTag
-		err := p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) (err error) {
-			tag, err = conn.Exec(ctx, statement, append([]any{age.Microseconds()}, args...)...)
-			return err
-		})
-		total += tag.RowsAffected()
-		if err != nil || tag.RowsAffected() == 0 {
+		n, err := p.affect(ctx, statement, age.Microseconds(), int64(keep))
+		total += n
+		if err != nil || n == 0 {
 			return total, explain(err)
 		}
 	}
 }
 
-const selectAudit = `SELECT rev, idx, at, actor, verb, object_kind, object_id, before, after FROM audit
-	WHERE rev > $1 OR (rev = $1 AND idx > $2) ORDER BY rev, idx LIMIT $3`
-
-// Audit implements store.History.
-func (p *Postgres) Audit(ctx context.Context, rev mesh.Revision, index, limit int) (out []store.AuditRow, err error) {
+func (p *Postgres) affect(ctx context.Context, statement string, args ...any) (n int64, err error) {
 	err = p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, selectAudit, int64(rev), index, limit)
+		tag, err := conn.Exec(ctx, statement, args...)
+		n = tag.RowsAffected()
+		return err
+	})
+	return n, err
+}
+
+func (p *Postgres) read(ctx context.Context, into func(rowsReader) error, query string, args ...any) error {
+	return p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, query, args...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		out, err = readAudit(rows)
-		return err
+		return into(rows)
 	})
-	return out, explain(err)
+}
+
+func (p *Postgres) nodeList(ids []mesh.NodeID) (table string, arg any) {
+	list := make([]int64, len(ids))
+	for i, id := range ids {
+		list[i] = int64(id)
+	}
+	return "(SELECT DISTINCT id FROM unnest($5::bigint[]) AS id)", list
+}
+
+func (p *Postgres) cutoff(age time.Duration) (moment string, arg any) {
+	return nowMicros + " - $1", age.Microseconds()
 }
 
 // Close implements store.Store.

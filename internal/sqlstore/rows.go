@@ -62,7 +62,7 @@ func upsert(table string, columns ...column) *insert {
 // schema names the statements of a commit. A commit sends each at most once,
 // whatever its size.
 type schema struct {
-	users, nodes, net, presence, preAuth, api, logins, settings, policies, sshGrants, log, audit *insert
+	users, nodes, net, presence, preAuth, api, logins, settings, policies, sshGrants, log, audit, transitions *insert
 }
 
 func newSchema() *schema {
@@ -98,6 +98,17 @@ func newSchema() *schema {
 			{"object_id", text},
 			{"before", blob},
 			{"after", blob},
+			{"actor_kind", text},
+			{"actor_id", text},
+			{"actor_name", text},
+		}},
+		transitions: &insert{table: "presence", key: "node, minute, online", replace: true, columns: []column{
+			{"node", integer},
+			{"minute", integer},
+			{"online", integer},
+			{"at", integer},
+			{"rev", integer},
+			{"idx", integer},
 		}},
 	}
 }
@@ -110,10 +121,12 @@ type changes struct {
 	rows   map[*insert]map[int64][]any
 	log    [][]any
 	audit  [][]any
+	// transitions are kept one for each node, minute and state
+	transitions map[[3]int64][]any
 }
 
 func newChanges(s *schema) *changes {
-	return &changes{schema: s, gone: map[string]map[int64]bool{}, rows: map[*insert]map[int64][]any{}}
+	return &changes{schema: s, gone: map[string]map[int64]bool{}, rows: map[*insert]map[int64][]any{}, transitions: map[[3]int64][]any{}}
 }
 
 // order is the order in which the statements of a commit are sent.

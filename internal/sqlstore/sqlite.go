@@ -33,11 +33,11 @@ const (
 
 // SQLite is the engine for one process: one file, nothing to operate.
 type SQLite struct {
+	history
 	db        *sql.DB
 	path      string
 	file      os.FileInfo // what is open
 	lock      *os.File    // held while this process owns the database
-	schema    *schema
 	durations prometheus.Observer
 	suspect   atomic.Bool // the last write failed
 }
@@ -76,7 +76,9 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 		s := db.Stats()
 		return poolStat{open: s.OpenConnections, idle: s.Idle, max: s.MaxOpenConnections}
 	})
-	return &SQLite{db: db, path: path, file: file, lock: lock, schema: newSchema(), durations: durations}, nil
+	l := &SQLite{db: db, path: path, file: file, lock: lock, durations: durations}
+	l.history = history{l, newSchema()}
+	return l, nil
 }
 
 // lockFile takes the lock file beside the database, then tries whether the
@@ -298,7 +300,12 @@ func (l *SQLite) write(ctx context.Context, t *sql.Tx, tx *tx) error {
 			return err
 		}
 	}
-	if err := errors.Join(l.insert(ctx, t, l.schema.log, tx.changes.log), l.insert(ctx, t, l.schema.audit, tx.changes.audit)); err != nil {
+	err := errors.Join(
+		l.insert(ctx, t, l.schema.log, tx.changes.log),
+		l.insert(ctx, t, l.schema.audit, tx.changes.audit),
+		l.insert(ctx, t, l.schema.transitions, slices.Collect(maps.Values(tx.changes.transitions))),
+	)
+	if err != nil {
 		return err
 	}
 	counters, err := json.Marshal(tx.head.counters)
@@ -360,31 +367,11 @@ func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, e
 	return []store.Report{self}, nil
 }
 
-// Prune implements store.Store.
-func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error) {
-	return l.drop(ctx, "DELETE FROM log WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM log ORDER BY rev LIMIT 5000) WHERE rev <= ? AND at < ?)",
-		int64(keep), before(age))
-}
-
-// Forget implements store.History.
-func (l *SQLite) Forget(ctx context.Context, age time.Duration) (int64, error) {
-	return l.drop(ctx, "DELETE FROM audit WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM audit ORDER BY rev LIMIT 5000) WHERE at < ?)", before(age))
-}
-
-func before(age time.Duration) int64 { return int64(mesh.TimeOf(time.Now().Add(-age))) }
-
-// drop takes a chunk at a time, so that writers get their turn in between.
-func (l *SQLite) drop(ctx context.Context, statement string, args ...any) (total int64, err error) {
+// Prune takes a chunk at a time, so that writers get their turn in between.
+func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
+	_, before := l.cutoff(age)
 	for {
-		var n int64
-		err := l.timed(func() error {
-			res, err := l.db.ExecContext(ctx, statement, args...)
-			if err != nil {
-				return err
-			}
-			n, err = res.RowsAffected()
-			return err
-		})
+		n, err := l.affect(ctx, "DELETE FROM log WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM log ORDER BY rev LIMIT 5000) WHERE rev <= ? AND at < ?)", int64(keep), before)
 		total += n
 		if err != nil || n == 0 {
 			return total, explain(err)
@@ -392,13 +379,29 @@ func (l *SQLite) drop(ctx context.Context, statement string, args ...any) (total
 	}
 }
 
-// Audit implements store.History.
-func (l *SQLite) Audit(ctx context.Context, rev mesh.Revision, index, limit int) (out []store.AuditRow, err error) {
-	err = l.query(ctx, l.db, func(rows *sql.Rows) error {
-		out, err = readAudit(rows)
+func (l *SQLite) affect(ctx context.Context, statement string, args ...any) (n int64, err error) {
+	err = l.timed(func() error {
+		res, err := l.db.ExecContext(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
 		return err
-	}, selectAudit, int64(rev), index, limit)
-	return out, explain(err)
+	})
+	return n, err
+}
+
+func (l *SQLite) read(ctx context.Context, into func(rowsReader) error, query string, args ...any) error {
+	return l.query(ctx, l.db, func(rows *sql.Rows) error { return into(rows) }, query, args...)
+}
+
+func (l *SQLite) nodeList(ids []mesh.NodeID) (table string, arg any) {
+	list, _ := json.Marshal(ids) // cannot fail
+	return "(SELECT DISTINCT value AS id FROM json_each($5))", string(list)
+}
+
+func (l *SQLite) cutoff(age time.Duration) (moment string, arg any) {
+	return "$1", int64(mesh.TimeOf(time.Now().Add(-age)))
 }
 
 // Close implements store.Store.

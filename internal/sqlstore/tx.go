@@ -56,7 +56,14 @@ func (t *tx) Append(c store.Command) (mesh.Revision, error) {
 	t.changes.log = append(t.changes.log, []any{rev, t.batch[:], prev[:], at, string(actor), events})
 	t.head.batch = t.batch
 	for i, a := range c.Audit {
-		t.changes.audit = append(t.changes.audit, []any{rev, int64(i), at, string(actor), a.Verb, a.Kind, a.Object, notNil(a.Before), notNil(a.After)})
+		t.changes.audit = append(t.changes.audit, []any{
+			rev, int64(i), at, string(actor), a.Verb, a.Kind, a.Object, notNil(a.Before), notNil(a.After),
+			string(c.Actor.Kind), c.Actor.ID, c.Actor.Name,
+		})
+	}
+	for i, p := range c.Presence {
+		key := [3]int64{int64(p.Node), minuteOf(p.At), bit(p.Online)}
+		t.changes.transitions[key] = []any{key[0], key[1], key[2], int64(p.At), rev, int64(len(c.Audit) + i)}
 	}
 	return t.head.rev, nil
 }
@@ -73,21 +80,4 @@ func orNil(b []byte) []byte {
 		return nil
 	}
 	return b
-}
-
-func readAudit(rows rowsReader) ([]store.AuditRow, error) {
-	var out []store.AuditRow
-	for rows.Next() {
-		var a store.AuditRow
-		var actor string
-		if err := rows.Scan(&a.Rev, &a.Index, &a.At, &actor, &a.Verb, &a.Kind, &a.Object, &a.Before, &a.After); err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal([]byte(actor), &a.Actor); err != nil {
-			return nil, err
-		}
-		a.Before, a.After = orNil(a.Before), orNil(a.After)
-		out = append(out, a)
-	}
-	return out, rows.Err()
 }

@@ -47,6 +47,8 @@ type Command struct {
 	Actor  mesh.Actor
 	Events []mesh.Event // settled
 	Audit  []AuditRow   // what people will read about it
+	// Presence are the nodes that Events bring online or take offline.
+	Presence []Transition
 }
 
 // Store keeps tables and log. Revisions have no gaps and become visible in
@@ -145,32 +147,4 @@ type WaitingSSH struct {
 	Dst   mesh.NodeID `json:"dst"`
 	User  string      `json:"user"` // on Dst
 	Since mesh.Time   `json:"since"`
-}
-
-// AuditRow says what one event meant to people: who, when, what, before and
-// after in the shapes of the API.
-type AuditRow struct {
-	Rev    mesh.Revision
-	Index  int // position within the revision
-	At     mesh.Time
-	Actor  mesh.Actor
-	Verb   string // created, changed, deleted, …
-	Kind   string // user, node, preauthkey, apikey
-	Object string // the object's id
-	Before []byte // JSON, nil when there was none
-	After  []byte // JSON, nil when it is gone
-}
-
-// History serves what the snapshot does not hold. Its rows are written with
-// the log, in the same transaction.
-type History interface {
-	// Audit returns rows after (rev, index), oldest first.
-	Audit(ctx context.Context, rev mesh.Revision, index, limit int) ([]AuditRow, error)
-	// Forget drops rows older than age and returns how many went.
-	Forget(ctx context.Context, age time.Duration) (int64, error)
-	// Policies returns the versions of the policy below before, newest first;
-	// zero means from the newest. None is ever dropped.
-	Policies(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error)
-	// Policy returns one version, or fails with ErrNoPolicy.
-	Policy(ctx context.Context, v mesh.PolicyVersion) (*mesh.Policy, error)
 }

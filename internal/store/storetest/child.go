@@ -41,7 +41,7 @@ func Child(open func(spec string) (store.Store, error)) {
 	case "inside":
 		err := s.Lock(ctx, 0, Batch(), func(tx store.Tx) error {
 			for range 5 {
-				if _, err := tx.Append(store.Command{Events: user(mesh.UserID(tx.Head() + 1))}); err != nil {
+				if _, err := tx.Append(nextCommand(tx.Head() + 1)); err != nil {
 					return err
 				}
 			}
@@ -139,6 +139,7 @@ func killedInside(t *testing.T, e Engine) {
 	if err != nil || revs[0] != 1 {
 		t.Fatalf("after the kill: revision %v (%v)", revs, err)
 	}
+	historyAgrees(t, s, 1)
 	if waited := time.Since(start); waited > 3*time.Second {
 		t.Fatalf("a dead writer held the lock for %v", waited)
 	}
@@ -200,6 +201,7 @@ func killedAnywhere(t *testing.T, e Engine) {
 		if list, err := s.Tail(t.Context(), 0); err != nil || len(list) != int(snap.Rev) {
 			t.Fatalf("log has %d entries at revision %d (%v)", len(list), snap.Rev, err)
 		}
+		historyAgrees(t, s, snap.Rev)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

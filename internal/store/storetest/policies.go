@@ -50,7 +50,7 @@ func policies(t *testing.T, e Engine) {
 	if _, err := s.Prune(t.Context(), 6, -time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Forget(t.Context(), -time.Hour); err != nil {
+	if _, err := h.Forget(t.Context(), -time.Hour, -time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for _, ask := range []struct {

@@ -43,6 +43,12 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		"UnknownKindAsksForLoad":             unknownKind,
 		"TimeNeverGoesBack":                  timeMoves,
 		"AuditIsWrittenWithTheLog":           audit,
+		"AuditAnswersEveryQuery":             auditQueries,
+		"ForgottenPositionIsRefused":         forgotten,
+		"PresenceIsMergedPerMinute":          merged,
+		"PresenceKnowsTheStateBefore":        presence,
+		"TransitionsFollowAPosition":         transitions,
+		"OldTransitionsAreForgotten":         oldTransitions,
 		"EveryVersionOfThePolicyStays":       policies,
 		"BeatsAreSeenByAll":                  beats,
 		"CommitGivesAHint":                   hint,
@@ -108,12 +114,21 @@ func handles(t *testing.T, e Engine, n int) []store.Store {
 	return list
 }
 
-// appendNext commits one user whose id is the revision, retrying while others
-// are ahead by more than was read.
+// nextCommand puts a user whose id is the revision, with an audit row and a
+// transition of the same id.
+func nextCommand(rev mesh.Revision) store.Command {
+	return store.Command{
+		Actor: mesh.Actor{Kind: mesh.ActorServer}, Events: user(mesh.UserID(rev)),
+		Audit:    []store.AuditRow{{Verb: "created", Kind: "user", Object: mesh.UserID(rev).String()}},
+		Presence: []store.Transition{{Node: mesh.NodeID(rev), At: meshgen.Start, Online: true}},
+	}
+}
+
+// appendNext commits commands as nextCommand makes them.
 func appendNext(ctx context.Context, s store.Store, after mesh.Revision, n int) (revs []mesh.Revision, err error) {
 	err = s.Lock(ctx, after, Batch(), func(tx store.Tx) error {
 		for range n {
-			rev, err := tx.Append(store.Command{Actor: mesh.Actor{Kind: mesh.ActorServer}, Events: user(mesh.UserID(tx.Head() + 1))})
+			rev, err := tx.Append(nextCommand(tx.Head() + 1))
 			if err != nil {
 				return err
 			}
@@ -206,7 +221,7 @@ func refused(t *testing.T, e Engine) {
 	s := e.Open(t)
 	boom := errors.New("no")
 	err := s.Lock(t.Context(), 0, Batch(), func(tx store.Tx) error {
-		if _, err := tx.Append(store.Command{Events: user(1), Audit: []store.AuditRow{{Verb: "created"}}}); err != nil {
+		if _, err := tx.Append(store.Command{Events: user(1), Audit: []store.AuditRow{{Verb: "created"}}, Presence: []store.Transition{{Node: 1, At: 1}}}); err != nil {
 			return err
 		}
 		return boom
@@ -221,6 +236,7 @@ func refused(t *testing.T, e Engine) {
 	if err != nil || snap.Rev != 0 || snap.UserCount() != 0 {
 		t.Fatalf("a refused batch left revision %d, %d users (%v)", snap.Rev, snap.UserCount(), err)
 	}
+	historyAgrees(t, s, 0)
 }
 
 // Law 2: Load at N equals Load at M followed by entries M+1…N.
@@ -412,55 +428,6 @@ func timeMoves(t *testing.T, e Engine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func audit(t *testing.T, e Engine) {
-	s := e.Open(t)
-	who := mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "root"}
-	err := s.Lock(t.Context(), 0, Batch(), func(tx store.Tx) error {
-		for id := range mesh.UserID(3) {
-			_, err := tx.Append(store.Command{Actor: who, Events: user(id + 1), Audit: []store.AuditRow{
-				{Verb: "created", Kind: "user", Object: (id + 1).String(), After: []byte(`{"name":"x"}`)},
-				{Verb: "changed", Kind: "user", Object: (id + 1).String(), Before: []byte(`{}`), After: []byte(`{}`)},
-			}})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := s.(store.History).Audit(t.Context(), 1, 0, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range rows {
-		if (r.Before == nil) != (len(r.Before) == 0) {
-			t.Errorf("what was not there is empty instead of nil: %+v", r)
-		}
-		got = append(got, fmt.Sprintf("%d.%d %s %s %s %s [%s] [%s]", r.Rev, r.Index, r.Actor, r.Verb, r.Kind, r.Object, r.Before, r.After))
-	}
-	want := []string{
-		`1.1 local:root changed user 1 [{}] [{}]`,
-		`2.0 local:root created user 2 [] [{"name":"x"}]`,
-		`2.1 local:root changed user 2 [{}] [{}]`,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatal(diff)
-	}
-	h := s.(store.History)
-	if n, err := h.Forget(t.Context(), time.Hour); n != 0 || err != nil {
-		t.Fatalf("forgot %d rows younger than an hour (%v)", n, err)
-	}
-	if n, err := h.Forget(t.Context(), -time.Hour); n != 6 || err != nil {
-		t.Fatalf("forgot %d rows, want 6 (%v)", n, err)
-	}
-	if rows, err := h.Audit(t.Context(), 0, 0, 10); len(rows) != 0 || err != nil {
-		t.Fatalf("%d rows after all were forgotten (%v)", len(rows), err)
 	}
 }
 

@@ -1,0 +1,278 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// history implements store.History for both engines.
+type history struct {
+	engine engine
+	schema *schema
+}
+
+// engine is what they do not share.
+type engine interface {
+	// read runs a query, affect a statement of which it counts the rows.
+	read(ctx context.Context, into func(rowsReader) error, query string, args ...any) error
+	affect(ctx context.Context, statement string, args ...any) (int64, error)
+	// nodeList is a table of the ids in the argument that is named fifth.
+	nodeList(ids []mesh.NodeID) (table string, arg any)
+	// cutoff is the moment that is an age ago, as told by the first argument.
+	cutoff(age time.Duration) (moment string, arg any)
+}
+
+// conditions gathers the conditions of a query with their arguments, in the
+// order in which they stand there: so the numbers mean the same to both engines.
+type conditions struct {
+	list []string
+	args []any
+}
+
+func (c *conditions) mark(arg any) string {
+	c.args = append(c.args, arg)
+	return fmt.Sprintf("$%d", len(c.args))
+}
+
+// between admits the rows after one position and before another; a zero one
+// sets no bound.
+func (c *conditions) between(after, before store.Position) {
+	if after != (store.Position{}) {
+		c.list = append(c.list, "(rev, idx) > ("+c.mark(int64(after.Rev))+", "+c.mark(int64(after.Index))+")")
+	}
+	if before != (store.Position{}) {
+		c.list = append(c.list, "(rev, idx) < ("+c.mark(int64(before.Rev))+", "+c.mark(int64(before.Index))+")")
+	}
+}
+
+// since compares the revision with the first one at a time or later: later
+// revisions have no earlier times, so a range of time is one of revisions and
+// needs no sorting.
+func (c *conditions) since(operator string, t mesh.Time) {
+	if t != 0 {
+		c.list = append(c.list, fmt.Sprintf("rev %s coalesce((SELECT rev FROM audit WHERE at >= %s ORDER BY at, rev LIMIT 1), %d)", operator, c.mark(int64(t)), math.MaxInt64))
+	}
+}
+
+func (c *conditions) oneOf(column string, values []string) {
+	if len(values) == 0 {
+		return
+	}
+	marks := make([]string, len(values))
+	for i, v := range values {
+		marks[i] = c.mark(v)
+	}
+	c.list = append(c.list, column+" IN ("+strings.Join(marks, ", ")+")")
+}
+
+func (c *conditions) actor(actor string) {
+	if actor == "" {
+		return
+	}
+	kind, who, one := strings.Cut(actor, ":")
+	c.list = append(c.list, "actor_kind = "+c.mark(kind))
+	if one {
+		c.list = append(c.list, "(actor_id = "+c.mark(who)+" OR actor_name = "+c.mark(who)+")")
+	}
+}
+
+func (c *conditions) String() string {
+	if len(c.list) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(c.list, " AND ")
+}
+
+// Audit implements store.History.
+func (h history) Audit(ctx context.Context, q store.AuditQuery) (out []store.AuditRow, err error) {
+	var c conditions
+	c.between(q.After, q.Before)
+	c.since(">=", q.From)
+	c.since("<", q.To)
+	c.oneOf("object_kind", q.Kinds)
+	c.oneOf("verb", q.Verbs)
+	if q.Object != "" {
+		c.oneOf("object_id", []string{q.Object})
+	}
+	c.actor(q.Actor)
+	order := "rev, idx"
+	if q.Newest {
+		order = "rev DESC, idx DESC"
+	}
+	query := "SELECT rev, idx, at, actor, verb, object_kind, object_id, before, after FROM audit" + c.String() + " ORDER BY " + order + " LIMIT " + c.mark(q.Limit)
+	out, err = readAll(ctx, h.engine, scanAudit, query, c.args...)
+	if err == nil {
+		err = h.reaches(ctx, "audit", q.After)
+	}
+	return out, explain(err)
+}
+
+func scanAudit(r scanner) (store.AuditRow, error) {
+	var a store.AuditRow
+	var actor string
+	err := r.Scan(&a.Position.Rev, &a.Position.Index, &a.At, &actor, &a.Verb, &a.Kind, &a.Object, &a.Before, &a.After)
+	if err != nil {
+		return a, err
+	}
+	a.Before, a.After = orNil(a.Before), orNil(a.After)
+	return a, json.Unmarshal([]byte(actor), &a.Actor)
+}
+
+// readAll reads the rows of a query.
+func readAll[T any](ctx context.Context, e engine, scan func(scanner) (T, error), query string, args ...any) (out []T, err error) {
+	err = e.read(ctx, func(rows rowsReader) error {
+		for rows.Next() {
+			v, err := scan(rows)
+			if err != nil {
+				return err
+			}
+			out = append(out, v)
+		}
+		return rows.Err()
+	}, query, args...)
+	return out, err
+}
+
+// reaches fails unless all rows after a position were there when they were read,
+// just before: whoever drops some says so first.
+func (h history) reaches(ctx context.Context, table string, after store.Position) error {
+	if after == (store.Position{}) {
+		return nil
+	}
+	var gone, head mesh.Revision
+	_, err := readAll(ctx, h.engine, func(r scanner) (struct{}, error) {
+		return struct{}{}, r.Scan((*int64)(&gone), (*int64)(&head))
+	}, "SELECT forgotten.rev, head.rev FROM forgotten, head WHERE forgotten.id = $1 AND head.id = 1", table)
+	if err != nil {
+		return err
+	}
+	if after.Compare(store.EndOf(gone)) < 0 || after.Rev > head {
+		return fmt.Errorf("%w: asked for what follows %v, kept is what follows %d up to %d", store.ErrForgotten, after, gone, head)
+	}
+	return nil
+}
+
+// presenceMinute is the unit in which transitions are merged.
+const presenceMinute = 60_000_000
+
+func minuteOf(t mesh.Time) int64 { return int64(t) / presenceMinute }
+
+// Transitions implements store.History.
+func (h history) Transitions(ctx context.Context, after, before store.Position, limit int) ([]store.Transition, error) {
+	var c conditions
+	c.between(after, before)
+	query := "SELECT node, at, online, rev, idx FROM presence" + c.String() + " ORDER BY rev, idx LIMIT " + c.mark(limit)
+	out, err := readAll(ctx, h.engine, scanTransition, query, c.args...)
+	if err == nil {
+		err = h.reaches(ctx, "presence", after)
+	}
+	return out, explain(err)
+}
+
+func scanTransition(r scanner) (t store.Transition, err error) {
+	var online int64
+	err = r.Scan((*int64)(&t.Node), (*int64)(&t.At), &online, (*int64)(&t.Position.Rev), &t.Position.Index)
+	t.Online = online != 0
+	return t, err
+}
+
+// presenceQuery reads, for each node of a list, a row without position that
+// tells the state before, and its transitions. The newest older row tells that
+// state, or else the first later one, or else how the node is now.
+func presenceQuery(nodes string) string {
+	return `
+		SELECT n.id AS node, 0 AS at, coalesce(
+			(SELECT online FROM presence p WHERE p.node = n.id AND p.minute <= $1 AND p.at < $2 ORDER BY p.minute DESC, p.rev DESC, p.idx DESC LIMIT 1),
+			1 - (SELECT online FROM presence p WHERE p.node = n.id AND p.minute >= $1 AND p.at >= $2 ORDER BY p.minute, p.rev, p.idx LIMIT 1),
+			(SELECT online FROM node_net WHERE node_net.id = n.id),
+			0) AS online, 0 AS rev, 0 AS idx
+		FROM ` + nodes + ` AS n
+		UNION ALL
+		SELECT p.node, p.at, p.online, p.rev, p.idx
+		FROM ` + nodes + ` AS n JOIN presence p ON p.node = n.id AND p.minute >= $1 AND p.at >= $2 AND p.minute <= $3 AND p.at < $4
+		ORDER BY node, rev, idx`
+}
+
+// Presence implements store.History.
+func (h history) Presence(ctx context.Context, nodes []mesh.NodeID, from, to mesh.Time) ([]store.Presence, error) {
+	table, args := "(SELECT id FROM nodes)", []any{minuteOf(from), int64(from), minuteOf(to), int64(to)}
+	if nodes != nil {
+		list, arg := h.engine.nodeList(nodes)
+		table, args = list, append(args, arg)
+	}
+	rows, err := readAll(ctx, h.engine, scanTransition, presenceQuery(table), args...)
+	var out []store.Presence
+	for _, t := range rows {
+		if t.Position == (store.Position{}) {
+			out = append(out, store.Presence{Node: t.Node, Before: t.Online})
+			continue
+		}
+		last := &out[len(out)-1]
+		last.Transitions = append(last.Transitions, t)
+	}
+	return out, explain(err)
+}
+
+// Forget implements store.History.
+func (h history) Forget(ctx context.Context, audit, transitions time.Duration) (int64, error) {
+	rows, err := h.forget(ctx, "audit", audit)
+	if err != nil {
+		return rows, err
+	}
+	more, err := h.forget(ctx, "presence", transitions)
+	return rows + more, err
+}
+
+// forget takes a chunk at a time, so that no statement holds locks for long. The
+// first statement says how far, the second does it.
+func (h history) forget(ctx context.Context, table string, age time.Duration) (total int64, err error) {
+	moment, arg := h.engine.cutoff(age)
+	mark := "UPDATE forgotten SET rev = oldest.rev FROM (SELECT max(rev) AS rev FROM (SELECT rev, at FROM " + table + " ORDER BY rev LIMIT 5000) AS chunk WHERE at < " + moment +
+		") AS oldest WHERE forgotten.id = '" + table + "' AND oldest.rev > forgotten.rev"
+	drop := "DELETE FROM " + table + " WHERE rev <= (SELECT rev FROM forgotten WHERE id = '" + table + "')"
+	for {
+		if _, err := h.engine.affect(ctx, mark, arg); err != nil {
+			return total, explain(err)
+		}
+		n, err := h.engine.affect(ctx, drop)
+		total += n
+		if err != nil || n == 0 {
+			return total, explain(err)
+		}
+	}
+}
+
+// Policies implements store.History.
+func (h history) Policies(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
+	if before == 0 {
+		before = mesh.MaxID + 1
+	}
+	return h.policies(ctx, before-1, 1, limit)
+}
+
+// Policy implements store.History.
+func (h history) Policy(ctx context.Context, v mesh.PolicyVersion) (*mesh.Policy, error) {
+	found, err := h.policies(ctx, v, v, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: %v", store.ErrNoPolicy, v)
+	}
+	return &found[0], nil
+}
+
+// policies reads versions from one down to another, newest first.
+func (h history) policies(ctx context.Context, from, downTo mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
+	found, err := readAll(ctx, h.engine, func(r scanner) (p mesh.Policy, err error) {
+		return p, r.Scan(policyRow(&p)...)
+	}, h.schema.policies.selectAll()+" WHERE id <= $1 AND id >= $2 ORDER BY id DESC LIMIT $3", int64(from), int64(downTo), limit)
+	return found, explain(err)
+}

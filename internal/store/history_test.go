@@ -1,0 +1,105 @@
+package store_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+func FuzzPositionHasOneText(f *testing.F) {
+	for _, text := range []string{"0-0", "42-0", "9223372036854775807-2147483647", "", "-", "1", "1-", "-1-0", "1--1", "+1-0", "01-0", "1-00", " 1-0", "1-0-0", "1-2147483648", "9223372036854775808-0"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := store.ParsePosition(text)
+		if err != nil {
+			if p != (store.Position{}) {
+				t.Fatalf("%q is refused and read as %v", text, p)
+			}
+			return
+		}
+		if p.String() != text || p.Rev < 0 || p.Index < 0 {
+			t.Fatalf("%q is read as %v", text, p)
+		}
+	})
+}
+
+func TestPositionIsReadBack(t *testing.T) {
+	for _, p := range []store.Position{{}, {Rev: 1}, {Rev: 42, Index: 7}, {Rev: math.MaxInt64}, store.EndOf(3)} {
+		if got, err := store.ParsePosition(p.String()); err != nil || got != p {
+			t.Errorf("%v is read back as %v (%v)", p, got, err)
+		}
+	}
+	for _, text := range []string{"", "7", "7-", "-7-0", "07-0", "7-0x", "7-0-0", "7-4294967296"} {
+		if p, err := store.ParsePosition(text); err == nil {
+			t.Errorf("%q is read as %v", text, p)
+		}
+	}
+}
+
+func TestPositionsHaveTheOrderOfRows(t *testing.T) {
+	order := []store.Position{{}, {Rev: 1}, {Rev: 1, Index: 1}, {Rev: 1, Index: 10}, store.EndOf(1), {Rev: 2}, {Rev: 10}}
+	for i, p := range order {
+		for j, q := range order {
+			if got, want := p.Compare(q), min(max(i-j, -1), 1); got != want {
+				t.Errorf("%v compared with %v is %d, want %d", p, q, got, want)
+			}
+		}
+	}
+}
+
+func TestBucketsShareTheTimeOnline(t *testing.T) {
+	const from, to = mesh.Time(1000), mesh.Time(1400)
+	up := func(at mesh.Time) store.Transition { return store.Transition{At: at, Online: true} }
+	down := func(at mesh.Time) store.Transition { return store.Transition{At: at} }
+	for name, c := range map[string]struct {
+		before bool
+		list   []store.Transition
+		want   []float64
+	}{
+		"never":                  {false, nil, []float64{0, 0, 0, 0}},
+		"always":                 {true, nil, []float64{1, 1, 1, 1}},
+		"left":                   {true, []store.Transition{down(1150)}, []float64{1, 0.5, 0, 0}},
+		"came":                   {false, []store.Transition{up(1325)}, []float64{0, 0, 0, 0.75}},
+		"at an edge":             {true, []store.Transition{down(1100), up(1200)}, []float64{1, 0, 1, 1}},
+		"at the start":           {true, []store.Transition{down(1000)}, []float64{0, 0, 0, 0}},
+		"a notch":                {true, []store.Transition{down(1210), up(1220)}, []float64{1, 1, 0.9, 1}},
+		"across an edge":         {true, []store.Transition{down(1080), up(1120)}, []float64{0.8, 0.8, 1, 1}},
+		"twice the same":         {true, []store.Transition{up(1040), down(1050), down(1075), up(1100)}, []float64{0.5, 1, 1, 1}},
+		"before the time began":  {false, []store.Transition{up(900)}, []float64{1, 1, 1, 1}},
+		"in an order unexpected": {true, []store.Transition{down(1250), up(1240), down(1300)}, []float64{1, 1, 1, 0}},
+		"after the end":          {true, []store.Transition{down(1400)}, []float64{1, 1, 1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []float64
+			for _, b := range (store.Presence{Before: c.before, Transitions: c.list}).Buckets(from, to, 4) {
+				got = append(got, b.Online)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBucketsCoverOddTimes(t *testing.T) {
+	always := store.Presence{Before: true}
+	for _, c := range []struct {
+		from, to mesh.Time
+		n, want  int
+	}{{0, 10, 0, 0}, {0, 10, -1, 0}, {10, 10, 5, 0}, {10, 9, 5, 0}, {0, 10, 3, 3}, {0, 2, 5, 5}, {1, 253402300799_999999, 1000, 1000}} {
+		list := always.Buckets(c.from, c.to, c.n)
+		if len(list) != c.want {
+			t.Errorf("%d buckets from %d to %d, want %d", len(list), c.from, c.to, c.want)
+		}
+		for _, b := range list {
+			if b.Online != 1 {
+				t.Errorf("%v online from %d to %d", b.Online, c.from, c.to)
+			}
+		}
+	}
+}
