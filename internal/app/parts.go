@@ -81,7 +81,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		PolicyFile: policyFile(c.Policy),
 	})
 	p.presence = control.NewPresence(control.PresenceConfig{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
-	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry})
+	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry, ServerURL: c.ServerURL})
 	prober := control.NewProber(control.ProberConfig{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
 		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(token)) },

@@ -16,15 +16,17 @@ import (
 type Scene struct {
 	*policy.World
 	*Settings
+	// Home is the host by which clients know the service, as HomeOf gives it.
+	Home string
 }
 
 // SceneOf prepares w. Before, if not nil, is an earlier scene, of which the
 // settings are taken over when they did not change.
 func SceneOf(w *policy.World, before *Scene) *Scene {
 	if before != nil && before.SameSettings(w.Snapshot) {
-		return &Scene{w, before.Settings}
+		return &Scene{World: w, Settings: before.Settings}
 	}
-	return &Scene{w, SettingsOf(w.Snapshot)}
+	return &Scene{World: w, Settings: SettingsOf(w.Snapshot)}
 }
 
 // Viewpoint is what decides what a viewer is told beside what it is itself:

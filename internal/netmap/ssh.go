@@ -1,6 +1,8 @@
 package netmap
 
 import (
+	"cmp"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -43,11 +45,22 @@ type SSHAction struct {
 }
 
 // SSHActionPath is where a node asks whether a session that must be checked may
-// begin. The words with a dollar are filled in by the node, and the host is not
-// looked at: it asks where it has its map from.
+// begin. The words with a dollar are filled in by the node.
 const SSHActionPath = "/machine/ssh/action/"
 
-const askAction = "https://unused" + SSHActionPath + "$SRC_NODE_ID/to/$DST_NODE_ID?ssh_user=$SSH_USER&local_user=$LOCAL_USER"
+const askAction = SSHActionPath + "$SRC_NODE_ID/to/$DST_NODE_ID?ssh_user=$SSH_USER&local_user=$LOCAL_USER"
+
+// HomeOf returns the host by which clients know the service, with the port if
+// they are told one. They speak to the service whatever the host of a URL is that
+// they are given, but open one more connection for a host of another name; and
+// newer ones insist that this one is by TLS, which not every service answers.
+func HomeOf(serverURL string) string {
+	u, err := url.Parse(serverURL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
 
 // Accepted is the action that lets a session begin.
 func Accepted() SSHAction {
@@ -55,12 +68,17 @@ func Accepted() SSHAction {
 }
 
 // Ask is the action that makes a node ask whether a session may begin.
-func Ask() SSHAction { return SSHAction{HoldAndDelegate: askAction} }
+func Ask(home string) SSHAction {
+	return SSHAction{HoldAndDelegate: "https://" + cmp.Or(home, "unused") + askAction}
+}
 
 // AskAgain is the answer to a node that asked: it shows a message to the one who
 // waits, and asks once more. With the question comes back since when it asks.
-func AskAgain(since mesh.Time, message string) SSHAction {
-	return SSHAction{HoldAndDelegate: askAction + "&since=" + strconv.FormatInt(int64(since), 10), Message: message}
+func AskAgain(home string, since mesh.Time, message string) SSHAction {
+	a := Ask(home)
+	a.HoldAndDelegate += "&since=" + strconv.FormatInt(int64(since), 10)
+	a.Message = message
+	return a
 }
 
 // Rejected is the action that turns a session away and says why.
@@ -71,7 +89,7 @@ func shellsOf(s *Scene, v Viewpoint) *SSHPolicy {
 	for _, shell := range s.Shells(v.Class, v.Owner) {
 		r := SSHRule{Principals: principals(shell), SSHUsers: users(shell.Users), Action: Accepted(), AcceptEnv: shell.AcceptEnv}
 		if shell.Check {
-			r.Action = Ask()
+			r.Action = Ask(s.Home)
 		}
 		p.Rules = append(p.Rules, r)
 	}

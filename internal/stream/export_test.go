@@ -32,7 +32,7 @@ func (h *Hub) Rev(id mesh.NodeID) mesh.Revision {
 type Library = library
 
 // NewLibrary returns an empty one.
-func NewLibrary() *Library { return newLibrary() }
+func NewLibrary() *Library { return newLibrary("") }
 
 // Full returns a whole message with a full map.
 func (l *library) Full(s *netmap.Scene, viewer *mesh.Node, now time.Time) ([]byte, error) {

@@ -28,6 +28,8 @@ type Config struct {
 	Presence   Presence
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
+	// ServerURL is where clients have their maps from.
+	ServerURL string
 	// KeepAlive is how long a stream may be silent; 55 s unless told. Clients
 	// give up after 120 s.
 	KeepAlive time.Duration
@@ -76,7 +78,7 @@ type Hub struct {
 // New returns a hub without streams.
 func New(c Config) *Hub {
 	h := &Hub{
-		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, library: newLibrary(),
+		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, library: newLibrary(netmap.HomeOf(c.ServerURL)),
 		turns: make(chan struct{}, atOnce), fullTurns: make(chan struct{}, fullAtOnce),
 		plainAlive: keepAlive(false), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
 	}

@@ -17,6 +17,8 @@ import (
 type library struct {
 	comma, profiles, end, alive []byte
 
+	home string // of netmap.Scene
+
 	mu      sync.Mutex
 	scene   *netmap.Scene              // guarded by mu; of the newest world asked for
 	blocks  map[mesh.NodeID]*block     // guarded by mu; by their first id
@@ -36,8 +38,9 @@ const openProfiles = `,"UserProfiles":[`
 // longer hold are not told apart from others.
 const maxViewpoints = 4096
 
-func newLibrary() *library {
+func newLibrary(home string) *library {
 	return &library{
+		home:  home,
 		comma: compress([]byte(",")), profiles: compress([]byte(openProfiles)), end: compress([]byte("]}")), alive: keepAlive(true),
 		blocks: map[mesh.NodeID]*block{}, commons: map[netmap.Viewpoint]*part{}, filters: map[netmap.Viewpoint]*part{},
 	}
@@ -53,6 +56,7 @@ func (l *library) sceneAt(c *ledger.Cursor) *netmap.Scene {
 		return l.scene
 	}
 	s := netmap.SceneOf(w, l.scene)
+	s.Home = l.home
 	if l.scene == nil || l.scene.Rev < w.Rev {
 		l.scene = s
 	}

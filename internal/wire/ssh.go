@@ -36,7 +36,7 @@ func (s *Server) sshAction(w http.ResponseWriter, r *http.Request) {
 	case control.SSHReject:
 		writeJSON(w, netmap.Rejected(out.Message))
 	case control.SSHAskAgain:
-		writeJSON(w, netmap.AskAgain(out.Since, out.Message))
+		writeJSON(w, netmap.AskAgain(netmap.HomeOf(s.config.ServerURL), out.Since, out.Message))
 	}
 }
 

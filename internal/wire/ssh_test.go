@@ -51,10 +51,11 @@ func newTarget(s *service) target {
 
 // delegate is what a client makes of the URL that it is told to ask.
 func (c target) delegate(action, user string) string {
-	return strings.NewReplacer(
+	_, path, _ := strings.Cut(strings.TrimPrefix(action, "https://"), "/")
+	return "/" + strings.NewReplacer(
 		"$SRC_NODE_IP", "100.64.0.1", "$SRC_NODE_ID", fmt.Sprint(int64(c.src)), "$DST_NODE_IP", "100.64.0.2", "$DST_NODE_ID", fmt.Sprint(int64(c.dst)),
 		"$SSH_USER", url.QueryEscape(user), "$LOCAL_USER", url.QueryEscape(user),
-	).Replace(strings.TrimPrefix(action, "https://unused"))
+	).Replace(path)
 }
 
 // action asks what to do, as a client does.
@@ -74,7 +75,7 @@ func (c *client) action(ctx context.Context, path string) (a tailcfg.SSHAction, 
 // begins asks for the first time.
 func (c target) begins(user string) tailcfg.SSHAction {
 	c.s.t.Helper()
-	a, status, err := c.action(c.s.t.Context(), c.delegate(netmap.Ask().HoldAndDelegate, user))
+	a, status, err := c.action(c.s.t.Context(), c.delegate(netmap.Ask("").HoldAndDelegate, user))
 	if err != nil || status != http.StatusOK {
 		c.s.t.Fatalf("%d %v", status, err)
 	}
@@ -86,7 +87,7 @@ func (c target) holds(user string) (code string, answer <-chan tailcfg.SSHAction
 	c.s.t.Helper()
 	first := c.begins(user)
 	code = control.SSHSession{Src: c.src, Dst: c.dst, User: user}.Code()
-	if first.HoldAndDelegate == "" || first.Accept || first.Reject || !strings.Contains(first.Message, "fairlead ssh approve "+code) {
+	if !strings.HasPrefix(first.HoldAndDelegate, strings.Replace(c.s.url, "http:", "https:", 1)+"/machine/") || first.Accept || first.Reject || !strings.Contains(first.Message, "fairlead ssh approve "+code) {
 		c.s.t.Fatalf("%+v", first)
 	}
 	return code, c.follow(first, user)
@@ -178,7 +179,7 @@ func TestRefusedSessionIsLogged(t *testing.T) {
 func TestOtherMachinesMayNotAskAboutASession(t *testing.T) {
 	s, _ := open(t, options{})
 	c := newTarget(s)
-	path := c.delegate(netmap.Ask().HoldAndDelegate, "ana")
+	path := c.delegate(netmap.Ask("").HoldAndDelegate, "ana")
 	for _, other := range []struct {
 		path   string
 		status int
