@@ -26,12 +26,7 @@ func (s *Server) GetPolicy(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &control.Refusal{Reason: control.NotFound, Text: noPolicy})
 		return
 	}
-	replyPolicy(w, snap, p)
-}
-
-func replyPolicy(w http.ResponseWriter, snap *mesh.Snapshot, p *mesh.Policy) {
-	w.Header().Set("ETag", policyETag(p.Version))
-	reply(w, snap, policyShape(p))
+	s.replyPolicy(w, r, p, nil)
 }
 
 func policyETag(v mesh.PolicyVersion) string { return `"` + v.String() + `"` }
@@ -112,7 +107,8 @@ func (s *Server) replyPolicy(w http.ResponseWriter, r *http.Request, p *mesh.Pol
 		s.fail(w, r, err)
 		return
 	}
-	replyPolicy(w, s.ledger.World().Snapshot, p)
+	w.Header().Set("ETag", policyETag(p.Version))
+	reply(w, s.ledger.World().Snapshot, s.policyShape(p))
 }
 
 // ConfirmPolicy implements POST /api/v1/policy/confirm.

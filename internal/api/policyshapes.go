@@ -20,16 +20,16 @@ func policyVersionShape(p *mesh.Policy) openapi.PolicyVersion {
 	return shape
 }
 
-// policyShape leaves updatedAt out for a file: tools take that for a policy that
-// they cannot save.
-func policyShape(p *mesh.Policy) openapi.Policy {
+// policyShape leaves updatedAt out while the policy is a file: tools take that for
+// one that they cannot save.
+func (s *Server) policyShape(p *mesh.Policy) openapi.Policy {
 	v := policyVersionShape(p)
 	shape := openapi.Policy{
-		Policy: p.Text, UpdatedAt: &v.SavedAt, Version: v.Version, SavedAt: v.SavedAt, Author: v.Author, Reason: v.Reason,
+		Policy: p.Text, Version: v.Version, SavedAt: v.SavedAt, Author: v.Author, Reason: v.Reason,
 		Source: openapi.PolicySource(v.Source), ConfirmBy: v.ConfirmBy, RevertTo: v.RevertTo,
 	}
-	if shape.Source == openapi.PolicySourceFile {
-		shape.UpdatedAt = nil
+	if !s.control.PolicyIsFile() {
+		shape.UpdatedAt = &v.SavedAt
 	}
 	return shape
 }

@@ -82,7 +82,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p := refused(refusal)
 		if refusal.Reason == control.Stale {
 			if now, ok := s.ledger.World().Policy(); ok {
-				shape := policyShape(now)
+				shape := s.policyShape(now)
 				p.Current = &shape
 			}
 		}

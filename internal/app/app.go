@@ -199,6 +199,7 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	for _, loop := range p.loops {
 		g.Go(func() error { return loop(failed) })
 	}
+	s.ledger.TellPolicy()
 	s.log.Info("fairlead is ready", "version", s.Build.Version, "api", ls.addrs().API, "metrics", ls.addrs().Metrics, "socket", ls.addrs().Socket,
 		"database", s.Config.Database.Type, "replica", s.ledger.Self().ID, "rev", s.ledger.World().Rev)
 	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths) == 0 {

@@ -85,7 +85,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"policy.path", filePath(&c.Policy.Path), "", none,
-			"File of the access policy, for mode `file`. This version uses its members `groups` and `tagOwners`; every node may reach every other.",
+			"File of the access policy, for mode `file`. It is read again when it changes and on SIGHUP; a text that is no policy changes nothing.",
 		},
 		{
 			"history.retention", duration(&c.History.Retention, 24*time.Hour, 0), "365d", shared,

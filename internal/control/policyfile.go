@@ -35,13 +35,20 @@ type policyFile struct {
 	dissenter string // guarded by mu; a replica that has another text
 }
 
-// warnings say why the file is not what is in force.
-func (f *policyFile) warnings() (lines []string) {
+// unusable is why nobody reaches anyone.
+const unusable = "the policy file is not usable"
+
+// warnings say why the file is not what is in force, which is the policy p.
+func (f *policyFile) warnings(p *mesh.Policy) (lines []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	until := "what was in force before stays"
+	if p != nil && p.Reason == unusable {
+		until = "nobody reaches anyone until it is"
+	}
 	for _, err := range []error{f.unread, f.refused} {
 		if err != nil {
-			lines = append(lines, fmt.Sprintf("the policy file %s is not in force, what was before stays: %v", f.path, err))
+			lines = append(lines, fmt.Sprintf("the policy file %s is not in force, %s: %v", f.path, until, err))
 		}
 	}
 	if f.dissenter != "" {
@@ -49,6 +56,9 @@ func (f *policyFile) warnings() (lines []string) {
 	}
 	return lines
 }
+
+// PolicyIsFile reports whether the policy is a file, and is not saved by anyone.
+func (s *Service) PolicyIsFile() bool { return s.policyFile != nil }
 
 // PolicyFileHash tells replicas with the same policy file from others; it is
 // empty when there is none.
@@ -75,7 +85,7 @@ func (s *Service) LoadPolicyFile(ctx context.Context) error {
 		_, err = s.CheckPolicy(text)
 	}
 	if err != nil {
-		text, reason = nobodyReachesAnyone, "the policy file is not usable"
+		text, reason = nobodyReachesAnyone, unusable
 		s.log.Error("policy: nobody reaches anyone until the policy file is right", "file", f.path, "error", err)
 	}
 	return s.commitPolicyFile(ctx, text, reason, func(p *mesh.Policy) bool { return p.Text == "" })

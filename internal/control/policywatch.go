@@ -42,12 +42,12 @@ func (h *policyHealth) gauge() prometheus.Collector {
 // PolicyWarnings are what an operator should know about the policy, one line each.
 func (s *Service) PolicyWarnings() (warnings []string) {
 	w := s.ledger.World()
+	p, _ := w.Policy()
 	if len(w.Problems) > 0 {
-		p, _ := w.Policy()
 		warnings = append(warnings, fmt.Sprintf("version %v of the policy cannot be read, and the last one that could is in force: %s", p.Version, w.Problems[0]))
 	}
 	if s.policyFile != nil {
-		warnings = append(warnings, s.policyFile.warnings()...)
+		warnings = append(warnings, s.policyFile.warnings(p)...)
 	}
 	if failures := s.policyHealth.failing(); len(failures) > 0 {
 		warnings = append(warnings, "tests of the policy fail since tags or users changed: "+(&BadPolicy{Failures: failures}).Error())

@@ -12,14 +12,12 @@ const maxOldPolicies = 100
 
 // worldOf sees a snapshot that was loaded through its policy.
 func (l *Ledger) worldOf(ctx context.Context, s *mesh.Snapshot) *policy.World {
-	w := policy.NewWorld(s, func() *policy.Doc {
+	return policy.NewWorld(s, func() *policy.Doc {
 		if w := l.World(); w != nil {
 			return w.Doc
 		}
 		return l.lastGood(ctx, s)
 	})
-	l.tellPolicy(w)
-	return w
 }
 
 // lastGood is the newest stored policy that can be read; nil if there is none.
@@ -41,7 +39,10 @@ func (l *Ledger) lastGood(ctx context.Context, s *mesh.Snapshot) *policy.Doc {
 	return nil
 }
 
-// tellPolicy logs what is in force.
+// TellPolicy logs what is in force. Whatever comes into force later is logged
+// then; a service that cannot even start has other things to say.
+func (l *Ledger) TellPolicy() { l.tellPolicy(l.World()) }
+
 func (l *Ledger) tellPolicy(w *policy.World) {
 	p, ok := w.Policy()
 	switch {

@@ -144,6 +144,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
 	w := l.worldOf(ctx, s)
+	l.tellPolicy(w)
 	l.world.Store(w)
 	l.waiters.wake()
 	l.feed.publish(w, nil, false)

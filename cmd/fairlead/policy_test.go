@@ -1,0 +1,88 @@
+package main_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const (
+	closed  = `{"acls": []}`
+	opened  = `{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}`
+	warning = "nobody reaches anyone until it is"
+)
+
+func writePolicy(t *testing.T, file, text string) string {
+	t.Helper()
+	if file == "" {
+		file = filepath.Join(t.TempDir(), "policy.hujson")
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// inForce waits until a text is the policy.
+func inForce(t *testing.T, s settings, text string) {
+	t.Helper()
+	eventually(t, func() error {
+		if got := command(t, s, "policy", "get"); got.stdout != text {
+			return errors.New("in force: " + got.stdout + got.stderr)
+		}
+		return nil
+	})
+}
+
+// Whoever saved it and whatever became of that process: nobody confirmed.
+func TestUnconfirmedPolicyOfAKilledServiceGivesWay(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s settings) {
+		p := serve(t, s)
+		mustCommand(t, s, "policy", "set", writePolicy(t, "", opened))
+		mustCommand(t, s, "policy", "set", writePolicy(t, "", closed), "--confirm-within", "10s")
+		inForce(t, s, closed)
+		p.kill(t)
+		p = serve(t, s)
+		inForce(t, s, opened)
+		says(t, mustCommand(t, s, "policy", "history"), "version 2 was not confirmed within 10s")
+		says(t, p.log.String(), "policy reverted")
+	})
+}
+
+func TestConfirmedPolicyStays(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	serve(t, s)
+	mustCommand(t, s, "policy", "set", writePolicy(t, "", closed), "--confirm-within", "10s")
+	mustCommand(t, s, "policy", "confirm")
+	if got := mustCommand(t, s, "policy", "history", "-o", "json"); strings.Count(got, `"version"`) != 1 || !strings.Contains(got, `"confirmBy": null`) {
+		t.Error(got)
+	}
+}
+
+func TestHangupReadsThePolicyFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "policy.hujson")
+	s := onSQLite(t).with("policy.path", file)
+	p := serve(t, s)
+	inForce(t, s, closed)
+	says(t, mustCommand(t, s, "health"), "pass", warning)
+	writePolicy(t, file, opened)
+	p.signal(t, syscall.SIGHUP)
+	inForce(t, s, opened)
+	writePolicy(t, file, opened[:20])
+	p.signal(t, syscall.SIGHUP)
+	eventually(t, func() error {
+		if text := mustCommand(t, s, "health"); !strings.Contains(text, "line 1, column ") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	p.stop(t)
+	serve(t, s) // with a file that is wrong, what was in force last stays
+	inForce(t, s, opened)
+}
