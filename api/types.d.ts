@@ -2125,8 +2125,8 @@ export interface components {
              */
             want: string;
             /**
-             * @description What happened instead, and by which rule.
-             * @example alice does not reach tag:db on port 5432
+             * @description Names the test, and says what happened instead and by which rule.
+             * @example test on line 21: alice should reach tag:db:5432 and does not: line 15: port 443 only
              */
             text: string;
         };

@@ -86,3 +86,26 @@ func TestHangupReadsThePolicyFile(t *testing.T) {
 	serve(t, s) // with a file that is wrong, what was in force last stays
 	inForce(t, s, opened)
 }
+
+func TestPolicyOnTheCommandLine(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, settings settings) {
+		p := serve(t, settings)
+		mustCommand(t, settings, "users", "create", "alice")
+		key := strings.TrimSpace(mustCommand(t, settings, "preauthkeys", "create", "--user", "alice"))
+		p.client("").must(t, 200, "POST", "/api/v1/machine", registration(key, "laptop"))
+		s := &session{settings: settings}
+		for _, line := range []string{
+			"policy get", "policy history", "policy diff", "policy confirm", "policy why alice laptop:80",
+			"policy check testdata/policy/ops.hujson", "policy check testdata/policy/wrong.hujson", "policy check testdata/policy/missing.hujson",
+			"policy set testdata/policy/wrong.hujson", "policy set testdata/policy/failing.hujson", "policy test testdata/policy/failing.hujson",
+			"policy preview testdata/policy/ops.hujson", "policy set testdata/policy/ops.hujson --if-version 7",
+			"policy set testdata/policy/ops.hujson --if-version 0", "policy set testdata/policy/ops.hujson", "policy get", "policy test",
+			"policy why alice laptop:22", "policy why alice laptop:80", "policy why alice desktop",
+			"policy diff --file testdata/policy/failing.hujson", "policy rollback 2", "policy rollback 1 --confirm-within 1s",
+		} {
+			s.types(t, line)
+		}
+		golden(t, "policy.txt", masked(s.text.String()))
+	})
+}

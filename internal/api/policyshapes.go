@@ -41,7 +41,7 @@ func badPolicy(b *control.BadPolicy) openapi.Problem {
 		p.Problems = append(p.Problems, openapi.PolicyProblem{Line: found.Line, Column: found.Column, Text: found.Text})
 	}
 	for _, f := range b.Failures {
-		p.Problems = append(p.Problems, openapi.PolicyProblem{Line: int(f.Line), Text: "test fails: " + f.Text})
+		p.Problems = append(p.Problems, openapi.PolicyProblem{Line: int(f.Line), Text: f.Text})
 	}
 	return p
 }

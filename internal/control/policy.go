@@ -52,7 +52,7 @@ func (b *BadPolicy) Error() string {
 		texts = append(texts, p.String())
 	}
 	for _, f := range b.Failures {
-		texts = append(texts, fmt.Sprintf("test in line %d fails: %s", f.Line, f.Text))
+		texts = append(texts, f.Text)
 	}
 	if more := len(texts) - shown; more > 0 {
 		texts = append(texts[:shown], fmt.Sprintf("and %d more", more))
@@ -114,7 +114,7 @@ func (s *Service) mayEditPolicy(in PolicyDraft) error {
 		return refuse(Invalid, "policy", "the policy is the file %s: update is disabled for modes other than 'database'; edit the file", s.policyFile.path)
 	}
 	if in.ConfirmWithin != 0 && (in.ConfirmWithin < minConfirm || in.ConfirmWithin > maxConfirm) {
-		return refuse(Invalid, "confirmWithin", "confirmWithin must be from %v to %v", minConfirm, maxConfirm)
+		return refuse(Invalid, "confirmWithin", "confirmWithin must be from 10s to 24h")
 	}
 	return checkText("reason", in.Reason, maxReason)
 }

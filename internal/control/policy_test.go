@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
 const (
@@ -299,6 +300,39 @@ func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
 		pass(10 * time.Second)
 		if got, w := a.metric(t, "mesh_policy_tests_failing", ""), a.PolicyWarnings(); got != 0 || len(w) != 0 {
 			t.Errorf("%v tests fail, %q", got, w)
+		}
+	})
+}
+
+// A newer binary may have saved what this one cannot read.
+func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a := c.start(t, "a", "")
+		if _, err := a.SavePolicy(t.Context(), ada, draft(ssh)); err != nil {
+			t.Fatal(err)
+		}
+		a.commit(t, mesh.PolicyPut{Policy: &mesh.Policy{Version: 2, Text: `{"tomorrow": true}`, Source: "api"}})
+		for _, id := range []store.ReplicaID{"a", "b"} {
+			if id == "b" { // one that never saw the version before in force
+				a.kill()
+				a = c.start(t, id, "")
+			}
+			if rules := a.ledger.World().Doc.Rules(); len(rules) != 1 || rules[0].Line != 1 {
+				t.Errorf("%s: the version before is not in force: %v", id, rules)
+			}
+			if w := a.PolicyWarnings(); len(w) != 1 || !strings.Contains(w[0], "version 2 of the policy cannot be read") {
+				t.Errorf("%s: warnings %q", id, w)
+			}
+		}
+		// What undoes itself must not end in the version that cannot be read.
+		if _, err := a.SavePolicy(t.Context(), ada, temporary(nobody)); err != nil {
+			t.Fatal(err)
+		}
+		pass(62 * time.Second)
+		wantPolicy(t, a.ledger, ssh, 4)
+		if w := a.PolicyWarnings(); len(w) != 0 {
+			t.Errorf("warnings %q", w)
 		}
 	})
 }

@@ -97,7 +97,7 @@ func (s *Service) TestPolicy(ctx context.Context) error {
 func (s *Service) tellTests(failures []policy.TestFailure, said string) string {
 	texts := make([]string, len(failures))
 	for i, f := range failures {
-		texts[i] = fmt.Sprintf("line %d: %s", f.Line, f.Text)
+		texts[i] = f.Text
 	}
 	slices.Sort(texts)
 	text := strings.Join(texts, "; ")

@@ -33,7 +33,7 @@ func saved(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(in.Policy, "unlucky") {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(openapi.Problem{Status: 400, Detail: "no", Problems: []openapi.PolicyProblem{{Line: 3, Text: "test fails: nobody reaches it"}}})
+		_ = json.NewEncoder(w).Encode(openapi.Problem{Status: 400, Detail: "no", Problems: []openapi.PolicyProblem{{Line: 3, Text: "test on line 3: alice should reach it and does not"}}})
 		return
 	}
 	reply(w, p)
@@ -77,7 +77,7 @@ func (canned) PreviewPolicy(w http.ResponseWriter, _ *http.Request) {
 		Routes: []openapi.PolicyRouteShift{{
 			From: people, Through: []openapi.NodeName{router}, Prefix: "10.1.0.0/16", Lost: []string{"all ports"}, Gained: []string{}, LostLines: []int{18}, GainedLines: []int{},
 		}},
-		Tests:  []openapi.PolicyTestFailure{{Line: 21, Src: "alice", Dst: "tag:db:22", Want: "accept", Text: "alice does not reach tag:db on port 22"}},
+		Tests:  []openapi.PolicyTestFailure{{Line: 21, Src: "alice", Dst: "tag:db:22", Want: "accept", Text: "test on line 21: alice should reach tag:db:22 and does not"}},
 		Guards: []openapi.PolicyGuard{{Kind: "unreachable", Text: "nobody can reach tag:router on 22 any more", Nodes: []openapi.NodeName{router}}},
 	})
 }
@@ -100,7 +100,7 @@ func (canned) TestPolicy(w http.ResponseWriter, r *http.Request) {
 	result := openapi.PolicyTestResult{Tests: 3, Failures: []openapi.PolicyTestFailure{}}
 	var in openapi.PolicyTestRequest
 	if json.NewDecoder(r.Body).Decode(&in) == nil && in.Policy != nil {
-		result.Failures = append(result.Failures, openapi.PolicyTestFailure{Line: 21, Src: "alice", Dst: "tag:db:22", Want: "accept", Text: "alice does not reach tag:db on port 22"})
+		result.Failures = append(result.Failures, openapi.PolicyTestFailure{Line: 21, Src: "alice", Dst: "tag:db:22", Want: "accept", Text: "test on line 21: alice should reach tag:db:22 and does not"})
 	}
 	reply(w, result)
 }

@@ -52,7 +52,7 @@ func TestProblemsThatTheServerFindsHaveTheirPlace(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	file := policyFile(t, "// unlucky\n{}")
 	r := fairlead(t, socket, []string{"policy", "set", file})
-	if want := file + ":3: test fails: nobody reaches it\nError: " + file + " has 1 problem\n"; r.status != 1 || r.stderr.String() != want {
+	if want := file + ":3: test on line 3: alice should reach it and does not\nError: " + file + " has 1 problem\n"; r.status != 1 || r.stderr.String() != want {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 }
@@ -106,7 +106,7 @@ func TestPolicyDiffComparesWithAFile(t *testing.T) {
 func TestPolicyTestExitsWithOneWhenATestFails(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	r := fairlead(t, socket, []string{"policy", "test", policyFile(t, "{}")})
-	if r.status != 1 || r.stdout.String() != "line 21: alice does not reach tag:db on port 22\n" || r.stderr.String() != "Error: 1 test of 3 failed\n" {
+	if r.status != 1 || r.stdout.String() != "test on line 21: alice should reach tag:db:22 and does not\n" || r.stderr.String() != "Error: 1 test of 3 failed\n" {
 		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
 	}
 }

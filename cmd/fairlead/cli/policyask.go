@@ -62,7 +62,7 @@ func effectSummary(e apiclient.PolicyEffect) string {
 		fmt.Fprintf(&b, "%s behind routers and exit nodes\n", count(n, "change"))
 	}
 	for _, f := range e.Tests {
-		fmt.Fprintf(&b, "Test in line %d fails: %s\n", f.Line, f.Text)
+		fmt.Fprintf(&b, "Failing: %s\n", f.Text)
 	}
 	for _, g := range e.Guards {
 		fmt.Fprintf(&b, "Warning: %s\n", g.Text)
@@ -260,7 +260,7 @@ network as it is. Exit status 1 if one fails. Nothing is saved.`,
 			}
 			var lines strings.Builder
 			for _, f := range result.Failures {
-				fmt.Fprintf(&lines, "line %d: %s\n", f.Line, f.Text)
+				fmt.Fprintln(&lines, f.Text)
 			}
 			if len(result.Failures) == 0 {
 				fmt.Fprintf(&lines, "%s, all hold\n", count(result.Tests, "test"))

@@ -993,9 +993,9 @@ type PolicyTestFailure struct {
 	// Src Example: alice
 	Src string `json:"src"`
 
-	// Text What happened instead, and by which rule.
+	// Text Names the test, and says what happened instead and by which rule.
 	//
-	// Example: alice does not reach tag:db on port 5432
+	// Example: test on line 21: alice should reach tag:db:5432 and does not: line 15: port 443 only
 	Text string `json:"text"`
 
 	// Want `accept`, `check` or `deny`.
