@@ -84,7 +84,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry, ServerURL: c.ServerURL})
 	prober := control.NewProber(control.ProberConfig{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
-		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(token)) },
+		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(c.ServerURL, token)) },
 	})
 	p.clients = wire.New(wire.Config{
 		Control: p.control, Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL,

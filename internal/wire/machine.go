@@ -59,9 +59,11 @@ func (s *Server) machineHandler() http.Handler {
 
 const pingPath = "/machine/ping/"
 
-// PingURL is what a node asks for to say a token to Answered. The host is not
-// looked at.
-func PingURL(token string) string { return "https://unused" + pingPath + token }
+// PingURL is what a node asks for to say a token to Answered. It has the host by
+// which the node knows the service: for another the node opens one more connection.
+func PingURL(serverURL, token string) string {
+	return "https://" + netmap.HomeOf(serverURL) + pingPath + token
+}
 
 func (s *Server) answered(w http.ResponseWriter, r *http.Request) {
 	if s.config.Answered != nil {
