@@ -80,8 +80,8 @@ func (s *Service) RunPolicyTests(text string) (tests int, failures []policy.Test
 		}
 		w = policy.WorldOf(w.Snapshot, doc)
 	}
-	if w.Doc == nil {
+	if !hasTests(w.Doc) {
 		return 0, nil, nil
 	}
-	return len(w.Doc.Tests()) + len(w.Doc.SSHTests()), policyTests(w), nil
+	return len(w.Doc.Tests()) + len(w.Doc.SSHTests()), w.RunTests(), nil
 }
