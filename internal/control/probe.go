@@ -67,6 +67,9 @@ func NewProber(c ProberConfig) *Prober {
 			Name: "mesh_route_probes_total", Help: "Questions to routers that another could replace, by whether they answered in time.",
 		}, []string{"result"}),
 	}
+	for _, result := range []string{"answered", "silent"} {
+		p.probes.WithLabelValues(result) // shown at zero
+	}
 	c.Registerer.MustRegister(p.probes)
 	return p
 }
