@@ -126,12 +126,22 @@ func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (evs []mesh.
 	return c.decide(w, now)
 }
 
-// before notes what the objects of evs were.
+// before notes what the objects of evs were, each once: several events may make
+// one change.
 func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []store.AuditRow {
 	rows := make([]store.AuditRow, len(evs))
-	if l.describe != nil {
-		for i, e := range evs {
-			rows[i].Kind, rows[i].Object, rows[i].Before = l.describe(s, now, e)
+	if l.describe == nil {
+		return rows
+	}
+	type object struct{ kind, id string }
+	noted := map[object]bool{}
+	for i, e := range evs {
+		row := &rows[i]
+		row.Kind, row.Object, row.Before = l.describe(s, now, e)
+		if o := (object{row.Kind, row.Object}); noted[o] {
+			*row = store.AuditRow{}
+		} else {
+			noted[o] = true
 		}
 	}
 	return rows
