@@ -489,6 +489,68 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/node/{nodeId}/routes": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        /** List the routes of a node */
+        get: operations["listNodeRoutes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node/{nodeId}/approve_routes": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable exactly these routes of a node
+         * @description Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
+         *     does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+         */
+        post: operations["approveRoutes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node/expire": {
         parameters: {
             query?: never;
@@ -537,6 +599,135 @@ export interface paths {
          *     the query instead.
          */
         post: operations["registerNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/routes": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List routes
+         * @description Of several filters all must hold.
+         */
+        get: operations["listRoutes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/routes/{routeId}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description route id
+                 * @example 1
+                 */
+                routeId: components["parameters"]["RouteRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a route
+         * @description Only a route that its node no longer advertises can be deleted; others answer 409.
+         */
+        delete: operations["deleteRoute"];
+        options?: never;
+        head?: never;
+        /**
+         * Set the preference of a route
+         * @description When a network needs another router, the one with the greatest preference is chosen among those that can be
+         *     reached. The router that serves now stays.
+         */
+        patch: operations["changeRoute"];
+        trace?: never;
+    };
+    "/api/v1/routes/{routeId}/enable": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description route id
+                 * @example 1
+                 */
+                routeId: components["parameters"]["RouteRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable a route
+         * @description Peers that the policy lets may use the route from now on. Of the two routes to the internet that an exit node
+         *     advertises, the other one goes with it.
+         */
+        post: operations["enableRoute"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/routes/{routeId}/disable": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description route id
+                 * @example 1
+                 */
+                routeId: components["parameters"]["RouteRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Disable a route
+         * @description Peers can no longer use the route, and the policy does not approve it again. Of the two routes to the internet
+         *     that an exit node advertises, the other one goes with it.
+         */
+        post: operations["disableRoute"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1513,7 +1704,7 @@ export interface components {
              */
             availableRoutes: string[];
             /**
-             * @description Routes that the node serves now.
+             * @description Routes that peers use through this node now.
              * @example []
              */
             subnetRoutes: string[];
@@ -1608,6 +1799,79 @@ export interface components {
              * @example 1
              */
             alreadyExpired: number;
+        };
+        NodeRoutesChange: {
+            /**
+             * @description All routes of the node that are to be enabled.
+             * @example [
+             *       "192.168.7.0/24"
+             *     ]
+             */
+            routes: string[];
+        };
+        Route: {
+            /**
+             * @description The id stays with this prefix of this node for as long as the route is known.
+             * @example 1
+             */
+            id: string;
+            node: components["schemas"]["Node"];
+            /**
+             * @description The network that the route leads to; `0.0.0.0/0` and `::/0` are the internet.
+             * @example 192.168.7.0/24
+             */
+            prefix: string;
+            /**
+             * @description The node offers the route now.
+             * @example true
+             */
+            advertised: boolean;
+            /**
+             * @description An admin or the policy approved the route.
+             * @example true
+             */
+            enabled: boolean;
+            /**
+             * @description Peers use the route through this node now. One node is primary for a network; every exit node that may
+             *     serve is for the internet.
+             * @example true
+             */
+            isPrimary: boolean;
+            /**
+             * @description Of several routers of a network the one with the greatest is asked first.
+             * @example 0
+             */
+            preference: number;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:31:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description Last change of the approval or the preference.
+             * @example 2026-03-01T09:31:00Z
+             */
+            updatedAt: string;
+            /**
+             * Format: date-time
+             * @description Always null, for older tools.
+             * @example null
+             */
+            deletedAt: string | null;
+        };
+        RouteResult: {
+            route: components["schemas"]["Route"];
+        };
+        RouteList: {
+            routes: components["schemas"]["Route"][];
+        };
+        RouteChange: {
+            /**
+             * @description From -1000 to 1000.
+             * @example 10
+             */
+            preference: number;
         };
         NodeRegistration: {
             /**
@@ -2433,6 +2697,26 @@ export interface components {
                 "application/json": components["schemas"]["NodeResult"];
             };
         };
+        /** @description the route */
+        OneRoute: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RouteResult"];
+            };
+        };
+        /** @description the routes */
+        Routes: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RouteList"];
+            };
+        };
         /** @description the request is not understood; `errors` names the members */
         BadRequest: {
             headers: {
@@ -2609,6 +2893,11 @@ export interface components {
          * @example 1
          */
         NodeRef: string;
+        /**
+         * @description route id
+         * @example 1
+         */
+        RouteRef: string;
         /**
          * @description the `ETag` of the version that must be in force, or `*` for any
          * @example "7"
@@ -3307,6 +3596,65 @@ export interface operations {
             default: components["responses"]["Failure"];
         };
     };
+    listNodeRoutes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Routes"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    approveRoutes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NodeRoutesChange"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneNode"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
     expireNodes: {
         parameters: {
             query?: never;
@@ -3386,6 +3734,168 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listRoutes: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only routes of this node, by id, name in DNS or address
+                 * @example 1
+                 */
+                node?: string;
+                /**
+                 * @description only routes to exactly this network
+                 * @example 192.168.7.0/24
+                 */
+                prefix?: string;
+                /**
+                 * @description only routes that are enabled, or only those that are not
+                 * @example false
+                 */
+                enabled?: boolean;
+                /**
+                 * @description only routes that their nodes advertise now, or only those that they do not
+                 * @example true
+                 */
+                advertised?: boolean;
+                /**
+                 * @description only routes that peers use now, or only the others
+                 * @example true
+                 */
+                primary?: boolean;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Routes"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    deleteRoute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description route id
+                 * @example 1
+                 */
+                routeId: components["parameters"]["RouteRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Done"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    changeRoute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description route id
+                 * @example 1
+                 */
+                routeId: components["parameters"]["RouteRef"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RouteChange"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneRoute"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    enableRoute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description route id
+                 * @example 1
+                 */
+                routeId: components["parameters"]["RouteRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneRoute"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    disableRoute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description route id
+                 * @example 1
+                 */
+                routeId: components["parameters"]["RouteRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneRoute"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             default: components["responses"]["Failure"];
         };
     };

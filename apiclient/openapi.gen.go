@@ -469,7 +469,7 @@ type Node struct {
 	// RegisterMethod How the node joined.
 	RegisterMethod RegisterMethod `json:"registerMethod"`
 
-	// SubnetRoutes Routes that the node serves now.
+	// SubnetRoutes Routes that peers use through this node now.
 	//
 	// Example: []
 	SubnetRoutes []string `json:"subnetRoutes"`
@@ -549,6 +549,14 @@ type NodeRegistration struct {
 // NodeResult defines model for NodeResult.
 type NodeResult struct {
 	Node Node `json:"node"`
+}
+
+// NodeRoutesChange defines model for NodeRoutesChange.
+type NodeRoutesChange struct {
+	// Routes All routes of the node that are to be enabled.
+	//
+	// Example: ["192.168.7.0/24"]
+	Routes []string `json:"routes"`
 }
 
 // NodeSelection Exactly one member.
@@ -1247,6 +1255,71 @@ type ReplicaDigest struct {
 	Version string `json:"version"`
 }
 
+// Route defines model for Route.
+type Route struct {
+	// Advertised The node offers the route now.
+	//
+	// Example: true
+	Advertised bool `json:"advertised"`
+
+	// CreatedAt Example: 2026-03-01T09:31:00Z
+	CreatedAt time.Time `json:"createdAt"`
+
+	// DeletedAt Always null, for older tools.
+	DeletedAt *time.Time `json:"deletedAt"`
+
+	// Enabled An admin or the policy approved the route.
+	//
+	// Example: true
+	Enabled bool `json:"enabled"`
+
+	// ID The id stays with this prefix of this node for as long as the route is known.
+	//
+	// Example: 1
+	ID string `json:"id"`
+
+	// IsPrimary Peers use the route through this node now. One node is primary for a network; every exit node that may
+	// serve is for the internet.
+	//
+	//
+	// Example: true
+	IsPrimary bool `json:"isPrimary"`
+	Node      Node `json:"node"`
+
+	// Preference Of several routers of a network the one with the greatest is asked first.
+	//
+	// Example: 0
+	Preference int `json:"preference"`
+
+	// Prefix The network that the route leads to; `0.0.0.0/0` and `::/0` are the internet.
+	//
+	// Example: 192.168.7.0/24
+	Prefix string `json:"prefix"`
+
+	// UpdatedAt Last change of the approval or the preference.
+	//
+	// Example: 2026-03-01T09:31:00Z
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// RouteChange defines model for RouteChange.
+type RouteChange struct {
+	// Preference From -1000 to 1000.
+	//
+	// Example: 10
+	Preference int `json:"preference"`
+}
+
+// RouteList defines model for RouteList.
+type RouteList struct {
+	Routes []Route `json:"routes"`
+}
+
+// RouteResult defines model for RouteResult.
+type RouteResult struct {
+	Route Route `json:"route"`
+}
+
 // SSHApproval defines model for SSHApproval.
 type SSHApproval struct {
 	// Grant The answer to an SSH session that waited.
@@ -1452,6 +1525,9 @@ type IfMatch = string
 // NodeRef defines model for NodeRef.
 type NodeRef = string
 
+// RouteRef defines model for RouteRef.
+type RouteRef = string
+
 // UserRef defines model for UserRef.
 type UserRef = string
 
@@ -1484,8 +1560,14 @@ type OneNode = NodeResult
 // OnePolicy defines model for OnePolicy.
 type OnePolicy = Policy
 
+// OneRoute defines model for OneRoute.
+type OneRoute = RouteResult
+
 // OneUser defines model for OneUser.
 type OneUser = UserResult
+
+// Routes defines model for Routes.
+type Routes = RouteList
 
 // StalePolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
@@ -1583,6 +1665,24 @@ type ListPreAuthKeysParams struct {
 	User *string `form:"user,omitempty" json:"user,omitempty"`
 }
 
+// ListRoutesParams defines parameters for ListRoutes.
+type ListRoutesParams struct {
+	// Node only routes of this node, by id, name in DNS or address
+	Node *string `form:"node,omitempty" json:"node,omitempty"`
+
+	// Prefix only routes to exactly this network
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Enabled only routes that are enabled, or only those that are not
+	Enabled *bool `form:"enabled,omitempty" json:"enabled,omitempty"`
+
+	// Advertised only routes that their nodes advertise now, or only those that they do not
+	Advertised *bool `form:"advertised,omitempty" json:"advertised,omitempty"`
+
+	// Primary only routes that peers use now, or only the others
+	Primary *bool `form:"primary,omitempty" json:"primary,omitempty"`
+}
+
 // ListUsersParams defines parameters for ListUsers.
 type ListUsersParams struct {
 	// Name user name, without regard to case
@@ -1622,6 +1722,9 @@ type RegisterNodeJSONRequestBody = NodeRegistration
 // SetNodeAddressesJSONRequestBody defines body for SetNodeAddresses for application/json ContentType.
 type SetNodeAddressesJSONRequestBody = NodeAddressesChange
 
+// ApproveRoutesJSONRequestBody defines body for ApproveRoutes for application/json ContentType.
+type ApproveRoutesJSONRequestBody = NodeRoutesChange
+
 // ExpireNodeJSONRequestBody defines body for ExpireNode for application/json ContentType.
 type ExpireNodeJSONRequestBody = NodeExpiryChange
 
@@ -1648,6 +1751,9 @@ type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
 
 // ExpirePreAuthKeyJSONRequestBody defines body for ExpirePreAuthKey for application/json ContentType.
 type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
+
+// ChangeRouteJSONRequestBody defines body for ChangeRoute for application/json ContentType.
+type ChangeRouteJSONRequestBody = RouteChange
 
 // ApproveSSHJSONRequestBody defines body for ApproveSSH for application/json ContentType.
 type ApproveSSHJSONRequestBody = SSHApprovalRequest
@@ -1970,6 +2076,26 @@ type ClientInterface interface {
 	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
 	SetNodeAddresses(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ApproveRoutesWithBody Enable exactly these routes of a node
+	//
+	// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
+	// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
+	ApproveRoutesWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ApproveRoutes Enable exactly these routes of a node
+	//
+	// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
+	// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
+	ApproveRoutes(ctx context.Context, nodeID NodeRef, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ExpireNodeWithBody Expire a node now, at a time, or never
 	//
 	// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
@@ -2009,6 +2135,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
 	RenameNode(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListNodeRoutes List the routes of a node
+	//
+	// Corresponds with GET /api/v1/node/{nodeId}/routes (the `ListNodeRoutes` operationId).
+	ListNodeRoutes(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TagNodeWithBody Give a node to tags
 	//
@@ -2244,6 +2375,56 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 	ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListRoutes List routes
+	//
+	// Of several filters all must hold.
+	//
+	// Corresponds with GET /api/v1/routes (the `ListRoutes` operationId).
+	ListRoutes(ctx context.Context, params *ListRoutesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteRoute Delete a route
+	//
+	// Only a route that its node no longer advertises can be deleted; others answer 409.
+	//
+	// Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
+	DeleteRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeRouteWithBody Set the preference of a route
+	//
+	// When a network needs another router, the one with the greatest preference is chosen among those that can be
+	// reached. The router that serves now stays.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
+	ChangeRouteWithBody(ctx context.Context, routeID RouteRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeRoute Set the preference of a route
+	//
+	// When a network needs another router, the one with the greatest preference is chosen among those that can be
+	// reached. The router that serves now stays.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
+	ChangeRoute(ctx context.Context, routeID RouteRef, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DisableRoute Disable a route
+	//
+	// Peers can no longer use the route, and the policy does not approve it again. Of the two routes to the internet
+	// that an exit node advertises, the other one goes with it.
+	//
+	// Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
+	DisableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EnableRoute Enable a route
+	//
+	// Peers that the policy lets may use the route from now on. Of the two routes to the internet that an exit node
+	// advertises, the other one goes with it.
+	//
+	// Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
+	EnableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveSSHWithBody Let an SSH session begin
 	//
@@ -2842,6 +3023,46 @@ func (c *Client) SetNodeAddresses(ctx context.Context, nodeID NodeRef, body SetN
 	return c.Client.Do(req)
 }
 
+// ApproveRoutesWithBody Enable exactly these routes of a node
+//
+// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
+// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
+func (c *Client) ApproveRoutesWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveRoutesRequestWithBody(c.Server, nodeID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ApproveRoutes Enable exactly these routes of a node
+//
+// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
+// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
+func (c *Client) ApproveRoutes(ctx context.Context, nodeID NodeRef, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveRoutesRequest(c.Server, nodeID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ExpireNodeWithBody Expire a node now, at a time, or never
 //
 // An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
@@ -2912,6 +3133,21 @@ func (c *Client) ResetNodeName(ctx context.Context, nodeID NodeRef, reqEditors .
 // Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
 func (c *Client) RenameNode(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRenameNodeRequest(c.Server, nodeID, newName)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListNodeRoutes List the routes of a node
+//
+// Corresponds with GET /api/v1/node/{nodeId}/routes (the `ListNodeRoutes` operationId).
+func (c *Client) ListNodeRoutes(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListNodeRoutesRequest(c.Server, nodeID)
 	if err != nil {
 		return nil, err
 	}
@@ -3397,6 +3633,116 @@ func (c *Client) ExpirePreAuthKeyWithBody(ctx context.Context, contentType strin
 // Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 func (c *Client) ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExpirePreAuthKeyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRoutes List routes
+//
+// Of several filters all must hold.
+//
+// Corresponds with GET /api/v1/routes (the `ListRoutes` operationId).
+func (c *Client) ListRoutes(ctx context.Context, params *ListRoutesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRoutesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteRoute Delete a route
+//
+// Only a route that its node no longer advertises can be deleted; others answer 409.
+//
+// Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
+func (c *Client) DeleteRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteRouteRequest(c.Server, routeID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeRouteWithBody Set the preference of a route
+//
+// When a network needs another router, the one with the greatest preference is chosen among those that can be
+// reached. The router that serves now stays.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
+func (c *Client) ChangeRouteWithBody(ctx context.Context, routeID RouteRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeRouteRequestWithBody(c.Server, routeID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeRoute Set the preference of a route
+//
+// When a network needs another router, the one with the greatest preference is chosen among those that can be
+// reached. The router that serves now stays.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
+func (c *Client) ChangeRoute(ctx context.Context, routeID RouteRef, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeRouteRequest(c.Server, routeID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DisableRoute Disable a route
+//
+// Peers can no longer use the route, and the policy does not approve it again. Of the two routes to the internet
+// that an exit node advertises, the other one goes with it.
+//
+// Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
+func (c *Client) DisableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDisableRouteRequest(c.Server, routeID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EnableRoute Enable a route
+//
+// Peers that the policy lets may use the route from now on. Of the two routes to the internet that an exit node
+// advertises, the other one goes with it.
+//
+// Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
+func (c *Client) EnableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnableRouteRequest(c.Server, routeID)
 	if err != nil {
 		return nil, err
 	}
@@ -4322,6 +4668,53 @@ func NewSetNodeAddressesRequestWithBody(server string, nodeID NodeRef, contentTy
 	return req, nil
 }
 
+// NewApproveRoutesRequest calls the generic ApproveRoutes builder with application/json body
+func NewApproveRoutesRequest(server string, nodeID NodeRef, body ApproveRoutesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewApproveRoutesRequestWithBody(server, nodeID, "application/json", bodyReader)
+}
+
+// NewApproveRoutesRequestWithBody constructs an http.Request for the ApproveRoutes method, with any body, and a specified content type
+func NewApproveRoutesRequestWithBody(server string, nodeID NodeRef, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/approve_routes", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewExpireNodeRequest calls the generic ExpireNode builder with application/json body
 func NewExpireNodeRequest(server string, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -4476,6 +4869,40 @@ func NewRenameNodeRequest(server string, nodeID NodeRef, newName string) (*http.
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListNodeRoutesRequest constructs an http.Request for the ListNodeRoutes method
+func NewListNodeRoutesRequest(server string, nodeID NodeRef) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/routes", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -5273,6 +5700,257 @@ func NewExpirePreAuthKeyRequestWithBody(server string, contentType string, body 
 	return req, nil
 }
 
+// NewListRoutesRequest constructs an http.Request for the ListRoutes method
+func NewListRoutesRequest(server string, params *ListRoutesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/routes")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Node != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "node", *params.Node, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Prefix != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "prefix", *params.Prefix, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Enabled != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "enabled", *params.Enabled, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Advertised != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "advertised", *params.Advertised, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Primary != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "primary", *params.Primary, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDeleteRouteRequest constructs an http.Request for the DeleteRoute method
+func NewDeleteRouteRequest(server string, routeID RouteRef) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "routeId", routeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/routes/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewChangeRouteRequest calls the generic ChangeRoute builder with application/json body
+func NewChangeRouteRequest(server string, routeID RouteRef, body ChangeRouteJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewChangeRouteRequestWithBody(server, routeID, "application/json", bodyReader)
+}
+
+// NewChangeRouteRequestWithBody constructs an http.Request for the ChangeRoute method, with any body, and a specified content type
+func NewChangeRouteRequestWithBody(server string, routeID RouteRef, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "routeId", routeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/routes/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewDisableRouteRequest constructs an http.Request for the DisableRoute method
+func NewDisableRouteRequest(server string, routeID RouteRef) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "routeId", routeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/routes/%s/disable", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewEnableRouteRequest constructs an http.Request for the EnableRoute method
+func NewEnableRouteRequest(server string, routeID RouteRef) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "routeId", routeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/routes/%s/enable", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewApproveSSHRequest calls the generic ApproveSSH builder with application/json body
 func NewApproveSSHRequest(server string, body ApproveSSHJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -5925,6 +6603,26 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
 	SetNodeAddressesWithResponse(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error)
 
+	// ApproveRoutesWithBodyWithResponse Enable exactly these routes of a node
+	//
+	// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
+	// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
+	ApproveRoutesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error)
+
+	// ApproveRoutesWithResponse Enable exactly these routes of a node
+	//
+	// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
+	// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
+	ApproveRoutesWithResponse(ctx context.Context, nodeID NodeRef, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error)
+
 	// ExpireNodeWithBodyWithResponse Expire a node now, at a time, or never
 	//
 	// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
@@ -5968,6 +6666,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
 	RenameNodeWithResponse(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*RenameNodeResponse, error)
+
+	// ListNodeRoutesWithResponse List the routes of a node
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/node/{nodeId}/routes (the `ListNodeRoutes` operationId).
+	ListNodeRoutesWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*ListNodeRoutesResponse, error)
 
 	// TagNodeWithBodyWithResponse Give a node to tags
 	//
@@ -6221,6 +6926,64 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 	ExpirePreAuthKeyWithResponse(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*ExpirePreAuthKeyResponse, error)
+
+	// ListRoutesWithResponse List routes
+	//
+	// Of several filters all must hold.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/routes (the `ListRoutes` operationId).
+	ListRoutesWithResponse(ctx context.Context, params *ListRoutesParams, reqEditors ...RequestEditorFn) (*ListRoutesResponse, error)
+
+	// DeleteRouteWithResponse Delete a route
+	//
+	// Only a route that its node no longer advertises can be deleted; others answer 409.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
+	DeleteRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*DeleteRouteResponse, error)
+
+	// ChangeRouteWithBodyWithResponse Set the preference of a route
+	//
+	// When a network needs another router, the one with the greatest preference is chosen among those that can be
+	// reached. The router that serves now stays.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
+	ChangeRouteWithBodyWithResponse(ctx context.Context, routeID RouteRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error)
+
+	// ChangeRouteWithResponse Set the preference of a route
+	//
+	// When a network needs another router, the one with the greatest preference is chosen among those that can be
+	// reached. The router that serves now stays.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
+	ChangeRouteWithResponse(ctx context.Context, routeID RouteRef, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error)
+
+	// DisableRouteWithResponse Disable a route
+	//
+	// Peers can no longer use the route, and the policy does not approve it again. Of the two routes to the internet
+	// that an exit node advertises, the other one goes with it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
+	DisableRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*DisableRouteResponse, error)
+
+	// EnableRouteWithResponse Enable a route
+	//
+	// Peers that the policy lets may use the route from now on. Of the two routes to the internet that an exit node
+	// advertises, the other one goes with it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
+	EnableRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*EnableRouteResponse, error)
 
 	// ApproveSSHWithBodyWithResponse Let an SSH session begin
 	//
@@ -6848,6 +7611,37 @@ func (r SetNodeAddressesResponse) StatusCode() int {
 	return 0
 }
 
+type ApproveRoutesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneNode
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ApproveRoutesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ApproveRoutesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ExpireNodeResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6935,6 +7729,35 @@ func (r RenameNodeResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r RenameNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListNodeRoutesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Routes
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ListNodeRoutesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListNodeRoutesResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -7452,6 +8275,157 @@ func (r ExpirePreAuthKeyResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ExpirePreAuthKeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListRoutesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Routes
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ListRoutesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListRoutesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DeleteRouteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Done
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteRouteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteRouteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ChangeRouteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneRoute
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ChangeRouteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ChangeRouteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DisableRouteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneRoute
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r DisableRouteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DisableRouteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type EnableRouteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneRoute
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r EnableRouteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EnableRouteResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -8129,6 +9103,38 @@ func (c *ClientWithResponses) SetNodeAddressesWithResponse(ctx context.Context, 
 	return ParseSetNodeAddressesResponse(rsp)
 }
 
+// ApproveRoutesWithBodyWithResponse Enable exactly these routes of a node
+//
+// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
+// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
+func (c *ClientWithResponses) ApproveRoutesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error) {
+	rsp, err := c.ApproveRoutesWithBody(ctx, nodeID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApproveRoutesResponse(rsp)
+}
+
+// ApproveRoutesWithResponse Enable exactly these routes of a node
+//
+// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
+// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
+func (c *ClientWithResponses) ApproveRoutesWithResponse(ctx context.Context, nodeID NodeRef, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error) {
+	rsp, err := c.ApproveRoutes(ctx, nodeID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApproveRoutesResponse(rsp)
+}
+
 // ExpireNodeWithBodyWithResponse Expire a node now, at a time, or never
 //
 // An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
@@ -8195,6 +9201,19 @@ func (c *ClientWithResponses) RenameNodeWithResponse(ctx context.Context, nodeID
 		return nil, err
 	}
 	return ParseRenameNodeResponse(rsp)
+}
+
+// ListNodeRoutesWithResponse List the routes of a node
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/node/{nodeId}/routes (the `ListNodeRoutes` operationId).
+func (c *ClientWithResponses) ListNodeRoutesWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*ListNodeRoutesResponse, error) {
+	rsp, err := c.ListNodeRoutes(ctx, nodeID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListNodeRoutesResponse(rsp)
 }
 
 // TagNodeWithBodyWithResponse Give a node to tags
@@ -8598,6 +9617,100 @@ func (c *ClientWithResponses) ExpirePreAuthKeyWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseExpirePreAuthKeyResponse(rsp)
+}
+
+// ListRoutesWithResponse List routes
+//
+// Of several filters all must hold.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/routes (the `ListRoutes` operationId).
+func (c *ClientWithResponses) ListRoutesWithResponse(ctx context.Context, params *ListRoutesParams, reqEditors ...RequestEditorFn) (*ListRoutesResponse, error) {
+	rsp, err := c.ListRoutes(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListRoutesResponse(rsp)
+}
+
+// DeleteRouteWithResponse Delete a route
+//
+// Only a route that its node no longer advertises can be deleted; others answer 409.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
+func (c *ClientWithResponses) DeleteRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*DeleteRouteResponse, error) {
+	rsp, err := c.DeleteRoute(ctx, routeID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteRouteResponse(rsp)
+}
+
+// ChangeRouteWithBodyWithResponse Set the preference of a route
+//
+// When a network needs another router, the one with the greatest preference is chosen among those that can be
+// reached. The router that serves now stays.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
+func (c *ClientWithResponses) ChangeRouteWithBodyWithResponse(ctx context.Context, routeID RouteRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error) {
+	rsp, err := c.ChangeRouteWithBody(ctx, routeID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeRouteResponse(rsp)
+}
+
+// ChangeRouteWithResponse Set the preference of a route
+//
+// When a network needs another router, the one with the greatest preference is chosen among those that can be
+// reached. The router that serves now stays.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
+func (c *ClientWithResponses) ChangeRouteWithResponse(ctx context.Context, routeID RouteRef, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error) {
+	rsp, err := c.ChangeRoute(ctx, routeID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeRouteResponse(rsp)
+}
+
+// DisableRouteWithResponse Disable a route
+//
+// Peers can no longer use the route, and the policy does not approve it again. Of the two routes to the internet
+// that an exit node advertises, the other one goes with it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
+func (c *ClientWithResponses) DisableRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*DisableRouteResponse, error) {
+	rsp, err := c.DisableRoute(ctx, routeID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDisableRouteResponse(rsp)
+}
+
+// EnableRouteWithResponse Enable a route
+//
+// Peers that the policy lets may use the route from now on. Of the two routes to the internet that an exit node
+// advertises, the other one goes with it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
+func (c *ClientWithResponses) EnableRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*EnableRouteResponse, error) {
+	rsp, err := c.EnableRoute(ctx, routeID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnableRouteResponse(rsp)
 }
 
 // ApproveSSHWithBodyWithResponse Let an SSH session begin
@@ -9658,6 +10771,60 @@ func ParseSetNodeAddressesResponse(rsp *http.Response) (*SetNodeAddressesRespons
 	return response, nil
 }
 
+// ParseApproveRoutesResponse parses an HTTP response from a ApproveRoutesWithResponse call
+func ParseApproveRoutesResponse(rsp *http.Response) (*ApproveRoutesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ApproveRoutesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneNode
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseExpireNodeResponse parses an HTTP response from a ExpireNodeWithResponse call
 func ParseExpireNodeResponse(rsp *http.Response) (*ExpireNodeResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -9807,6 +10974,53 @@ func ParseRenameNodeResponse(rsp *http.Response) (*RenameNodeResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListNodeRoutesResponse parses an HTTP response from a ListNodeRoutesWithResponse call
+func ParseListNodeRoutesResponse(rsp *http.Response) (*ListNodeRoutesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListNodeRoutesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Routes
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
@@ -10676,6 +11890,262 @@ func ParseExpirePreAuthKeyResponse(rsp *http.Response) (*ExpirePreAuthKeyRespons
 			return nil, err
 		}
 		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListRoutesResponse parses an HTTP response from a ListRoutesWithResponse call
+func ParseListRoutesResponse(rsp *http.Response) (*ListRoutesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListRoutesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Routes
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteRouteResponse parses an HTTP response from a DeleteRouteWithResponse call
+func ParseDeleteRouteResponse(rsp *http.Response) (*DeleteRouteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteRouteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Done
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseChangeRouteResponse parses an HTTP response from a ChangeRouteWithResponse call
+func ParseChangeRouteResponse(rsp *http.Response) (*ChangeRouteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ChangeRouteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneRoute
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDisableRouteResponse parses an HTTP response from a DisableRouteWithResponse call
+func ParseDisableRouteResponse(rsp *http.Response) (*DisableRouteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DisableRouteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneRoute
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseEnableRouteResponse parses an HTTP response from a EnableRouteWithResponse call
+func ParseEnableRouteResponse(rsp *http.Response) (*EnableRouteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EnableRouteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneRoute
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized

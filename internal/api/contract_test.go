@@ -210,6 +210,7 @@ func examples() map[string]func(f fixture) *answer {
 		"GET /api/v1/preauthkey":   list("/api/v1/preauthkey"),
 		"GET /api/v1/apikey":       list("/api/v1/apikey"),
 		"GET /api/v1/node":         list("/api/v1/node"),
+		"GET /api/v1/routes":       list("/api/v1/routes"),
 		"GET /api/v1/auth/pending": list("/api/v1/auth/pending"),
 		"GET /api/v1/ssh/pending":  list("/api/v1/ssh/pending"),
 		"GET /api/v1/health":       list("/api/v1/health"),
@@ -238,6 +239,25 @@ func examples() map[string]func(f fixture) *answer {
 		},
 		"PUT /api/v1/node/{nodeId}/addresses": func(f fixture) *answer {
 			return f.call("PUT", "/api/v1/node/"+f.node+"/addresses", object{"ipv4": "100.64.7.1"})
+		},
+		"GET /api/v1/node/{nodeId}/routes": func(f fixture) *answer {
+			f.route("10.9.0.0/16")
+			return f.call("GET", "/api/v1/node/"+f.node+"/routes", nil)
+		},
+		"POST /api/v1/node/{nodeId}/approve_routes": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/node/"+f.node+"/approve_routes", object{"routes": []string{"10.1.0.0/16", "::/0"}})
+		},
+		"POST /api/v1/routes/{routeId}/enable": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/routes/"+f.route("10.2.0.0/16")+"/enable", nil)
+		},
+		"POST /api/v1/routes/{routeId}/disable": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/routes/"+f.route("10.3.0.0/16")+"/disable", nil)
+		},
+		"PATCH /api/v1/routes/{routeId}": func(f fixture) *answer {
+			return f.call("PATCH", "/api/v1/routes/"+f.route("10.4.0.0/16"), object{"preference": 10})
+		},
+		"DELETE /api/v1/routes/{routeId}": func(f fixture) *answer {
+			return f.call("DELETE", "/api/v1/routes/"+f.route("10.5.0.0/16"), nil)
 		},
 		"POST /api/v1/node/expire": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/node/expire", object{"all": true})
@@ -351,7 +371,7 @@ func TestSchemaMismatchesAreFound(t *testing.T) {
 
 // filled replaces the parameters of a path.
 func filled(path string) string {
-	return strings.NewReplacer("{id}", "1", "{newName}", "bob", "{prefix}", "1", "{nodeId}", "1", "{version}", "1").Replace(path)
+	return strings.NewReplacer("{id}", "1", "{newName}", "bob", "{prefix}", "1", "{nodeId}", "1", "{routeId}", "1", "{version}", "1").Replace(path)
 }
 
 func TestExactlyThreeOperationsNeedNoKey(t *testing.T) {

@@ -75,13 +75,15 @@ func decodeBody(data []byte, dest any) error {
 		if !ok {
 			raw, ok = members[snake(name)]
 		}
-		if ok && string(raw) != "null" {
+		given := ok && string(raw) != "null"
+		if given {
 			if where, want := decodeMember(raw, v.Field(i)); want != "" {
 				path := name + where
 				return &badRequest{path, path + " must be " + want}
 			}
 		}
-		if v.Field(i).Kind() == reflect.String && v.Field(i).Len() == 0 { // an optional one is a pointer
+		// An optional one is a pointer.
+		if kind := v.Field(i).Kind(); kind == reflect.String && v.Field(i).Len() == 0 || kind == reflect.Int && !given {
 			return &badRequest{name, name + " is required"}
 		}
 	}
@@ -107,6 +109,8 @@ func decodeMember(raw json.RawMessage, v reflect.Value) (where, want string) {
 		want = "a text"
 	case reflect.Bool:
 		want = "true or false"
+	case reflect.Int:
+		raw, want = bytes.Trim(raw, `"`), "a whole number"
 	default:
 		panic("no request has a member of type " + v.Type().String())
 	}

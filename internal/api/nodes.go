@@ -31,19 +31,24 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 
 // ShowNode implements GET /api/v1/node/{nodeId}.
 func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string) {
-	var refusal error
-	n, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (n *mesh.Node, ok bool) {
-		n, refusal = control.FindNode(snap, nodeID)
-		return n, refusal == nil
-	})
-	if errors.Is(err, errAbsent) {
-		err = refusal
-	}
+	n, snap, err := s.findNode(r, nodeID)
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
+}
+
+func (s *Server) findNode(r *http.Request, ref string) (*mesh.Node, *mesh.Snapshot, error) {
+	var refusal error
+	n, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (n *mesh.Node, ok bool) {
+		n, refusal = control.FindNode(snap, ref)
+		return n, refusal == nil
+	})
+	if errors.Is(err, errAbsent) {
+		err = refusal
+	}
+	return n, snap, err
 }
 
 func (s *Server) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node, err error) {
@@ -184,9 +189,9 @@ func registration(w http.ResponseWriter, r *http.Request) (reg control.Registrat
 		return reg, &badRequest{"nodeKey", "nodeKey must be nodekey: and 64 hexadecimal digits"}
 	}
 	for i, text := range in.RoutableIPs {
-		p, err := netip.ParsePrefix(text)
+		p, err := network(fmt.Sprintf("routableIPs[%d]", i), text)
 		if err != nil {
-			return reg, &badRequest{fmt.Sprintf("routableIPs[%d]", i), fmt.Sprintf("%q is not a network such as 192.168.7.0/24", text)}
+			return reg, err
 		}
 		reg.RoutableIPs = append(reg.RoutableIPs, p)
 	}

@@ -70,6 +70,14 @@ func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
 		Tags: tags, ForcedTags: tags, ValidTags: tags, InvalidTags: []string{},
 		AvailableRoutes: texts(n.RoutableIPs), ApprovedRoutes: []string{}, SubnetRoutes: []string{},
 	}
+	for _, r := range n.AllRoutes {
+		if r.Enabled {
+			shape.ApprovedRoutes = append(shape.ApprovedRoutes, r.Prefix.String())
+		}
+		if (control.NodeRoute{Node: n, Route: r}).Primary() {
+			shape.SubnetRoutes = append(shape.SubnetRoutes, r.Prefix.String())
+		}
+	}
 	if n.Tagged() {
 		shape.User = taggedDevices()
 	}

@@ -17,7 +17,7 @@ func (t *tool) nodes() *cobra.Command {
 		Short: "List, rename, tag, expire and delete the devices of the network",
 		Example: `  fairlead nodes list
   fairlead nodes expire alices-laptop`,
-	}, t.nodesList(), t.nodesShow(), t.nodesRename(), t.nodesTag(), t.nodesAddress(), t.nodesExpire(), t.nodesDelete())
+	}, t.nodesList(), t.nodesShow(), t.nodesRename(), t.nodesTag(), t.nodesAddress(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete())
 }
 
 // nodeForms describes what names a node in the commands that take one.
@@ -162,7 +162,9 @@ func nodeDetails(n apiclient.Node) string {
 		{"Joined", timeText(n.CreatedAt)},
 		{"Changed", timeText(n.UpdatedAt)},
 		{"Created by", userName(n.CreatedBy)},
-		{"Routes", strings.Join(n.AvailableRoutes, ", ")},
+		{"Advertised routes", strings.Join(n.AvailableRoutes, ", ")},
+		{"Enabled routes", strings.Join(n.ApprovedRoutes, ", ")},
+		{"Routes in use", strings.Join(n.SubnetRoutes, ", ")},
 		{"Machine key", n.MachineKey},
 		{"Node key", n.NodeKey},
 	}

@@ -28,6 +28,10 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"nodes address web-1 --ipv4 100.64.0.1", "nodes expire alices-laptop 2", "nodes expire --all-offline", "nodes expire web-1 --never",
 			"nodes expire --identifier 2 --at 30d", "nodes expire web-1 --at 2026-01-01T00:00:00Z", "nodes delete --identifier 2",
 		},
+		"routes.txt": {
+			"routes list", "routes enable --route-id 7", "routes disable 7", "routes prefer 7 --preference 10", "routes delete 7",
+			"nodes approve-routes web-1 --routes 192.168.7.0/24,10.1.0.0/16",
+		},
 		"auth.txt": {
 			"auth list", "auth approve 7K3M-9QXD --user alice", "auth approve https://mesh.example.com/auth/x --user alice", "auth reject 7K3M-9QXD --reason no",
 		},

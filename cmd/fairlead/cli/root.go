@@ -61,7 +61,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	},
-		t.users(), t.preAuthKeys(), t.apiKeys(), t.nodes(), t.auth(), t.policy(), t.ssh(),
+		t.users(), t.preAuthKeys(), t.apiKeys(), t.nodes(), t.routes(), t.auth(), t.policy(), t.ssh(),
 		t.health(), t.version(), t.debug(), t.config(), t.completion(),
 	)
 	help := helpCommand()
@@ -210,7 +210,7 @@ func usage(cmd *cobra.Command) error {
 		b.WriteString("\nCommands:\n")
 		for _, member := range cmd.Commands() {
 			if member.IsAvailableCommand() {
-				fmt.Fprintf(&b, "  %-12s %s\n", member.Name(), member.Short)
+				fmt.Fprintf(&b, "  %-*s %s\n", max(12, member.NamePadding()+1), member.Name(), member.Short)
 			}
 		}
 	}

@@ -100,6 +100,12 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"nodes", "expire", "--all", "--never"},
 		{"nodes", "expire", "web-1", "--never", "--at", "30d"},
 		{"nodes", "expire", "web-1", "--at", "soon"},
+		{"nodes", "approve-routes", "web-1"},
+		{"routes", "enable"},
+		{"routes", "enable", "10.1.0.0/16"},
+		{"routes", "disable", "7", "--route-id", "7"},
+		{"routes", "prefer", "7"},
+		{"routes", "list", "--enabled", "--disabled"},
 		{"auth", "approve", "7K3M-9QXD"},
 		{"auth", "approve", "--user", "alice"},
 		{"auth", "reject"},
@@ -159,6 +165,8 @@ func TestCompletion(t *testing.T) {
 		"nodes expire web-1 ":         "alices-laptop\nweb-1\n:4\n",
 		"auth approve ":               "7K3M-9QXD\tBobs Phone\n0123-4567\ttv\n:4\n",
 		"auth approve x --user ":      "alice\nbob\n:4\n",
+		"routes enable ":              "7\t192.168.7.0/24 through alices-laptop\n12\tfd00:7::/64 through web-1\n:4\n",
+		"routes enable 7 ":            ":4\n",
 		"ssh approve ":                "7K3M-9QXD\talices-laptop to web-1 as root\n0123-4567\tci-7 to web-1 as deploy\n:4\n",
 		"users delete --server nope ": ":4\n",
 	} {
@@ -174,6 +182,7 @@ func TestDestructiveCommandsAskOnlyAPerson(t *testing.T) {
 		"users delete alice",
 		"preauthkeys expire --key 1", "preauthkeys delete --key 1",
 		"apikeys expire --key 1", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1",
+		"routes disable 7", "routes delete --route-id 12",
 		"nodes delete web-1", "nodes expire web-1", "nodes expire --all", "nodes expire --all-offline",
 	} {
 		for _, c := range []struct {
@@ -240,10 +249,16 @@ func TestNodesAreNamedToTheServerAsTheyWereGiven(t *testing.T) {
 		"nodes expire a --at 2027-01-01T00:00:00+01:00": {
 			Method: "POST", Path: "/api/v1/node/a/expire", Body: `{"expiry":"2027-01-01T00:00:00+01:00"}`,
 		},
-		"auth approve abcdefgh --user alice": {Method: "POST", Path: "/api/v1/auth/approve", Body: `{"authId":"abcdefgh","user":"alice"}`},
-		"auth reject ABCD-EFGH --reason no":  {Method: "POST", Path: "/api/v1/auth/reject", Body: `{"authId":"ABCD-EFGH","reason":"no"}`},
-		"ssh approve abcdefgh":               {Method: "POST", Path: "/api/v1/ssh/approve", Body: `{"code":"abcdefgh"}`},
-		"ssh reject ABCD-EFGH --reason no":   {Method: "POST", Path: "/api/v1/ssh/reject", Body: `{"code":"ABCD-EFGH","reason":"no"}`},
+		"nodes approve-routes 7 --routes 10.1.0.0/16,::/0": {Method: "POST", Path: "/api/v1/node/7/approve_routes", Body: `{"routes":["10.1.0.0/16","::/0"]}`},
+		"nodes approve-routes 7 --routes=":                 {Method: "POST", Path: "/api/v1/node/7/approve_routes", Body: `{"routes":[]}`},
+		"routes enable --route-id 7":                       {Method: "POST", Path: "/api/v1/routes/7/enable"},
+		"routes disable 7":                                 {Method: "POST", Path: "/api/v1/routes/7/disable"},
+		"routes delete 7":                                  {Method: "DELETE", Path: "/api/v1/routes/7"},
+		"routes prefer 7 --preference -10":                 {Method: "PATCH", Path: "/api/v1/routes/7", Body: `{"preference":-10}`},
+		"auth approve abcdefgh --user alice":               {Method: "POST", Path: "/api/v1/auth/approve", Body: `{"authId":"abcdefgh","user":"alice"}`},
+		"auth reject ABCD-EFGH --reason no":                {Method: "POST", Path: "/api/v1/auth/reject", Body: `{"authId":"ABCD-EFGH","reason":"no"}`},
+		"ssh approve abcdefgh":                             {Method: "POST", Path: "/api/v1/ssh/approve", Body: `{"code":"abcdefgh"}`},
+		"ssh reject ABCD-EFGH --reason no":                 {Method: "POST", Path: "/api/v1/ssh/reject", Body: `{"code":"ABCD-EFGH","reason":"no"}`},
 	} {
 		socket, log := listen(t, cannedServer())
 		if r := fairlead(t, socket, strings.Fields(command)); r.status != 0 {
@@ -257,9 +272,11 @@ func TestNodesAreNamedToTheServerAsTheyWereGiven(t *testing.T) {
 
 func TestListFitsATerminal(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
-	for line := range strings.Lines(fairlead(t, socket, []string{"nodes", "list"}).stdout.String()) {
-		if len(line) > 100 {
-			t.Errorf("%d columns: %s", len(line), line)
+	for _, noun := range []string{"nodes", "routes"} {
+		for line := range strings.Lines(fairlead(t, socket, []string{noun, "list"}).stdout.String()) {
+			if len(line) > 100 {
+				t.Errorf("%d columns: %s", len(line), line)
+			}
 		}
 	}
 }

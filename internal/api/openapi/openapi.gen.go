@@ -466,7 +466,7 @@ type Node struct {
 	// RegisterMethod How the node joined.
 	RegisterMethod RegisterMethod `json:"registerMethod"`
 
-	// SubnetRoutes Routes that the node serves now.
+	// SubnetRoutes Routes that peers use through this node now.
 	//
 	// Example: []
 	SubnetRoutes []string `json:"subnetRoutes"`
@@ -546,6 +546,14 @@ type NodeRegistration struct {
 // NodeResult defines model for NodeResult.
 type NodeResult struct {
 	Node Node `json:"node"`
+}
+
+// NodeRoutesChange defines model for NodeRoutesChange.
+type NodeRoutesChange struct {
+	// Routes All routes of the node that are to be enabled.
+	//
+	// Example: ["192.168.7.0/24"]
+	Routes []string `json:"routes"`
 }
 
 // NodeSelection Exactly one member.
@@ -1244,6 +1252,71 @@ type ReplicaDigest struct {
 	Version string `json:"version"`
 }
 
+// Route defines model for Route.
+type Route struct {
+	// Advertised The node offers the route now.
+	//
+	// Example: true
+	Advertised bool `json:"advertised"`
+
+	// CreatedAt Example: 2026-03-01T09:31:00Z
+	CreatedAt time.Time `json:"createdAt"`
+
+	// DeletedAt Always null, for older tools.
+	DeletedAt *time.Time `json:"deletedAt"`
+
+	// Enabled An admin or the policy approved the route.
+	//
+	// Example: true
+	Enabled bool `json:"enabled"`
+
+	// ID The id stays with this prefix of this node for as long as the route is known.
+	//
+	// Example: 1
+	ID string `json:"id"`
+
+	// IsPrimary Peers use the route through this node now. One node is primary for a network; every exit node that may
+	// serve is for the internet.
+	//
+	//
+	// Example: true
+	IsPrimary bool `json:"isPrimary"`
+	Node      Node `json:"node"`
+
+	// Preference Of several routers of a network the one with the greatest is asked first.
+	//
+	// Example: 0
+	Preference int `json:"preference"`
+
+	// Prefix The network that the route leads to; `0.0.0.0/0` and `::/0` are the internet.
+	//
+	// Example: 192.168.7.0/24
+	Prefix string `json:"prefix"`
+
+	// UpdatedAt Last change of the approval or the preference.
+	//
+	// Example: 2026-03-01T09:31:00Z
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// RouteChange defines model for RouteChange.
+type RouteChange struct {
+	// Preference From -1000 to 1000.
+	//
+	// Example: 10
+	Preference int `json:"preference"`
+}
+
+// RouteList defines model for RouteList.
+type RouteList struct {
+	Routes []Route `json:"routes"`
+}
+
+// RouteResult defines model for RouteResult.
+type RouteResult struct {
+	Route Route `json:"route"`
+}
+
 // SSHApproval defines model for SSHApproval.
 type SSHApproval struct {
 	// Grant The answer to an SSH session that waited.
@@ -1449,6 +1522,9 @@ type IfMatch = string
 // NodeRef defines model for NodeRef.
 type NodeRef = string
 
+// RouteRef defines model for RouteRef.
+type RouteRef = string
+
 // UserRef defines model for UserRef.
 type UserRef = string
 
@@ -1481,8 +1557,14 @@ type OneNode = NodeResult
 // OnePolicy defines model for OnePolicy.
 type OnePolicy = Policy
 
+// OneRoute defines model for OneRoute.
+type OneRoute = RouteResult
+
 // OneUser defines model for OneUser.
 type OneUser = UserResult
+
+// Routes defines model for Routes.
+type Routes = RouteList
 
 // StalePolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
@@ -1580,6 +1662,24 @@ type ListPreAuthKeysParams struct {
 	User *string `form:"user,omitempty" json:"user,omitempty"`
 }
 
+// ListRoutesParams defines parameters for ListRoutes.
+type ListRoutesParams struct {
+	// Node only routes of this node, by id, name in DNS or address
+	Node *string `form:"node,omitempty" json:"node,omitempty"`
+
+	// Prefix only routes to exactly this network
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Enabled only routes that are enabled, or only those that are not
+	Enabled *bool `form:"enabled,omitempty" json:"enabled,omitempty"`
+
+	// Advertised only routes that their nodes advertise now, or only those that they do not
+	Advertised *bool `form:"advertised,omitempty" json:"advertised,omitempty"`
+
+	// Primary only routes that peers use now, or only the others
+	Primary *bool `form:"primary,omitempty" json:"primary,omitempty"`
+}
+
 // ListUsersParams defines parameters for ListUsers.
 type ListUsersParams struct {
 	// Name user name, without regard to case
@@ -1619,6 +1719,9 @@ type RegisterNodeJSONRequestBody = NodeRegistration
 // SetNodeAddressesJSONRequestBody defines body for SetNodeAddresses for application/json ContentType.
 type SetNodeAddressesJSONRequestBody = NodeAddressesChange
 
+// ApproveRoutesJSONRequestBody defines body for ApproveRoutes for application/json ContentType.
+type ApproveRoutesJSONRequestBody = NodeRoutesChange
+
 // ExpireNodeJSONRequestBody defines body for ExpireNode for application/json ContentType.
 type ExpireNodeJSONRequestBody = NodeExpiryChange
 
@@ -1645,6 +1748,9 @@ type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
 
 // ExpirePreAuthKeyJSONRequestBody defines body for ExpirePreAuthKey for application/json ContentType.
 type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
+
+// ChangeRouteJSONRequestBody defines body for ChangeRoute for application/json ContentType.
+type ChangeRouteJSONRequestBody = RouteChange
 
 // ApproveSSHJSONRequestBody defines body for ApproveSSH for application/json ContentType.
 type ApproveSSHJSONRequestBody = SSHApprovalRequest
@@ -1711,6 +1817,9 @@ type ServerInterface interface {
 	// SetNodeAddresses Give a node addresses of your choice
 	// (PUT /api/v1/node/{nodeId}/addresses)
 	SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	// ApproveRoutes Enable exactly these routes of a node
+	// (POST /api/v1/node/{nodeId}/approve_routes)
+	ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
 	// ExpireNode Expire a node now, at a time, or never
 	// (POST /api/v1/node/{nodeId}/expire)
 	ExpireNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ExpireNodeParams)
@@ -1720,6 +1829,9 @@ type ServerInterface interface {
 	// RenameNode Rename a node
 	// (POST /api/v1/node/{nodeId}/rename/{newName})
 	RenameNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, newName string)
+	// ListNodeRoutes List the routes of a node
+	// (GET /api/v1/node/{nodeId}/routes)
+	ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
 	// TagNode Give a node to tags
 	// (POST /api/v1/node/{nodeId}/tags)
 	TagNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
@@ -1774,6 +1886,21 @@ type ServerInterface interface {
 	// ExpirePreAuthKey Expire a pre-auth key
 	// (POST /api/v1/preauthkey/expire)
 	ExpirePreAuthKey(w http.ResponseWriter, r *http.Request)
+	// ListRoutes List routes
+	// (GET /api/v1/routes)
+	ListRoutes(w http.ResponseWriter, r *http.Request, params ListRoutesParams)
+	// DeleteRoute Delete a route
+	// (DELETE /api/v1/routes/{routeId})
+	DeleteRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef)
+	// ChangeRoute Set the preference of a route
+	// (PATCH /api/v1/routes/{routeId})
+	ChangeRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef)
+	// DisableRoute Disable a route
+	// (POST /api/v1/routes/{routeId}/disable)
+	DisableRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef)
+	// EnableRoute Enable a route
+	// (POST /api/v1/routes/{routeId}/enable)
+	EnableRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef)
 	// ApproveSSH Let an SSH session begin
 	// (POST /api/v1/ssh/approve)
 	ApproveSSH(w http.ResponseWriter, r *http.Request)
@@ -2179,6 +2306,32 @@ func (siw *ServerInterfaceWrapper) SetNodeAddresses(w http.ResponseWriter, r *ht
 	handler.ServeHTTP(w, r)
 }
 
+// ApproveRoutes operation middleware
+func (siw *ServerInterfaceWrapper) ApproveRoutes(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ApproveRoutes(w, r, nodeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ExpireNode operation middleware
 func (siw *ServerInterfaceWrapper) ExpireNode(w http.ResponseWriter, r *http.Request) {
 
@@ -2286,6 +2439,32 @@ func (siw *ServerInterfaceWrapper) RenameNode(w http.ResponseWriter, r *http.Req
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.RenameNode(w, r, nodeID, newName)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListNodeRoutes operation middleware
+func (siw *ServerInterfaceWrapper) ListNodeRoutes(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListNodeRoutes(w, r, nodeID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2785,6 +2964,195 @@ func (siw *ServerInterfaceWrapper) ExpirePreAuthKey(w http.ResponseWriter, r *ht
 	handler.ServeHTTP(w, r)
 }
 
+// ListRoutes operation middleware
+func (siw *ServerInterfaceWrapper) ListRoutes(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRoutesParams
+
+	// ------------- Optional query parameter "node" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "node", r.URL.Query(), &params.Node, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "node"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "node", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "prefix" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "prefix", r.URL.Query(), &params.Prefix, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "prefix"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "prefix", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "enabled" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "enabled", r.URL.Query(), &params.Enabled, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "enabled"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "enabled", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "advertised" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "advertised", r.URL.Query(), &params.Advertised, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "advertised"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "advertised", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "primary" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "primary", r.URL.Query(), &params.Primary, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "primary"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "primary", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListRoutes(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteRoute operation middleware
+func (siw *ServerInterfaceWrapper) DeleteRoute(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "routeId" -------------
+	var routeID RouteRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "routeId", r.PathValue("routeId"), &routeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "routeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteRoute(w, r, routeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ChangeRoute operation middleware
+func (siw *ServerInterfaceWrapper) ChangeRoute(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "routeId" -------------
+	var routeID RouteRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "routeId", r.PathValue("routeId"), &routeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "routeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ChangeRoute(w, r, routeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DisableRoute operation middleware
+func (siw *ServerInterfaceWrapper) DisableRoute(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "routeId" -------------
+	var routeID RouteRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "routeId", r.PathValue("routeId"), &routeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "routeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DisableRoute(w, r, routeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// EnableRoute operation middleware
+func (siw *ServerInterfaceWrapper) EnableRoute(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "routeId" -------------
+	var routeID RouteRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "routeId", r.PathValue("routeId"), &routeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "routeId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.EnableRoute(w, r, routeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ApproveSSH operation middleware
 func (siw *ServerInterfaceWrapper) ApproveSSH(w http.ResponseWriter, r *http.Request) {
 
@@ -3125,9 +3493,11 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/node/{nodeId}", wrapper.DeleteNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node/{nodeId}", wrapper.ShowNode)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/node/{nodeId}/addresses", wrapper.SetNodeAddresses)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/approve_routes", wrapper.ApproveRoutes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/expire", wrapper.ExpireNode)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/rename", wrapper.ResetNodeName)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/rename/{newName}", wrapper.RenameNode)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node/{nodeId}/routes", wrapper.ListNodeRoutes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/tags", wrapper.TagNode)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/expire", wrapper.ExpireNodes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/register", wrapper.RegisterNode)
@@ -3148,6 +3518,11 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.ListPreAuthKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.CreatePreAuthKey)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey/expire", wrapper.ExpirePreAuthKey)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes", wrapper.ListRoutes)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/routes/{routeId}", wrapper.DeleteRoute)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/routes/{routeId}", wrapper.ChangeRoute)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/routes/{routeId}/disable", wrapper.DisableRoute)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/routes/{routeId}/enable", wrapper.EnableRoute)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/approve", wrapper.ApproveSSH)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/ssh/pending", wrapper.ListPendingSSH)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/reject", wrapper.RejectSSH)

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"net/http"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+)
+
+func routes() []openapi.Route {
+	primary := openapi.Route{
+		ID: "7", Node: nodes()[0], Prefix: "192.168.7.0/24", Advertised: true, Enabled: true, IsPrimary: true, Preference: 10,
+		CreatedAt: at("2026-02-01T09:10:00Z"), UpdatedAt: at("2026-02-02T00:00:00Z"),
+	}
+	waiting := primary
+	waiting.ID, waiting.Node, waiting.Prefix = "12", nodes()[1], "fd00:7::/64"
+	waiting.Enabled, waiting.IsPrimary, waiting.Preference = false, false, 0
+	return []openapi.Route{primary, waiting}
+}
+
+func (canned) ListRoutes(w http.ResponseWriter, _ *http.Request, _ openapi.ListRoutesParams) {
+	reply(w, openapi.RouteList{Routes: routes()})
+}
+
+func (canned) ListNodeRoutes(w http.ResponseWriter, _ *http.Request, _ string) {
+	reply(w, openapi.RouteList{Routes: routes()[:1]})
+}
+
+func oneRoute(w http.ResponseWriter) { reply(w, openapi.RouteResult{Route: routes()[0]}) }
+
+func (canned) EnableRoute(w http.ResponseWriter, _ *http.Request, _ string)  { oneRoute(w) }
+func (canned) DisableRoute(w http.ResponseWriter, _ *http.Request, _ string) { oneRoute(w) }
+func (canned) ChangeRoute(w http.ResponseWriter, _ *http.Request, _ string)  { oneRoute(w) }
+func (canned) DeleteRoute(w http.ResponseWriter, _ *http.Request, _ string) {
+	reply(w, openapi.Empty{})
+}
+
+func (canned) ApproveRoutes(w http.ResponseWriter, _ *http.Request, _ string) {
+	node := nodes()[1]
+	node.ApprovedRoutes = []string{"10.1.0.0/16", "192.168.7.0/24"}
+	reply(w, openapi.NodeResult{Node: node})
+}

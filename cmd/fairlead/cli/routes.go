@@ -1,0 +1,302 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+func (t *tool) routes() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "routes",
+		Short: "List, enable, disable, prefer and delete routes through nodes",
+		Example: `  fairlead routes list
+  fairlead routes enable --route-id 7`,
+	}, t.routesList(), t.routesEnable(), t.routesDisable(), t.routesPrefer(), t.routesDelete())
+}
+
+// routeRef is the route of a command: its argument, or --route-id.
+type routeRef struct{ id uint64 }
+
+func (r *routeRef) flag(cmd *cobra.Command, t *tool) {
+	cmd.Flags().Uint64Var(&r.id, "route-id", 0, "`id` of the route, in place of the argument")
+	complete(cmd, "route-id", t.completeRoutes)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return t.completeRoutes(cmd, args, start)
+	}
+}
+
+// takes accepts the route, unless --route-id names it.
+func (r *routeRef) takes(cmd *cobra.Command, args []string) error {
+	if r.id != 0 {
+		return takes()(cmd, args)
+	}
+	if err := takes("route id")(cmd, args); err != nil {
+		return err
+	}
+	var err error
+	if r.id, err = strconv.ParseUint(args[0], 10, 64); err != nil || r.id == 0 {
+		return fmt.Errorf("%q is not the id of a route; look with: fairlead routes list", args[0])
+	}
+	return nil
+}
+
+func (r *routeRef) String() string { return strconv.FormatUint(r.id, 10) }
+
+func (t *tool) routesList() *cobra.Command {
+	var node, prefix string
+	var enabled, disabled, primary bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List routes",
+		Long: `List routes. A route is one prefix of one node.
+
+A route that is enabled and advertised serves. Of several nodes with the same
+prefix one is primary: peers use that one, and another takes over when it is
+gone.`,
+		Example: `  fairlead routes list
+  fairlead routes list --disabled
+  fairlead routes list --prefix 192.168.7.0/24
+  fairlead routes list --node web-1 --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if enabled && disabled {
+				return wrongUsage("give only one of --enabled and --disabled")
+			}
+			params := &apiclient.ListRoutesParams{Node: ifSet(node), Prefix: ifSet(prefix)}
+			if enabled || disabled {
+				params.Enabled = &enabled
+			}
+			if primary {
+				params.Primary = &primary
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			list, err := decode[apiclient.RouteList](answer(client.ListRoutes(cmd.Context(), params)))
+			if err != nil {
+				return err
+			}
+			return t.show(list.Routes, table("ID, NODE, PREFIX, STATUS, ADVERTISED, PRIMARY, PREFERENCE", list.Routes, func(r apiclient.Route) []string {
+				return []string{r.ID, r.Node.GivenName, r.Prefix, routeStatus(r), yesNo(r.Advertised), yesNo(r.IsPrimary), strconv.Itoa(r.Preference)}
+			}))
+		},
+	}
+	cmd.Flags().StringVar(&node, "node", "", "only routes of this `node`, by name, id or address")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only routes to this `network`")
+	cmd.Flags().BoolVar(&enabled, "enabled", false, "only routes that are enabled")
+	cmd.Flags().BoolVar(&disabled, "disabled", false, "only routes that are not, such as those that wait for approval")
+	cmd.Flags().BoolVar(&primary, "primary", false, "only routes that peers use now")
+	complete(cmd, "node", t.completeNodes)
+	complete(cmd, "prefix", cobra.NoFileCompletions)
+	return cmd
+}
+
+func routeStatus(r apiclient.Route) string {
+	if r.Enabled {
+		return "enabled"
+	}
+	return "disabled"
+}
+
+// showRoute prints the route that an operation answers with.
+func (t *tool) showRoute(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Route) string) error {
+	client, err := t.connect()
+	if err != nil {
+		return err
+	}
+	result, err := decode[apiclient.RouteResult](call(client))
+	if err != nil {
+		return err
+	}
+	return t.show(result.Route, text(result.Route))
+}
+
+func (t *tool) routesEnable() *cobra.Command {
+	var route routeRef
+	cmd := &cobra.Command{
+		Use:   "enable <route-id>",
+		Short: "Enable a route",
+		Long: `Enable a route, so that nodes may use it as far as the policy lets them. Of the
+two routes to the internet that an exit node advertises, the other one goes
+with it.`,
+		Example: `  fairlead routes enable 7
+  fairlead routes enable --route-id 7`,
+		Args: route.takes,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.EnableRoute(cmd.Context(), route.String()))
+			}, func(r apiclient.Route) string {
+				return fmt.Sprintf("Enabled route %s to %s through %s\n", r.ID, r.Prefix, r.Node.GivenName)
+			})
+		},
+	}
+	route.flag(cmd, t)
+	return cmd
+}
+
+func (t *tool) routesDisable() *cobra.Command {
+	var route routeRef
+	var force *bool
+	cmd := &cobra.Command{
+		Use:   "disable <route-id>",
+		Short: "Disable a route",
+		Long: `Disable a route, so that no node uses it, whatever autoApprovers of the policy
+say. Of the two routes to the internet that an exit node advertises, the other
+one goes with it.`,
+		Example: `  fairlead routes disable 7
+  fairlead routes disable --route-id 7`,
+		Args: route.takes,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := t.confirmRoute(cmd, *force, route, "Disable %s, so that no node uses it?"); err != nil {
+				return err
+			}
+			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.DisableRoute(cmd.Context(), route.String()))
+			}, func(r apiclient.Route) string {
+				return fmt.Sprintf("Disabled route %s to %s through %s\n", r.ID, r.Prefix, r.Node.GivenName)
+			})
+		},
+	}
+	route.flag(cmd, t)
+	force = confirmable(cmd)
+	return cmd
+}
+
+// confirmRoute asks a question that names a route.
+func (t *tool) confirmRoute(cmd *cobra.Command, force bool, route routeRef, question string) error {
+	if force || !t.Terminal {
+		return nil
+	}
+	client, err := t.connect()
+	if err != nil {
+		return err
+	}
+	list, err := decode[apiclient.RouteList](answer(client.ListRoutes(cmd.Context(), nil)))
+	if err != nil {
+		return err
+	}
+	which := "route " + route.String()
+	for _, r := range list.Routes {
+		if r.ID == route.String() {
+			which = printable(fmt.Sprintf("route %s to %s through %s", r.ID, r.Prefix, r.Node.GivenName))
+		}
+	}
+	return t.confirm(force, fmt.Sprintf(question, which))
+}
+
+func (t *tool) routesPrefer() *cobra.Command {
+	var route routeRef
+	var preference int
+	cmd := &cobra.Command{
+		Use:   "prefer <route-id> --preference <number>",
+		Short: "Say which of several routers is asked first",
+		Long: `Say which of several nodes with the same prefix is asked first when peers need
+another: the one with the greatest preference, from -1000 to 1000, among those
+that can be reached. It is 0 unless it is set. The node that serves now stays.`,
+		Example: `  fairlead routes prefer 7 --preference 10
+  fairlead routes prefer --route-id 8 --preference -10`,
+		Args: route.takes,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("preference") {
+				return wrongUsage("--preference is missing")
+			}
+			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.ChangeRoute(cmd.Context(), route.String(), apiclient.RouteChange{Preference: preference}))
+			}, func(r apiclient.Route) string {
+				return fmt.Sprintf("Route %s to %s through %s has the preference %d\n", r.ID, r.Prefix, r.Node.GivenName, r.Preference)
+			})
+		},
+	}
+	route.flag(cmd, t)
+	cmd.Flags().IntVar(&preference, "preference", 0, "the `number`; the greatest is asked first")
+	complete(cmd, "preference", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (t *tool) routesDelete() *cobra.Command {
+	var route routeRef
+	var force *bool
+	cmd := &cobra.Command{
+		Use:   "delete <route-id>",
+		Short: "Delete a route that its node no longer advertises",
+		Long: `Delete a route that its node no longer advertises, with its approval. If the
+node advertises it again it is a new route.`,
+		Example: `  fairlead routes delete 7
+  fairlead routes delete --route-id 7`,
+		Args: route.takes,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := t.confirmRoute(cmd, *force, route, "Delete %s, with its approval?"); err != nil {
+				return err
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			done, err := decode[apiclient.Empty](answer(client.DeleteRoute(cmd.Context(), route.String())))
+			if err != nil {
+				return err
+			}
+			return t.show(done, fmt.Sprintf("Deleted route %s\n", route.String()))
+		},
+	}
+	route.flag(cmd, t)
+	force = confirmable(cmd)
+	return cmd
+}
+
+func (t *tool) nodesApproveRoutes() *cobra.Command {
+	var node nodeRef
+	var routes []string
+	cmd := &cobra.Command{
+		Use:   "approve-routes <node> --routes <network>",
+		Short: "Enable exactly these routes of a node",
+		Long: `Enable exactly these routes of a node, advertised or not yet, and disable all
+others; --routes "" disables all. For an exit node either of 0.0.0.0/0 and ::/0
+means both.
+
+` + nodeForms,
+		Example: `  fairlead nodes approve-routes web-1 --routes 192.168.7.0/24,10.1.0.0/16
+  fairlead nodes approve-routes web-1 --routes 0.0.0.0/0
+  fairlead nodes approve-routes web-1 --routes ""`,
+		Args:              node.takes(),
+		ValidArgsFunction: t.completeNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, _ := node.from(args)
+			if !cmd.Flags().Changed("routes") {
+				return wrongUsage("--routes is missing")
+			}
+			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.ApproveRoutes(cmd.Context(), ref, apiclient.NodeRoutesChange{Routes: append([]string{}, routes...)}))
+			}, func(n apiclient.Node) string {
+				return fmt.Sprintf("Node %s has the enabled routes %s\n", n.GivenName, cmp.Or(strings.Join(n.ApprovedRoutes, ", "), "-"))
+			})
+		},
+	}
+	node.flag(cmd)
+	cmd.Flags().StringSliceVar(&routes, "routes", nil, "all `networks` to enable; repeat the flag or put commas between several")
+	complete(cmd, "routes", cobra.NoFileCompletions)
+	return cmd
+}
+
+// completeRoutes completes with the ids of routes.
+func (t *tool) completeRoutes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var ids []string
+	t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+		list, _ := decode[apiclient.RouteList](answer(client.ListRoutes(ctx, nil)))
+		for _, r := range list.Routes {
+			ids = append(ids, r.ID+"\t"+cell(r.Prefix+" through "+r.Node.GivenName))
+		}
+	})
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

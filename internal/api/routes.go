@@ -1,0 +1,159 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ListRoutes implements GET /api/v1/routes.
+func (s *Server) ListRoutes(w http.ResponseWriter, r *http.Request, p openapi.ListRoutesParams) {
+	var prefix netip.Prefix
+	var err error
+	if or(p.Prefix) != "" {
+		prefix, err = network("prefix", *p.Prefix)
+	}
+	snap := s.ledger.World().Snapshot
+	var node *mesh.Node
+	if err == nil && or(p.Node) != "" {
+		node, snap, err = s.findNode(r, *p.Node)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	wanted := func(want *bool, is bool) bool { return want == nil || *want == is }
+	replyRoutes(w, snap, func(route control.NodeRoute) bool {
+		return (node == nil || route.Node == node) && (!prefix.IsValid() || route.Prefix == prefix) &&
+			wanted(p.Enabled, route.Enabled) && wanted(p.Advertised, route.Announced()) && wanted(p.Primary, route.Primary())
+	})
+}
+
+// ListNodeRoutes implements GET /api/v1/node/{nodeId}/routes.
+func (s *Server) ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID string) {
+	node, snap, err := s.findNode(r, nodeID)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	replyRoutes(w, snap, func(route control.NodeRoute) bool { return route.Node == node })
+}
+
+// replyRoutes answers with the routes that are kept.
+func replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, keep func(control.NodeRoute) bool) {
+	routes := slices.DeleteFunc(control.RoutesIn(snap), func(r control.NodeRoute) bool { return !keep(r) })
+	slices.SortFunc(routes, func(a, b control.NodeRoute) int { return cmp.Compare(a.Route.ID, b.Route.ID) })
+	at := now()
+	replyList(w, snap, "routes", func(yield func(openapi.Route) bool) {
+		for _, r := range routes {
+			if !yield(routeShape(snap, r, at)) {
+				return
+			}
+		}
+	})
+}
+
+func routeShape(s *mesh.Snapshot, r control.NodeRoute, at mesh.Time) openapi.Route {
+	return openapi.Route{
+		ID: r.Route.ID.String(), Node: nodeShape(s, r.Node, at), Prefix: r.Prefix.String(), Advertised: r.Announced(), Enabled: r.Enabled,
+		IsPrimary: r.Primary(), Preference: r.Preference, CreatedAt: r.Route.CreatedAt.Time(), UpdatedAt: r.Route.UpdatedAt.Time(),
+	}
+}
+
+// EnableRoute implements POST /api/v1/routes/{routeId}/enable.
+func (s *Server) EnableRoute(w http.ResponseWriter, r *http.Request, routeID string) {
+	s.decideRoute(w, r, routeID, true)
+}
+
+// DisableRoute implements POST /api/v1/routes/{routeId}/disable.
+func (s *Server) DisableRoute(w http.ResponseWriter, r *http.Request, routeID string) {
+	s.decideRoute(w, r, routeID, false)
+}
+
+func (s *Server) decideRoute(w http.ResponseWriter, r *http.Request, routeID string, enabled bool) {
+	id, err := routeRef(routeID)
+	var route control.NodeRoute
+	if err == nil {
+		route, err = s.control.EnableRoute(r.Context(), actor(r), id, enabled)
+	}
+	s.replyRoute(w, r, route, err)
+}
+
+// ChangeRoute implements PATCH /api/v1/routes/{routeId}.
+func (s *Server) ChangeRoute(w http.ResponseWriter, r *http.Request, routeID string) {
+	var in openapi.RouteChange
+	err := decode(w, r, &in)
+	var id mesh.RouteID
+	if err == nil {
+		id, err = routeRef(routeID)
+	}
+	var route control.NodeRoute
+	if err == nil {
+		route, err = s.control.PreferRoute(r.Context(), actor(r), id, in.Preference)
+	}
+	s.replyRoute(w, r, route, err)
+}
+
+func (s *Server) replyRoute(w http.ResponseWriter, r *http.Request, route control.NodeRoute, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap := s.ledger.World().Snapshot
+	reply(w, snap, openapi.RouteResult{Route: routeShape(snap, route, now())})
+}
+
+// DeleteRoute implements DELETE /api/v1/routes/{routeId}.
+func (s *Server) DeleteRoute(w http.ResponseWriter, r *http.Request, routeID string) {
+	id, err := routeRef(routeID)
+	if err == nil {
+		err = s.control.DeleteRoute(r.Context(), actor(r), id)
+	}
+	s.done(w, r, err)
+}
+
+// ApproveRoutes implements POST /api/v1/node/{nodeId}/approve_routes.
+func (s *Server) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID string) {
+	var in openapi.NodeRoutesChange
+	err := decode(w, r, &in)
+	if err == nil && in.Routes == nil {
+		err = &badRequest{"routes", "routes is required: the whole list, [] for none"}
+	}
+	var prefixes []netip.Prefix
+	for i, text := range in.Routes {
+		var p netip.Prefix
+		if p, err = network(fmt.Sprintf("routes[%d]", i), text); err != nil {
+			break
+		}
+		prefixes = append(prefixes, p)
+	}
+	var n *mesh.Node
+	if err == nil {
+		n, err = s.control.ApproveRoutes(r.Context(), actor(r), nodeID, prefixes)
+	}
+	s.replyNode(w, r, n, err)
+}
+
+func network(path, text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return p, &badRequest{path, fmt.Sprintf("%q is not a network such as 192.168.7.0/24", text)}
+	}
+	return p, nil
+}
+
+// routeRef reads the id of a route. What is no number is the id of none.
+func routeRef(text string) (mesh.RouteID, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return 0, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no route %q; list them with: fairlead routes list", text)}
+	}
+	return mesh.RouteID(id), nil
+}

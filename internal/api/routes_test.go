@@ -1,0 +1,204 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// route approves a prefix of the fixture's node, which does not advertise it,
+// beside what it has, and returns the route's id.
+func (f fixture) route(prefix string) (id string) {
+	f.t.Helper()
+	path := "/api/v1/node/" + f.node
+	approved := f.call("GET", path, nil).ok()["node"].(object)["approvedRoutes"].([]any)
+	f.call("POST", path+"/approve_routes", object{"routes": append(approved, prefix)}).ok()
+	for _, r := range f.call("GET", "/api/v1/routes?prefix="+prefix, nil).ok()["routes"].([]any) {
+		id = r.(object)["id"].(string)
+	}
+	return id
+}
+
+// routers enrols nodes that advertise these routes each.
+func routers(s *service, nodes uint64, advertised ...string) {
+	s.t.Helper()
+	s.newUser("alice")
+	key := s.preAuthKey(object{"user": "alice", "reusable": true})
+	for n := range nodes {
+		m := machine(n, key)
+		m["routableIPs"] = advertised
+		s.enrol(m).ok()
+	}
+}
+
+// listed writes routes as the API has them: id, node, prefix and what holds.
+func (s *service) listed(query string) string {
+	s.t.Helper()
+	var lines []string
+	for _, r := range s.call("GET", "/api/v1/"+query, nil).ok()["routes"].([]any) {
+		r := r.(object)
+		line := fmt.Sprint(r["id"], " ", r["node"].(object)["givenName"], " ", r["prefix"])
+		for _, member := range []string{"advertised", "enabled", "isPrimary"} {
+			if r[member].(bool) {
+				line += " " + member
+			}
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, ", ")
+}
+
+func TestRoutesAreEnabledAndDisabled(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		routers(s, 2, "10.1.0.0/16")
+		const waiting = "1 host-0 10.1.0.0/16 advertised, 2 host-1 10.1.0.0/16 advertised"
+		if got := s.listed("routes"); got != waiting {
+			t.Errorf("advertised: %s", got)
+		}
+		r := s.call("POST", "/api/v1/routes/2/enable", nil).ok()["route"].(object)
+		if r["id"] != "2" || r["enabled"] != true || r["isPrimary"] != true || r["preference"] != 0.0 || r["deletedAt"] != nil {
+			t.Errorf("enabled: %v", r)
+		}
+		n := s.call("GET", "/api/v1/node/2", nil).ok()["node"].(object)
+		for _, member := range []string{"availableRoutes", "approvedRoutes", "subnetRoutes"} {
+			if diff := cmp.Diff([]any{"10.1.0.0/16"}, n[member]); diff != "" {
+				t.Errorf("%s of the node (-want +got):\n%s", member, diff)
+			}
+		}
+		s.call("POST", "/api/v1/routes/1/enable", nil).ok()
+		if got := s.listed("routes?enabled=true"); got != "1 host-0 10.1.0.0/16 advertised enabled, 2 host-1 10.1.0.0/16 advertised enabled isPrimary" {
+			t.Errorf("both enabled: %s", got)
+		}
+		r = s.call("POST", "/api/v1/routes/2/disable", nil).ok()["route"].(object)
+		if r["enabled"] != false || r["isPrimary"] != false {
+			t.Errorf("disabled: %v", r)
+		}
+		if got := s.listed("routes?primary=true"); got != "1 host-0 10.1.0.0/16 advertised enabled isPrimary" {
+			t.Errorf("the other takes over: %s", got)
+		}
+		s.call("POST", "/api/v1/routes/2/disable", nil).ok() // nothing changes, so nothing is logged
+		var lines []string
+		for _, phrase := range []string{"route enabled", "route disabled"} {
+			for _, l := range s.log.lines(t, phrase) {
+				lines = append(lines, fmt.Sprint(l["msg"], " ", l["name"], " ", l["route"]))
+			}
+		}
+		want := []string{"route enabled host-1 10.1.0.0/16", "route enabled host-0 10.1.0.0/16", "route disabled host-1 10.1.0.0/16"}
+		if diff := cmp.Diff(want, lines); diff != "" {
+			t.Errorf("log (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRoutesAreFiltered(t *testing.T) {
+	s := sqlite(t)
+	routers(s, 2, "10.1.0.0/16", "fd00:1::/64")
+	s.call("POST", "/api/v1/node/host-1/approve_routes", object{"routes": []string{"10.1.0.0/16", "10.2.0.0/16"}}).ok()
+	const (
+		waiting4, waiting6 = "1 host-0 10.1.0.0/16 advertised", "2 host-0 fd00:1::/64 advertised"
+		serving, later     = "3 host-1 10.1.0.0/16 advertised enabled isPrimary", "5 host-1 10.2.0.0/16 enabled"
+		disabled6          = "4 host-1 fd00:1::/64 advertised"
+	)
+	for query, want := range map[string][]string{
+		"routes":                              {waiting4, waiting6, serving, disabled6, later},
+		"routes?node=host-0":                  {waiting4, waiting6},
+		"routes?node=100.64.0.2":              {serving, disabled6, later},
+		"node/2/routes":                       {serving, disabled6, later},
+		"routes?prefix=10.1.0.0/16":           {waiting4, serving},
+		"routes?prefix=fd00:1::/64&node=1":    {waiting6},
+		"routes?prefix=10.0.0.0/8":            nil,
+		"routes?enabled=true":                 {serving, later},
+		"routes?enabled=false&node=2":         {disabled6},
+		"routes?advertised=false":             {later},
+		"routes?enabled=true&primary=false":   {later},
+		"routes?advertised=true&enabled=true": {serving},
+	} {
+		if got := s.listed(query); got != strings.Join(want, ", ") {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+	s.call("GET", "/api/v1/routes?prefix=ten", nil).fails(400, "Bad Request", `"ten" is not a network such as 192.168.7.0/24`, "prefix")
+	s.call("GET", "/api/v1/routes?enabled=perhaps", nil).fails(400, "Bad Request", "the parameter enabled cannot be read", "enabled")
+	const nowhere = `there is no node "nowhere"; list them with: fairlead nodes list`
+	s.call("GET", "/api/v1/routes?node=nowhere", nil).fails(404, "Not Found", nowhere, "")
+	s.call("GET", "/api/v1/node/nowhere/routes", nil).fails(404, "Not Found", nowhere, "")
+}
+
+func TestApprovalOfANodeReplacesTheWholeList(t *testing.T) {
+	s := sqlite(t)
+	routers(s, 1, "10.1.0.0/16", "0.0.0.0/0", "::/0")
+	path := "/api/v1/node/1/approve_routes"
+	for _, c := range []struct {
+		body             object
+		approved, served []any
+	}{
+		{object{"routes": []string{"::/0"}}, []any{"0.0.0.0/0", "::/0"}, []any{"0.0.0.0/0", "::/0"}},
+		{object{"routes": []string{"10.1.0.0/16", "10.2.0.0/16"}}, []any{"10.1.0.0/16", "10.2.0.0/16"}, []any{"10.1.0.0/16"}},
+		{object{"routes": []string{}}, []any{}, []any{}},
+	} {
+		n := s.call("POST", path, c.body).ok()["node"].(object)
+		if diff := cmp.Diff([][]any{c.approved, c.served}, [][]any{n["approvedRoutes"].([]any), n["subnetRoutes"].([]any)}); diff != "" {
+			t.Errorf("%v: approved and served (-want +got):\n%s", c.body, diff)
+		}
+	}
+	s.call("POST", path, object{}).fails(400, "Bad Request", "routes is required: the whole list, [] for none", "routes")
+	s.call("POST", path, object{"routes": []string{"10.1.0.0/16", "ten"}}).
+		fails(400, "Bad Request", `"ten" is not a network such as 192.168.7.0/24`, "routes[1]")
+	s.call("POST", path, object{"routes": []string{"10.1.2.3/16"}}).
+		fails(400, "Bad Request", "10.1.2.3/16 is not a network: write the first address and the length, such as 10.1.0.0/16", "routes")
+	s.call("POST", "/api/v1/node/7/approve_routes", object{"routes": []string{}}).
+		fails(404, "Not Found", `there is no node "7"; list them with: fairlead nodes list`, "")
+}
+
+func TestRoutesThatCannotBeChanged(t *testing.T) {
+	s := sqlite(t)
+	routers(s, 1, "10.1.0.0/16")
+	s.call("DELETE", "/api/v1/routes/1", nil).
+		fails(409, "Conflict", "node host-0 still announces 10.1.0.0/16; disable the route instead, or stop announcing it there: tailscale set --advertise-routes=", "")
+	for method, path := range map[string]string{"POST": "/enable", "DELETE": "", "PATCH": ""} {
+		s.call(method, "/api/v1/routes/7"+path, object{"preference": 1}).
+			fails(404, "Not Found", "there is no route 7; list them with: fairlead routes list", "")
+		s.call(method, "/api/v1/routes/ten"+path, object{"preference": 1}).
+			fails(404, "Not Found", `there is no route "ten"; list them with: fairlead routes list`, "")
+	}
+	for _, c := range []struct {
+		body   object
+		detail string
+	}{
+		{object{}, "preference is required"},
+		{object{"preference": nil}, "preference is required"},
+		{object{"preference": "high"}, "preference must be a whole number"},
+		{object{"preference": 0.5}, "preference must be a whole number"},
+		{object{"preference": 1001}, "a preference is a number from -1000 to 1000"},
+	} {
+		s.call("PATCH", "/api/v1/routes/1", c.body).fails(400, "Bad Request", c.detail, "preference")
+	}
+	for _, preference := range []any{10, "10", -1000} {
+		r := s.call("PATCH", "/api/v1/routes/1", object{"preference": preference}).ok()["route"].(object)
+		if fmt.Sprint(r["preference"]) != fmt.Sprint(preference) {
+			t.Errorf("preference %v became %v", preference, r["preference"])
+		}
+	}
+}
+
+// Who leads to a network, and since when, is in the audit.
+func TestAuditSaysWhoServedWhen(t *testing.T) {
+	s := sqlite(t)
+	routers(s, 2, "10.1.0.0/16")
+	for _, call := range []string{"1/enable", "2/enable", "1/disable"} {
+		s.call("POST", "/api/v1/routes/"+call, nil).ok()
+	}
+	var served []string
+	for _, row := range s.audit() {
+		const member = `"subnetRoutes":["10.1.0.0/16"]`
+		before, after := strings.Contains(string(row.Before), member), strings.Contains(string(row.After), member)
+		if before != after {
+			served = append(served, fmt.Sprint(row.Object, " ", after))
+		}
+	}
+	if diff := cmp.Diff([]string{"1 true", "1 false", "2 true"}, served); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
