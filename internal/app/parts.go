@@ -98,7 +98,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.hub.Run,
 		sweeper.Run,
 		prober.Run,
-		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), c.DNS.Given) },
+		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), c.DNS.Pinned) },
 		p.control.RevertUnconfirmed,
 		p.control.TestPolicy,
 	}

@@ -27,7 +27,7 @@ var table = map[string]row{
 	"webhook":         {"mesh ledger", "http slog prometheus"},
 	"relay":           {"", "keys tailcfg tailscale http slog prometheus"},
 	"backup":          {"mesh store sqlstore", "slog"},
-	"config":          {"", "slog"},
+	"config":          {"mesh", "slog"},
 	"app": {
 		"mesh policy store sqlstore ledger identity control stream wire api api/openapi ./api webhook relay config",
 		"keys http slog prometheus",

@@ -85,7 +85,7 @@ type Postgres struct {
 
 // DNS is what clients are told about name resolution.
 type DNS struct {
-	Given         bool // the file or the environment sets some of it
+	Pinned        bool // the API cannot change it
 	MagicDNS      bool
 	BaseDomain    string // lower case, no trailing dot; set when MagicDNS is
 	Nameservers   Nameservers

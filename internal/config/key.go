@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // A key is one setting. This table is the only place that knows it: reading,
@@ -189,12 +191,16 @@ func dnsKeys(d *DNS) []key {
 			"Nameservers for single domains; an empty list lets clients answer from `dns.extra_records` alone.",
 		},
 		{
-			"dns.search_domains", list(&d.SearchDomains, "domains", parseDomain), "", shared,
+			"dns.search_domains", list(&d.SearchDomains, "domains", mesh.ParseDomain), "", shared,
 			"Domains tried after `dns.base_domain` for short names.",
 		},
 		{
 			"dns.extra_records", records(&d.ExtraRecords), "", shared,
 			"Names that clients answer by themselves; `type` is `A` or `AAAA`.",
+		},
+		{
+			"dns.pinned", boolean(&d.Pinned), "false", shared,
+			"Whether the API cannot change what this section says. Otherwise the section gives the start values.",
 		},
 	}
 }

@@ -142,6 +142,7 @@ dns:
     split:
       corp.example: [10.0.0.53]
       local.example: []
+  pinned: true
   search_domains: [example.com]
   extra_records:
     - {name: grafana.tail.example.com, type: A, value: 100.64.0.3}
@@ -182,7 +183,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 			MaxOpenConns: 20, MaxIdleConns: 0, ConnMaxIdleTime: time.Minute,
 		}},
 		DNS: DNS{
-			Given: true, MagicDNS: true, BaseDomain: "tail.example.com", SearchDomains: []string{"example.com"},
+			Pinned: true, MagicDNS: true, BaseDomain: "tail.example.com", SearchDomains: []string{"example.com"},
 			Nameservers: Nameservers{
 				Global: []string{"1.1.1.1", "2606:4700::1111", "https://dns.example/q"},
 				Split:  map[string][]string{"corp.example": {"10.0.0.53"}, "local.example": nil},

@@ -11,12 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-var (
-	domainPattern  = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
-)
+var versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 func parseText(s string) (string, error) {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -184,31 +183,20 @@ func parseAddr(family func(netip.Addr) bool, takes string) func(string) (netip.A
 	}
 }
 
-func parseDomain(s string) (string, error) {
-	d := strings.ToLower(strings.TrimSuffix(s, "."))
-	if len(d) > 253 || !domainPattern.MatchString(d) {
-		return "", errors.New("must be a domain such as mesh.example.com (international names in their xn-- form)")
-	}
-	return d, nil
-}
-
 // parseBaseDomain leaves room for a node's label: a name has 253 bytes at most.
 func parseBaseDomain(s string) (string, error) {
 	if len(s) > 253-64 {
 		return "", errors.New("must be at most 189 bytes, so that node names fit in front")
 	}
-	return parseDomain(s)
+	return mesh.ParseDomain(s)
 }
 
 func parseNameserver(s string) (string, error) {
-	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
-		return a.String(), nil
+	parsed, err := mesh.ParseNameserver(s)
+	if errors.Is(err, mesh.ErrPassword) {
+		err = unquotable(err.Error())
 	}
-	_, err := parseURL("https")(s)
-	if err != nil && !errors.As(err, new(unquotable)) {
-		err = errors.New("must be an IP address or an https:// URL")
-	}
-	return s, err
+	return parsed, err
 }
 
 func parseVersion(s string) (string, error) {

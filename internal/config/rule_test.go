@@ -180,20 +180,6 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-func TestDNSIsGivenWhenAnyOfItsKeysIs(t *testing.T) {
-	for text, want := range map[string]bool{
-		"":                                 false,
-		"dns: {base_domain: ''}":           false,
-		"dns: {base_domain: mesh.test}":    true,
-		"dns: {magic_dns: false}":          true,
-		"dns: {nameservers: {global: []}}": true,
-	} {
-		if c := mustLoad(t, minimal+text); c.DNS.Given != want {
-			t.Errorf("%q: %v", text, c.DNS.Given)
-		}
-	}
-}
-
 func TestForeignKeyThatAsksForMoreIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"tls_letsencrypt_hostname: mesh.example.org": "tls_letsencrypt_hostname: certificates come from tls_cert_path or from the proxy in front",

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -108,7 +107,6 @@ func (l *loader) settleDatabase() {
 func (l *loader) settleDNS() {
 	const magic, base = "dns.magic_dns", "dns.base_domain"
 	d := &l.config.DNS
-	d.Given = slices.ContainsFunc(l.known, func(path string) bool { return strings.HasPrefix(path, "dns.") && l.isGiven(path) })
 	if !l.isGiven(magic) {
 		d.MagicDNS = d.BaseDomain != ""
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // A value reads one YAML node into its place in a Config and shows it again.
@@ -184,7 +186,7 @@ func perDomain(dst *map[string][]string) value {
 		}
 		servers := map[string][]string{}
 		for name, v := range pairs(n) {
-			d, ok := parsed(name, "", "a domain", parseDomain, fail)
+			d, ok := parsed(name, "", "a domain", mesh.ParseDomain, fail)
 			if _, twice := servers[d]; ok && twice {
 				fail(name, "."+d, errors.New("is given twice; remove one"))
 			}
@@ -230,7 +232,7 @@ func readRecord(n *yaml.Node, suffix string, fail failFunc) (r Record) {
 		fail(n, suffix, errors.New("needs name, type and value"))
 		return r
 	}
-	r.Name, _ = parsed(fields["name"], suffix+".name", "a domain", parseDomain, fail)
+	r.Name, _ = parsed(fields["name"], suffix+".name", "a domain", mesh.ParseDomain, fail)
 	r.Type, _ = parsed(fields["type"], suffix+".type", "A or AAAA", parseWord([]string{"A", "AAAA"}), fail)
 	family := map[string]func(netip.Addr) bool{"A": netip.Addr.Is4, "AAAA": netip.Addr.Is6}[r.Type]
 	if family != nil {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -58,6 +59,7 @@ type Service struct {
 	registrations      prometheus.Counter
 	policyHealth       policyHealth
 	policyFile         *policyFile // nil when the policy is no file
+	configuredDNS      atomic.Pointer[string]
 }
 
 // New returns a service over a ledger that is open.

@@ -33,8 +33,13 @@ func (s *Service) CommitDNS(ctx context.Context, dns mesh.DNS, pinned bool) erro
 	if err != nil {
 		return fmt.Errorf("encoding dns settings: %w", err)
 	}
+	text := string(value)
+	s.configuredDNS.Store(&text)
+	if old, ok := s.ledger.World().Setting(mesh.SettingDNS); ok && old.Source == sourceAPI && old.Value != text && !pinned {
+		s.log.Info("dns settings were changed through the API, so those of the configuration have no effect; fairlead dns reset takes them again")
+	}
 	s.commitConfigured(ctx, mesh.SettingDNS, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
-		return decideDNS(w, string(value), pinned, agreed, now)
+		return decideDNS(w, text, pinned, agreed, now)
 	})
 	return nil
 }

@@ -1,0 +1,207 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// What clients are told about names at most: it is in the map of everybody.
+const (
+	maxNameservers   = 16
+	maxSplitDomains  = 256
+	maxSearchDomains = 64
+	maxExtraRecords  = 1000
+)
+
+// DNSChange is what becomes of the settings of DNS; nil leaves a part as it is. The
+// base domain is part of every node's name and comes from the configuration alone.
+type DNSChange struct {
+	MagicDNS      *bool
+	Nameservers   *[]string
+	Split         *map[string][]string
+	SearchDomains *[]string
+	ExtraRecords  *[]mesh.DNSRecord
+}
+
+// SetDNS changes what clients are told about names, at once and until it is changed
+// again: the configuration gives only the start values, unless it pins them.
+func (s *Service) SetDNS(ctx context.Context, a mesh.Actor, c DNSChange) (mesh.DNS, error) {
+	if err := c.normalize(); err != nil {
+		return mesh.DNS{}, err
+	}
+	var dns mesh.DNS
+	var changed bool
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+		if evs, dns, err = decideSetDNS(w.Snapshot, c, now); err != nil {
+			return nil, err
+		}
+		changed = len(evs) > 0
+		return evs, nil
+	})
+	if err != nil {
+		return mesh.DNS{}, err
+	}
+	if changed {
+		s.logFor(a).Info("dns settings changed")
+	}
+	return dns, nil
+}
+
+func decideSetDNS(w *mesh.Snapshot, c DNSChange, now mesh.Time) ([]mesh.Event, mesh.DNS, error) {
+	if old, ok := w.Setting(mesh.SettingDNS); ok && old.Pinned {
+		return nil, mesh.DNS{}, refuse(Conflict, "dns", "the configuration pins the settings of dns; change them there, or remove dns.pinned and restart")
+	}
+	dns := w.DNS()
+	c.apply(&dns)
+	if dns.MagicDNS && dns.BaseDomain == "" {
+		return nil, mesh.DNS{}, refuse(Invalid, "magicDNS", "names of nodes need a base domain: set dns.base_domain in the configuration")
+	}
+	value, err := json.Marshal(dns)
+	if err != nil {
+		return nil, mesh.DNS{}, fmt.Errorf("encoding dns settings: %w", err)
+	}
+	if old, ok := w.Setting(mesh.SettingDNS); ok && old.Value == string(value) {
+		return nil, dns, nil
+	}
+	return w.SettingPutFor(mesh.SettingDNS, string(value), sourceAPI, false, now), dns, nil
+}
+
+func (c *DNSChange) apply(d *mesh.DNS) {
+	if c.MagicDNS != nil {
+		d.MagicDNS = *c.MagicDNS
+	}
+	if c.Nameservers != nil {
+		d.Nameservers = *c.Nameservers
+	}
+	if c.Split != nil {
+		d.Split = *c.Split
+	}
+	if c.SearchDomains != nil {
+		d.SearchDomains = *c.SearchDomains
+	}
+	if c.ExtraRecords != nil {
+		d.ExtraRecords = *c.ExtraRecords
+	}
+}
+
+// normalize puts names and addresses into the form that is stored, and refuses
+// what is none.
+func (c *DNSChange) normalize() error {
+	if c.Nameservers != nil {
+		servers, err := parseAll("nameservers", *c.Nameservers, maxNameservers, mesh.ParseNameserver)
+		if err != nil {
+			return err
+		}
+		c.Nameservers = &servers
+	}
+	if c.SearchDomains != nil {
+		domains, err := parseAll("searchDomains", *c.SearchDomains, maxSearchDomains, mesh.ParseDomain)
+		if err != nil {
+			return err
+		}
+		c.SearchDomains = &domains
+	}
+	if c.Split != nil {
+		split, err := parseSplit(*c.Split)
+		if err != nil {
+			return err
+		}
+		c.Split = &split
+	}
+	if c.ExtraRecords != nil {
+		records, err := parseRecords(*c.ExtraRecords)
+		if err != nil {
+			return err
+		}
+		c.ExtraRecords = &records
+	}
+	return nil
+}
+
+func parseAll(path string, texts []string, limit int, parse func(string) (string, error)) ([]string, error) {
+	if len(texts) > limit {
+		return nil, refuse(Invalid, path, "%s has more than %d entries", path, limit)
+	}
+	var list []string
+	for i, text := range texts {
+		v, err := parse(text)
+		if err != nil {
+			return nil, refuse(Invalid, path, "%s[%d] %s", path, i, err.Error())
+		}
+		if !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list, nil
+}
+
+func parseSplit(split map[string][]string) (map[string][]string, error) {
+	if len(split) > maxSplitDomains {
+		return nil, refuse(Invalid, "split", "split has more than %d domains", maxSplitDomains)
+	}
+	out := make(map[string][]string, len(split))
+	for _, name := range slices.Sorted(maps.Keys(split)) {
+		domain, err := mesh.ParseDomain(name)
+		if err != nil {
+			return nil, refuse(Invalid, "split", "split: %.100q %s", name, err.Error())
+		}
+		if _, twice := out[domain]; twice {
+			return nil, refuse(Invalid, "split", "split names %s twice", domain)
+		}
+		servers, err := parseAll("split."+domain, split[name], maxNameservers, mesh.ParseNameserver)
+		if err != nil {
+			return nil, err
+		}
+		out[domain] = append([]string{}, servers...)
+	}
+	return out, nil
+}
+
+func parseRecords(records []mesh.DNSRecord) ([]mesh.DNSRecord, error) {
+	if len(records) > maxExtraRecords {
+		return nil, refuse(Invalid, "extraRecords", "extraRecords has more than %d entries", maxExtraRecords)
+	}
+	out := make([]mesh.DNSRecord, len(records))
+	for i, r := range records {
+		name, err := mesh.ParseDomain(r.Name)
+		switch {
+		case err != nil:
+			return nil, refuse(Invalid, "extraRecords", "extraRecords[%d].name %s", i, err.Error())
+		case r.Type == "A" && r.Value.Is4(), r.Type == "AAAA" && r.Value.Is6() && !r.Value.Is4In6() && r.Value.Zone() == "":
+		default:
+			return nil, refuse(Invalid, "extraRecords", "extraRecords[%d] must be of type A with an IPv4 address, or AAAA with an IPv6 address", i)
+		}
+		out[i] = mesh.DNSRecord{Name: name, Type: r.Type, Value: r.Value}
+	}
+	return out, nil
+}
+
+// ResetDNS takes the configured settings of DNS again.
+func (s *Service) ResetDNS(ctx context.Context, a mesh.Actor) (mesh.DNS, error) {
+	configured := s.configuredDNS.Load()
+	if configured == nil {
+		return mesh.DNS{}, refuse(Conflict, "dns", "this replica has not read its configuration yet; try again")
+	}
+	var changed bool
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		old, ok := w.Setting(mesh.SettingDNS)
+		if ok && old.Source != sourceAPI {
+			return nil, nil
+		}
+		changed = true
+		return w.SettingPutFor(mesh.SettingDNS, *configured, sourceConfig, false, now), nil
+	})
+	if err != nil {
+		return mesh.DNS{}, err
+	}
+	if changed {
+		s.logFor(a).Info("dns settings are those of the configuration again")
+	}
+	return s.ledger.World().DNS(), nil
+}
