@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/store/storetest"
 )
 
@@ -57,6 +60,66 @@ func TestSchemasOfBothEnginesAgree(t *testing.T) {
 	}
 	if diff := cmp.Diff(postgres, sqlite); diff != "" {
 		t.Fatalf("PostgreSQL (-) and SQLite (+) differ:\n%s", diff)
+	}
+}
+
+// Rows written before actors had columns are found by their actors.
+func TestOldAuditRowsKnowTheirActors(t *testing.T) {
+	name := pg.Database(t)
+	path := filepath.Join(t.TempDir(), "db.sqlite")
+	for engine, open := range map[string]func(t *testing.T) (store.Store, func(string)){
+		"postgres": func(t *testing.T) (store.Store, func(string)) {
+			return openPostgres(t, pgConfig(name)), func(statement string) { pg.Exec(t, name, statement) }
+		},
+		"sqlite": func(t *testing.T) (store.Store, func(string)) {
+			s := openSQLite(t, path)
+			return s, func(statement string) {
+				db, err := sql.Open("sqlite", "file:"+path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				if _, err := db.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(engine, func(t *testing.T) {
+			s, exec := open(t)
+			for _, actor := range []mesh.Actor{{Kind: mesh.ActorServer}, {Kind: mesh.ActorKey, ID: "3", Name: "b\"ü"}} {
+				err := s.Lock(t.Context(), 0, storetest.Batch(), func(tx store.Tx) error {
+					_, err := tx.Append(store.Command{Actor: actor, Events: user(1), Audit: []store.AuditRow{{Kind: "user", Object: "1"}}})
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			files, err := filepath.Glob(filepath.Join("migrations", engine, "*.sql"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range slices.Backward(files[4:]) {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, down, _ := strings.Cut(string(text), "-- +goose Down")
+				exec(down)
+			}
+			exec("DELETE FROM goose_db_version WHERE version_id >= 5")
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s, _ = open(t)
+			for actor, want := range map[string]int{"server": 1, "key": 1, "key:3": 1, "key:b\"ü": 1, "key:4": 0, "user": 0} {
+				rows, err := s.(store.History).Audit(t.Context(), store.AuditQuery{Actor: actor, Limit: 10})
+				if err != nil || len(rows) != want {
+					t.Errorf("%d rows of %s, want %d (%v)", len(rows), actor, want, err)
+				}
+			}
+		})
 	}
 }
 

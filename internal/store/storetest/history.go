@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,6 +175,61 @@ func search(all []store.AuditRow, q store.AuditQuery) (out []store.AuditRow) {
 		return nil
 	}
 	return out
+}
+
+// followed reads audit and transitions together while others write, as a stream
+// of events does.
+func followed(t *testing.T, e Engine) {
+	hs := handles(t, e, 3)
+	h := hs[0].(store.History)
+	const batches, size = 30, 3
+	const last = mesh.Revision(2 * batches * size)
+	var writers sync.WaitGroup
+	for _, s := range hs[1:] {
+		writers.Go(func() {
+			for range batches {
+				if _, err := appendNext(t.Context(), s, 0, size); err != nil {
+					t.Errorf("append: %v", err)
+				}
+			}
+		})
+	}
+	defer writers.Wait()
+	var at store.Position
+	var got []string
+	for !t.Failed() {
+		head := store.EndOf(headOf(t, hs[0]))
+		rows, err := h.Audit(t.Context(), store.AuditQuery{After: at, Before: head, Limit: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := h.Transitions(t.Context(), at, head, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head.Rev == last && len(rows)+len(list) == 0 {
+			break
+		}
+		for range 7 { // the first of both together
+			switch {
+			case len(rows) > 0 && (len(list) == 0 || rows[0].Position.Compare(list[0].Position) < 0):
+				at, rows = rows[0].Position, rows[1:]
+			case len(list) > 0:
+				at, list = list[0].Position, list[1:]
+			default:
+				continue
+			}
+			got = append(got, at.String())
+		}
+	}
+	if len(got) != int(2*last) {
+		t.Fatalf("read %d rows, want %d", len(got), 2*last)
+	}
+	for i, p := range got {
+		if want := (store.Position{Rev: mesh.Revision(i/2 + 1), Index: i % 2}).String(); p != want {
+			t.Fatalf("read %s where %s should follow", p, want)
+		}
+	}
 }
 
 func forgotten(t *testing.T, e Engine) {

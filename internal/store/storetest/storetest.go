@@ -44,6 +44,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		"TimeNeverGoesBack":                  timeMoves,
 		"AuditIsWrittenWithTheLog":           audit,
 		"AuditAnswersEveryQuery":             auditQueries,
+		"FollowersOfTheHistoryMissNothing":   followed,
 		"ForgottenPositionIsRefused":         forgotten,
 		"PresenceIsMergedPerMinute":          merged,
 		"PresenceKnowsTheStateBefore":        presence,
