@@ -333,7 +333,8 @@ func presence(t *testing.T, e Engine) {
 	put(t, s,
 		turned(1, noon, true), turned(1, noon+10*minute, false), turned(1, noon+10*minute+5, true), turned(1, noon+20*minute, false),
 		turned(2, noon+30*minute, false),
-		turned(9, noon, true), turned(9, noon+11*minute, false)) // deleted since
+		turned(9, noon, true), turned(9, noon+11*minute, false), // deleted since
+		turned(8, noon, true), turned(8, noon+1, false))
 	for _, ask := range []struct {
 		nodes    []mesh.NodeID
 		from, to mesh.Time
@@ -348,6 +349,7 @@ func presence(t *testing.T, e Engine) {
 		{[]mesh.NodeID{1}, noon + 40*minute, noon + 50*minute, []string{"1 was false"}},
 		{[]mesh.NodeID{2}, noon + 40*minute, noon + 50*minute, []string{"2 was false"}},
 		{[]mesh.NodeID{9, 4, 9}, noon + minute, noon + 12*minute, []string{"4 was false", "9 was true", "8-0 node 9 at 660000000 false"}},
+		{[]mesh.NodeID{8}, noon + minute, noon + 2*minute, []string{"8 was false"}},
 		{[]mesh.NodeID{77}, noon, noon + minute, []string{"77 was false"}},
 		{[]mesh.NodeID{}, noon, noon + minute, nil},
 	} {
