@@ -183,6 +183,29 @@ func TestRoutesThatCannotBeChanged(t *testing.T) {
 	}
 }
 
+func TestPolicyEnablesRoutesAndTheLogSaysSo(t *testing.T) {
+	s := sqlite(t)
+	const rules = `{"acls": [], "autoApprovers": {"routes": {"10.0.0.0/8": ["alice@"]}, "exitNode": ["alice@"]}}`
+	routers(s, 1, "10.1.0.0/16", "192.168.7.0/24")
+	s.call("PUT", "/api/v1/policy", object{"policy": rules}).ok()
+	key := s.preAuthKey(object{"user": "alice"})
+	m := machine(7, key)
+	m["routableIPs"] = []string{"0.0.0.0/0", "::/0"}
+	s.enrol(m).ok()
+	want := "1 host-0 10.1.0.0/16 advertised enabled isPrimary, 2 host-0 192.168.7.0/24 advertised, " +
+		"3 host-7 0.0.0.0/0 advertised enabled isPrimary, 4 host-7 ::/0 advertised enabled isPrimary"
+	if got := s.listed("routes"); got != want {
+		t.Errorf("%s", got)
+	}
+	var lines []string
+	for _, l := range s.log.lines(t, "route enabled") {
+		lines = append(lines, fmt.Sprint(l["name"], " ", l["route"]))
+	}
+	if diff := cmp.Diff([]string{"host-0 10.1.0.0/16", "host-7 0.0.0.0/0", "host-7 ::/0"}, lines); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+}
+
 // Who leads to a network, and since when, is in the audit.
 func TestAuditSaysWhoServedWhen(t *testing.T) {
 	s := sqlite(t)

@@ -109,7 +109,7 @@ func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (verdict, e
 	if err != nil || len(evs) == 0 {
 		return v, err
 	}
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		v, evs, err = s.decideJoin(w, now, j, addresses)
 		return evs, err
 	})

@@ -146,6 +146,7 @@ func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []
 		return nil, err
 	}
 	if !slices.Equal(after.Tags, before.Tags) {
+		s.logRoutes(a, before, after)
 		s.logFor(a).Info("node tagged", "node", after.ID, "name", after.Name, "tags", after.Tags, "was", before.Tags, "user", s.ownerName(before))
 	}
 	return after, nil

@@ -99,10 +99,11 @@ func (s *Service) SavePolicy(ctx context.Context, a mesh.Actor, in PolicyDraft) 
 	if err := s.mayEditPolicy(in); err != nil {
 		return nil, err
 	}
-	if _, err := s.CheckPolicy(in.Text); err != nil {
+	doc, err := s.CheckPolicy(in.Text)
+	if err != nil {
 		return nil, err
 	}
-	return s.putPolicy(ctx, a, in)
+	return s.putPolicy(ctx, a, in, doc)
 }
 
 // mayEditPolicy checks what needs no look at the text.
@@ -117,12 +118,13 @@ func (s *Service) mayEditPolicy(in PolicyDraft) error {
 	return checkText("reason", in.Reason, maxReason)
 }
 
-func (s *Service) putPolicy(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mesh.Policy, error) {
+// putPolicy saves a draft that was checked. A text that is empty has no document.
+func (s *Service) putPolicy(ctx context.Context, a mesh.Actor, in PolicyDraft, doc *policy.Doc) (*mesh.Policy, error) {
 	a.Reason = cmp.Or(a.Reason, in.Reason)
 	var p *mesh.Policy
 	var saved bool
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		p, evs, err = decidePolicy(w, now, a.String(), in)
+	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+		p, evs, err = decidePolicy(w, now, a.String(), in, doc)
 		saved = len(evs) > 0
 		return evs, err
 	})
@@ -135,7 +137,7 @@ func (s *Service) putPolicy(ctx context.Context, a mesh.Actor, in PolicyDraft) (
 	return p, nil
 }
 
-func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft) (*mesh.Policy, []mesh.Event, error) {
+func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft, doc *policy.Doc) (*mesh.Policy, []mesh.Event, error) {
 	current, ok := w.Policy()
 	if !ok {
 		current = &mesh.Policy{}
@@ -155,7 +157,13 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft)
 	if in.ConfirmWithin > 0 {
 		p.ConfirmBy, p.RevertTo = now.Add(in.ConfirmWithin), current.Version
 	}
-	return p, []mesh.Event{mesh.PolicyPut{Policy: p}}, nil
+	return p, enact(w, now, p, doc), nil
+}
+
+// enact is what happens when a version comes into force: routes that wait are
+// approved with it, not with the next word of their devices.
+func enact(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) []mesh.Event {
+	return append([]mesh.Event{mesh.PolicyPut{Policy: p}}, approvals(w.Snapshot, now, doc)...)
 }
 
 // policyLog names what became of the policy. The ledger says what is in force.
@@ -181,7 +189,7 @@ func (s *Service) RollbackPolicy(ctx context.Context, a mesh.Actor, v mesh.Polic
 		if err := s.mayEditPolicy(in); err != nil {
 			return nil, err
 		}
-		return s.putPolicy(ctx, a, in)
+		return s.putPolicy(ctx, a, in, nil)
 	}
 	return s.SavePolicy(ctx, a, in)
 }
@@ -238,12 +246,12 @@ func (s *Service) RevertPolicy(ctx context.Context, a mesh.Actor) (*mesh.Policy,
 // place again, provided that it is still there, and due at that time if one is
 // given. It returns nil when there is nothing to do.
 func (s *Service) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Policy, reason string, due mesh.Time) (p *mesh.Policy, err error) {
-	text, err := s.textBefore(ctx, pending)
+	text, doc, err := s.textBefore(ctx, pending)
 	if err != nil {
 		return nil, err
 	}
 	a.Reason = cmp.Or(a.Reason, reason)
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		p = nil
 		current, err := pendingPolicy(w)
 		if err != nil || current.Version != pending.Version || due != 0 && !due.Reached(now) {
@@ -252,7 +260,7 @@ func (s *Service) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Polic
 		p = &mesh.Policy{
 			Version: w.Counters.Policy + 1, Text: text, Source: policyFromAPI, Author: a.String(), Reason: reason, SavedAt: now,
 		}
-		return []mesh.Event{mesh.PolicyPut{Policy: p}}, nil
+		return enact(w, now, p, doc), nil
 	})
 	if err != nil || p == nil {
 		return nil, err
@@ -263,23 +271,23 @@ func (s *Service) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Polic
 
 // textBefore is what was in force before a version: the newest text that can be
 // read, as it was then. No text means that there was no policy.
-func (s *Service) textBefore(ctx context.Context, pending *mesh.Policy) (string, error) {
+func (s *Service) textBefore(ctx context.Context, pending *mesh.Policy) (string, *policy.Doc, error) {
 	for v := pending.RevertTo; v > 0; v-- {
 		old, err := s.ledger.PolicyVersion(ctx, v)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if old.Text == "" {
-			return "", nil
+			return "", nil, nil
 		}
-		if _, problems := policy.Parse([]byte(old.Text)); len(problems) == 0 {
-			return old.Text, nil
+		if doc, problems := policy.Parse([]byte(old.Text)); len(problems) == 0 {
+			return old.Text, doc, nil
 		}
 	}
 	if pending.RevertTo > 0 {
-		return nobodyReachesAnyone, nil // as when none of the stored ones can be read
+		return nobodyReachesAnyone, nil, nil // as when none of the stored ones can be read
 	}
-	return "", nil
+	return "", nil, nil
 }
 
 // nobodyReachesAnyone is the policy where none can be read and everyone reaching

@@ -203,13 +203,13 @@ func (s *Service) policyDissenter() (replica string, known bool) {
 // one is as replace wants it.
 func (s *Service) commitPolicyFile(ctx context.Context, text, reason string, replace func(*mesh.Policy) bool) error {
 	a := mesh.Actor{Kind: mesh.ActorServer, Reason: cmp.Or(reason, "policy file")}
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	doc, _ := policy.Parse([]byte(text)) // it was checked
+	return s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		if p, ok := w.Policy(); ok && !replace(p) {
 			return nil, nil
 		}
-		return []mesh.Event{mesh.PolicyPut{Policy: &mesh.Policy{
+		return enact(w, now, &mesh.Policy{
 			Version: w.Counters.Policy + 1, Text: text, Source: policyFromFile, Author: "policy file", Reason: reason, SavedAt: now,
-		}}}, nil
+		}, doc), nil
 	})
-	return err
 }

@@ -109,7 +109,7 @@ func (s *Service) register(ctx context.Context, a mesh.Actor, j Joining) (*mesh.
 	addresses := s.addresses(rand.Uint64())
 	var node *mesh.Node
 	var created bool
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		node, evs, err = s.decideRegister(w, now, j, addresses)
 		created = len(evs) > 0
 		return evs, err

@@ -96,8 +96,7 @@ func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
 	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name
 	// A client that has turned away may have said something newer since: the
 	// ledger drops its command.
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) { return decideReport(w, now, r) })
-	return err
+	return s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) { return decideReport(w, now, r) })
 }
 
 // usable drops endpoints that mean nothing elsewhere.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
@@ -13,6 +14,53 @@ import (
 // what it announces and with the policy.
 func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
 	return n.KeepRoutes(w.Counters.Route, now, func(p netip.Prefix) bool { return w.Approves(n, p) })
+}
+
+// commitRoutes commits and says which routes that enabled or disabled.
+func (s *Service) commitRoutes(ctx context.Context, a mesh.Actor, decide ledger.Decide) error {
+	type change struct{ before, after *mesh.Node }
+	var changes []change
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		changes = nil
+		evs, err := decide(w, now)
+		for _, e := range evs {
+			if put, ok := e.(mesh.NodePut); ok {
+				before, known := w.Node(put.Node.ID)
+				if !known {
+					before = &mesh.Node{}
+				}
+				changes = append(changes, change{before, put.Node})
+			}
+		}
+		return evs, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		s.logRoutes(a, c.before, c.after)
+	}
+	return nil
+}
+
+// approvals are the events by which a document that comes into force enables the
+// routes that it approves and nobody decided about.
+func approvals(s *mesh.Snapshot, now mesh.Time, doc *policy.Doc) (evs []mesh.Event) {
+	last := s.Counters.Route
+	for n := range s.Nodes() {
+		if len(n.RoutableIPs) == 0 {
+			continue
+		}
+		changed := *n
+		if changed.KeepRoutes(last, now, func(p netip.Prefix) bool { return doc.Approves(s, n, p) }) {
+			changed.UpdatedAt = now
+			evs = append(evs, mesh.NodePut{Node: &changed})
+			for _, r := range changed.AllRoutes {
+				last = max(last, r.ID)
+			}
+		}
+	}
+	return evs
 }
 
 // NodeRoute is a route with its node.
@@ -93,24 +141,20 @@ const maxPreference = 1000
 func (s *Service) changeRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID,
 	change func(n *mesh.Node, r *mesh.Route, now mesh.Time),
 ) (NodeRoute, error) {
-	var before, after *mesh.Node
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		found, err := FindRoute(w.Snapshot, id)
 		if err != nil {
 			return nil, err
 		}
-		before = found.Node
-		n := *before
+		n := *found.Node
 		n.AllRoutes = slices.Clone(n.AllRoutes)
 		i := slices.IndexFunc(n.AllRoutes, func(r mesh.Route) bool { return r.ID == id })
 		change(&n, &n.AllRoutes[i], now)
-		after = &n
-		return putRoutes(w, now, before, &n), nil
+		return putRoutes(w, now, found.Node, &n), nil
 	})
 	if err != nil {
 		return NodeRoute{}, err
 	}
-	s.logRoutes(a, before, after)
 	return FindRoute(s.ledger.World().Snapshot, id)
 }
 
@@ -126,8 +170,7 @@ func putRoutes(w *policy.World, now mesh.Time, before, n *mesh.Node) []mesh.Even
 
 // DeleteRoute forgets a route that its device no longer announces.
 func (s *Service) DeleteRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID) error {
-	var before, after *mesh.Node
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	return s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		found, err := FindRoute(w.Snapshot, id)
 		if err != nil {
 			return nil, err
@@ -136,20 +179,13 @@ func (s *Service) DeleteRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID
 			return nil, refuse(Conflict, "route", "node %s still announces %s; disable the route instead, or stop announcing it there: tailscale set --advertise-routes=",
 				found.Name, found.Prefix)
 		}
-		before = found.Node
-		n := *before
+		n := *found.Node
 		n.AllRoutes = slices.DeleteFunc(slices.Clone(n.AllRoutes), func(r mesh.Route) bool { return r.ID == id })
 		if len(n.AllRoutes) == 0 {
 			n.AllRoutes = nil
 		}
-		after = &n
-		return putRoutes(w, now, before, &n), nil
+		return putRoutes(w, now, found.Node, &n), nil
 	})
-	if err != nil {
-		return err
-	}
-	s.logRoutes(a, before, after)
-	return nil
 }
 
 // ApproveRoutes enables exactly these routes of a node, announced or not yet. One
@@ -159,11 +195,13 @@ func (s *Service) ApproveRoutes(ctx context.Context, a mesh.Actor, ref string, p
 	if err != nil {
 		return nil, err
 	}
-	var before, after *mesh.Node
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		if before, err = FindNode(w.Snapshot, ref); err != nil {
+	var id mesh.NodeID
+	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		before, err := FindNode(w.Snapshot, ref)
+		if err != nil {
 			return nil, err
 		}
+		id = before.ID
 		n := *before
 		n.AllRoutes = slices.Clone(n.AllRoutes)
 		for i := range n.AllRoutes {
@@ -176,14 +214,12 @@ func (s *Service) ApproveRoutes(ctx context.Context, a mesh.Actor, ref string, p
 				n.AddRoute(mesh.Route{ID: last, Prefix: p, Enabled: true, Decided: true, CreatedAt: now, UpdatedAt: now})
 			}
 		}
-		after = &n
 		return putRoutes(w, now, before, &n), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.logRoutes(a, before, after)
-	n, _ := s.ledger.World().Node(after.ID)
+	n, _ := s.ledger.World().Node(id)
 	return n, nil
 }
 

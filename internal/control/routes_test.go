@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -176,4 +178,62 @@ func TestPreferredRouterIsAskedFirst(t *testing.T) {
 	if _, err := s.PreferRoute(t.Context(), admin, s.routeID(t, 3, "10.1.0.0/16"), 1001); reason(err) != control.Invalid {
 		t.Errorf("%v", err)
 	}
+}
+
+// approving is a policy that approves a prefix for alice, who owns all nodes.
+func approving(prefix string) string {
+	return `{"acls": [], "autoApprovers": {"routes": {"` + prefix + `": ["alice"]}}}`
+}
+
+func TestSavedPolicyApprovesRoutesThatWait(t *testing.T) {
+	s := open(t)
+	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}}, mesh.Node{})
+	announce(t, s, 1, "10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16")
+	announce(t, s, 2, "10.1.0.0/16")
+	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "10.2.0.0/16"), false); err != nil {
+		t.Fatal(err)
+	}
+	before := s.ledger.World().Rev
+	if _, err := s.SavePolicy(t.Context(), admin, draft(approving("10.0.0.0/14"))); err != nil {
+		t.Fatal(err)
+	}
+	s.wantRoutes(t, "saved", "1 10.1.0.0/16 a e p, 1 10.2.0.0/16 a, 1 10.3.0.0/16 a e p, 2 10.1.0.0/16 a e")
+	if rev := s.ledger.World().Rev; rev != before+1 {
+		t.Errorf("%d commits, want one", rev-before)
+	}
+	if _, err := s.SavePolicy(t.Context(), admin, draft(nobody)); err != nil {
+		t.Fatal(err)
+	}
+	s.wantRoutes(t, "what was approved stays", "1 10.1.0.0/16 a e p, 1 10.2.0.0/16 a, 1 10.3.0.0/16 a e p, 2 10.1.0.0/16 a e")
+}
+
+func TestPolicyThatComesBackApprovesRoutesThatWait(t *testing.T) {
+	s := open(t)
+	put(t, s, mesh.Node{})
+	if _, err := s.SavePolicy(t.Context(), admin, draft(approving("10.0.0.0/8"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SavePolicy(t.Context(), admin, temporary(nobody)); err != nil {
+		t.Fatal(err)
+	}
+	announce(t, s, 1, "10.1.0.0/16")
+	s.wantRoutes(t, "while another policy is tried", "1 10.1.0.0/16 a")
+	if _, err := s.RevertPolicy(t.Context(), admin); err != nil {
+		t.Fatal(err)
+	}
+	s.wantRoutes(t, "reverted", "1 10.1.0.0/16 a e p")
+}
+
+func TestPolicyFileApprovesRoutesThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		file := policyAt(t, "", nobody)
+		a := c.startWith(t, "a", "", file)
+		s := service{a.Service, a.ledger}
+		put(t, s, mesh.Node{})
+		announce(t, s, 1, "10.1.0.0/16")
+		policyAt(t, file, approving("10.1.0.0/16"))
+		pass(3 * time.Second)
+		s.wantRoutes(t, "read", "1 10.1.0.0/16 a e p")
+	})
 }

@@ -11,20 +11,26 @@ import (
 // autoApprovers names the node's owner or one of its tags for a prefix that holds
 // the route, or for exit nodes.
 func (w *World) Approves(n *mesh.Node, route netip.Prefix) bool {
-	if w.Doc == nil {
+	return w.Doc.Approves(w.Snapshot, n, route)
+}
+
+// Approves is the same for a document that is not in force; nil approves nothing.
+func (d *Doc) Approves(s *mesh.Snapshot, n *mesh.Node, route netip.Prefix) bool {
+	if d == nil {
 		return false
 	}
+	owner, _ := s.User(n.Owner)
 	if mesh.Exit(route) {
-		return w.means(w.Doc.approvers.ExitNode, n)
+		return d.means(d.approvers.ExitNode, n, owner)
 	}
-	return slices.ContainsFunc(w.Doc.approvers.Routes, func(r RouteApprovers) bool {
-		return r.Prefix.Bits() <= route.Bits() && r.Prefix.Contains(route.Addr()) && w.means(r.Who, n)
+	return slices.ContainsFunc(d.approvers.Routes, func(r RouteApprovers) bool {
+		return r.Prefix.Bits() <= route.Bits() && r.Prefix.Contains(route.Addr()) && d.means(r.Who, n, owner)
 	})
 }
 
-// means reports whether one of targets is a node by what it is.
-func (w *World) means(targets []Target, n *mesh.Node) bool {
-	owner := w.ownerOf(n)
+// means reports whether one of targets is a node by what it is. A node with tags
+// has no owner.
+func (d *Doc) means(targets []Target, n *mesh.Node, owner *mesh.User) bool {
 	return slices.ContainsFunc(targets, func(t Target) bool {
 		switch t.Kind {
 		case Tag:
@@ -36,7 +42,7 @@ func (w *World) means(targets []Target, n *mesh.Node) bool {
 		case User:
 			return owner != nil && slices.Contains(namesOf(owner), t.Name)
 		case Group:
-			return owner != nil && slices.ContainsFunc(namesOf(owner), func(name string) bool { return slices.Contains(w.Doc.groups[t.Name], name) })
+			return owner != nil && slices.ContainsFunc(namesOf(owner), func(name string) bool { return slices.Contains(d.groups[t.Name], name) })
 		case Any, Self, Internet, DangerAll, Addresses: // cannot stand there
 		}
 		return false
