@@ -195,6 +195,7 @@ func (d *Daemon) command(ctx context.Context, program string, args ...string) *e
 // cut off by ctx, has code -1 and tells why in stderr.
 func (d *Daemon) CLI(ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	cmd := d.command(ctx, "tailscale", append([]string{"--socket=" + d.socket()}, args...)...)
+	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+d.Dir) // where "tailscale ssh" keeps the keys of hosts
 	cmd.WaitDelay = time.Second
 	var out, problem bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problem
