@@ -249,6 +249,21 @@ func TestPolicyWhyNamesTheRule(t *testing.T) {
 	}
 }
 
+func TestPreviewNamesNoLineWhereThereIsNoPolicy(t *testing.T) {
+	f := populated(t, sqlite(t))
+	key := f.call("POST", "/api/v1/preauthkey", object{"user": "alice"}).ok()["preAuthKey"].(object)["key"].(string)
+	f.call("POST", "/api/v1/machine", machine(2, key), noKey).ok()
+	shifts := f.call("POST", "/api/v1/policy/preview", object{"policy": allowNone}).ok()["shifts"].([]any)
+	if len(shifts) == 0 {
+		t.Error("nobody loses anything")
+	}
+	for _, shift := range shifts {
+		if diff := cmp.Diff([]any{}, shift.(object)["lostLines"]); diff != "" {
+			t.Errorf("lines (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestChangesOfThePolicyAreAudited(t *testing.T) {
 	s := sqlite(t)
 	u := &auditor{service: s, doc: readDocument(t), seen: len(s.audit())}

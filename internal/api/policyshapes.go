@@ -100,8 +100,16 @@ func serviceTexts(all []policy.Service) []string {
 	return shapes(all, func(s policy.Service) string { return s.String() })
 }
 
+// lineNumbers leaves out the rule that stands for a text without rules: it is on
+// no line.
 func lineNumbers(all []policy.Line) []int {
-	return shapes(all, func(l policy.Line) int { return int(l) })
+	numbers := []int{}
+	for _, l := range all {
+		if l > 0 {
+			numbers = append(numbers, int(l))
+		}
+	}
+	return numbers
 }
 
 func effectShape(snap *mesh.Snapshot, e *policy.Effect) openapi.PolicyEffect {

@@ -30,6 +30,14 @@ func saved(w http.ResponseWriter, r *http.Request) {
 	if json.NewDecoder(r.Body).Decode(&in) == nil && in.ConfirmWithin != nil {
 		p.ConfirmBy, p.RevertTo = new(at("2026-03-01T09:35:00Z")), "6"
 	}
+	if strings.Contains(in.Policy, "of the file") {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(openapi.Problem{
+			Status: 400, Detail: "the policy is a file: edit it", Errors: []openapi.MemberError{{Path: "policy", Message: "the policy is a file: edit it"}},
+		})
+		return
+	}
 	if strings.Contains(in.Policy, "unlucky") {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusBadRequest)
@@ -54,6 +62,9 @@ func (canned) ListPolicyVersions(w http.ResponseWriter, _ *http.Request, _ opena
 			ConfirmBy: new(at("2026-03-01T09:35:00Z")), RevertTo: "6",
 		},
 		{Version: "6", SavedAt: at("2026-02-01T09:30:00Z"), Author: "policy file", Source: openapi.PolicyVersionSourceFile},
+		{
+			Version: "5", SavedAt: at("2026-02-02T09:30:00Z"), Author: "local:ada", Source: openapi.PolicyVersionSourceAPI, ConfirmBy: new(at("2026-02-02T09:35:00Z")), RevertTo: "4",
+		},
 	}})
 }
 
@@ -61,7 +72,12 @@ func (canned) DiffPolicies(w http.ResponseWriter, _ *http.Request, _ openapi.Dif
 	reply(w, openapi.PolicyDiff{From: "6", To: "7", Diff: "--- version 6\n+++ version 7\n@@ -1 +1,2 @@\n+// closed\n {\"acls\": []}\n"})
 }
 
-func (canned) PreviewPolicy(w http.ResponseWriter, _ *http.Request) {
+func (canned) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
+	failing := []openapi.PolicyTestFailure{}
+	var in openapi.PolicyPreviewRequest
+	if json.NewDecoder(r.Body).Decode(&in) == nil && strings.Contains(in.Policy, "unlucky") {
+		failing = append(failing, openapi.PolicyTestFailure{Line: 3, Src: "alice", Dst: "it", Want: "accept", Text: "test on line 3: alice should reach it and does not"})
+	}
 	laptop, db, router := openapi.NodeName{ID: "1", Name: "alices-laptop"}, openapi.NodeName{ID: "2", Name: "db-1"}, openapi.NodeName{ID: "3", Name: "gw"}
 	people := openapi.Principals{Names: []string{"alice", "bob", "carol", "dave"}, Count: 12}
 	reply(w, openapi.PolicyEffect{
@@ -77,13 +93,20 @@ func (canned) PreviewPolicy(w http.ResponseWriter, _ *http.Request) {
 		Routes: []openapi.PolicyRouteShift{{
 			From: people, Through: []openapi.NodeName{router}, Prefix: "10.1.0.0/16", Lost: []string{"all ports"}, Gained: []string{}, LostLines: []int{18}, GainedLines: []int{},
 		}},
-		Tests:  []openapi.PolicyTestFailure{{Line: 21, Src: "alice", Dst: "tag:db:22", Want: "accept", Text: "test on line 21: alice should reach tag:db:22 and does not"}},
+		Tests:  failing,
 		Guards: []openapi.PolicyGuard{{Kind: "unreachable", Text: "nobody can reach tag:router on 22 any more", Nodes: []openapi.NodeName{router}}},
 	})
 }
 
 func (canned) WhyPolicy(w http.ResponseWriter, _ *http.Request, params openapi.WhyPolicyParams) {
-	if params.Port != nil {
+	if params.To == "10.1.2.3" {
+		reply(w, openapi.PolicyAnswer{
+			Rules: []openapi.PolicyFinding{{Line: 16, List: "acls", Text: "alice is in group:ops (line 4), and 10.1.2.3 is in office"}},
+			Notes: []string{"10.1.2.3 is the address of no node, and no approved route leads there"}, Nearest: []openapi.PolicyFinding{}, At: []openapi.NodeName{},
+		})
+		return
+	}
+	if params.Port != nil || params.From == "tag:ci" {
 		reply(w, openapi.PolicyAnswer{
 			Allowed: true, Rules: []openapi.PolicyFinding{{Line: 16, List: "acls", Comment: "databases", Text: "alice is in group:ops (line 4), db-1 carries tag:db"}},
 			Nearest: []openapi.PolicyFinding{}, Notes: []string{}, At: []openapi.NodeName{},

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// lifetime is a flag for how long a key can be used. The server chooses when it
+// lifetime is a flag for how long something holds. The server chooses when it
 // is not set.
 type lifetime struct {
 	text     string

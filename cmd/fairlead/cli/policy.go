@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ func (t *tool) policy() *cobra.Command {
 		Short: "Say who may reach whom",
 		Long: `Say who may reach whom: check, save, compare and explain the access policy.
 
-A file is JSON with comments. Every saved text is a version that stays; only one
-is in force.`,
+A file is JSON with comments. Every saved text is a version that stays; the
+newest is in force.`,
 		Example: `  fairlead policy check policy.hujson
   fairlead policy preview policy.hujson
   fairlead policy set policy.hujson --confirm-within 5m
@@ -52,11 +53,15 @@ func (t *tool) readGoodPolicy(file string) (string, error) {
 		return "", err
 	}
 	_, problems := policy.Parse([]byte(text))
+	return text, t.tellProblems(file, problemShapes(problems))
+}
+
+func problemShapes(problems policy.Problems) []apiclient.PolicyProblem {
 	found := make([]apiclient.PolicyProblem, len(problems))
 	for i, p := range problems {
 		found[i] = apiclient.PolicyProblem{Line: p.Line, Column: p.Column, Text: p.Text}
 	}
-	return text, t.tellProblems(file, found)
+	return found
 }
 
 // tellProblems prints problems of a policy in the form in which editors find the
@@ -80,13 +85,19 @@ func (t *tool) tellProblems(file string, problems []apiclient.PolicyProblem) err
 	return fmt.Errorf("%s has %s", file, count(len(problems), "problem"))
 }
 
-// placed tells problems that the server found in a text where they are: they are
-// no wrong usage.
+// placed tells problems that the server found in a text where they are. Neither
+// they nor a text that cannot be saved at all are wrong usage.
 func (t *tool) placed(file string) func(body []byte, err error) ([]byte, error) {
 	return func(body []byte, err error) ([]byte, error) {
 		var problem apiclient.Problem
-		if err != nil && json.Unmarshal(body, &problem) == nil && len(problem.Problems) > 0 {
-			err = t.tellProblems(file, problem.Problems)
+		if err == nil || json.Unmarshal(body, &problem) != nil {
+			return body, err
+		}
+		if len(problem.Problems) > 0 {
+			return body, t.tellProblems(file, problem.Problems)
+		}
+		if len(problem.Errors) > 0 && problem.Errors[0].Path == "policy" {
+			return body, errors.New(problem.Detail)
 		}
 		return body, err
 	}
@@ -103,26 +114,50 @@ it is saved, and by fairlead policy test.`,
   fairlead policy check - < policy.hujson`,
 		Args: takes("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := t.readGoodPolicy(args[0])
+			text, err := t.readPolicy(args[0])
 			if err != nil {
 				return err
 			}
-			doc, _ := policy.Parse([]byte(text))
-			result := policyCheckResult{
-				File: args[0], Rules: len(doc.Rules()), SSHRules: len(doc.SSH()), Tests: len(doc.Tests()) + len(doc.SSHTests()),
+			doc, problems := policy.Parse([]byte(text))
+			result := policyCheckResult{File: args[0], Problems: problemShapes(problems)}
+			if err := t.tellProblems(args[0], result.Problems); err != nil {
+				if t.format == formatTable {
+					return err
+				}
+				return errors.Join(t.show(result, ""), err)
 			}
-			return t.show(result, fmt.Sprintf("%s: no problems; %s, %s, %s\n", result.File,
-				count(result.Rules, "rule"), count(result.SSHRules, "SSH rule"), count(result.Tests, "test")))
+			for _, rule := range doc.Rules() {
+				if rule.Line > 0 { // otherwise it stands for a text without rules
+					result.Rules++
+				}
+			}
+			result.SSHRules, result.Tests = len(doc.SSH()), len(doc.Tests())+len(doc.SSHTests())
+			return t.show(result, fmt.Sprintf("%s: no problems; %s%s, %s, %s\n", result.File,
+				count(result.Rules, "rule"), withoutRules(doc, result.Rules), count(result.SSHRules, "SSH rule"), count(result.Tests, "test")))
 		},
 	}
 }
 
-// policyCheckResult is a policy file without problems.
+// withoutRules says what a policy means that has none: no list of them opens
+// everything, an empty one nothing.
+func withoutRules(doc *policy.Doc, rules int) string {
+	switch {
+	case rules > 0:
+		return ""
+	case len(doc.Rules()) > 0:
+		return " (neither acls nor grants, so everyone may reach everyone)"
+	default:
+		return " (nobody may reach anyone)"
+	}
+}
+
+// policyCheckResult is what a policy file holds, or what is wrong with it.
 type policyCheckResult struct {
-	File     string `json:"file"`
-	Rules    int    `json:"rules"`
-	SSHRules int    `json:"sshRules"`
-	Tests    int    `json:"tests"`
+	File     string                    `json:"file"`
+	Problems []apiclient.PolicyProblem `json:"problems"`
+	Rules    int                       `json:"rules"`
+	SSHRules int                       `json:"sshRules"`
+	Tests    int                       `json:"tests"`
 }
 
 func (t *tool) policyGet() *cobra.Command {
@@ -176,14 +211,26 @@ func (t *tool) showText(value any, text string) error {
 // saving is what the commands have in common that save a policy.
 type saving struct {
 	reason, ifVersion string
-	confirmWithin     time.Duration
+	confirmWithin     lifetime
 	force             *bool
+}
+
+// check says what is wrong with the flags in the words of the flags; the server
+// would use those of the API.
+func (s *saving) check() error {
+	if within := s.confirmWithin.duration; s.confirmWithin.text != "" && (within < 10*time.Second || within > 24*time.Hour) {
+		return wrongUsage("--confirm-within must be from 10s to 24h")
+	}
+	if _, err := strconv.ParseUint(s.ifVersion, 10, 63); s.ifVersion != "" && err != nil {
+		return wrongUsage("--if-version must be a version of the policy, such as 7")
+	}
+	return nil
 }
 
 func (s *saving) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.reason, "reason", "", "`text` for those who read the versions later, in one line")
 	cmd.Flags().StringVar(&s.ifVersion, "if-version", "", "save only if this `version` is in force; 0 if there must be none")
-	cmd.Flags().DurationVar(&s.confirmWithin, "confirm-within", 0, "go back after this `time`, 10s to 24h, unless confirmed")
+	cmd.Flags().Var(&s.confirmWithin, "confirm-within", "go back after this `time`, 10s to 24h, unless confirmed")
 	for _, flag := range []string{"reason", "if-version", "confirm-within"} {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
@@ -198,10 +245,10 @@ func (s *saving) ifMatch() *string {
 }
 
 func (s *saving) within() *string {
-	if s.confirmWithin == 0 {
+	if s.confirmWithin.duration == 0 {
 		return nil
 	}
-	return ifSet(s.confirmWithin.String())
+	return ifSet(s.confirmWithin.duration.String())
 }
 
 func (t *tool) policySet() *cobra.Command {
@@ -220,6 +267,9 @@ itself unless you run fairlead policy confirm in time.`,
   fairlead policy get > p.hujson && vi p.hujson && fairlead policy set p.hujson`,
 		Args: takes("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.check(); err != nil {
+				return err
+			}
 			text, err := t.readGoodPolicy(args[0])
 			if err != nil {
 				return err
@@ -244,7 +294,7 @@ itself unless you run fairlead policy confirm in time.`,
 }
 
 // previewed shows a person what a text would change, and asks when that is
-// dangerous.
+// dangerous. A text whose tests fail is not worth a question.
 func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, text string, force bool) error {
 	if !t.Terminal || force {
 		return nil
@@ -252,6 +302,13 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 	effect, err := decode[apiclient.PolicyEffect](t.placed(file)(answer(client.PreviewPolicy(ctx, apiclient.PolicyPreviewRequest{Policy: text}))))
 	if err != nil {
 		return err
+	}
+	if len(effect.Tests) > 0 {
+		failing := make([]apiclient.PolicyProblem, len(effect.Tests))
+		for i, f := range effect.Tests {
+			failing[i] = apiclient.PolicyProblem{Line: f.Line, Text: f.Text}
+		}
+		return t.tellProblems(file, failing)
 	}
 	t.note("%s", strings.TrimSuffix(effectSummary(effect), "\n"))
 	if len(effect.Guards) == 0 {
@@ -274,8 +331,10 @@ func (t *tool) showSaved(p apiclient.Policy) error {
 
 func (t *tool) policyConfirm() *cobra.Command {
 	return &cobra.Command{
-		Use:     "confirm",
-		Short:   "Keep the version that waits to be confirmed",
+		Use:   "confirm",
+		Short: "Keep the version that waits to be confirmed",
+		Long: `Keep the version that was saved with --confirm-within and waits to be confirmed.
+If its time is over, it has given way already: see fairlead policy history.`,
 		Example: "  fairlead policy confirm",
 		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -324,6 +383,9 @@ fairlead policy set.`,
 		Args:              takes("version"),
 		ValidArgsFunction: t.completeVersions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.check(); err != nil {
+				return err
+			}
 			client, err := t.connect()
 			if err != nil {
 				return err
@@ -357,6 +419,9 @@ func (t *tool) policyHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "List the versions of the policy, newest first",
+		Long: `List the versions of the policy, newest first; the first is in force. SOURCE is
+api for what came by the API or this command line, file for what was read from
+the file at policy.path.`,
 		Example: `  fairlead policy history
   fairlead policy history --before 20 --limit 10`,
 		Args: takes(),
@@ -371,7 +436,11 @@ func (t *tool) policyHistory() *cobra.Command {
 				return err
 			}
 			return t.show(list.Versions, table("VERSION, SAVED, AUTHOR, SOURCE, CONFIRM BY, REASON", list.Versions, func(v apiclient.PolicyVersion) []string {
-				return []string{v.Version, timeText(v.SavedAt), v.Author, string(v.Source), optionalTimeText(v.ConfirmBy), v.Reason}
+				confirmBy := optionalTimeText(v.ConfirmBy)
+				if v.ConfirmBy != nil && (before != "" || v.Version != list.Versions[0].Version) {
+					confirmBy = "not confirmed" // only the newest can still be
+				}
+				return []string{v.Version, timeText(v.SavedAt), v.Author, string(v.Source), confirmBy, v.Reason}
 			}))
 		},
 	}
@@ -421,7 +490,7 @@ the one in force with a file.`,
 			if err != nil {
 				return err
 			}
-			return t.showText(diff, diff.Diff)
+			return t.showDiff(diff)
 		},
 	}
 	cmd.Flags().StringVar(&file, "file", "", "compare the policy in force with this `file`")
@@ -438,6 +507,13 @@ func (t *tool) diffFile(ctx context.Context, client *apiclient.Client, file stri
 		return err
 	}
 	diff := apiclient.PolicyDiff{From: p.Version, To: file, Diff: policy.Diff("version "+p.Version, file, p.Policy, text)}
+	return t.showDiff(diff)
+}
+
+func (t *tool) showDiff(diff apiclient.PolicyDiff) error {
+	if diff.Diff == "" {
+		t.note("No differences")
+	}
 	return t.showText(diff, diff.Diff)
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,7 @@ func TestPolicyCheckNamesEveryPlace(t *testing.T) {
 	good := policyFile(t, `{"acls": [], "ssh": [], "tests": [{"src": "alice", "deny": ["100.64.0.1:22"]}]}`)
 	bad := policyFile(t, "{\n  \"acls\": [{\"action\": \"deny\", \"src\": [\"*\"], \"dst\": [\"*:*\"]}],\n  \"grups\": {}\n}")
 	r := fairlead(t, "/nowhere", []string{"policy", "check", good})
-	if want := good + ": no problems; 0 rules, 0 SSH rules, 1 test\n"; r.status != 0 || r.stdout.String() != want {
+	if want := good + ": no problems; 0 rules (nobody may reach anyone), 0 SSH rules, 1 test\n"; r.status != 0 || r.stdout.String() != want {
 		t.Errorf("status %d, %q, want %q", r.status, &r.stdout, want)
 	}
 	r = fairlead(t, "/nowhere", []string{"policy", "check", bad})
@@ -32,6 +33,22 @@ func TestPolicyCheckNamesEveryPlace(t *testing.T) {
 	r = fairlead(t, "/nowhere", []string{"policy", "check", "-"}, piped)
 	if r.status != 1 || !strings.HasPrefix(r.stderr.String(), "standard input:1:10: ") {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
+	}
+}
+
+func TestPolicyCheckSaysWhatATextWithoutRulesMeans(t *testing.T) {
+	file := policyFile(t, `{}`)
+	r := fairlead(t, "/nowhere", []string{"policy", "check", file})
+	if want := file + ": no problems; 0 rules (neither acls nor grants, so everyone may reach everyone), 0 SSH rules, 0 tests\n"; r.stdout.String() != want {
+		t.Errorf("%q, want %q", &r.stdout, want)
+	}
+}
+
+func TestPolicyCheckGivesScriptsTheProblems(t *testing.T) {
+	r := fairlead(t, "/nowhere", []string{"policy", "check", policyFile(t, `{"acls": 3}`), "--output", "json"})
+	var result policyCheckResult
+	if err := json.Unmarshal(r.stdout.Bytes(), &result); err != nil || r.status != 1 || len(result.Problems) != 1 || result.Problems[0].Column != 10 {
+		t.Errorf("status %d, %v, %s", r.status, err, &r.stdout)
 	}
 }
 
@@ -54,6 +71,30 @@ func TestProblemsThatTheServerFindsHaveTheirPlace(t *testing.T) {
 	r := fairlead(t, socket, []string{"policy", "set", file})
 	if want := file + ":3: test on line 3: alice should reach it and does not\nError: " + file + " has 1 problem\n"; r.status != 1 || r.stderr.String() != want {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
+	}
+}
+
+func TestNobodyIsAskedAboutAPolicyWhoseTestsFail(t *testing.T) {
+	socket, log := listen(t, cannedServer())
+	file := policyFile(t, "// unlucky\n{}")
+	r := fairlead(t, socket, []string{"policy", "set", file}, func(e *Env) { e.Terminal = true })
+	if want := file + ":3: test on line 3: alice should reach it and does not\nError: " + file + " has 1 problem\n"; r.status != 1 || r.stderr.String() != want {
+		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
+	}
+	if sent := log.requests(); len(sent) != 1 || sent[0].Path != "/api/v1/policy/preview" {
+		t.Errorf("requests: %v", sent)
+	}
+	r = fairlead(t, socket, []string{"policy", "preview", file})
+	if want := "\nFailing: test on line 3: alice should reach it and does not\n"; r.status != 0 || !strings.Contains(r.stdout.String(), want) {
+		t.Errorf("status %d, %s, want %s", r.status, &r.stdout, want)
+	}
+}
+
+func TestPolicyThatCannotBeSavedIsNoWrongUsage(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// of the file\n{}")})
+	if r.status != 1 || r.stderr.String() != "Error: the policy is a file: edit it\n" {
+		t.Errorf("status %d, %s", r.status, &r.stderr)
 	}
 }
 
@@ -106,7 +147,7 @@ func TestPolicyDiffComparesWithAFile(t *testing.T) {
 func TestPolicyTestExitsWithOneWhenATestFails(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	r := fairlead(t, socket, []string{"policy", "test", policyFile(t, "{}")})
-	if r.status != 1 || r.stdout.String() != "test on line 21: alice should reach tag:db:22 and does not\n" || r.stderr.String() != "Error: 1 test of 3 failed\n" {
+	if r.status != 1 || r.stdout.String() != "test on line 21: alice should reach tag:db:22 and does not\n" || r.stderr.String() != "Error: 1 failure in 3 tests\n" {
 		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
 	}
 }
@@ -115,7 +156,7 @@ func TestPortIsTakenOffAnEnd(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"db-1": {"db-1", ""}, "db-1:5432": {"db-1", "5432"}, "tag:db": {"tag:db", ""}, "tag:db:22": {"tag:db", "22"}, "group:ops": {"group:ops", ""},
 		"fd7a:115c:a1e0::2": {"fd7a:115c:a1e0::2", ""}, "[fd7a:115c:a1e0::2]:53": {"[fd7a:115c:a1e0::2]", "53"}, "10.0.0.1:443": {"10.0.0.1", "443"},
-		"alice@example.com:22": {"alice@example.com", "22"},
+		"alice@example.com:22": {"alice@example.com", "22"}, "autogroup:member": {"autogroup:member", ""}, "autogroup:self:22": {"autogroup:self", "22"},
 	} {
 		if end, port := splitPort(text); end != want[0] || port != want[1] {
 			t.Errorf("%s: %q, %q", text, end, port)

@@ -21,6 +21,9 @@ func (t *tool) policyPreview() *cobra.Command {
 		Long: `Show what a policy would change for the nodes that are there: who reaches less
 or more, by which lines, and what nobody should miss. Nothing is saved.
 
+A pair is a node and one that it reaches. It has changed when other ports are
+open to it than before.
+
 New connections follow a change at once. Connections that are open may live on
 until they close.`,
 		Example: `  fairlead policy preview policy.hujson
@@ -53,7 +56,7 @@ func effectSummary(e apiclient.PolicyEffect) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Pairs of nodes: %d lost, %d gained, %d changed, %d unchanged\n", e.Lost, e.Gained, e.Changed, e.Unchanged)
 	if e.Losers > 0 {
-		fmt.Fprintf(&b, "%s reach less, %d of them online\n", count(e.Losers, "node"), e.LosersOnline)
+		fmt.Fprintf(&b, "Reach less: %s, %d of them online\n", count(e.Losers, "node"), e.LosersOnline)
 	}
 	if n := len(e.Shells) + e.MoreShells; n > 0 {
 		fmt.Fprintf(&b, "%s of who may open shells\n", count(n, "change"))
@@ -152,10 +155,11 @@ func (t *tool) policyWhy() *cobra.Command {
 allow it, and what keeps each from that.
 
 Both are a node (name, id or address), a user (name or e-mail), a tag, a group,
-a host of the policy, or any address. Without a port any counts. Exit status 0
-whatever the answer is.`,
+a host of the policy, or any address. Without a port one that is open is enough.
+Exit status 0 whatever the answer is: scripts read allowed in --output json.`,
 		Example: `  fairlead policy why alice db-1:5432
   fairlead policy why tag:ci 10.1.2.3:443
+  fairlead policy why alice db-1:5432 --output json | jq .allowed
   fairlead policy why laptop [fd7a:115c:a1e0::2]:53 --proto udp`,
 		Args:              takes("from", "to"),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -170,7 +174,7 @@ whatever the answer is.`,
 			if err != nil {
 				return err
 			}
-			return t.show(result, answerText(result))
+			return t.show(result, answerText(result, port))
 		},
 	}
 	cmd.Flags().StringVar(&proto, "proto", "", "`protocol` by name or number (default tcp)")
@@ -184,18 +188,21 @@ func splitPort(text string) (end, port string) {
 		return text, ""
 	}
 	i := strings.LastIndexByte(text, ':')
-	if i < 0 || slices.Contains([]string{"tag", "group"}, text[:i]) {
+	if i < 0 || slices.Contains([]string{"tag", "group", "autogroup"}, text[:i]) {
 		return text, ""
 	}
 	return text[:i], text[i+1:]
 }
 
-func answerText(a apiclient.PolicyAnswer) string {
+func answerText(a apiclient.PolicyAnswer, port string) string {
 	var b strings.Builder
-	if a.Allowed {
-		b.WriteString("Allowed\n")
-	} else {
+	switch {
+	case !a.Allowed:
 		b.WriteString("Not allowed\n")
+	case port == "" && len(a.Rules) > 0 && a.Rules[0].Line > 0:
+		b.WriteString("Allowed, at one port at least\n")
+	default:
+		b.WriteString("Allowed\n")
 	}
 	findings := func(list []apiclient.PolicyFinding) {
 		for _, f := range list {
@@ -209,9 +216,20 @@ func answerText(a apiclient.PolicyAnswer) string {
 			}
 		}
 	}
-	findings(a.Rules)
-	for _, note := range a.Notes {
-		b.WriteString("  " + note + "\n")
+	notes := func() {
+		for _, note := range a.Notes {
+			b.WriteString("  " + note + "\n")
+		}
+	}
+	if a.Allowed {
+		findings(a.Rules)
+		notes()
+	} else {
+		notes() // they are what keeps it from working
+		if len(a.Rules) > 0 {
+			b.WriteString("Rules that would allow it:\n")
+			findings(a.Rules)
+		}
 	}
 	if len(a.Nearest) > 0 {
 		b.WriteString("The nearest rules:\n")
@@ -262,14 +280,17 @@ network as it is. Exit status 1 if one fails. Nothing is saved.`,
 			for _, f := range result.Failures {
 				fmt.Fprintln(&lines, f.Text)
 			}
-			if len(result.Failures) == 0 {
+			switch {
+			case result.Tests == 0:
+				lines.WriteString("There are no tests\n")
+			case len(result.Failures) == 0:
 				fmt.Fprintf(&lines, "%s, all hold\n", count(result.Tests, "test"))
 			}
 			if err := t.show(result, lines.String()); err != nil {
 				return err
 			}
 			if n := len(result.Failures); n > 0 {
-				return errors.New(count(n, "test") + " of " + strconv.Itoa(result.Tests) + " failed")
+				return errors.New(count(n, "failure") + " in " + count(result.Tests, "test"))
 			}
 			return nil
 		},

@@ -114,6 +114,8 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"policy", "check"},
 		{"policy", "set", "a", "b"},
 		{"policy", "set", "a", "--confirm-within", "soon"},
+		{"policy", "set", "a", "--confirm-within", "5s"},
+		{"policy", "rollback", "1", "--if-version", "x"},
 		{"policy", "diff", "1", "2", "3"},
 		{"policy", "diff", "1", "--file", "a"},
 		{"policy", "why", "alice"},
