@@ -952,6 +952,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/dns": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the settings of DNS */
+        get: operations["getDNS"];
+        put?: never;
+        post?: never;
+        /**
+         * Take the configured settings of DNS again
+         * @description All that was changed here is forgotten. `If-Match` works as for a change.
+         */
+        delete: operations["resetDNS"];
+        options?: never;
+        head?: never;
+        /**
+         * Change settings of DNS
+         * @description A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
+         *     Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
+         *     gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+         *
+         *     `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+         *
+         *     `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
+         *     other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
+         */
+        patch: operations["changeDNS"];
+        trace?: never;
+    };
     "/api/v1/policy": {
         parameters: {
             query?: never;
@@ -2196,6 +2234,111 @@ export interface components {
             /** @example amd64 */
             arch: string;
         };
+        DNS: {
+            /**
+             * @description Whether devices resolve the names of nodes.
+             * @example true
+             */
+            magicDNS: boolean;
+            /**
+             * @description What the names of nodes end with; empty when the configuration has none.
+             * @example mesh.example.com
+             */
+            baseDomain: string;
+            /**
+             * @description Nameservers for everything, instead of the devices' own; empty when they keep those.
+             * @example [
+             *       "9.9.9.9",
+             *       "https://dns.example.com/dns-query"
+             *     ]
+             */
+            nameservers: string[];
+            /**
+             * @description Nameservers for single domains; with an empty list devices answer from `extraRecords` alone.
+             * @example {
+             *       "corp.example.com": [
+             *         "10.1.0.53"
+             *       ]
+             *     }
+             */
+            split: {
+                [key: string]: string[];
+            };
+            /**
+             * @description Domains tried after `baseDomain` for short names.
+             * @example [
+             *       "corp.example.com"
+             *     ]
+             */
+            searchDomains: string[];
+            /** @description Names that devices answer by themselves. */
+            extraRecords: components["schemas"]["DNSRecord"][];
+            /**
+             * @description `config` when the configuration says so, `api` once something was changed here.
+             * @example api
+             * @enum {string}
+             */
+            source: "config" | "api";
+            /**
+             * @description Whether the configuration holds the settings fast.
+             * @example false
+             */
+            pinned: boolean;
+            /**
+             * Format: date-time
+             * @description The last change; null before the first configuration was read.
+             * @example 2026-03-01T09:30:00Z
+             */
+            updatedAt: string | null;
+        };
+        DNSRecord: {
+            /**
+             * @description The whole name, in the base domain or not.
+             * @example grafana.mesh.example.com
+             */
+            name: string;
+            /**
+             * @description `A` or `AAAA`.
+             * @example A
+             */
+            type: string;
+            /**
+             * @description An IPv4 address for `A`, an IPv6 address for `AAAA`.
+             * @example 100.64.0.7
+             */
+            value: string;
+        };
+        DNSChange: {
+            /** @example true */
+            magicDNS?: boolean;
+            /**
+             * @description IP addresses or https URLs, at most 16.
+             * @example [
+             *       "9.9.9.9"
+             *     ]
+             */
+            nameservers?: string[];
+            /**
+             * @description At most 256 domains.
+             * @example {
+             *       "corp.example.com": [
+             *         "10.1.0.53"
+             *       ]
+             *     }
+             */
+            split?: {
+                [key: string]: string[];
+            };
+            /**
+             * @description At most 64.
+             * @example [
+             *       "corp.example.com"
+             *     ]
+             */
+            searchDomains?: string[];
+            /** @description At most 1000. */
+            extraRecords?: components["schemas"]["DNSRecord"][];
+        };
         Policy: {
             /**
              * @description The text, in JSON with comments.
@@ -2653,8 +2796,10 @@ export interface components {
             errors?: components["schemas"]["MemberError"][];
             /** @description For a policy that is refused, what is wrong with its text. */
             problems?: components["schemas"]["PolicyProblem"][];
-            /** @description For status 412, the policy in force. */
-            current?: components["schemas"]["Policy"];
+            /** @description For status 412, what is in force, in the shape in which it is read. */
+            current?: {
+                [key: string]: unknown;
+            };
         };
         MemberError: {
             /**
@@ -2841,8 +2986,44 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description another version is in force than `If-Match` names; `current` is that version */
-        StalePolicy: {
+        /** @description the settings */
+        OneDNS: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                /**
+                 * @description names these settings, for `If-Match`
+                 * @example "5b1f0c2e9a7d4410"
+                 */
+                ETag?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["DNS"];
+            };
+        };
+        /** @description the configuration pins the settings */
+        PinnedDNS: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Conflict",
+                 *       "status": 409,
+                 *       "detail": "the configuration pins the settings of dns; change them there, or remove dns.pinned and restart",
+                 *       "code": 6,
+                 *       "message": "the configuration pins the settings of dns; change them there, or remove dns.pinned and restart",
+                 *       "details": []
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description something else is in force than `If-Match` names; `current` is what */
+        Stale: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
                 [name: string]: unknown;
@@ -2899,7 +3080,7 @@ export interface components {
          */
         RouteRef: string;
         /**
-         * @description the `ETag` of the version that must be in force, or `*` for any
+         * @description the `ETag` of what must be in force, or `*` for anything
          * @example "7"
          */
         IfMatch: string;
@@ -4187,6 +4368,85 @@ export interface operations {
             default: components["responses"]["Failure"];
         };
     };
+    getDNS: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneDNS"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    resetDNS: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneDNS"];
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    changeDNS: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DNSChange"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneDNS"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["PinnedDNS"];
+            412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
     getPolicy: {
         parameters: {
             query?: never;
@@ -4218,7 +4478,7 @@ export interface operations {
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description the `ETag` of the version that must be in force, or `*` for any
+                 * @description the `ETag` of what must be in force, or `*` for anything
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -4236,7 +4496,7 @@ export interface operations {
             400: components["responses"]["BadPolicy"];
             401: components["responses"]["Unauthorized"];
             409: components["responses"]["Conflict"];
-            412: components["responses"]["StalePolicy"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4317,7 +4577,7 @@ export interface operations {
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description the `ETag` of the version that must be in force, or `*` for any
+                 * @description the `ETag` of what must be in force, or `*` for anything
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -4336,7 +4596,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
-            412: components["responses"]["StalePolicy"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };

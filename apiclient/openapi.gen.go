@@ -17,6 +17,24 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for DNSSource.
+const (
+	DNSSourceAPI    DNSSource = "api"
+	DNSSourceConfig DNSSource = "config"
+)
+
+// Valid indicates whether the value is a known member of the DNSSource enum.
+func (e DNSSource) Valid() bool {
+	switch e {
+	case DNSSourceAPI:
+		return true
+	case DNSSourceConfig:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusFail HealthStatus = "fail"
@@ -194,6 +212,99 @@ type APIKeySelection struct {
 	//
 	// Example: 7Qd0
 	Prefix *string `json:"prefix,omitempty"`
+}
+
+// DNS defines model for DNS.
+type DNS struct {
+	// BaseDomain What the names of nodes end with; empty when the configuration has none.
+	//
+	// Example: mesh.example.com
+	BaseDomain string `json:"baseDomain"`
+
+	// ExtraRecords Names that devices answer by themselves.
+	ExtraRecords []DNSRecord `json:"extraRecords"`
+
+	// MagicDNS Whether devices resolve the names of nodes.
+	//
+	// Example: true
+	MagicDNS bool `json:"magicDNS"`
+
+	// Nameservers Nameservers for everything, instead of the devices' own; empty when they keep those.
+	//
+	// Example: ["9.9.9.9","https://dns.example.com/dns-query"]
+	Nameservers []string `json:"nameservers"`
+
+	// Pinned Whether the configuration holds the settings fast.
+	//
+	// Example: false
+	Pinned bool `json:"pinned"`
+
+	// SearchDomains Domains tried after `baseDomain` for short names.
+	//
+	// Example: ["corp.example.com"]
+	SearchDomains []string `json:"searchDomains"`
+
+	// Source `config` when the configuration says so, `api` once something was changed here.
+	//
+	// Example: api
+	Source DNSSource `json:"source"`
+
+	// Split Nameservers for single domains; with an empty list devices answer from `extraRecords` alone.
+	//
+	// Example: {"corp.example.com":["10.1.0.53"]}
+	Split map[string][]string `json:"split"`
+
+	// UpdatedAt The last change; null before the first configuration was read.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	UpdatedAt *time.Time `json:"updatedAt"`
+}
+
+// DNSSource `config` when the configuration says so, `api` once something was changed here.
+//
+// Example: api
+type DNSSource string
+
+// DNSChange defines model for DNSChange.
+type DNSChange struct {
+	// ExtraRecords At most 1000.
+	ExtraRecords *[]DNSRecord `json:"extraRecords,omitempty"`
+
+	// MagicDNS Example: true
+	MagicDNS *bool `json:"magicDNS,omitempty"`
+
+	// Nameservers IP addresses or https URLs, at most 16.
+	//
+	// Example: ["9.9.9.9"]
+	Nameservers *[]string `json:"nameservers,omitempty"`
+
+	// SearchDomains At most 64.
+	//
+	// Example: ["corp.example.com"]
+	SearchDomains *[]string `json:"searchDomains,omitempty"`
+
+	// Split At most 256 domains.
+	//
+	// Example: {"corp.example.com":["10.1.0.53"]}
+	Split *map[string][]string `json:"split,omitempty"`
+}
+
+// DNSRecord defines model for DNSRecord.
+type DNSRecord struct {
+	// Name The whole name, in the base domain or not.
+	//
+	// Example: grafana.mesh.example.com
+	Name string `json:"name"`
+
+	// Type `A` or `AAAA`.
+	//
+	// Example: A
+	Type string `json:"type"`
+
+	// Value An IPv4 address for `A`, an IPv6 address for `AAAA`.
+	//
+	// Example: 100.64.0.7
+	Value string `json:"value"`
 }
 
 // DatabaseHealth defines model for DatabaseHealth.
@@ -1187,8 +1298,8 @@ type Problem struct {
 	// Example: 5
 	Code int `json:"code"`
 
-	// Current For status 412, the policy in force.
-	Current *Policy `json:"current,omitempty"`
+	// Current For status 412, what is in force, in the shape in which it is read.
+	Current any `json:"current,omitempty"`
 
 	// Detail What happened and what to do.
 	//
@@ -1554,6 +1665,9 @@ type Failure = Problem
 // Headscale's API read.
 type NotFound = Problem
 
+// OneDNS defines model for OneDNS.
+type OneDNS = DNS
+
 // OneNode defines model for OneNode.
 type OneNode = NodeResult
 
@@ -1566,12 +1680,16 @@ type OneRoute = RouteResult
 // OneUser defines model for OneUser.
 type OneUser = UserResult
 
+// PinnedDNS An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
+// Headscale's API read.
+type PinnedDNS = Problem
+
 // Routes defines model for Routes.
 type Routes = RouteList
 
-// StalePolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
+// Stale An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
-type StalePolicy = Problem
+type Stale = Problem
 
 // Unauthorized An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
@@ -1581,6 +1699,18 @@ type Unauthorized = Problem
 type DeleteAPIKeyParams struct {
 	// ID the numeric id
 	ID *string `form:"id,omitempty" json:"id,omitempty"`
+}
+
+// ResetDNSParams defines parameters for ResetDNS.
+type ResetDNSParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ChangeDNSParams defines parameters for ChangeDNS.
+type ChangeDNSParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ListNodesParams defines parameters for ListNodes.
@@ -1609,7 +1739,7 @@ type ExpireNodeParams struct {
 
 // SetPolicyParams defines parameters for SetPolicy.
 type SetPolicyParams struct {
-	// IfMatch the `ETag` of the version that must be in force, or `*` for any
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
@@ -1624,7 +1754,7 @@ type DiffPoliciesParams struct {
 
 // RollbackPolicyParams defines parameters for RollbackPolicy.
 type RollbackPolicyParams struct {
-	// IfMatch the `ETag` of the version that must be in force, or `*` for any
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
@@ -1709,6 +1839,9 @@ type RegisterLoginJSONRequestBody = LoginApprovalRequest
 
 // RejectLoginJSONRequestBody defines body for RejectLogin for application/json ContentType.
 type RejectLoginJSONRequestBody = LoginRejectionRequest
+
+// ChangeDNSJSONRequestBody defines body for ChangeDNS for application/json ContentType.
+type ChangeDNSJSONRequestBody = DNSChange
 
 // EnrolMachineJSONRequestBody defines body for EnrolMachine for application/json ContentType.
 type EnrolMachineJSONRequestBody = MachineEnrolment
@@ -1967,6 +2100,50 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/debug/digest (the `DebugDigest` operationId).
 	DebugDigest(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ResetDNS Take the configured settings of DNS again
+	//
+	// All that was changed here is forgotten. `If-Match` works as for a change.
+	//
+	// Corresponds with DELETE /api/v1/dns (the `ResetDNS` operationId).
+	ResetDNS(ctx context.Context, params *ResetDNSParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetDNS Show the settings of DNS
+	//
+	// Corresponds with GET /api/v1/dns (the `GetDNS` operationId).
+	GetDNS(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeDNSWithBody Change settings of DNS
+	//
+	// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
+	// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
+	// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+	//
+	// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+	//
+	// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
+	// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
+	ChangeDNSWithBody(ctx context.Context, params *ChangeDNSParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeDNS Change settings of DNS
+	//
+	// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
+	// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
+	// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+	//
+	// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+	//
+	// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
+	// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
+	ChangeDNS(ctx context.Context, params *ChangeDNSParams, body ChangeDNSJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DatabaseHealth Whether the database is reachable
 	//
@@ -2785,6 +2962,90 @@ func (c *Client) RejectLogin(ctx context.Context, body RejectLoginJSONRequestBod
 // Corresponds with GET /api/v1/debug/digest (the `DebugDigest` operationId).
 func (c *Client) DebugDigest(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDebugDigestRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ResetDNS Take the configured settings of DNS again
+//
+// All that was changed here is forgotten. `If-Match` works as for a change.
+//
+// Corresponds with DELETE /api/v1/dns (the `ResetDNS` operationId).
+func (c *Client) ResetDNS(ctx context.Context, params *ResetDNSParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResetDNSRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetDNS Show the settings of DNS
+//
+// Corresponds with GET /api/v1/dns (the `GetDNS` operationId).
+func (c *Client) GetDNS(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDNSRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeDNSWithBody Change settings of DNS
+//
+// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
+// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
+// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+//
+// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+//
+// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
+// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
+func (c *Client) ChangeDNSWithBody(ctx context.Context, params *ChangeDNSParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeDNSRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeDNS Change settings of DNS
+//
+// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
+// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
+// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+//
+// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+//
+// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
+// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
+func (c *Client) ChangeDNS(ctx context.Context, params *ChangeDNSParams, body ChangeDNSJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeDNSRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4308,6 +4569,130 @@ func NewDebugDigestRequest(server string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewResetDNSRequest constructs an http.Request for the ResetDNS method
+func NewResetDNSRequest(server string, params *ResetDNSParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/dns")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetDNSRequest constructs an http.Request for the GetDNS method
+func NewGetDNSRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/dns")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewChangeDNSRequest calls the generic ChangeDNS builder with application/json body
+func NewChangeDNSRequest(server string, params *ChangeDNSParams, body ChangeDNSJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewChangeDNSRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewChangeDNSRequestWithBody constructs an http.Request for the ChangeDNS method, with any body, and a specified content type
+func NewChangeDNSRequestWithBody(server string, params *ChangeDNSParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/dns")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -6487,6 +6872,54 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/debug/digest (the `DebugDigest` operationId).
 	DebugDigestWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DebugDigestResponse, error)
 
+	// ResetDNSWithResponse Take the configured settings of DNS again
+	//
+	// All that was changed here is forgotten. `If-Match` works as for a change.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/v1/dns (the `ResetDNS` operationId).
+	ResetDNSWithResponse(ctx context.Context, params *ResetDNSParams, reqEditors ...RequestEditorFn) (*ResetDNSResponse, error)
+
+	// GetDNSWithResponse Show the settings of DNS
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/dns (the `GetDNS` operationId).
+	GetDNSWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetDNSResponse, error)
+
+	// ChangeDNSWithBodyWithResponse Change settings of DNS
+	//
+	// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
+	// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
+	// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+	//
+	// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+	//
+	// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
+	// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
+	ChangeDNSWithBodyWithResponse(ctx context.Context, params *ChangeDNSParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeDNSResponse, error)
+
+	// ChangeDNSWithResponse Change settings of DNS
+	//
+	// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
+	// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
+	// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+	//
+	// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+	//
+	// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
+	// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
+	ChangeDNSWithResponse(ctx context.Context, params *ChangeDNSParams, body ChangeDNSJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeDNSResponse, error)
+
 	// DatabaseHealthWithResponse Whether the database is reachable
 	//
 	// The last background check, as `/health` reports it, in the form that tools of this API read.
@@ -7367,6 +7800,97 @@ func (r DebugDigestResponse) StatusCode() int {
 	return 0
 }
 
+type ResetDNSResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneDNS
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ResetDNSResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ResetDNSResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetDNSResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneDNS
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r GetDNSResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetDNSResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ChangeDNSResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneDNS
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *PinnedDNS
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ChangeDNSResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ChangeDNSResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type DatabaseHealthResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -7836,7 +8360,7 @@ type SetPolicyResponse struct {
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
-	ApplicationProblemJSON412 *StalePolicy
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -8018,7 +8542,7 @@ type RollbackPolicyResponse struct {
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
-	ApplicationProblemJSON412 *StalePolicy
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -8913,6 +9437,78 @@ func (c *ClientWithResponses) DebugDigestWithResponse(ctx context.Context, reqEd
 		return nil, err
 	}
 	return ParseDebugDigestResponse(rsp)
+}
+
+// ResetDNSWithResponse Take the configured settings of DNS again
+//
+// All that was changed here is forgotten. `If-Match` works as for a change.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/v1/dns (the `ResetDNS` operationId).
+func (c *ClientWithResponses) ResetDNSWithResponse(ctx context.Context, params *ResetDNSParams, reqEditors ...RequestEditorFn) (*ResetDNSResponse, error) {
+	rsp, err := c.ResetDNS(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseResetDNSResponse(rsp)
+}
+
+// GetDNSWithResponse Show the settings of DNS
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/dns (the `GetDNS` operationId).
+func (c *ClientWithResponses) GetDNSWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetDNSResponse, error) {
+	rsp, err := c.GetDNS(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetDNSResponse(rsp)
+}
+
+// ChangeDNSWithBodyWithResponse Change settings of DNS
+//
+// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
+// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
+// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+//
+// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+//
+// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
+// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
+func (c *ClientWithResponses) ChangeDNSWithBodyWithResponse(ctx context.Context, params *ChangeDNSParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeDNSResponse, error) {
+	rsp, err := c.ChangeDNSWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeDNSResponse(rsp)
+}
+
+// ChangeDNSWithResponse Change settings of DNS
+//
+// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
+// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
+// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+//
+// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+//
+// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
+// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
+func (c *ClientWithResponses) ChangeDNSWithResponse(ctx context.Context, params *ChangeDNSParams, body ChangeDNSJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeDNSResponse, error) {
+	rsp, err := c.ChangeDNS(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeDNSResponse(rsp)
 }
 
 // DatabaseHealthWithResponse Whether the database is reachable
@@ -10353,6 +10949,161 @@ func ParseDebugDigestResponse(rsp *http.Response) (*DebugDigestResponse, error) 
 	return response, nil
 }
 
+// ParseResetDNSResponse parses an HTTP response from a ResetDNSWithResponse call
+func ParseResetDNSResponse(rsp *http.Response) (*ResetDNSResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ResetDNSResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneDNS
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetDNSResponse parses an HTTP response from a GetDNSWithResponse call
+func ParseGetDNSResponse(rsp *http.Response) (*GetDNSResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetDNSResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneDNS
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseChangeDNSResponse parses an HTTP response from a ChangeDNSWithResponse call
+func ParseChangeDNSResponse(rsp *http.Response) (*ChangeDNSResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ChangeDNSResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneDNS
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest PinnedDNS
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseDatabaseHealthResponse parses an HTTP response from a DatabaseHealthWithResponse call
 func ParseDatabaseHealthResponse(rsp *http.Response) (*DatabaseHealthResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -11178,7 +11929,7 @@ func ParseSetPolicyResponse(rsp *http.Response) (*SetPolicyResponse, error) {
 		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
-		var dest StalePolicy
+		var dest Stale
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -11488,7 +12239,7 @@ func ParseRollbackPolicyResponse(rsp *http.Response) (*RollbackPolicyResponse, e
 		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
-		var dest StalePolicy
+		var dest Stale
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

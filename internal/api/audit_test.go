@@ -60,7 +60,7 @@ func (u *auditor) shape(kind string, data []byte) (shape object) {
 	if err := json.Unmarshal(data, &shape); err != nil {
 		u.t.Fatal(err)
 	}
-	schemas := map[string]string{"user": "User", "node": "Node", "preauthkey": "PreAuthKey", "apikey": "ApiKey", "login": "Login", "sshgrant": "SSHGrant", "policy": "PolicyVersion"}
+	schemas := map[string]string{"user": "User", "node": "Node", "preauthkey": "PreAuthKey", "apikey": "ApiKey", "login": "Login", "sshgrant": "SSHGrant", "policy": "PolicyVersion", "dns": "DNS"}
 	for _, m := range u.doc.mismatches(object{"$ref": "#/components/schemas/" + schemas[kind]}, any(shape), kind) {
 		u.t.Error(m)
 	}

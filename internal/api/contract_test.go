@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	apispec "github.com/fairlead-mesh/fairlead/api"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // document is openapi.yaml as it is delivered.
@@ -211,6 +212,7 @@ func examples() map[string]func(f fixture) *answer {
 		"GET /api/v1/apikey":       list("/api/v1/apikey"),
 		"GET /api/v1/node":         list("/api/v1/node"),
 		"GET /api/v1/routes":       list("/api/v1/routes"),
+		"GET /api/v1/dns":          list("/api/v1/dns"),
 		"GET /api/v1/auth/pending": list("/api/v1/auth/pending"),
 		"GET /api/v1/ssh/pending":  list("/api/v1/ssh/pending"),
 		"GET /api/v1/health":       list("/api/v1/health"),
@@ -258,6 +260,13 @@ func examples() map[string]func(f fixture) *answer {
 		},
 		"DELETE /api/v1/routes/{routeId}": func(f fixture) *answer {
 			return f.call("DELETE", "/api/v1/routes/"+f.route("10.5.0.0/16"), nil)
+		},
+		"PATCH /api/v1/dns": func(f fixture) *answer {
+			return f.call("PATCH", "/api/v1/dns", object{"nameservers": []string{"9.9.9.9"}, "extraRecords": []object{{"name": "a.example", "type": "A", "value": "10.0.0.1"}}})
+		},
+		"DELETE /api/v1/dns": func(f fixture) *answer {
+			f.configuredDNS(mesh.DNS{}, false)
+			return f.call("DELETE", "/api/v1/dns", nil)
 		},
 		"POST /api/v1/node/expire": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/node/expire", object{"all": true})

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -68,7 +70,15 @@ func decodeBody(data []byte, dest any) error {
 		}
 		return &badRequest{"", "the body must be a JSON object"}
 	}
-	v := reflect.ValueOf(dest).Elem()
+	if where, problem := decodeMembers(members, reflect.ValueOf(dest).Elem()); problem != "" {
+		return &badRequest{where, where + " " + problem}
+	}
+	return nil
+}
+
+// decodeMembers fills a struct. It says which member has which problem, if one
+// has.
+func decodeMembers(members map[string]json.RawMessage, v reflect.Value) (where, problem string) {
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		raw, ok := members[name]
@@ -77,21 +87,21 @@ func decodeBody(data []byte, dest any) error {
 		}
 		given := ok && string(raw) != "null"
 		if given {
-			if where, want := decodeMember(raw, v.Field(i)); want != "" {
-				path := name + where
-				return &badRequest{path, path + " must be " + want}
+			if where, problem := decodeMember(raw, v.Field(i)); problem != "" {
+				return name + where, problem
 			}
 		}
 		// An optional one is a pointer.
 		if kind := v.Field(i).Kind(); kind == reflect.String && v.Field(i).Len() == 0 || kind == reflect.Int && !given {
-			return &badRequest{name, name + " is required"}
+			return name, "is required"
 		}
 	}
-	return nil
+	return "", ""
 }
 
-// decodeMember says what it wants if raw is something else, and where in v.
-func decodeMember(raw json.RawMessage, v reflect.Value) (where, want string) {
+// decodeMember says what is wrong if raw is no v, and where in v.
+func decodeMember(raw json.RawMessage, v reflect.Value) (where, problem string) {
+	var want string
 	switch v.Kind() {
 	case reflect.Pointer:
 		if at, ok := v.Addr().Interface().(**time.Time); ok {
@@ -101,6 +111,15 @@ func decodeMember(raw json.RawMessage, v reflect.Value) (where, want string) {
 		return decodeMember(raw, v.Elem())
 	case reflect.Slice:
 		return decodeList(raw, v)
+	case reflect.Map:
+		return decodeMap(raw, v)
+	case reflect.Struct:
+		var members map[string]json.RawMessage
+		if raw[0] != '{' || json.Unmarshal(raw, &members) != nil {
+			return "", "must be an object"
+		}
+		where, problem = decodeMembers(members, v)
+		return "." + where, problem
 	case reflect.String:
 		if raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
 			v.SetString(string(raw))
@@ -115,14 +134,30 @@ func decodeMember(raw json.RawMessage, v reflect.Value) (where, want string) {
 		panic("no request has a member of type " + v.Type().String())
 	}
 	if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-		return "", want
+		return "", "must be " + want
 	}
 	return "", ""
 }
 
-func decodeList(raw json.RawMessage, v reflect.Value) (where, want string) {
+func decodeMap(raw json.RawMessage, v reflect.Value) (where, problem string) {
+	var members map[string]json.RawMessage
+	if raw[0] != '{' || json.Unmarshal(raw, &members) != nil {
+		return "", "must be an object"
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		if where, problem := decodeMember(members[name], item); problem != "" {
+			return fmt.Sprintf(".%.100s%s", name, where), problem
+		}
+		v.SetMapIndex(reflect.ValueOf(name), item)
+	}
+	return "", ""
+}
+
+func decodeList(raw json.RawMessage, v reflect.Value) (where, problem string) {
 	if raw[0] != '[' {
-		return "", "a list"
+		return "", "must be a list"
 	}
 	items := json.NewDecoder(bytes.NewReader(raw))
 	_, _ = items.Token() // raw is valid: no error can come
@@ -130,27 +165,27 @@ func decodeList(raw json.RawMessage, v reflect.Value) (where, want string) {
 	var item json.RawMessage
 	for i := 0; items.More(); i++ {
 		if i == maxList {
-			return "", fmt.Sprintf("a list of at most %d", maxList)
+			return "", fmt.Sprintf("must be a list of at most %d", maxList)
 		}
 		_ = items.Decode(&item)
 		v.Grow(1)
 		v.SetLen(i + 1)
-		if where, want := decodeMember(item, v.Index(i)); want != "" {
-			return fmt.Sprintf("[%d]%s", i, where), want
+		if where, problem := decodeMember(item, v.Index(i)); problem != "" {
+			return fmt.Sprintf("[%d]%s", i, where), problem
 		}
 	}
 	return "", ""
 }
 
 // decodeTime takes RFC 3339; an empty text means unset, as older tools send.
-func decodeTime(raw json.RawMessage, at **time.Time) (want string) {
+func decodeTime(raw json.RawMessage, at **time.Time) (problem string) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && text == "" {
 		return ""
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return "a time such as 2027-01-31T12:00:00Z"
+		return "must be a time such as 2027-01-31T12:00:00Z"
 	}
 	*at = &t
 	return ""

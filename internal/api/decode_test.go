@@ -17,13 +17,14 @@ func bodies() []any {
 	return []any{
 		new(openapi.UserCreation), new(openapi.PreAuthKeyCreation), new(openapi.PreAuthKeySelection),
 		new(openapi.APIKeyCreation), new(openapi.APIKeySelection), new(openapi.MachineEnrolment),
+		new(openapi.DNSChange),
 	}
 }
 
 func TestSnakeCaseOfEveryMember(t *testing.T) {
 	want := map[string]string{
 		"displayName": "display_name", "pictureUrl": "picture_url", "aclTags": "acl_tags", "preAuthKey": "pre_auth_key", "machineKey": "machine_key",
-		"nodeKey": "node_key", "clientVersion": "client_version", "routableIPs": "routable_ips",
+		"nodeKey": "node_key", "clientVersion": "client_version", "routableIPs": "routable_ips", "magicDNS": "magic_dns", "searchDomains": "search_domains", "extraRecords": "extra_records",
 	}
 	for _, body := range bodies() {
 		for f := range reflect.TypeOf(body).Elem().Fields() {
@@ -48,6 +49,8 @@ func FuzzBody(f *testing.F) {
 		`{"user":1,"reusable":true,"ephemeral":false,"expiration":"2027-01-31T12:00:00.5+01:00","aclTags":["tag:a",7]}`,
 		`{"id":12,"key":"flp_b81KzQx0LmN4_x","user":"alice"}`, `{"prefix":"abcd"}`, `{"expiration":""}`, `{"expiration":"9999-12-31T23:59:59-23:59"}`,
 		`{"preAuthKey":"k","machineKey":"mkey:00","nodeKey":"nodekey:00","hostname":"h\ud800","os":"","routable_ips":["10.0.0.0/8"],"tags":[null]}`,
+		`{"magicDNS":true,"split":{"a.example":["9.9.9.9"],"b":[]},"extra_records":[{"name":"a","type":"A","value":"9.9.9.9"}]}`,
+		`{"split":{"a":null},"extraRecords":[{"name":1}]}`, `{"split":[],"extraRecords":[[]]}`,
 		`{"name":-1e400}`, `{"name":"a","name":"b"}`, "{\"name\":\"\xff\"}", `{"aclTags":[[[]]]}`,
 	} {
 		f.Add([]byte(seed))

@@ -81,10 +81,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &refusal):
 		p := refused(refusal)
 		if refusal.Reason == control.Stale {
-			if now, ok := s.ledger.World().Policy(); ok {
-				shape := s.policyShape(now)
-				p.Current = &shape
-			}
+			p.Current = s.current(refusal.Path)
 		}
 		writeProblem(w, p)
 	case errors.Is(err, mesh.ErrNoAddress):
@@ -100,6 +97,18 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.log.Error("request failed", "method", r.Method, "path", loggedPath(r), "actor", a.String(), "req", a.RequestID, "error", err)
 		writeProblem(w, problem(http.StatusInternalServerError, "internal error; the log of the service has the details under request "+a.RequestID))
 	}
+}
+
+// current is what a stale request should have begun with.
+func (s *Server) current(what string) any {
+	snap := s.ledger.World().Snapshot
+	if what == "dns" {
+		return dnsShape(snap)
+	}
+	if p, ok := snap.Policy(); ok {
+		return s.policyShape(p)
+	}
+	return nil
 }
 
 // rejected is the title of refusals to let a node in.

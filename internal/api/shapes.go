@@ -131,7 +131,8 @@ func texts[T fmt.Stringer](values []T) []string {
 
 // Describe tells the audit what an event is about, in the shapes of the API. It
 // implements ledger.Describe. Presence, endpoints and counters are no news, nor
-// is that a device took its answer: it becomes a node.
+// is that a device took its answer: it becomes a node. Of settings only those of DNS
+// are for people.
 func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {
 		u, ok := s.User(id)
@@ -158,6 +159,8 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return "sshgrant", g.ID.String(), shapeOf(ok, func() any { return sshGrantShape(s, kept) })
 	}
 	switch e := e.(type) {
+	case mesh.SettingPut:
+		return describeSetting(s, e.Setting.Key)
 	case mesh.PolicyPut:
 		return describePolicy(s, e.Policy.Version)
 	case mesh.UserPut:
@@ -180,7 +183,7 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return login(e.Login)
 	case mesh.SSHGrantPut:
 		return grant(e.Grant)
-	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone:
+	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone:
 	}
 	return "", "", nil
 }
@@ -189,6 +192,14 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 func describePolicy(s *mesh.Snapshot, v mesh.PolicyVersion) (kind, id string, shape []byte) {
 	p, ok := s.Policy()
 	return "policy", v.String(), shapeOf(ok && p.Version == v, func() any { return policyVersionShape(p) })
+}
+
+func describeSetting(s *mesh.Snapshot, key string) (kind, id string, shape []byte) {
+	if key != mesh.SettingDNS {
+		return "", "", nil
+	}
+	_, ok := s.Setting(key)
+	return "dns", key, shapeOf(ok, func() any { return dnsShape(s) })
 }
 
 func shapeOf(ok bool, shape func() any) []byte {

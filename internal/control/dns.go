@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -27,49 +28,68 @@ type DNSChange struct {
 	Split         *map[string][]string
 	SearchDomains *[]string
 	ExtraRecords  *[]mesh.DNSRecord
+	// IfRevision is the DNSRevision that the change was made from; without it
+	// the change is made to whatever is set.
+	IfRevision string
+}
+
+// DNSRevision names the settings of DNS as they are in s: any change gives them
+// another.
+func DNSRevision(s *mesh.Snapshot) string {
+	set, ok := s.Setting(mesh.SettingDNS)
+	if !ok {
+		return "0"
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %t %s", set.UpdatedAt, set.Source, set.Pinned, set.Value))
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+func checkDNSRevision(s *mesh.Snapshot, want string) error {
+	if want != "" && want != DNSRevision(s) {
+		return refuse(Stale, "dns", "the settings of dns have changed since: look at them, and change them again")
+	}
+	return nil
 }
 
 // SetDNS changes what clients are told about names, at once and until it is changed
 // again: the configuration gives only the start values, unless it pins them.
-func (s *Service) SetDNS(ctx context.Context, a mesh.Actor, c DNSChange) (mesh.DNS, error) {
+func (s *Service) SetDNS(ctx context.Context, a mesh.Actor, c DNSChange) error {
 	if err := c.normalize(); err != nil {
-		return mesh.DNS{}, err
+		return err
 	}
-	var dns mesh.DNS
 	var changed bool
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		if evs, dns, err = decideSetDNS(w.Snapshot, c, now); err != nil {
-			return nil, err
-		}
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		evs, err := decideSetDNS(w.Snapshot, c, now)
 		changed = len(evs) > 0
-		return evs, nil
+		return evs, err
 	})
-	if err != nil {
-		return mesh.DNS{}, err
-	}
-	if changed {
+	if err == nil && changed {
 		s.logFor(a).Info("dns settings changed")
 	}
-	return dns, nil
+	return err
 }
 
-func decideSetDNS(w *mesh.Snapshot, c DNSChange, now mesh.Time) ([]mesh.Event, mesh.DNS, error) {
-	if old, ok := w.Setting(mesh.SettingDNS); ok && old.Pinned {
-		return nil, mesh.DNS{}, refuse(Conflict, "dns", "the configuration pins the settings of dns; change them there, or remove dns.pinned and restart")
+func decideSetDNS(w *mesh.Snapshot, c DNSChange, now mesh.Time) ([]mesh.Event, error) {
+	old, ok := w.Setting(mesh.SettingDNS)
+	if ok && old.Pinned {
+		return nil, refuse(Conflict, "dns", "the configuration pins the settings of dns; change them there, or remove dns.pinned and restart")
+	}
+	if err := checkDNSRevision(w, c.IfRevision); err != nil {
+		return nil, err
 	}
 	dns := w.DNS()
 	c.apply(&dns)
 	if dns.MagicDNS && dns.BaseDomain == "" {
-		return nil, mesh.DNS{}, refuse(Invalid, "magicDNS", "names of nodes need a base domain: set dns.base_domain in the configuration")
+		return nil, refuse(Invalid, "magicDNS", "names of nodes need a base domain: set dns.base_domain in the configuration")
 	}
 	value, err := json.Marshal(dns)
 	if err != nil {
-		return nil, mesh.DNS{}, fmt.Errorf("encoding dns settings: %w", err)
+		return nil, fmt.Errorf("encoding dns settings: %w", err)
 	}
-	if old, ok := w.Setting(mesh.SettingDNS); ok && old.Value == string(value) {
-		return nil, dns, nil
+	if ok && old.Value == string(value) {
+		return nil, nil
 	}
-	return w.SettingPutFor(mesh.SettingDNS, string(value), sourceAPI, false, now), dns, nil
+	return w.SettingPutFor(mesh.SettingDNS, string(value), sourceAPI, false, now), nil
 }
 
 func (c *DNSChange) apply(d *mesh.DNS) {
@@ -182,26 +202,26 @@ func parseRecords(records []mesh.DNSRecord) ([]mesh.DNSRecord, error) {
 	return out, nil
 }
 
-// ResetDNS takes the configured settings of DNS again.
-func (s *Service) ResetDNS(ctx context.Context, a mesh.Actor) (mesh.DNS, error) {
+// ResetDNS takes the configured settings of DNS again. ifRevision is as in a
+// DNSChange.
+func (s *Service) ResetDNS(ctx context.Context, a mesh.Actor, ifRevision string) error {
 	configured := s.configuredDNS.Load()
 	if configured == nil {
-		return mesh.DNS{}, refuse(Conflict, "dns", "this replica has not read its configuration yet; try again")
+		return refuse(Conflict, "dns", "this replica has not read its configuration yet; try again")
 	}
 	var changed bool
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		if err := checkDNSRevision(w.Snapshot, ifRevision); err != nil {
+			return nil, err
+		}
 		old, ok := w.Setting(mesh.SettingDNS)
-		if ok && old.Source != sourceAPI {
+		if changed = !ok || old.Source == sourceAPI; !changed {
 			return nil, nil
 		}
-		changed = true
 		return w.SettingPutFor(mesh.SettingDNS, *configured, sourceConfig, false, now), nil
 	})
-	if err != nil {
-		return mesh.DNS{}, err
-	}
-	if changed {
+	if err == nil && changed {
 		s.logFor(a).Info("dns settings are those of the configuration again")
 	}
-	return s.ledger.World().DNS(), nil
+	return err
 }

@@ -14,6 +14,24 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for DNSSource.
+const (
+	DNSSourceAPI    DNSSource = "api"
+	DNSSourceConfig DNSSource = "config"
+)
+
+// Valid indicates whether the value is a known member of the DNSSource enum.
+func (e DNSSource) Valid() bool {
+	switch e {
+	case DNSSourceAPI:
+		return true
+	case DNSSourceConfig:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusFail HealthStatus = "fail"
@@ -191,6 +209,99 @@ type APIKeySelection struct {
 	//
 	// Example: 7Qd0
 	Prefix *string `json:"prefix,omitempty"`
+}
+
+// DNS defines model for DNS.
+type DNS struct {
+	// BaseDomain What the names of nodes end with; empty when the configuration has none.
+	//
+	// Example: mesh.example.com
+	BaseDomain string `json:"baseDomain"`
+
+	// ExtraRecords Names that devices answer by themselves.
+	ExtraRecords []DNSRecord `json:"extraRecords"`
+
+	// MagicDNS Whether devices resolve the names of nodes.
+	//
+	// Example: true
+	MagicDNS bool `json:"magicDNS"`
+
+	// Nameservers Nameservers for everything, instead of the devices' own; empty when they keep those.
+	//
+	// Example: ["9.9.9.9","https://dns.example.com/dns-query"]
+	Nameservers []string `json:"nameservers"`
+
+	// Pinned Whether the configuration holds the settings fast.
+	//
+	// Example: false
+	Pinned bool `json:"pinned"`
+
+	// SearchDomains Domains tried after `baseDomain` for short names.
+	//
+	// Example: ["corp.example.com"]
+	SearchDomains []string `json:"searchDomains"`
+
+	// Source `config` when the configuration says so, `api` once something was changed here.
+	//
+	// Example: api
+	Source DNSSource `json:"source"`
+
+	// Split Nameservers for single domains; with an empty list devices answer from `extraRecords` alone.
+	//
+	// Example: {"corp.example.com":["10.1.0.53"]}
+	Split map[string][]string `json:"split"`
+
+	// UpdatedAt The last change; null before the first configuration was read.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	UpdatedAt *time.Time `json:"updatedAt"`
+}
+
+// DNSSource `config` when the configuration says so, `api` once something was changed here.
+//
+// Example: api
+type DNSSource string
+
+// DNSChange defines model for DNSChange.
+type DNSChange struct {
+	// ExtraRecords At most 1000.
+	ExtraRecords *[]DNSRecord `json:"extraRecords,omitempty"`
+
+	// MagicDNS Example: true
+	MagicDNS *bool `json:"magicDNS,omitempty"`
+
+	// Nameservers IP addresses or https URLs, at most 16.
+	//
+	// Example: ["9.9.9.9"]
+	Nameservers *[]string `json:"nameservers,omitempty"`
+
+	// SearchDomains At most 64.
+	//
+	// Example: ["corp.example.com"]
+	SearchDomains *[]string `json:"searchDomains,omitempty"`
+
+	// Split At most 256 domains.
+	//
+	// Example: {"corp.example.com":["10.1.0.53"]}
+	Split *map[string][]string `json:"split,omitempty"`
+}
+
+// DNSRecord defines model for DNSRecord.
+type DNSRecord struct {
+	// Name The whole name, in the base domain or not.
+	//
+	// Example: grafana.mesh.example.com
+	Name string `json:"name"`
+
+	// Type `A` or `AAAA`.
+	//
+	// Example: A
+	Type string `json:"type"`
+
+	// Value An IPv4 address for `A`, an IPv6 address for `AAAA`.
+	//
+	// Example: 100.64.0.7
+	Value string `json:"value"`
 }
 
 // DatabaseHealth defines model for DatabaseHealth.
@@ -1184,8 +1295,8 @@ type Problem struct {
 	// Example: 5
 	Code int `json:"code"`
 
-	// Current For status 412, the policy in force.
-	Current *Policy `json:"current,omitempty"`
+	// Current For status 412, what is in force, in the shape in which it is read.
+	Current any `json:"current,omitempty"`
 
 	// Detail What happened and what to do.
 	//
@@ -1551,6 +1662,9 @@ type Failure = Problem
 // Headscale's API read.
 type NotFound = Problem
 
+// OneDNS defines model for OneDNS.
+type OneDNS = DNS
+
 // OneNode defines model for OneNode.
 type OneNode = NodeResult
 
@@ -1563,12 +1677,16 @@ type OneRoute = RouteResult
 // OneUser defines model for OneUser.
 type OneUser = UserResult
 
+// PinnedDNS An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
+// Headscale's API read.
+type PinnedDNS = Problem
+
 // Routes defines model for Routes.
 type Routes = RouteList
 
-// StalePolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
+// Stale An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
-type StalePolicy = Problem
+type Stale = Problem
 
 // Unauthorized An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
@@ -1578,6 +1696,18 @@ type Unauthorized = Problem
 type DeleteAPIKeyParams struct {
 	// ID the numeric id
 	ID *string `form:"id,omitempty" json:"id,omitempty"`
+}
+
+// ResetDNSParams defines parameters for ResetDNS.
+type ResetDNSParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ChangeDNSParams defines parameters for ChangeDNS.
+type ChangeDNSParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ListNodesParams defines parameters for ListNodes.
@@ -1606,7 +1736,7 @@ type ExpireNodeParams struct {
 
 // SetPolicyParams defines parameters for SetPolicy.
 type SetPolicyParams struct {
-	// IfMatch the `ETag` of the version that must be in force, or `*` for any
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
@@ -1621,7 +1751,7 @@ type DiffPoliciesParams struct {
 
 // RollbackPolicyParams defines parameters for RollbackPolicy.
 type RollbackPolicyParams struct {
-	// IfMatch the `ETag` of the version that must be in force, or `*` for any
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
@@ -1707,6 +1837,9 @@ type RegisterLoginJSONRequestBody = LoginApprovalRequest
 // RejectLoginJSONRequestBody defines body for RejectLogin for application/json ContentType.
 type RejectLoginJSONRequestBody = LoginRejectionRequest
 
+// ChangeDNSJSONRequestBody defines body for ChangeDNS for application/json ContentType.
+type ChangeDNSJSONRequestBody = DNSChange
+
 // EnrolMachineJSONRequestBody defines body for EnrolMachine for application/json ContentType.
 type EnrolMachineJSONRequestBody = MachineEnrolment
 
@@ -1790,6 +1923,15 @@ type ServerInterface interface {
 	// DebugDigest Digest of this replica's state, and what the others reported
 	// (GET /api/v1/debug/digest)
 	DebugDigest(w http.ResponseWriter, r *http.Request)
+	// ResetDNS Take the configured settings of DNS again
+	// (DELETE /api/v1/dns)
+	ResetDNS(w http.ResponseWriter, r *http.Request, params ResetDNSParams)
+	// GetDNS Show the settings of DNS
+	// (GET /api/v1/dns)
+	GetDNS(w http.ResponseWriter, r *http.Request)
+	// ChangeDNS Change settings of DNS
+	// (PATCH /api/v1/dns)
+	ChangeDNS(w http.ResponseWriter, r *http.Request, params ChangeDNSParams)
 	// DocsPage This document as a page (no key)
 	// (GET /api/v1/docs)
 	DocsPage(w http.ResponseWriter, r *http.Request)
@@ -2084,6 +2226,102 @@ func (siw *ServerInterfaceWrapper) DebugDigest(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.DebugDigest(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ResetDNS operation middleware
+func (siw *ServerInterfaceWrapper) ResetDNS(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ResetDNSParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ResetDNS(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetDNS operation middleware
+func (siw *ServerInterfaceWrapper) GetDNS(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetDNS(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ChangeDNS operation middleware
+func (siw *ServerInterfaceWrapper) ChangeDNS(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ChangeDNSParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ChangeDNS(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3486,6 +3724,9 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/register", wrapper.RegisterLogin)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/reject", wrapper.RejectLogin)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/debug/digest", wrapper.DebugDigest)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/dns", wrapper.ResetDNS)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/dns", wrapper.GetDNS)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/dns", wrapper.ChangeDNS)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/docs", wrapper.DocsPage)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/health", wrapper.DatabaseHealth)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/machine", wrapper.EnrolMachine)

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// GetDNS implements GET /api/v1/dns.
+func (s *Server) GetDNS(w http.ResponseWriter, r *http.Request) { s.replyDNS(w, r, nil) }
+
+// ChangeDNS implements PATCH /api/v1/dns.
+func (s *Server) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.ChangeDNSParams) {
+	var in openapi.DNSChange
+	err := decode(w, r, &in)
+	if err == nil {
+		err = s.control.SetDNS(r.Context(), actor(r), control.DNSChange{
+			MagicDNS: in.MagicDNS, Nameservers: in.Nameservers, Split: in.Split, SearchDomains: in.SearchDomains,
+			ExtraRecords: dnsRecords(in.ExtraRecords), IfRevision: dnsRevision(p.IfMatch),
+		})
+	}
+	s.replyDNS(w, r, err)
+}
+
+// ResetDNS implements DELETE /api/v1/dns.
+func (s *Server) ResetDNS(w http.ResponseWriter, r *http.Request, p openapi.ResetDNSParams) {
+	s.replyDNS(w, r, s.control.ResetDNS(r.Context(), actor(r), dnsRevision(p.IfMatch)))
+}
+
+// dnsRevision reads the revision that must be in force; empty means any. What is
+// none stays as it is, and is never in force.
+func dnsRevision(ifMatch *string) string {
+	text := strings.TrimSpace(or(ifMatch))
+	if text == "*" {
+		return ""
+	}
+	return cmp.Or(strings.Trim(strings.TrimPrefix(text, "W/"), `"`), text)
+}
+
+// dnsRecords leaves it to the use case to refuse a value that is no address.
+func dnsRecords(in *[]openapi.DNSRecord) *[]mesh.DNSRecord {
+	if in == nil {
+		return nil
+	}
+	records := make([]mesh.DNSRecord, len(*in))
+	for i, r := range *in {
+		addr, _ := netip.ParseAddr(r.Value)
+		records[i] = mesh.DNSRecord{Name: r.Name, Type: r.Type, Value: addr}
+	}
+	return &records
+}
+
+// replyDNS answers with the settings as they are now.
+func (s *Server) replyDNS(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap := s.ledger.World().Snapshot
+	w.Header().Set("ETag", `"`+control.DNSRevision(snap)+`"`)
+	reply(w, snap, dnsShape(snap))
+}
+
+func dnsShape(s *mesh.Snapshot) openapi.DNS {
+	d := s.DNS()
+	shape := openapi.DNS{
+		MagicDNS: d.MagicDNS, BaseDomain: d.BaseDomain, Nameservers: list(d.Nameservers), Split: map[string][]string{},
+		SearchDomains: list(d.SearchDomains), ExtraRecords: []openapi.DNSRecord{}, Source: openapi.DNSSourceConfig,
+	}
+	for domain, servers := range d.Split {
+		shape.Split[domain] = list(servers)
+	}
+	for _, r := range d.ExtraRecords {
+		shape.ExtraRecords = append(shape.ExtraRecords, openapi.DNSRecord{Name: r.Name, Type: r.Type, Value: r.Value.String()})
+	}
+	if set, ok := s.Setting(mesh.SettingDNS); ok {
+		at := set.UpdatedAt.Time()
+		shape.Source, shape.Pinned, shape.UpdatedAt = openapi.DNSSource(set.Source), set.Pinned, &at
+	}
+	return shape
+}
