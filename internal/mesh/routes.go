@@ -141,18 +141,23 @@ type election struct {
 // becomes it by preference alone, so a router that comes and goes moves the prefix
 // once. Nodes may have led to it and no longer announce it.
 func (e *election) elect(p netip.Prefix, nodes []NodeID) {
-	routers := e.s.RoutersOf(p)
-	var best *Node
-	for _, id := range routers {
-		if n, ok := e.s.Node(id); ok && (best == nil || n.before(best, p)) {
-			best = n
-		}
-	}
-	for _, id := range slices.Concat(routers, nodes) {
+	best := e.s.BestRouter(p, func(*Node) bool { return true })
+	for _, id := range slices.Concat(e.s.RoutersOf(p), nodes) {
 		if n, ok := e.s.Node(id); ok {
 			e.set(n, p, n == best)
 		}
 	}
+}
+
+// BestRouter is who of the nodes that have a route, and may, leads there best; nil
+// if there is none.
+func (s *Snapshot) BestRouter(p netip.Prefix, may func(*Node) bool) (best *Node) {
+	for _, id := range s.RoutersOf(p) {
+		if n, ok := s.Node(id); ok && may(n) && (best == nil || n.before(best, p)) {
+			best = n
+		}
+	}
+	return best
 }
 
 // set notes whether a node leads to a prefix.

@@ -73,7 +73,7 @@ func Full(s *Scene, viewer mesh.NodeID) *Response {
 	r.Peers = []*Node{}
 	for peer := range s.Nodes() {
 		if peer.ID != viewer && s.Shows(v, peer) {
-			r.Peers = append(r.Peers, Peer(s, peer))
+			r.Peers = append(r.Peers, PeerFor(s, v, peer))
 		}
 	}
 	return r
@@ -176,6 +176,9 @@ func Shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 	}
 	if same {
 		touched = union(touched, to.Reclassified(from.World))
+		if to.Steers(after.Class) {
+			touched = union(touched, rivals(from, to, touched))
+		}
 	}
 	r := compare(from, to, before, after, touched)
 	if !same || !to.SameInbound(from.World, after.Class, after.Old, after.Owner != 0) {
@@ -213,9 +216,24 @@ func Serves(from, to *Scene, viewer *mesh.Node) bool {
 // SightOnly reports whether Shared follows from which of the touched nodes are
 // shown, for viewers with one viewpoint.
 func SightOnly(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
-	return from.SameRules(to.World) && from.domain == to.domain && to.SameInbound(from.World, v.Class, v.Old, v.Owner != 0) &&
+	return from.SameRules(to.World) && !to.Steers(v.Class) && from.domain == to.domain && to.SameInbound(from.World, v.Class, v.Old, v.Owner != 0) &&
 		to.SameShells(from.World, v.Class) && len(to.ChangedUsers(from.Snapshot)) == 0 &&
 		!slices.ContainsFunc(to.Reclassified(from.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
+}
+
+// rivals are the nodes that have a route of one of those given: which of them leads
+// there may have changed for viewers that are led through certain routers.
+func rivals(from, to *Scene, ids []mesh.NodeID) (list []mesh.NodeID) {
+	for _, s := range []*Scene{from, to} {
+		for _, id := range ids {
+			if n, ok := s.Node(id); ok {
+				for _, p := range n.Routes {
+					list = append(list, s.RoutersOf(p)...)
+				}
+			}
+		}
+	}
+	return list
 }
 
 // union is both lists as one, in order and once.
@@ -239,12 +257,12 @@ func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Respo
 		case was && !is:
 			r.PeersRemoved = append(r.PeersRemoved, id)
 		case is && !was:
-			r.PeersChanged = append(r.PeersChanged, Peer(to, node))
+			r.PeersChanged = append(r.PeersChanged, PeerFor(to, after, node))
 			r.addProfile(to, node)
 		case is:
 			patch, whole := change(old, node)
-			if whole || from.domain != to.domain || !to.SameMarks(node, from.World, old) {
-				r.PeersChanged = append(r.PeersChanged, Peer(to, node))
+			if whole || from.domain != to.domain || !to.SameMarks(node, from.World, old) || !sameRoutesFor(from, to, before, after, old, node) {
+				r.PeersChanged = append(r.PeersChanged, PeerFor(to, after, node))
 				r.addProfile(to, node)
 			} else if patch != nil {
 				r.PeersChangedPatch = append(r.PeersChangedPatch, patch)

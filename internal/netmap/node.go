@@ -39,6 +39,29 @@ func Peer(s *Scene, n *mesh.Node) *Node {
 	return p
 }
 
+// PeerFor renders a node for the viewers of one viewpoint: rules may lead them
+// through certain routers.
+func PeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
+	p := Peer(s, n)
+	if s.Steers(v.Class) && len(n.Routes) > 0 {
+		routes := s.RoutesFor(v.Class, n)
+		p.AllowedIPs = slices.Concat(p.Addresses, routes)
+		if p.PrimaryRoutes = slices.DeleteFunc(routes, mesh.Exit); len(p.PrimaryRoutes) == 0 {
+			p.PrimaryRoutes = nil
+		}
+	}
+	return p
+}
+
+// sameRoutesFor reports whether a node is told with the same routes in both.
+func sameRoutesFor(from, to *Scene, before, after Viewpoint, old, node *mesh.Node) bool {
+	if len(old.Routes)+len(node.Routes) == 0 || !from.Steers(before.Class) && !to.Steers(after.Class) {
+		return true // change compares them
+	}
+	a, b := PeerFor(from, before, old), PeerFor(to, after, node)
+	return slices.Equal(a.AllowedIPs, b.AllowedIPs) && slices.Equal(a.PrimaryRoutes, b.PrimaryRoutes)
+}
+
 // Self renders a node for itself. How peers reach it is left out: it knows, and
 // would rebuild its whole map for the news.
 func Self(s *Scene, n *mesh.Node) *Node {

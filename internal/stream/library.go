@@ -238,6 +238,9 @@ func (b *block) frame(s *netmap.Scene, v netmap.Viewpoint, viewer, first mesh.No
 	if own {
 		sight &^= 1 << (viewer - first)
 	}
+	if s.Steers(v.Class) && slices.ContainsFunc(nodes, func(n *mesh.Node) bool { return n != nil && len(n.Routes) > 0 }) {
+		return b.steered(s, v, sight)
+	}
 	if frame, ok := b.frames[sight]; ok || sight == 0 {
 		return frame, nil
 	}
@@ -249,6 +252,25 @@ func (b *block) frame(s *netmap.Scene, v netmap.Viewpoint, viewer, first mesh.No
 		b.frames[sight] = frame
 	}
 	return frame, nil
+}
+
+// steered is a frame for viewers that rules lead through certain routers. Few
+// policies have such rules, and few blocks routers.
+func (b *block) steered(s *netmap.Scene, v netmap.Viewpoint, sight uint64) ([]byte, error) {
+	docs := slices.Clone(b.docs)
+	for i, n := range b.nodes {
+		if n == nil || len(n.Routes) == 0 || sight&(1<<i) == 0 {
+			continue
+		}
+		var err error
+		if docs[i], err = json.Marshal(netmap.PeerFor(s, v, n)); err != nil {
+			return nil, fmt.Errorf("encoding node %d: %w", n.ID, err)
+		}
+	}
+	if sight == 0 {
+		return nil, nil
+	}
+	return joined(docs, sight), nil
 }
 
 // move brings the block to a scene.

@@ -192,6 +192,8 @@ func Policies() []string {
 			{"action": "accept", "src": ["group:more"], "dst": ["autogroup:tagged:22"]}],
 			"ssh": [{"action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:self"], "users": ["root"]},
 			{"action": "check", "src": ["group:some", "tag:one"], "dst": ["tag:web"], "users": ["autogroup:nonroot"]}]}`,
+		`{` + owners + `"grants": [{"src": ["autogroup:member"], "dst": ["10.1.2.0/24", "autogroup:internet"], "ip": ["*"], "via": ["tag:web"]},
+			{"src": ["group:some"], "dst": ["*"], "ip": ["22"]}]}`,
 		`{` + owners + `"grants": [{"src": ["*"], "dst": ["10.0.0.0/8", "autogroup:internet"], "ip": ["tcp:443"]},
 			{"src": ["group:some", "100.64.0.0/24"], "dst": ["tag:one"], "ip": ["gre:*"], "app": {"example.com/cap": [{"a": 1}]}},
 			{"src": ["user1"], "dst": ["autogroup:self"], "ip": ["igmp:*"]}],

@@ -1,0 +1,60 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Steers reports whether rules lead nodes of a class through certain routers, so
+// that they are not told of the same routes as others.
+func (w *World) Steers(c Class) bool { return w.rules.info(c).src.any().meets(w.rules.via) }
+
+// RoutesFor returns the routes that nodes of a class use through n: those that n
+// leads to for everyone, but for those that rules with via speak of and no other
+// rule does. They lead through the best of the routers that are named.
+func (w *World) RoutesFor(c Class, n *mesh.Node) (list []netip.Prefix) {
+	for _, p := range n.Routes {
+		tags := w.viaTags(c, p)
+		named := func(n *mesh.Node) bool {
+			return slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(n.Tags, tag) })
+		}
+		switch {
+		case len(tags) == 0 && (mesh.Exit(p) || slices.Contains(n.Primary, p)),
+			len(tags) > 0 && (mesh.Exit(p) && named(n) || !mesh.Exit(p) && w.BestRouter(p, named) == n):
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// viaTags names the routers through which a class reaches a route; none if it does
+// not matter.
+func (w *World) viaTags(c Class, route netip.Prefix) (tags []string) {
+	for r := range w.rules.info(c).src.any().all() {
+		rule := &w.rules.rules[r]
+		if !slices.ContainsFunc(rule.Dst, func(d Destination) bool { return d.behind(route) }) {
+			continue
+		}
+		if len(rule.Via) == 0 {
+			return nil
+		}
+		tags = append(tags, rule.Via...)
+	}
+	return tags
+}
+
+// behind reports whether a destination is, in part, where a route leads.
+func (d *Destination) behind(route netip.Prefix) bool {
+	switch d.Kind {
+	case Any:
+		return true
+	case Internet:
+		return mesh.Exit(route)
+	case Addresses:
+		return !mesh.Exit(route) && slices.ContainsFunc(d.Prefixes, route.Overlaps)
+	case User, Group, Tag, Member, Tagged, Self, DangerAll:
+	}
+	return false
+}
