@@ -268,6 +268,7 @@ func TestPolicyDecidesWhoReachesWhom(t *testing.T) {
 		t.Run("allowed ports alone", w.testAllowedPorts)
 		t.Run("devices of the same person", w.testSelf)
 		t.Run("nobody and then everyone", w.testNobody)
+		t.Run("connections that are open", w.testOpenConnections)
 		t.Run("soon after a change", w.testSoon)
 	})
 }
@@ -330,6 +331,35 @@ func (w *town) testNobody(t *testing.T) {
 	seen := time.Since(saved)
 	w.checkAll(ctx, t, true)
 	t.Logf("all see each other again after %v, and reach each other after %v", seen.Round(time.Millisecond), time.Since(saved).Round(time.Millisecond))
+}
+
+// testOpenConnections wants a connection to outlive the rule that let it be
+// opened, until the hosts lose sight of each other.
+func (w *town) testOpenConnections(t *testing.T) {
+	ctx := within(t, patience)
+	w.save(ctx, everyoneMay)
+	w.check(ctx, t, access{"laptop", "db", onePort, true})
+	conn, err := w.hosts["laptop"].DialContext(ctx, "tcp", netip.AddrPortFrom(w.addrs["db"][0], onePort).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	w.save(ctx, `{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:7002"]}]}`)
+	w.check(ctx, t, access{"laptop", "db", onePort, false})
+	checkEcho(t, conn, "after its rule")
+	w.save(ctx, nobodyMay)
+	w.sees(ctx, t, "laptop")
+	w.sees(ctx, t, "db")
+	if err := conn.SetDeadline(time.Now().Add(silence)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = conn.Write([]byte("x")) // the read tells
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the hosts do not know each other, and talk")
+	}
+	w.save(ctx, everyoneMay)
+	w.seeEachOther(ctx, t)
+	w.checkAll(ctx, t, true)
 }
 
 // checkAll checks the access of everyone to everyone else. In one direction
