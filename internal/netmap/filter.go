@@ -2,6 +2,7 @@ package netmap
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -97,6 +98,18 @@ func changedFilters(from, to map[string][]Rule) map[string][]Rule {
 		}
 	}
 	return changed
+}
+
+// Dropped takes back the parts of a viewer's filters that are no longer there; nil
+// if there are none. A full map does not: a client that is sent another one on the
+// same stream keeps the parts that it does not name.
+func Dropped(from, to *Scene, before, after *mesh.Node) *Response {
+	gone := changedFilters(Filters(from, before), Filters(to, after))
+	maps.DeleteFunc(gone, func(name string, rules []Rule) bool { return len(rules) > 0 || name == filterBase })
+	if len(gone) == 0 {
+		return nil
+	}
+	return &Response{PacketFilters: gone}
 }
 
 // sources are who may, in the words of clients.

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"encoding/binary"
-	"slices"
 	"sync"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -26,6 +25,7 @@ type bulletin struct {
 	once     sync.Once
 	response *netmap.Response // nil: nothing to say
 	message  []byte
+	whole    map[mesh.NodeID]bool // the nodes that it names whole
 	err      error
 }
 
@@ -55,6 +55,12 @@ func (l *library) bulletin(from, to *netmap.Scene, before, after netmap.Viewpoin
 	b.once.Do(func() {
 		if b.response = netmap.Shared(from, to, before, after, touched); b.response != nil {
 			b.message, b.err = news(b.response, l.alive, true)
+			if changed := b.response.PeersChanged; len(changed) > 0 {
+				b.whole = make(map[mesh.NodeID]bool, len(changed))
+				for _, n := range changed {
+					b.whole[n.ID] = true
+				}
+			}
 		}
 	})
 	return b
@@ -99,19 +105,33 @@ func (e *edition) sight(p pair, touched []mesh.NodeID) string {
 	return string(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, before), after))
 }
 
-// tells reports whether a viewer is sent the message as it is. It may hold a
-// patch for the viewer itself, which clients do not apply: when many nodes changed at
-// once, that is far cheaper than to encode it without for each of them.
+// few is up to how many nodes news are put together for each viewer, if they name
+// the viewer itself.
+const few = 8
+
+// tells reports whether a viewer is sent the message as it is, with the correction
+// if there is one. It may hold a patch for the viewer itself, which clients do not
+// apply: when many nodes changed at once, that is far cheaper than to encode it
+// without for each of them.
 func (b *bulletin) tells(from, to *netmap.Scene, before, after *mesh.Node) bool {
-	const few = 8
 	switch r := b.response; {
 	case !netmap.Serves(from, to, after):
 		return false
 	case before == after:
-		return true
-	case r == nil || len(r.PeersChangedPatch) <= few || !netmap.SameSelf(before, after) || netmap.Router(before):
+		return !b.whole[after.ID] || len(b.whole) > few
+	case r == nil || len(r.PeersChangedPatch) <= few || !netmap.SameSelf(before, after) || netmap.Router(before) || netmap.Router(after):
 		return false
 	default:
-		return !slices.ContainsFunc(r.PeersChanged, func(n *netmap.Node) bool { return n.ID == after.ID })
+		return !b.whole[after.ID]
 	}
+}
+
+// correction is what a viewer is sent after the message, nil if that is nothing. A
+// message that names the viewer whole makes it a peer of itself, as when a policy
+// lets all nodes of its class see each other.
+func (b *bulletin) correction(viewer mesh.NodeID) *netmap.Response {
+	if !b.whole[viewer] {
+		return nil
+	}
+	return &netmap.Response{PeersRemoved: []mesh.NodeID{viewer}}
 }

@@ -45,8 +45,16 @@ func (l *library) News(from, to *netmap.Scene, viewer mesh.NodeID, touched []mes
 	before, _ := from.Node(viewer)
 	after, _ := to.Node(viewer)
 	b := l.bulletin(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)
-	if b.err != nil || b.tells(from, to, before, after) {
-		return b.message, b.err
+	if b.err != nil {
+		return nil, b.err
+	}
+	if b.tells(from, to, before, after) {
+		r := b.correction(viewer)
+		if r == nil {
+			return b.message, nil
+		}
+		m, err := news(r, l.alive, true)
+		return slices.Concat(b.message, m), err
 	}
 	r := netmap.Personal(from, to, viewer, b.response)
 	if r == nil {

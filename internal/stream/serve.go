@@ -215,6 +215,11 @@ func (p *play) advance(ctx context.Context) (sent, over bool, err error) {
 		return false, true, nil
 	case !from.SameNames(p.at.Settings) && p.at.Class(after) != policy.Nobody && p.at.NodeCount() > 1:
 		release()
+		if dropped := netmap.Dropped(from, p.at, before, after); dropped != nil {
+			if err := p.send(dropped); err != nil {
+				return false, false, err
+			}
+		}
 		return true, false, p.full(ctx)
 	}
 	b := p.library.bulletin(from, p.at, from.Viewpoint(before), p.at.Viewpoint(after), touched)
@@ -222,7 +227,7 @@ func (p *play) advance(ctx context.Context) (sent, over bool, err error) {
 		return false, false, b.err
 	}
 	if p.request.Compress && b.tells(from, p.at, before, after) {
-		return p.tell(b.message)
+		return p.tellShared(b, after.ID)
 	}
 	r := netmap.Personal(from, p.at, after.ID, b.response)
 	if r == nil {
@@ -235,14 +240,27 @@ func (p *play) advance(ctx context.Context) (sent, over bool, err error) {
 	return p.tell(m)
 }
 
-// tell sends a message, if there is one.
-func (p *play) tell(m []byte) (sent, over bool, err error) {
-	if m == nil {
+// tellShared sends what all viewers with one viewpoint are sent.
+func (p *play) tellShared(b *bulletin, viewer mesh.NodeID) (sent, over bool, err error) {
+	r := b.correction(viewer)
+	if r == nil {
+		return p.tell(b.message)
+	}
+	m, err := p.news(r)
+	if err != nil {
+		return false, false, err
+	}
+	return p.tell(b.message, m)
+}
+
+// tell sends messages, if there are any.
+func (p *play) tell(messages ...[]byte) (sent, over bool, err error) {
+	if messages[0] == nil {
 		p.session.rev.Store(int64(p.at.Rev))
 		return false, false, nil
 	}
 	p.metrics.delta.Inc()
-	return true, false, p.write(m)
+	return true, false, p.write(messages...)
 }
 
 // supersededBy reports whether another stream took the node over: another

@@ -1,0 +1,96 @@
+package stream
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// Whatever happens at once, a viewer that is sent what others are sent too holds
+// what a full map would tell it.
+func TestSharedNewsMakeTheFullMap(t *testing.T) {
+	shared := 0
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		d := mesh.Empty().Edit()
+		for range 300 {
+			d.Apply(1, mesh.Settle(d.Snapshot(), []mesh.Event{meshgen.Event(r, d.Snapshot())})...)
+		}
+		from := netmap.SceneOf(policy.NewWorld(d.Freeze(), nil), nil)
+		library := newLibrary("")
+		for range 5 {
+			d, touched := from.Edit(), []mesh.NodeID{}
+			for range 1 + r.IntN(60) {
+				evs := mesh.Settle(d.Snapshot(), []mesh.Event{happening(r, d.Snapshot())})
+				touched = append(touched, d.Apply(d.Snapshot().Rev+1, evs...)...)
+			}
+			to := netmap.SceneOf(from.Next(d.Freeze(), touched), from)
+			for n := range to.Nodes() {
+				if before, ok := from.Node(n.ID); ok && before.NodeKey == n.NodeKey {
+					shared += checkNews(t, library, from, to, before, n, touched)
+				}
+			}
+			if t.Failed() {
+				return
+			}
+			from = to
+		}
+	}
+	if shared == 0 {
+		t.Error("nobody was sent what others are sent too")
+	}
+}
+
+// checkNews returns 1 if a viewer is sent what others are sent too.
+func checkNews(t *testing.T, l *library, from, to *netmap.Scene, before, after *mesh.Node, touched []mesh.NodeID) int {
+	t.Helper()
+	var got, want netmap.View
+	got.Take(netmap.Full(from, after.ID))
+	b := l.bulletin(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)
+	if b.response == nil || !b.tells(from, to, before, after) {
+		return 0 // netmap.Check is about the others
+	}
+	got.Take(b.response)
+	if r := b.correction(after.ID); r != nil {
+		got.Take(r)
+	}
+	want.Take(netmap.Full(to, after.ID))
+	if diff := got.Differs(&want); diff != "" {
+		t.Errorf("revision %d, node %d: %.500s", to.Rev, after.ID, diff)
+	}
+	return 1
+}
+
+// happening draws what often happens to many nodes at once, or anything.
+func happening(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
+	n, ok := s.Node(mesh.NodeID(1 + r.IntN(300)))
+	if !ok {
+		return meshgen.Event(r, s)
+	}
+	c := *n
+	switch r.IntN(12) {
+	case 0:
+		return meshgen.Event(r, s)
+	case 1:
+		c.RoutableIPs = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
+	case 2:
+		c.RoutableIPs, c.AllRoutes, c.Routes, c.Primary = nil, nil, nil, nil
+	case 3:
+		c.CapVersion = 106 + r.IntN(6)
+	case 4:
+		c.Lapsed = !c.Lapsed
+	case 5:
+		u := meshgen.User(mesh.UserID(1 + r.IntN(4)))
+		u.Name, u.Email = fmt.Sprintf("user%d-%d", u.ID, r.IntN(2)), []string{"", "user1", "user2", "user3"}[r.IntN(4)]
+		return mesh.UserPut{User: u}
+	default:
+		return mesh.NodeNet{ID: c.ID, Net: meshgen.Net(r.IntN(1000))}
+	}
+	return mesh.NodePut{Node: &c}
+}
