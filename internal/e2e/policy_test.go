@@ -247,9 +247,8 @@ func (w *town) sees(ctx context.Context, t *testing.T, name string, others ...st
 	await(ctx, t, w.daemons[name], func(s *ipnstate.Status) bool {
 		var got []string
 		for _, p := range s.Peer {
-			if host, _, _ := strings.Cut(p.DNSName, "."); host != name {
-				got = append(got, host)
-			}
+			host, _, _ := strings.Cut(p.DNSName, ".")
+			got = append(got, host)
 		}
 		slices.Sort(got)
 		return slices.Equal(got, others)
