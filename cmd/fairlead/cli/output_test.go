@@ -32,6 +32,11 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"routes list", "routes enable --route-id 7", "routes disable 7", "routes prefer 7 --preference 10", "routes delete 7",
 			"nodes approve-routes web-1 --routes 192.168.7.0/24,10.1.0.0/16",
 		},
+		"dns.txt": {
+			"dns show", "dns set --magic-dns --nameservers 9.9.9.9", "dns record add printer.example.com 192.168.7.10", "dns record remove Printer.example.com.",
+			"dns record remove grafana.mesh.example.com fd7a:115c:a1e0:0::7", "dns record remove no.example.com 10.0.0.1", "dns split set corp.example.com 10.1.0.53 10.2.0.53",
+			"dns split remove lab.example.com", "dns split remove no.example.com", "dns reset",
+		},
 		"auth.txt": {
 			"auth list", "auth approve 7K3M-9QXD --user alice", "auth approve https://mesh.example.com/auth/x --user alice", "auth reject 7K3M-9QXD --reason no",
 		},

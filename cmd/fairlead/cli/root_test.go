@@ -61,6 +61,7 @@ func TestCreateHelpStatesRecommendedLifetimes(t *testing.T) {
 	}
 }
 
+// long: it has one line for each mistake
 func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 	socket, log := listen(t, cannedServer())
 	var all strings.Builder
@@ -106,6 +107,15 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"routes", "disable", "7", "--route-id", "7"},
 		{"routes", "prefer", "7"},
 		{"routes", "list", "--enabled", "--disabled"},
+		{"dns", "set"},
+		{"dns", "set", "--magic-dns=perhaps"},
+		{"dns", "record", "add", "a.example.com"},
+		{"dns", "record", "add", "a.example.com", "b.example.com"},
+		{"dns", "record", "remove"},
+		{"dns", "record", "remove", "a.example.com", "b.example.com"},
+		{"dns", "record", "remove", "a.example.com", "10.0.0.1", "10.0.0.2"},
+		{"dns", "split", "set", "a.example.com"},
+		{"dns", "split", "remove", "a.example.com", "10.0.0.1"},
 		{"auth", "approve", "7K3M-9QXD"},
 		{"auth", "approve", "--user", "alice"},
 		{"auth", "reject"},
@@ -156,21 +166,26 @@ func TestCompletion(t *testing.T) {
 	}
 	socket, _ := listen(t, cannedServer())
 	for line, want := range map[string]string{
-		"users delete ":               "alice\nbob\n:4\n",
-		"preauthkeys create --user ":  "alice\nbob\n:4\n",
-		"users rename alice ":         ":4\n",
-		"users list --output ":        "table\njson\nyaml\n:4\n",
-		"completion ":                 "bash\nzsh\nfish\npowershell\n:4\n",
-		"nodes l":                     "list\tList nodes\n:4\n",
-		"nodes show ":                 "alices-laptop\nweb-1\n:4\n",
-		"nodes rename web-1 ":         ":4\n",
-		"nodes expire web-1 ":         "alices-laptop\nweb-1\n:4\n",
-		"auth approve ":               "7K3M-9QXD\tBobs Phone\n0123-4567\ttv\n:4\n",
-		"auth approve x --user ":      "alice\nbob\n:4\n",
-		"routes enable ":              "7\t192.168.7.0/24 through alices-laptop\n12\tfd00:7::/64 through web-1\n:4\n",
-		"routes enable 7 ":            ":4\n",
-		"ssh approve ":                "7K3M-9QXD\talices-laptop to web-1 as root\n0123-4567\tci-7 to web-1 as deploy\n:4\n",
-		"users delete --server nope ": ":4\n",
+		"users delete ":              "alice\nbob\n:4\n",
+		"preauthkeys create --user ": "alice\nbob\n:4\n",
+		"users rename alice ":        ":4\n",
+		"users list --output ":       "table\njson\nyaml\n:4\n",
+		"completion ":                "bash\nzsh\nfish\npowershell\n:4\n",
+		"nodes l":                    "list\tList nodes\n:4\n",
+		"nodes show ":                "alices-laptop\nweb-1\n:4\n",
+		"nodes rename web-1 ":        ":4\n",
+		"nodes expire web-1 ":        "alices-laptop\nweb-1\n:4\n",
+		"auth approve ":              "7K3M-9QXD\tBobs Phone\n0123-4567\ttv\n:4\n",
+		"auth approve x --user ":     "alice\nbob\n:4\n",
+		"routes enable ":             "7\t192.168.7.0/24 through alices-laptop\n12\tfd00:7::/64 through web-1\n:4\n",
+		"routes enable 7 ":           ":4\n",
+		"dns record add ":            ":4\n",
+		"dns record remove ":         "grafana.mesh.example.com\nprinter.example.com\n:4\n",
+		"dns record remove grafana.mesh.example.com ": "100.64.0.7\nfd7a:115c:a1e0::7\n:4\n",
+		"dns split set ":                  "corp.example.com\nlab.example.com\n:4\n",
+		"dns split set corp.example.com ": ":4\n",
+		"ssh approve ":                    "7K3M-9QXD\talices-laptop to web-1 as root\n0123-4567\tci-7 to web-1 as deploy\n:4\n",
+		"users delete --server nope ":     ":4\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if got := fairlead(t, socket, args).stdout.String(); got != want {
@@ -184,7 +199,7 @@ func TestDestructiveCommandsAskOnlyAPerson(t *testing.T) {
 		"users delete alice",
 		"preauthkeys expire --key 1", "preauthkeys delete --key 1",
 		"apikeys expire --key 1", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1",
-		"routes disable 7", "routes delete --route-id 12",
+		"routes disable 7", "routes delete --route-id 12", "dns reset",
 		"nodes delete web-1", "nodes expire web-1", "nodes expire --all", "nodes expire --all-offline",
 	} {
 		for _, c := range []struct {

@@ -1,0 +1,352 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+func (t *tool) dns() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "dns",
+		Short: "Say what devices are told about names",
+		Long: `Say what devices are told about names: MagicDNS, nameservers, search domains,
+and records of your own. Connected devices learn every change at once, and it
+stays over restarts. The section dns of the configuration gives the values to
+start with; with dns.pinned they cannot be changed here.`,
+		Example: `  fairlead dns show
+  fairlead dns set --nameservers 9.9.9.9,149.112.112.112
+  fairlead dns record add grafana.mesh.example.com 100.64.0.7
+  fairlead dns split set corp.example.com 10.1.0.53`,
+	}, t.dnsShow(), t.dnsSet(), t.dnsRecord(), t.dnsSplit(), t.dnsReset())
+}
+
+func (t *tool) dnsShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show",
+		Short: "Show the settings of DNS",
+		Example: `  fairlead dns show
+  fairlead dns show --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			d, err := decode[apiclient.DNS](answer(client.GetDNS(cmd.Context())))
+			if err != nil {
+				return err
+			}
+			return t.show(d, dnsDetails(d))
+		},
+	}
+}
+
+func dnsDetails(d apiclient.DNS) string {
+	rows := [][]string{
+		{"MagicDNS", yesNo(d.MagicDNS)},
+		{"Base domain", d.BaseDomain},
+		{"Nameservers", strings.Join(d.Nameservers, ", ")},
+		{"Search domains", strings.Join(d.SearchDomains, ", ")},
+	}
+	for _, domain := range slices.Sorted(maps.Keys(d.Split)) {
+		servers := "records alone"
+		if len(d.Split[domain]) > 0 {
+			servers = strings.Join(d.Split[domain], ", ")
+		}
+		rows = append(rows, []string{"Split", domain + " from " + servers})
+	}
+	for _, r := range d.ExtraRecords {
+		rows = append(rows, []string{"Record", recordText(r)})
+	}
+	source := string(d.Source)
+	if d.Pinned {
+		source += ", pinned"
+	}
+	rows = append(rows, []string{"Source", source}, []string{"Changed", optionalTimeText(d.UpdatedAt)})
+	_, text, _ := strings.Cut(table("", rows, func(row []string) []string { return row }), "\n")
+	return text
+}
+
+func recordText(r apiclient.DNSRecord) string { return r.Name + " " + r.Type + " " + r.Value }
+
+func (t *tool) dnsSet() *cobra.Command {
+	var magic bool
+	var nameservers, search []string
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Set MagicDNS, nameservers or search domains",
+		Long: `Set MagicDNS, nameservers or search domains; what is not given stays. A list is
+given whole, and "" empties it.`,
+		Example: `  fairlead dns set --nameservers 9.9.9.9,https://dns.example.com/dns-query
+  fairlead dns set --nameservers ""
+  fairlead dns set --search-domains corp.example.com
+  fairlead dns set --magic-dns=false`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var change apiclient.DNSChange
+			if cmd.Flags().Changed("magic-dns") {
+				change.MagicDNS = &magic
+			}
+			if cmd.Flags().Changed("nameservers") {
+				change.Nameservers = &nameservers
+			}
+			if cmd.Flags().Changed("search-domains") {
+				change.SearchDomains = &search
+			}
+			if change == (apiclient.DNSChange{}) {
+				return wrongUsage("nothing to set; give --magic-dns, --nameservers or --search-domains")
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			d, err := decode[apiclient.DNS](answer(client.ChangeDNS(cmd.Context(), nil, change)))
+			if err != nil {
+				return err
+			}
+			return t.show(d, dnsDetails(d))
+		},
+	}
+	cmd.Flags().BoolVar(&magic, "magic-dns", false, "whether devices resolve the names of nodes")
+	cmd.Flags().StringSliceVar(&nameservers, "nameservers", nil, "all `servers` that devices use instead of their own, addresses or https URLs")
+	cmd.Flags().StringSliceVar(&search, "search-domains", nil, "all `domains` tried after the base domain for short names")
+	complete(cmd, "nameservers", cobra.NoFileCompletions)
+	complete(cmd, "search-domains", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (t *tool) dnsReset() *cobra.Command {
+	var force *bool
+	cmd := &cobra.Command{
+		Use:     "reset",
+		Short:   "Take the settings of the configuration again",
+		Example: "  fairlead dns reset",
+		Args:    takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := t.confirm(*force, "Forget all that was set here, records too, and take the settings of the configuration?"); err != nil {
+				return err
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			d, err := decode[apiclient.DNS](answer(client.ResetDNS(cmd.Context(), nil)))
+			if err != nil {
+				return err
+			}
+			return t.show(d, dnsDetails(d))
+		},
+	}
+	force = confirmable(cmd)
+	return cmd
+}
+
+func (t *tool) dnsRecord() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "record",
+		Short: "Add and remove names that devices answer by themselves",
+		Example: `  fairlead dns record add grafana.mesh.example.com 100.64.0.7
+  fairlead dns record remove grafana.mesh.example.com`,
+	}, t.dnsRecordAdd(), t.dnsRecordRemove())
+}
+
+func (t *tool) dnsRecordAdd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "add <name> <address>",
+		Short: "Add an address of a name",
+		Long: `Add an address of a name, in the base domain or outside. The record is of type A
+or AAAA as the address is; a name may have several.`,
+		Example: `  fairlead dns record add grafana.mesh.example.com 100.64.0.7
+  fairlead dns record add printer.example.com fd00:7::9`,
+		Args:              takes("name", "address"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			addr, err := netip.ParseAddr(args[1])
+			if err != nil {
+				return wrongUsage("%q is not an IP address", args[1])
+			}
+			added := apiclient.DNSRecord{Name: domainOf(args[0]), Type: "A", Value: addr.String()}
+			if addr.Is6() {
+				added.Type = "AAAA"
+			}
+			d, err := t.editDNS(cmd.Context(), func(d apiclient.DNS) (change apiclient.DNSChange, err error) {
+				if !slices.Contains(d.ExtraRecords, added) {
+					d.ExtraRecords = append(d.ExtraRecords, added)
+				}
+				change.ExtraRecords = &d.ExtraRecords
+				return change, nil
+			})
+			if err != nil {
+				return err
+			}
+			return t.show(d, "Added the record "+recordText(added)+"\n")
+		},
+	}
+}
+
+func (t *tool) dnsRecordRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove <name> [<address>]",
+		Short: "Remove a name, or one address of it",
+		Example: `  fairlead dns record remove grafana.mesh.example.com
+  fairlead dns record remove printer.example.com fd00:7::9`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return takes([]string{"name", "address"}[:max(1, min(2, len(args)))]...)(cmd, args)
+		},
+		ValidArgsFunction: t.completeRecords,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			which := strings.Join(args, " ")
+			var value string
+			if len(args) > 1 {
+				addr, err := netip.ParseAddr(args[1])
+				if err != nil {
+					return wrongUsage("%q is not an IP address", args[1])
+				}
+				value = addr.String()
+			}
+			var removed int
+			d, err := t.editDNS(cmd.Context(), func(d apiclient.DNS) (change apiclient.DNSChange, err error) {
+				before := len(d.ExtraRecords)
+				left := slices.DeleteFunc(d.ExtraRecords, func(r apiclient.DNSRecord) bool {
+					return r.Name == domainOf(args[0]) && (value == "" || r.Value == value)
+				})
+				if removed = before - len(left); removed == 0 {
+					return change, fmt.Errorf("there is no record %s; look with: fairlead dns show", which)
+				}
+				change.ExtraRecords = &left
+				return change, nil
+			})
+			if err != nil {
+				return err
+			}
+			return t.show(d, fmt.Sprintf("Removed %s of %s\n", count(removed, "record"), domainOf(args[0])))
+		},
+	}
+}
+
+func (t *tool) dnsSplit() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "split",
+		Short: "Say which nameservers know single domains",
+		Example: `  fairlead dns split set corp.example.com 10.1.0.53
+  fairlead dns split remove corp.example.com`,
+	}, t.dnsSplitSet(), t.dnsSplitRemove())
+}
+
+func (t *tool) dnsSplitSet() *cobra.Command {
+	return &cobra.Command{
+		Use:   "set <domain> <nameserver>...",
+		Short: "Ask these nameservers about a domain and all below it",
+		Example: `  fairlead dns split set corp.example.com 10.1.0.53 10.2.0.53
+  fairlead dns split set 168.192.in-addr.arpa 192.168.7.1`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return takes("domain", "nameserver")(cmd, args[:min(2, len(args))])
+		},
+		ValidArgsFunction: t.completeSplit,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			domain, servers := domainOf(args[0]), args[1:]
+			d, err := t.editDNS(cmd.Context(), func(d apiclient.DNS) (change apiclient.DNSChange, err error) {
+				d.Split[domain] = servers
+				change.Split = &d.Split
+				return change, nil
+			})
+			if err != nil {
+				return err
+			}
+			return t.show(d, fmt.Sprintf("Devices ask %s about %s\n", strings.Join(servers, ", "), domain))
+		},
+	}
+}
+
+func (t *tool) dnsSplitRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove <domain>",
+		Short:             "Ask about a domain as about all others",
+		Example:           "  fairlead dns split remove corp.example.com",
+		Args:              takes("domain"),
+		ValidArgsFunction: t.completeSplit,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			domain := domainOf(args[0])
+			d, err := t.editDNS(cmd.Context(), func(d apiclient.DNS) (change apiclient.DNSChange, err error) {
+				if _, ok := d.Split[domain]; !ok {
+					return change, fmt.Errorf("no nameservers are set for %s; look with: fairlead dns show", domain)
+				}
+				delete(d.Split, domain)
+				change.Split = &d.Split
+				return change, nil
+			})
+			if err != nil {
+				return err
+			}
+			return t.show(d, fmt.Sprintf("Devices ask about %s as about all others\n", domain))
+		},
+	}
+}
+
+// domainOf writes a domain as the server does.
+func domainOf(text string) string { return strings.ToLower(strings.TrimSuffix(text, ".")) }
+
+// editDNS changes a part of the settings that depends on what it is now. It
+// begins again when somebody else was quicker, so that no entry is lost.
+func (t *tool) editDNS(ctx context.Context, edit func(apiclient.DNS) (apiclient.DNSChange, error)) (d apiclient.DNS, err error) {
+	client, err := t.connect()
+	if err != nil {
+		return d, err
+	}
+	for range 10 {
+		resp, err := client.GetDNS(ctx)
+		now, err := decode[apiclient.DNS](answer(resp, err))
+		if err != nil {
+			return d, err
+		}
+		change, err := edit(now)
+		if err != nil {
+			return d, err
+		}
+		etag := resp.Header.Get("ETag")
+		resp, err = client.ChangeDNS(ctx, &apiclient.ChangeDNSParams{IfMatch: &etag}, change)
+		body, err := answer(resp, err)
+		if err == nil || resp == nil || resp.StatusCode != http.StatusPreconditionFailed {
+			return decode[apiclient.DNS](body, err)
+		}
+	}
+	return d, errors.New("others change the settings of DNS at the same time; try again")
+}
+
+// completeRecords completes with the names of records, then with the addresses
+// of the name.
+func (t *tool) completeRecords(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
+	t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+		d, _ := decode[apiclient.DNS](answer(client.GetDNS(ctx)))
+		for _, r := range d.ExtraRecords {
+			switch {
+			case len(args) == 0:
+				found = append(found, r.Name)
+			case len(args) == 1 && r.Name == domainOf(args[0]):
+				found = append(found, r.Value)
+			}
+		}
+	})
+	return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeSplit completes with the domains that have nameservers of their own.
+func (t *tool) completeSplit(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+			d, _ := decode[apiclient.DNS](answer(client.GetDNS(ctx)))
+			found = slices.Sorted(maps.Keys(d.Split))
+		})
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
