@@ -17,6 +17,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
+// maxProblems is how many problems of a policy are reported at once.
+const maxProblems = 20
+
 func (t *tool) policy() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "policy",
@@ -81,6 +84,9 @@ func (t *tool) tellProblems(file string, problems []apiclient.PolicyProblem) err
 			}
 		}
 		fmt.Fprintln(t.Stderr, printable(place+": "+p.Text))
+	}
+	if len(problems) == maxProblems {
+		return fmt.Errorf("%s has %d problems or more: correct these, and look again", file, maxProblems)
 	}
 	return fmt.Errorf("%s has %s", file, count(len(problems), "problem"))
 }
@@ -261,7 +267,10 @@ once.
 
 At a terminal the effect is shown first, and you are asked when the change could
 lock somebody out or opens everything. With --confirm-within the change undoes
-itself unless you run fairlead policy confirm in time.`,
+itself unless you run fairlead policy confirm in time.
+
+The text that is in force already is not saved again, and does not wait to be
+confirmed: confirmBy is null then in --output json.`,
 		Example: `  fairlead policy set policy.hujson --reason "operations reach the databases"
   fairlead policy set policy.hujson --confirm-within 5m
   fairlead policy get > p.hujson && vi p.hujson && fairlead policy set p.hujson`,
@@ -286,7 +295,7 @@ itself unless you run fairlead policy confirm in time.`,
 			if err != nil {
 				return err
 			}
-			return t.showSaved(p)
+			return t.showSaved(p, &s)
 		},
 	}
 	s.flags(cmd)
@@ -317,9 +326,12 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 	return t.confirm(force, "Save it all the same?")
 }
 
-func (t *tool) showSaved(p apiclient.Policy) error {
+func (t *tool) showSaved(p apiclient.Policy, s *saving) error {
 	text := fmt.Sprintf("Version %s of the policy is in force\n", p.Version)
-	if p.ConfirmBy != nil {
+	switch {
+	case p.ConfirmBy == nil && s.within() != nil:
+		text = fmt.Sprintf("Version %s of the policy is in force, as it was: it has this text already, and nothing waits to be confirmed\n", p.Version)
+	case p.ConfirmBy != nil:
 		back := "version " + p.RevertTo
 		if p.RevertTo == "0" {
 			back = "no policy at all"
@@ -407,7 +419,7 @@ fairlead policy set.`,
 			if err != nil {
 				return err
 			}
-			return t.showSaved(p)
+			return t.showSaved(p, &s)
 		},
 	}
 	s.flags(cmd)

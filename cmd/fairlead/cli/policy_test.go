@@ -44,6 +44,14 @@ func TestPolicyCheckSaysWhatATextWithoutRulesMeans(t *testing.T) {
 	}
 }
 
+func TestPolicyCheckSaysThatThereMayBeMoreProblems(t *testing.T) {
+	file := policyFile(t, `{"acls": [`+strings.Repeat(`{"action": "deny", "src": ["*"], "dst": ["*:*"]}, `, 30)+`]}`)
+	r := fairlead(t, "/nowhere", []string{"policy", "check", file})
+	if want := "\nError: " + file + " has 20 problems or more: correct these, and look again\n"; r.status != 1 || !strings.HasSuffix(r.stderr.String(), want) {
+		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
+	}
+}
+
 func TestPolicyCheckGivesScriptsTheProblems(t *testing.T) {
 	r := fairlead(t, "/nowhere", []string{"policy", "check", policyFile(t, `{"acls": 3}`), "--output", "json"})
 	var result policyCheckResult
@@ -87,6 +95,14 @@ func TestNobodyIsAskedAboutAPolicyWhoseTestsFail(t *testing.T) {
 	r = fairlead(t, socket, []string{"policy", "preview", file})
 	if want := "\nFailing: test on line 3: alice should reach it and does not\n"; r.status != 0 || !strings.Contains(r.stdout.String(), want) {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stdout, want)
+	}
+}
+
+func TestPolicySetSaysWhenNothingWaits(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// in force already\n{}"), "--confirm-within", "5m"})
+	if r.status != 0 || !strings.HasSuffix(r.stdout.String(), "it has this text already, and nothing waits to be confirmed\n") {
+		t.Errorf("status %d, %s", r.status, &r.stdout)
 	}
 }
 

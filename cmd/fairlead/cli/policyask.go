@@ -174,7 +174,8 @@ Exit status 0 whatever the answer is: scripts read allowed in --output json.`,
 			if err != nil {
 				return err
 			}
-			return t.show(result, answerText(result, port))
+			anyPort := port == "" && slices.Contains([]string{"", "tcp", "udp", "sctp"}, strings.ToLower(proto))
+			return t.show(result, answerText(result, anyPort))
 		},
 	}
 	cmd.Flags().StringVar(&proto, "proto", "", "`protocol` by name or number (default tcp)")
@@ -194,12 +195,12 @@ func splitPort(text string) (end, port string) {
 	return text[:i], text[i+1:]
 }
 
-func answerText(a apiclient.PolicyAnswer, port string) string {
+func answerText(a apiclient.PolicyAnswer, anyPort bool) string {
 	var b strings.Builder
 	switch {
 	case !a.Allowed:
 		b.WriteString("Not allowed\n")
-	case port == "" && len(a.Rules) > 0 && a.Rules[0].Line > 0:
+	case anyPort && len(a.Rules) > 0 && a.Rules[0].Line > 0:
 		b.WriteString("Allowed, at one port at least\n")
 	default:
 		b.WriteString("Allowed\n")
