@@ -28,7 +28,10 @@ type Compiled struct {
 	lengths4, lengths6  []int // of these prefixes
 	internet            []int
 	self, via           set // rules with a destination autogroup:self; rules with via
-	viaTags             [][]int
+	// Rules that let in nodes by their marks, that must list nodes all the same,
+	// and that let in everyone.
+	marked, listing, open set
+	viaTags               [][]int
 
 	attributes []compiledAttribute
 	randomPort bool
@@ -101,9 +104,18 @@ func Compile(d *Doc) *Compiled {
 func (c *Compiled) addRule(known map[string]int, i int) {
 	r := &c.rules[i]
 	c.srcs[i] = c.uses(known, r.Src)
+	if r.listed() {
+		c.listing.add(i)
+	}
 	for _, s := range c.srcs[i] {
 		c.selectors[s].src.add(i)
 		c.selectors[s].addMark()
+		if c.selectors[s].mark != "" {
+			c.marked.add(i)
+		}
+		if c.selectors[s].target.Kind == Any {
+			c.open.add(i)
+		}
 	}
 	c.dsts[i] = make([][]int, len(r.Dst))
 	for k, d := range r.Dst {

@@ -75,7 +75,7 @@ func shared(p netip.Prefix, others []netip.Prefix) (list []netip.Prefix) {
 // inboundOf finds the rules whose destinations are nodes of a class, in order.
 func (c *Compiled) inboundOf(i *classInfo) (list []Inbound) {
 	for r := range i.dst.any().all() {
-		in := Inbound{Rule: &c.rules[r], Src: c.sources(r), Listed: c.listed(r)}
+		in := Inbound{Rule: &c.rules[r], Src: c.sources(r), Listed: c.listing.has(r)}
 		for k, d := range in.Rule.Dst {
 			reach := Reach{
 				Destination: d,
@@ -107,7 +107,7 @@ func (c *Compiled) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefi
 // the user's nodes are of this class.
 func (c *Compiled) ownInbound(i *classInfo) (list []Inbound) {
 	for r := range both(i.src.any(), c.self) {
-		in := Inbound{Rule: &c.rules[r], Listed: c.listed(r)}
+		in := Inbound{Rule: &c.rules[r], Listed: c.listing.has(r)}
 		for _, d := range in.Rule.Dst {
 			if d.Kind == Self {
 				in.Dst = append(in.Dst, Reach{Destination: d, Own: true})
@@ -127,9 +127,8 @@ func (c *Compiled) sources(r int) []Source {
 }
 
 // listed reports whether a rule grants what clients do not look for marks for.
-func (c *Compiled) listed(r int) bool {
-	rule := &c.rules[r]
-	return len(rule.App) > 0 || slices.ContainsFunc(rule.Dst, func(d Destination) bool {
+func (r *Rule) listed() bool {
+	return len(r.App) > 0 || slices.ContainsFunc(r.Dst, func(d Destination) bool {
 		return slices.ContainsFunc(d.Services, func(s Service) bool {
 			return slices.ContainsFunc(s.Protocols, func(p int) bool { return !marked(p) })
 		})
@@ -147,15 +146,12 @@ func marked(protocol int) bool {
 
 // noteSources finds out whom the rules let in that let others reach a class.
 func (c *Compiled) noteSources(i *classInfo) {
-	for r := range i.dst.any().all() {
-		for _, s := range c.srcs[r] {
-			marked := c.selectors[s].mark != ""
-			i.marked = i.marked || marked
-			i.listed = i.listed || marked && c.listed(r)
-			i.anyone = i.anyone || c.selectors[s].target.Kind == Any
-		}
+	rules := i.dst.any()
+	i.marked, i.anyone = rules.meets(c.marked), rules.meets(c.open)
+	for r := range both(rules, c.listing) {
+		i.listed = i.listed || c.marked.has(r)
 	}
 	for r := range both(i.src.any(), c.self) {
-		i.ownListed = i.ownListed || c.listed(r)
+		i.ownListed = i.ownListed || c.listing.has(r)
 	}
 }
