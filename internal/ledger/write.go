@@ -86,8 +86,14 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 		if f.draft.Snapshot().Batch != tx.Last() {
 			return fmt.Errorf("%w: another history at %d", errGap, f.rev())
 		}
+		w, read := l.World(), base.PolicyRev
 		for i, c := range batch {
-			if results[i], err = l.run(tx, id, f, c); err != nil {
+			s := f.draft.Snapshot() // which changes, so that w may not tell that its policy did
+			if s.PolicyRev != read {
+				w, read = l.World(), s.PolicyRev
+			}
+			w = w.Glance(s)
+			if results[i], err = l.run(tx, id, f, w, c); err != nil {
 				return err
 			}
 		}
@@ -96,14 +102,14 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 	return results, f, err
 }
 
-// run decides one command on top of those before it. A refusal affects only
-// that command; an error ends the batch.
-func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, c *command) (result, error) {
+// run decides one command in the world that those before it made. A refusal
+// affects only that command; an error ends the batch.
+func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World, c *command) (result, error) {
 	if err := c.ctx.Err(); err != nil {
 		return result{err: err}, nil // nobody waits for it any more
 	}
-	s := f.draft.Snapshot()
-	evs, err := l.decide(c, l.World().Glance(s), tx.Now())
+	s := w.Snapshot
+	evs, err := l.decide(c, w, tx.Now())
 	if err != nil || len(evs) == 0 {
 		return result{rev: s.Rev, err: err}, nil
 	}
