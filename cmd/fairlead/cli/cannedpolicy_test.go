@@ -81,6 +81,10 @@ func (canned) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
 	if json.NewDecoder(r.Body).Decode(&in) == nil && strings.Contains(in.Policy, "unlucky") {
 		failing = append(failing, openapi.PolicyTestFailure{Line: 3, Src: "alice", Dst: "it", Want: "accept", Text: "test on line 3: alice should reach it and does not"})
 	}
+	if strings.Contains(in.Policy, "nobody") {
+		reply(w, openapi.PolicyEffect{Lost: 6, Losers: 1})
+		return
+	}
 	laptop, db, router := openapi.NodeName{ID: "1", Name: "alices-laptop"}, openapi.NodeName{ID: "2", Name: "db-1"}, openapi.NodeName{ID: "3", Name: "gw"}
 	people := openapi.Principals{Names: []string{"alice", "bob", "carol", "dave"}, Count: 12}
 	reply(w, openapi.PolicyEffect{

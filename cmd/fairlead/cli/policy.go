@@ -320,7 +320,7 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 		return t.tellProblems(file, failing)
 	}
 	t.note("%s", strings.TrimSuffix(effectSummary(effect), "\n"))
-	if len(effect.Guards) == 0 {
+	if len(effect.Guards) == 0 && !everythingLost(effect) {
 		return nil
 	}
 	return t.confirm(force, "Save it all the same?")
@@ -328,6 +328,9 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 
 func (t *tool) showSaved(p apiclient.Policy, s *saving) error {
 	text := fmt.Sprintf("Version %s of the policy is in force\n", p.Version)
+	if p.Policy == "" {
+		text = fmt.Sprintf("There is no policy any more, which is version %s: everyone may reach everyone\n", p.Version)
+	}
 	switch {
 	case p.ConfirmBy == nil && s.within() != nil:
 		text = fmt.Sprintf("Version %s of the policy is in force, as it was: it has this text already, and nothing waits to be confirmed\n", p.Version)

@@ -98,6 +98,24 @@ func TestNobodyIsAskedAboutAPolicyWhoseTestsFail(t *testing.T) {
 	}
 }
 
+func TestPolicySetAsksWhenNobodyReachesAnyoneAnyMore(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// nobody\n{}")}, func(e *Env) { e.Terminal, e.Stdin = true, strings.NewReader("n\n") })
+	want := "Pairs of nodes: 6 lost, 0 gained, 0 changed, 0 unchanged\nReach less: 1 node, 0 of them online\n" +
+		"Warning: nobody reaches anyone any more\nSave it all the same? [y/N] "
+	if r.status != 1 || !strings.HasPrefix(r.stderr.String(), want) {
+		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
+	}
+}
+
+func TestRollbackSaysThatThereIsNoPolicy(t *testing.T) {
+	socket, _ := listen(t, answering(200, "application/json", `{"policy": "", "version": "4"}`))
+	r := fairlead(t, socket, []string{"policy", "rollback", "2"})
+	if r.status != 0 || r.stdout.String() != "There is no policy any more, which is version 4: everyone may reach everyone\n" {
+		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
+	}
+}
+
 func TestPolicySetSaysWhenNothingWaits(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// in force already\n{}"), "--confirm-within", "5m"})

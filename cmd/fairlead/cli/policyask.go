@@ -67,10 +67,19 @@ func effectSummary(e apiclient.PolicyEffect) string {
 	for _, f := range e.Tests {
 		fmt.Fprintf(&b, "Failing: %s\n", f.Text)
 	}
+	if everythingLost(e) {
+		b.WriteString("Warning: nobody reaches anyone any more\n")
+	}
 	for _, g := range e.Guards {
 		fmt.Fprintf(&b, "Warning: %s\n", g.Text)
 	}
 	return b.String()
+}
+
+// everythingLost says whether nothing is left of what could be reached. No guard
+// of the server is about nodes without tags and routes.
+func everythingLost(e apiclient.PolicyEffect) bool {
+	return e.Lost > 0 && e.Gained+e.Changed+e.Unchanged == 0
 }
 
 // effectText is all of it.
