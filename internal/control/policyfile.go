@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -141,7 +142,7 @@ func (s *Service) readPolicyFile() {
 }
 
 func readPolicy(path string) (string, os.FileInfo, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for who writes to it
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: put the policy there, or take policy.path out of the configuration", err)
 	}
@@ -149,6 +150,9 @@ func readPolicy(path string) (string, os.FileInfo, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return "", nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return "", info, fmt.Errorf("%s is not a file: put the policy there, or take policy.path out of the configuration", path)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxPolicyFile))
 	return string(text), info, err

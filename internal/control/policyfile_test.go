@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,6 +130,32 @@ func TestWithoutAUsablePolicyFileNobodyReachesAnyone(t *testing.T) {
 				pass(3 * time.Second)
 				wantPolicy(t, a.ledger, everyone, 2)
 				wantWarnings(t, a)
+			})
+		})
+	}
+}
+
+func TestPolicyFileThatIsNoneHoldsNobodyUp(t *testing.T) {
+	for name, place := range map[string]func(string) error{
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "policy.hujson")
+			if err := place(file); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				a := newCluster(t).startWith(t, "a", "", file)
+				pass(3 * time.Second)
+				wantPolicy(t, a.ledger, nobody, 1)
+				wantWarnings(t, a, "is not a file")
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+				policyAt(t, file, everyone)
+				pass(3 * time.Second)
+				wantPolicy(t, a.ledger, everyone, 2)
 			})
 		})
 	}
