@@ -1293,6 +1293,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List changes, with who made them
+         * @description Newest first. Each entry is one change to one object, with the object before and after it in the shape in which
+         *     the API shows it. An entry meets all conditions that are given. Entries are kept for `history.retention`.
+         */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -2757,6 +2784,79 @@ export interface components {
             text: string;
             nodes: components["schemas"]["NodeName"][];
         };
+        AuditList: {
+            entries: components["schemas"]["Change"][];
+            /**
+             * @description The cursor of what follows; empty when nothing does.
+             * @example 4711-0
+             */
+            next: string;
+        };
+        /** @description What happened to one object. */
+        Change: {
+            /**
+             * @description Its position in the history, `<revision>-<index>`. No two changes have the same, and all replicas know it by
+             *     this one.
+             * @example 4711-0
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            at: string;
+            actor: components["schemas"]["Actor"];
+            /**
+             * @description `created`, `changed` or `deleted`; in the event stream also `online` and `offline`.
+             * @example changed
+             */
+            verb: string;
+            /**
+             * @description `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`; more may come.
+             * @example node
+             */
+            kind: string;
+            /**
+             * @description The id of the object.
+             * @example 1
+             */
+            object: string;
+            /** @description The object before, as the API shows it. Null when there was none. */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The object after, as the API shows it. Null when it is gone. */
+            after: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** @description Who made a change. */
+        Actor: {
+            /**
+             * @description `user`, `key`, `node`, `local` (the local socket), `server` or `replica` (the service itself).
+             * @example key
+             */
+            kind: string;
+            /** @example 3 */
+            id: string;
+            /**
+             * @description What it was called then; of an API key the public part.
+             * @example 7Qd0XhVb2mTa
+             */
+            name: string;
+            /**
+             * @description Where the request came from. Empty when it came from nowhere outside.
+             * @example 192.0.2.7
+             */
+            address: string;
+            /**
+             * @description `X-Request-Id` of the request, which the log of the service has too.
+             * @example 5HJK2QXT7RCA
+             */
+            requestId: string;
+            /** @example  */
+            reason: string;
+        };
         /**
          * @description An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
          *     Headscale's API read.
@@ -3079,6 +3179,16 @@ export interface components {
          * @example 1
          */
         RouteRef: string;
+        /**
+         * @description only what happened at this time or later
+         * @example 2026-03-01T00:00:00Z
+         */
+        From: string;
+        /**
+         * @description only what happened before this time
+         * @example 2026-03-02T00:00:00Z
+         */
+        To: string;
         /**
          * @description the `ETag` of what must be in force, or `*` for anything
          * @example "7"
@@ -4827,6 +4937,77 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadPolicy"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only changes to objects of this kind; several with commas between
+                 * @example node,user
+                 */
+                kind?: string;
+                /**
+                 * @description only changes to the object with this id, of whatever kind
+                 * @example 1
+                 */
+                object?: string;
+                /**
+                 * @description only changes by this kind of actor, or by one actor: the kind, a colon, and its id or the name it had then
+                 * @example key:3
+                 */
+                actor?: string;
+                /**
+                 * @description only changes of this sort, `created`, `changed` or `deleted`; several with commas between
+                 * @example deleted
+                 */
+                verb?: string;
+                /**
+                 * @description only what happened at this time or later
+                 * @example 2026-03-01T00:00:00Z
+                 */
+                from?: components["parameters"]["From"];
+                /**
+                 * @description only what happened before this time
+                 * @example 2026-03-02T00:00:00Z
+                 */
+                to?: components["parameters"]["To"];
+                /**
+                 * @description how many entries, at most 1000; 100 without it
+                 * @example 100
+                 */
+                limit?: number;
+                /**
+                 * @description only entries before this position, `next` of the last answer, to go on where it ended
+                 * @example 4711-0
+                 */
+                cursor?: string;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the changes */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];
         };

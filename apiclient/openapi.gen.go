@@ -134,6 +134,35 @@ func (e RegisterMethod) Valid() bool {
 	}
 }
 
+// Actor Who made a change.
+type Actor struct {
+	// Address Where the request came from. Empty when it came from nowhere outside.
+	//
+	// Example: 192.0.2.7
+	Address string `json:"address"`
+
+	// ID Example: 3
+	ID string `json:"id"`
+
+	// Kind `user`, `key`, `node`, `local` (the local socket), `server` or `replica` (the service itself).
+	//
+	// Example: key
+	Kind string `json:"kind"`
+
+	// Name What it was called then; of an API key the public part.
+	//
+	// Example: 7Qd0XhVb2mTa
+	Name string `json:"name"`
+
+	// Reason Example:
+	Reason string `json:"reason"`
+
+	// RequestID `X-Request-Id` of the request, which the log of the service has too.
+	//
+	// Example: 5HJK2QXT7RCA
+	RequestID string `json:"requestId"`
+}
+
 // APIKey defines model for ApiKey.
 type APIKey struct {
 	// CreatedAt Example: 2026-03-01T09:30:00Z
@@ -212,6 +241,53 @@ type APIKeySelection struct {
 	//
 	// Example: 7Qd0
 	Prefix *string `json:"prefix,omitempty"`
+}
+
+// AuditList defines model for AuditList.
+type AuditList struct {
+	Entries []Change `json:"entries"`
+
+	// Next The cursor of what follows; empty when nothing does.
+	//
+	// Example: 4711-0
+	Next string `json:"next"`
+}
+
+// Change What happened to one object.
+type Change struct {
+	// Actor Who made a change.
+	Actor Actor `json:"actor"`
+
+	// After The object after, as the API shows it. Null when it is gone.
+	After any `json:"after"`
+
+	// At Example: 2026-03-01T09:30:00Z
+	At time.Time `json:"at"`
+
+	// Before The object before, as the API shows it. Null when there was none.
+	Before any `json:"before"`
+
+	// ID Its position in the history, `<revision>-<index>`. No two changes have the same, and all replicas know it by
+	// this one.
+	//
+	//
+	// Example: 4711-0
+	ID string `json:"id"`
+
+	// Kind `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`; more may come.
+	//
+	// Example: node
+	Kind string `json:"kind"`
+
+	// Object The id of the object.
+	//
+	// Example: 1
+	Object string `json:"object"`
+
+	// Verb `created`, `changed` or `deleted`; in the event stream also `online` and `offline`.
+	//
+	// Example: changed
+	Verb string `json:"verb"`
 }
 
 // DNS defines model for DNS.
@@ -1630,6 +1706,9 @@ type Version struct {
 	Version string `json:"version"`
 }
 
+// From defines model for From.
+type From = time.Time
+
 // IfMatch defines model for IfMatch.
 type IfMatch = string
 
@@ -1638,6 +1717,9 @@ type NodeRef = string
 
 // RouteRef defines model for RouteRef.
 type RouteRef = string
+
+// To defines model for To.
+type To = time.Time
 
 // UserRef defines model for UserRef.
 type UserRef = string
@@ -1699,6 +1781,33 @@ type Unauthorized = Problem
 type DeleteAPIKeyParams struct {
 	// ID the numeric id
 	ID *string `form:"id,omitempty" json:"id,omitempty"`
+}
+
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Kind only changes to objects of this kind; several with commas between
+	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Object only changes to the object with this id, of whatever kind
+	Object *string `form:"object,omitempty" json:"object,omitempty"`
+
+	// Actor only changes by this kind of actor, or by one actor: the kind, a colon, and its id or the name it had then
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Verb only changes of this sort, `created`, `changed` or `deleted`; several with commas between
+	Verb *string `form:"verb,omitempty" json:"verb,omitempty"`
+
+	// From only what happened at this time or later
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To only what happened before this time
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Limit how many entries, at most 1000; 100 without it
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor only entries before this position, `next` of the last answer, to go on where it ended
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ResetDNSParams defines parameters for ResetDNS.
@@ -2028,6 +2137,14 @@ type ClientInterface interface {
 	//
 	// Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 	DeleteAPIKey(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListAudit List changes, with who made them
+	//
+	// Newest first. Each entry is one change to one object, with the object before and after it in the shape in which
+	// the API shows it. An entry meets all conditions that are given. Entries are kept for `history.retention`.
+	//
+	// Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
+	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveLoginWithBody Let a device in
 	//
@@ -2810,6 +2927,24 @@ func (c *Client) ExpireAPIKeys(ctx context.Context, body ExpireAPIKeysJSONReques
 // Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 func (c *Client) DeleteAPIKey(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDeleteAPIKeyRequest(c.Server, prefix, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListAudit List changes, with who made them
+//
+// Newest first. Each entry is one change to one object, with the object before and after it in the shape in which
+// the API shows it. An entry meets all conditions that are given. Entries are kept for `history.retention`.
+//
+// Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
+func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAuditRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4393,6 +4528,144 @@ func NewDeleteAPIKeyRequest(server string, prefix string, params *DeleteAPIKeyPa
 	}
 
 	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListAuditRequest constructs an http.Request for the ListAudit method
+func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/audit")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Object != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "object", *params.Object, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Actor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "actor", *params.Actor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Verb != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "verb", *params.Verb, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -6796,6 +7069,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 	DeleteAPIKeyWithResponse(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*DeleteAPIKeyResponse, error)
 
+	// ListAuditWithResponse List changes, with who made them
+	//
+	// Newest first. Each entry is one change to one object, with the object before and after it in the shape in which
+	// the API shows it. An entry meets all conditions that are given. Entries are kept for `history.retention`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
+	ListAuditWithResponse(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*ListAuditResponse, error)
+
 	// ApproveLoginWithBodyWithResponse Let a device in
 	//
 	// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
@@ -7641,6 +7924,35 @@ func (r DeleteAPIKeyResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r DeleteAPIKeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListAuditResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AuditList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ListAuditResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListAuditResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -9315,6 +9627,22 @@ func (c *ClientWithResponses) DeleteAPIKeyWithResponse(ctx context.Context, pref
 	return ParseDeleteAPIKeyResponse(rsp)
 }
 
+// ListAuditWithResponse List changes, with who made them
+//
+// Newest first. Each entry is one change to one object, with the object before and after it in the shape in which
+// the API shows it. An entry meets all conditions that are given. Entries are kept for `history.retention`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
+func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*ListAuditResponse, error) {
+	rsp, err := c.ListAudit(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListAuditResponse(rsp)
+}
+
 // ApproveLoginWithBodyWithResponse Let a device in
 //
 // The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
@@ -10673,6 +11001,53 @@ func ParseDeleteAPIKeyResponse(rsp *http.Response) (*DeleteAPIKeyResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListAuditResponse parses an HTTP response from a ListAuditWithResponse call
+func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListAuditResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AuditList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

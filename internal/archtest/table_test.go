@@ -88,6 +88,7 @@ var variables = map[string]string{
 	"cmd/fairlead/main.go buildTime": "stamped by the linker",
 
 	"internal/ledger/ledger.go ErrUnavailable":    "the store's error, for callers who may not know the store",
+	"internal/ledger/history.go ErrForgotten":     "the store's error, for callers who may not know the store",
 	"internal/ledger/ledger.go ErrUnknownOutcome": "the store's error, for callers who may not know the store",
 }
 

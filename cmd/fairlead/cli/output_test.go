@@ -46,6 +46,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"policy preview testdata/policy.hujson --viewer alice", "policy why alice db-1:5432", "policy why alice db-1", "policy why tag:ci db-1", "policy why alice 10.1.2.3:443", "policy test",
 		},
 		"ssh.txt":     {"ssh list", "ssh approve 7K3M-9QXD", "ssh reject 7K3M-9QXD --reason no"},
+		"audit.txt":   {"audit list"},
 		"service.txt": {"health", "version", "debug digest"},
 	} {
 		t.Run(file, func(t *testing.T) {

@@ -130,6 +130,8 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"policy", "diff", "1", "--file", "a"},
 		{"policy", "why", "alice"},
 		{"policy", "test", "a", "b"},
+		{"audit", "list", "--from", "yesterday"},
+		{"audit", "list", "--limit", "x"},
 		{"help", "explode"},
 		{"help", "users", "explode"},
 		{"users", "list", "--server", "mesh.example.com"},
@@ -289,7 +291,7 @@ func TestNodesAreNamedToTheServerAsTheyWereGiven(t *testing.T) {
 
 func TestListFitsATerminal(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
-	for _, noun := range []string{"nodes", "routes"} {
+	for _, noun := range []string{"nodes", "routes", "audit"} {
 		for line := range strings.Lines(fairlead(t, socket, []string{noun, "list"}).stdout.String()) {
 			if len(line) > 100 {
 				t.Errorf("%d columns: %s", len(line), line)

@@ -131,6 +131,35 @@ func (e RegisterMethod) Valid() bool {
 	}
 }
 
+// Actor Who made a change.
+type Actor struct {
+	// Address Where the request came from. Empty when it came from nowhere outside.
+	//
+	// Example: 192.0.2.7
+	Address string `json:"address"`
+
+	// ID Example: 3
+	ID string `json:"id"`
+
+	// Kind `user`, `key`, `node`, `local` (the local socket), `server` or `replica` (the service itself).
+	//
+	// Example: key
+	Kind string `json:"kind"`
+
+	// Name What it was called then; of an API key the public part.
+	//
+	// Example: 7Qd0XhVb2mTa
+	Name string `json:"name"`
+
+	// Reason Example:
+	Reason string `json:"reason"`
+
+	// RequestID `X-Request-Id` of the request, which the log of the service has too.
+	//
+	// Example: 5HJK2QXT7RCA
+	RequestID string `json:"requestId"`
+}
+
 // APIKey defines model for ApiKey.
 type APIKey struct {
 	// CreatedAt Example: 2026-03-01T09:30:00Z
@@ -209,6 +238,53 @@ type APIKeySelection struct {
 	//
 	// Example: 7Qd0
 	Prefix *string `json:"prefix,omitempty"`
+}
+
+// AuditList defines model for AuditList.
+type AuditList struct {
+	Entries []Change `json:"entries"`
+
+	// Next The cursor of what follows; empty when nothing does.
+	//
+	// Example: 4711-0
+	Next string `json:"next"`
+}
+
+// Change What happened to one object.
+type Change struct {
+	// Actor Who made a change.
+	Actor Actor `json:"actor"`
+
+	// After The object after, as the API shows it. Null when it is gone.
+	After any `json:"after"`
+
+	// At Example: 2026-03-01T09:30:00Z
+	At time.Time `json:"at"`
+
+	// Before The object before, as the API shows it. Null when there was none.
+	Before any `json:"before"`
+
+	// ID Its position in the history, `<revision>-<index>`. No two changes have the same, and all replicas know it by
+	// this one.
+	//
+	//
+	// Example: 4711-0
+	ID string `json:"id"`
+
+	// Kind `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`; more may come.
+	//
+	// Example: node
+	Kind string `json:"kind"`
+
+	// Object The id of the object.
+	//
+	// Example: 1
+	Object string `json:"object"`
+
+	// Verb `created`, `changed` or `deleted`; in the event stream also `online` and `offline`.
+	//
+	// Example: changed
+	Verb string `json:"verb"`
 }
 
 // DNS defines model for DNS.
@@ -1627,6 +1703,9 @@ type Version struct {
 	Version string `json:"version"`
 }
 
+// From defines model for From.
+type From = time.Time
+
 // IfMatch defines model for IfMatch.
 type IfMatch = string
 
@@ -1635,6 +1714,9 @@ type NodeRef = string
 
 // RouteRef defines model for RouteRef.
 type RouteRef = string
+
+// To defines model for To.
+type To = time.Time
 
 // UserRef defines model for UserRef.
 type UserRef = string
@@ -1696,6 +1778,33 @@ type Unauthorized = Problem
 type DeleteAPIKeyParams struct {
 	// ID the numeric id
 	ID *string `form:"id,omitempty" json:"id,omitempty"`
+}
+
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Kind only changes to objects of this kind; several with commas between
+	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Object only changes to the object with this id, of whatever kind
+	Object *string `form:"object,omitempty" json:"object,omitempty"`
+
+	// Actor only changes by this kind of actor, or by one actor: the kind, a colon, and its id or the name it had then
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Verb only changes of this sort, `created`, `changed` or `deleted`; several with commas between
+	Verb *string `form:"verb,omitempty" json:"verb,omitempty"`
+
+	// From only what happened at this time or later
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To only what happened before this time
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Limit how many entries, at most 1000; 100 without it
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor only entries before this position, `next` of the last answer, to go on where it ended
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ResetDNSParams defines parameters for ResetDNS.
@@ -1908,6 +2017,9 @@ type ServerInterface interface {
 	// DeleteAPIKey Delete an API key
 	// (DELETE /api/v1/apikey/{prefix})
 	DeleteAPIKey(w http.ResponseWriter, r *http.Request, prefix string, params DeleteAPIKeyParams)
+	// ListAudit List changes, with who made them
+	// (GET /api/v1/audit)
+	ListAudit(w http.ResponseWriter, r *http.Request, params ListAuditParams)
 	// ApproveLogin Let a device in
 	// (POST /api/v1/auth/approve)
 	ApproveLogin(w http.ResponseWriter, r *http.Request)
@@ -2156,6 +2268,130 @@ func (siw *ServerInterfaceWrapper) DeleteAPIKey(w http.ResponseWriter, r *http.R
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.DeleteAPIKey(w, r, prefix, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAudit operation middleware
+func (siw *ServerInterfaceWrapper) ListAudit(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditParams
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", r.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "kind"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "kind", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "object" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "object", r.URL.Query(), &params.Object, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "object"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "object", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", r.URL.Query(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "actor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "actor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "verb" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "verb", r.URL.Query(), &params.Verb, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "verb"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "verb", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAudit(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3719,6 +3955,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/apikey", wrapper.CreateAPIKey)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/apikey/{prefix}", wrapper.DeleteAPIKey)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/apikey/expire", wrapper.ExpireAPIKeys)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/audit", wrapper.ListAudit)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/approve", wrapper.ApproveLogin)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/auth/pending", wrapper.ListPendingLogins)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/register", wrapper.RegisterLogin)

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ListAudit implements GET /api/v1/audit.
+func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.ListAuditParams) {
+	q := ledger.AuditQuery{
+		From: momentOf(p.From), To: momentOf(p.To), Kinds: words(p.Kind), Verbs: words(p.Verb), Object: or(p.Object), Actor: or(p.Actor),
+	}
+	var err error
+	if or(p.Cursor) != "" {
+		q.Before, err = position("cursor", *p.Cursor)
+	}
+	if p.Limit != nil {
+		if q.Limit = *p.Limit; q.Limit == 0 {
+			q.Limit = -1 // none is no limit that anyone means
+		}
+	}
+	snap := s.ledger.World().Snapshot // before the rows are read, so that they have all of it
+	var rows []ledger.AuditRow
+	var next ledger.Position
+	if err == nil {
+		rows, next, err = s.control.Audit(r.Context(), q)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	out := openapi.AuditList{Entries: []openapi.Change{}}
+	for _, row := range rows {
+		out.Entries = append(out.Entries, changeShape(row))
+	}
+	if next != (ledger.Position{}) {
+		out.Next = next.String()
+	}
+	reply(w, snap, out)
+}
+
+func changeShape(row ledger.AuditRow) openapi.Change {
+	a := row.Actor
+	return openapi.Change{
+		ID: row.Position.String(), At: row.At.Time(), Verb: row.Verb, Kind: row.Kind, Object: row.Object, Before: kept(row.Before), After: kept(row.After),
+		Actor: openapi.Actor{Kind: string(a.Kind), ID: a.ID, Name: a.Name, Address: a.Addr, RequestID: a.RequestID, Reason: a.Reason},
+	}
+}
+
+// kept is a shape as it was encoded when it was recorded.
+func kept(shape []byte) any {
+	if shape == nil {
+		return nil
+	}
+	return json.RawMessage(shape)
+}
+
+func position(name, text string) (ledger.Position, error) {
+	p, err := ledger.ParsePosition(text)
+	if err != nil {
+		return p, &badRequest{name, name + ": " + err.Error()}
+	}
+	return p, nil
+}
+
+// momentOf is zero for no time.
+func momentOf(t *time.Time) mesh.Time {
+	if t == nil {
+		return 0
+	}
+	return mesh.TimeOf(*t)
+}
+
+// words splits a list with commas.
+func words(text *string) []string {
+	if or(text) == "" {
+		return nil
+	}
+	return strings.Split(*text, ",")
+}
