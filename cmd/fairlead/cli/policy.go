@@ -67,15 +67,20 @@ func problemShapes(problems policy.Problems) []apiclient.PolicyProblem {
 	return found
 }
 
+func fileName(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
 // tellProblems prints problems of a policy in the form in which editors find the
 // place, and returns an error if there are any.
 func (t *tool) tellProblems(file string, problems []apiclient.PolicyProblem) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	if file == "-" {
-		file = "standard input"
-	}
+	file = fileName(file)
 	for _, p := range problems {
 		place := file
 		for _, n := range []int{p.Line, p.Column} {
@@ -138,7 +143,7 @@ it is saved, and by fairlead policy test.`,
 				}
 			}
 			result.SSHRules, result.Tests = len(doc.SSH()), len(doc.Tests())+len(doc.SSHTests())
-			return t.show(result, fmt.Sprintf("%s: no problems; %s%s, %s, %s\n", result.File,
+			return t.show(result, fmt.Sprintf("%s: no problems; %s%s, %s, %s\n", fileName(result.File),
 				count(result.Rules, "rule"), withoutRules(doc, result.Rules), count(result.SSHRules, "SSH rule"), count(result.Tests, "test")))
 		},
 	}
@@ -326,10 +331,14 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 	return t.confirm(force, "Save it all the same?")
 }
 
+func noPolicyText(p apiclient.Policy) string {
+	return fmt.Sprintf("There is no policy any more, which is version %s: everyone may reach everyone\n", p.Version)
+}
+
 func (t *tool) showSaved(p apiclient.Policy, s *saving) error {
 	text := fmt.Sprintf("Version %s of the policy is in force\n", p.Version)
 	if p.Policy == "" {
-		text = fmt.Sprintf("There is no policy any more, which is version %s: everyone may reach everyone\n", p.Version)
+		text = noPolicyText(p)
 	}
 	switch {
 	case p.ConfirmBy == nil && s.within() != nil:
@@ -380,6 +389,9 @@ func (t *tool) policyRevert() *cobra.Command {
 			p, err := decode[apiclient.Policy](answer(client.RevertPolicy(cmd.Context())))
 			if err != nil {
 				return err
+			}
+			if p.Policy == "" {
+				return t.show(p, noPolicyText(p))
 			}
 			return t.show(p, fmt.Sprintf("What was in force before is version %s now\n", p.Version))
 		},

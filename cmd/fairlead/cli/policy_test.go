@@ -29,6 +29,10 @@ func TestPolicyCheckNamesEveryPlace(t *testing.T) {
 	if r.status != 1 || len(lines) != 3 || !strings.HasPrefix(lines[0], bad+":2:") || !strings.HasPrefix(lines[1], bad+":3:3: ") || lines[2] != "Error: "+bad+" has 2 problems" {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
 	}
+	r = fairlead(t, "/nowhere", []string{"policy", "check", "-"}, func(e *Env) { e.Stdin = strings.NewReader(`{}`) })
+	if r.status != 0 || !strings.HasPrefix(r.stdout.String(), "standard input: no problems; ") {
+		t.Errorf("status %d, %s", r.status, &r.stdout)
+	}
 	piped := func(e *Env) { e.Stdin = strings.NewReader(`{"acls": 3}`) }
 	r = fairlead(t, "/nowhere", []string{"policy", "check", "-"}, piped)
 	if r.status != 1 || !strings.HasPrefix(r.stderr.String(), "standard input:1:10: ") {
@@ -108,11 +112,13 @@ func TestPolicySetAsksWhenNobodyReachesAnyoneAnyMore(t *testing.T) {
 	}
 }
 
-func TestRollbackSaysThatThereIsNoPolicy(t *testing.T) {
+func TestGoingBackToNoPolicyIsSaid(t *testing.T) {
 	socket, _ := listen(t, answering(200, "application/json", `{"policy": "", "version": "4"}`))
-	r := fairlead(t, socket, []string{"policy", "rollback", "2"})
-	if r.status != 0 || r.stdout.String() != "There is no policy any more, which is version 4: everyone may reach everyone\n" {
-		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
+	for _, command := range [][]string{{"policy", "rollback", "2"}, {"policy", "revert"}} {
+		r := fairlead(t, socket, command)
+		if r.status != 0 || r.stdout.String() != "There is no policy any more, which is version 4: everyone may reach everyone\n" {
+			t.Errorf("%v: status %d, %s%s", command, r.status, &r.stdout, &r.stderr)
+		}
 	}
 }
 
