@@ -19,12 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lab is a private network: namespaces on one switch, 198.18.0.0/24. Nothing in
-// it reaches the host or the world, nor the other way round.
+// Lab is a private network: namespaces on one switch, 198.18.0.0/24, and behind
+// some of them networks of their own. Nothing in it reaches the host or the world,
+// nor the other way round.
 type Lab struct {
 	t     testing.TB
 	sw    *Namespace
 	hosts byte
+	inner int // networks behind hosts
 }
 
 // Namespace is one host of a Lab: a network stack of its own, and a view of the
@@ -65,9 +67,8 @@ func (l *Lab) Add(name string) *Namespace {
 	l.hosts++
 	n := l.hold(name)
 	n.Addr = netip.AddrFrom4([4]byte{198, 18, 0, l.hosts})
-	port := fmt.Sprintf("p%d", l.hosts)
-	l.must(l.sw.run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(n.pid)))
-	l.must(l.sw.run("ip", "link", "set", port, "master", "br0", "up"))
+	l.must(l.sw.run("ip", "link", "add", port(n), "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(n.pid)))
+	l.must(l.sw.run("ip", "link", "set", port(n), "master", "br0", "up"))
 	// Addresses that appear by themselves would be a way around BlockUDP.
 	l.must(n.run("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6"))
 	l.must(n.run("ip", "addr", "add", n.Addr.String()+"/24", "dev", "eth0"))
@@ -75,6 +76,44 @@ func (l *Lab) Add(name string) *Namespace {
 	l.must(n.run("ip", "route", "add", "default", "via", "198.18.0.254"))
 	return n
 }
+
+// Behind adds a host on a network that only routers lead to. The host has the
+// first address of the network, and routers have the next ones in their order.
+func (l *Lab) Behind(name string, network netip.Prefix, routers ...*Namespace) *Namespace {
+	l.t.Helper()
+	l.inner++
+	bridge := fmt.Sprintf("in%d", l.inner)
+	l.must(l.sw.run("ip", "link", "add", bridge, "type", "bridge"))
+	l.must(l.sw.run("ip", "link", "set", bridge, "up"))
+	behind := l.hold(name)
+	addr := network.Addr()
+	for i, n := range append([]*Namespace{behind}, routers...) {
+		addr = addr.Next()
+		port := fmt.Sprintf("%sp%d", bridge, i)
+		l.must(l.sw.run("ip", "link", "add", port, "type", "veth", "peer", "name", bridge, "netns", strconv.Itoa(n.pid)))
+		l.must(l.sw.run("ip", "link", "set", port, "master", bridge, "up"))
+		l.must(n.run("ip", "addr", "add", netip.PrefixFrom(addr, network.Bits()).String(), "dev", bridge))
+		l.must(n.run("ip", "link", "set", bridge, "up"))
+		l.must(n.run("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"))
+	}
+	behind.Addr = network.Addr().Next()
+	return behind
+}
+
+// Cut pulls the cable between a host and the switch, until the test ends or Mend.
+func (l *Lab) Cut(n *Namespace) {
+	l.t.Helper()
+	l.must(l.sw.run("ip", "link", "set", port(n), "down"))
+}
+
+// Mend undoes Cut.
+func (l *Lab) Mend(n *Namespace) {
+	l.t.Helper()
+	l.must(l.sw.run("ip", "link", "set", port(n), "up"))
+}
+
+// port is where a host is plugged into the switch.
+func port(n *Namespace) string { return fmt.Sprintf("p%d", n.Addr.As4()[3]) }
 
 func (l *Lab) must(err error) {
 	l.t.Helper()
