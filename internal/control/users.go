@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strconv"
@@ -84,7 +85,7 @@ func (s *Service) CreateUser(ctx context.Context, a mesh.Actor, in NewUser) (*me
 	}
 	var user *mesh.User
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		if err := nameFree(w, in.Name, 0); err != nil {
+		if err := cmp.Or(nameFree(w, in.Name, 0), knownBy(w, "email", in.Email, 0)); err != nil {
 			return nil, err
 		}
 		user = &mesh.User{
@@ -109,6 +110,24 @@ func (s *Service) warnOfCapitals(u *mesh.User) {
 func nameFree(w *policy.World, name string, except mesh.UserID) error {
 	if u, ok := w.UserByName(name); ok && u.ID != except {
 		return refuse(Conflict, "name", "there is a user %q already; names are compared without regard to case", u.Name)
+	}
+	return knownBy(w, "name", name, except)
+}
+
+// knownBy refuses a name or an e-mail by which somebody else is known: policies and
+// devices know people by either, and would take one for the other.
+func knownBy(w *policy.World, path, text string, except mesh.UserID) error {
+	folded := mesh.FoldName(text)
+	switch folded {
+	case "":
+		return nil
+	case TaggedDevices:
+		return refuse(Invalid, path, "%s is what lists show for nodes with tags; choose another", TaggedDevices)
+	}
+	for u := range w.Users() {
+		if u.ID != except && (mesh.FoldName(u.Name) == folded || mesh.FoldName(u.Email) == folded) {
+			return refuse(Conflict, path, "user %q is known as %q already; policies and devices could not tell the two apart", u.Name, text)
+		}
 	}
 	return nil
 }
