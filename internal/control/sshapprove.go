@@ -19,6 +19,10 @@ import (
 // was lost.
 const sessionGrace = 15 * time.Second
 
+// maxWaitingPair is how many questions about sessions from one node on another are
+// held: nobody can keep others from waiting there.
+const maxWaitingPair = 16
+
 // WaitingSSH is a session that waits for the approval of an administrator.
 type WaitingSSH = ledger.WaitingSSH
 
@@ -35,19 +39,24 @@ type sessionWait struct {
 }
 
 // enter adds a question about a session. It refuses when too many are held, in
-// all or by one node, and says whether nobody waited with that session before.
+// all, by one node or about another one there, and says whether nobody waited with
+// that session before.
 func (r *sessionRoom) enter(q SSHSession, since mesh.Time) (fresh, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tidy()
-	total, same := 0, 0
+	total, same, pair := 0, 0, 0
 	for other, w := range r.all {
-		total += max(w.holding, 1)
+		held := max(w.holding, 1)
+		total += held
 		if other.Dst == q.Dst {
-			same += max(w.holding, 1)
+			same += held
+			if other.Src == q.Src {
+				pair += held
+			}
 		}
 	}
-	if total >= maxWaiting || same >= maxWaitingOf {
+	if total >= maxWaiting || same >= maxWaitingOf || pair >= maxWaitingPair {
 		return false, false
 	}
 	if r.all == nil {

@@ -335,13 +335,16 @@ func TestSessionThatIsGivenUpIsForgotten(t *testing.T) {
 func TestOneNodeCannotTakeAllPlacesToWait(t *testing.T) {
 	s := open(t)
 	sessions(t, s.commit, checkServers)
-	for i := range 64 {
+	for i := range 16 {
 		if got := asks(t, s.Service, question(laptop1, server, fmt.Sprint("u", i))); got.Verdict != control.SSHAskAgain {
 			t.Fatalf("session %d: %+v", i, got)
 		}
 	}
 	if got := asks(t, s.Service, question(laptop1, server, "more")); got.Verdict != control.SSHReject {
 		t.Errorf("%+v", got)
+	}
+	if got := asks(t, s.Service, question(second1, server, "ana")); got.Verdict != control.SSHAskAgain {
+		t.Errorf("from another node: %+v", got)
 	}
 	s.commit(t, shellPolicy(2, checkServers+`, {"action": "check", "src": ["user1@"], "dst": ["user1@"], "users": ["autogroup:nonroot"]}`))
 	if got := asks(t, s.Service, question(laptop1, second1, "ana")); got.Verdict != control.SSHAskAgain {
