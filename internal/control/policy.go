@@ -221,7 +221,7 @@ func (s *Service) ConfirmPolicy(ctx context.Context, a mesh.Actor) (*mesh.Policy
 func pendingPolicy(w *policy.World) (*mesh.Policy, error) {
 	p, ok := w.Policy()
 	if !ok || p.ConfirmBy == 0 {
-		return nil, refuse(Conflict, "", "no policy waits to be confirmed")
+		return nil, refuse(Conflict, "", "no policy waits to be confirmed: it was confirmed already, or has given way; see fairlead policy history")
 	}
 	return p, nil
 }
@@ -236,8 +236,8 @@ func (s *Service) RevertPolicy(ctx context.Context, a mesh.Actor) (*mesh.Policy,
 		return nil, err
 	}
 	p, err := s.giveWay(ctx, a, pending, fmt.Sprintf("version %v reverted before it was confirmed", pending.Version), 0)
-	if err == nil && p == nil { // somebody else decided about it in between
-		_, err = pendingPolicy(s.ledger.World())
+	if err == nil && p == nil {
+		return nil, refuse(Conflict, "", "somebody else has decided about version %v in between; look at: fairlead policy history", pending.Version)
 	}
 	return p, err
 }
