@@ -25,19 +25,10 @@ func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 		if n, ok := s.NodeByAddr(addr.Unmap()); ok {
 			return n, nil
 		}
-	} else if n, ok := s.NodeByName(nodeLabel(s, ref)); ok {
+	} else if n, ok := s.NodeNamed(ref); ok {
 		return n, nil
 	}
 	return nil, refuse(NotFound, "node", "there is no node %q; list them with: fairlead nodes list", ref)
-}
-
-// nodeLabel is a node's name without the base domain, if it has it.
-func nodeLabel(s *mesh.Snapshot, name string) string {
-	name = strings.ToLower(name)
-	if domain := s.DNS().BaseDomain; domain != "" {
-		return strings.TrimSuffix(strings.TrimSuffix(name, "."), "."+domain)
-	}
-	return name
 }
 
 // changeNode commits what change makes of a copy of a node, if it changes

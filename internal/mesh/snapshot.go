@@ -196,6 +196,15 @@ func (s *Snapshot) NodeByAddr(a netip.Addr) (*Node, bool) { return s.nodeAt(s.no
 // NodeByName finds the node with this label.
 func (s *Snapshot) NodeByName(name string) (*Node, bool) { return s.nodeAt(s.nodeByName.at(name)) }
 
+// NodeNamed finds a node by its label or its full name, without regard to case.
+func (s *Snapshot) NodeNamed(name string) (*Node, bool) {
+	name = strings.ToLower(name)
+	if domain := s.DNS().BaseDomain; domain != "" {
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "."), "."+domain)
+	}
+	return s.NodeByName(name)
+}
+
 func (s *Snapshot) nodeAt(id NodeID, ok bool) (*Node, bool) {
 	if !ok {
 		return nil, false

@@ -45,7 +45,7 @@ func (w *World) ParseEnd(text string) (End, error) {
 			return End{Node: n.ID}, nil
 		}
 	}
-	if n, ok := w.NodeByName(strings.ToLower(text)); ok {
+	if n, ok := w.NodeNamed(text); ok {
 		return End{Node: n.ID}, nil
 	}
 	if w.Doc != nil {

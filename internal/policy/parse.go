@@ -61,6 +61,10 @@ func Parse(text []byte) (*Doc, Problems) {
 		return nil, Problems{{Text: fmt.Sprintf("the policy is larger than %d KiB", maxDoc>>10)}}
 	case bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxBrackets:
 		return nil, Problems{{Text: fmt.Sprintf("the policy has more than %d lists and objects", maxBrackets)}}
+	case len(bytes.TrimSpace(text)) == 0:
+		return nil, Problems{{Text: "the policy is empty: write {} to let everyone reach everyone"}}
+	case bytes.HasPrefix(text, []byte("\ufeff")):
+		return nil, Problems{{Line: 1, Column: 1, Text: "the text begins with a byte order mark: save it as UTF-8 without one"}}
 	case !utf8.Valid(text):
 		r.problem(invalidAt(text), "the policy is not text in UTF-8")
 		return nil, r.problems

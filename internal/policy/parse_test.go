@@ -16,7 +16,7 @@ import (
 
 func TestTextsThatAreNoPolicyAreToldWhere(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                             "line 1, column 1: parsing value: unexpected EOF",
+		"":                             "the policy is empty: write {} to let everyone reach everyone",
 		"[]":                           "line 1, column 1: the policy must be an object",
 		"{\n  \"groups\": 7\n}":        "line 2, column 13: groups must be an object",
 		"{\n/* äö */ \"groups\": 7\n}": "line 2, column 20: groups must be an object",

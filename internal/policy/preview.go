@@ -28,6 +28,8 @@ type Effect struct {
 	Tests []TestFailure
 	// Guards are warnings that nobody should miss.
 	Guards []Guard
+	// Notes are those of the new policy.
+	Notes []string
 }
 
 // Principals are people, or tags of nodes, for whom the same changes.
@@ -106,7 +108,7 @@ type Guard struct {
 // so costs what there are of classes and not of nodes.
 func Preview(from, to *World, viewer *End) *Effect {
 	book := newAccessBook()
-	c := &comparison{before: newSide(from, book), after: newSide(to, book), book: book, effect: &Effect{Tests: to.RunTests()}}
+	c := &comparison{before: newSide(from, book), after: newSide(to, book), book: book, effect: &Effect{Tests: to.RunTests(), Notes: to.Notes()}}
 	c.sort()
 	c.comparePairs()
 	c.compareOwn()

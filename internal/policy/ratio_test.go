@@ -63,7 +63,7 @@ func comma(i int) string {
 	return ","
 }
 
-func parsed(t *testing.T, text string) *policy.Doc {
+func parsed(t testing.TB, text string) *policy.Doc {
 	t.Helper()
 	doc, problems := policy.Parse([]byte(text))
 	if len(problems) > 0 {

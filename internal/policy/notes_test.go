@@ -1,0 +1,34 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+func TestNotesNameWhatMeansNobody(t *testing.T) {
+	tagged := meshgen.Node(2, 1)
+	tagged.Owner, tagged.Tags = 0, []string{"tag:old", "tag:web"}
+	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(1, 1)}, mesh.NodePut{Node: tagged})
+	text := `{"tagOwners": {"tag:web": ["user1"]}, "groups": {"group:g": ["user1@", "cem@example.com"]},
+		"acls": [{"action": "accept", "src": ["group:g", "USER1"], "dst": ["host-1:22", "tag:web:22"]}]}`
+	want := []string{
+		"there is no user cem@example.com",
+		"there is no user host-1, but a node of that name: a policy names nodes by a tag, by an address, or by an entry of hosts",
+		"nodes carry tag:old, which tagOwners does not define",
+	}
+	doc, problems := policy.Parse([]byte(text))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if diff := cmp.Diff(want, policy.WorldOf(s, doc).Notes()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if notes := policy.WorldOf(s, nil).Notes(); notes != nil {
+		t.Errorf("no policy: %v", notes)
+	}
+}
