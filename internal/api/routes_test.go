@@ -156,7 +156,7 @@ func TestRoutesThatCannotBeChanged(t *testing.T) {
 	s := sqlite(t)
 	routers(s, 1, "10.1.0.0/16")
 	s.call("DELETE", "/api/v1/routes/1", nil).
-		fails(409, "Conflict", "node host-0 still announces 10.1.0.0/16; disable the route instead, or stop announcing it there: tailscale set --advertise-routes=", "")
+		fails(409, "Conflict", "node host-0 still advertises 10.1.0.0/16; disable the route instead, or stop advertising it there: tailscale set --advertise-routes=", "")
 	for method, path := range map[string]string{"POST": "/enable", "DELETE": "", "PATCH": ""} {
 		s.call(method, "/api/v1/routes/7"+path, object{"preference": 1}).
 			fails(404, "Not Found", "there is no route 7; list them with: fairlead routes list", "")

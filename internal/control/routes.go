@@ -176,7 +176,7 @@ func (s *Service) DeleteRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID
 			return nil, err
 		}
 		if found.Announced() {
-			return nil, refuse(Conflict, "route", "node %s still announces %s; disable the route instead, or stop announcing it there: tailscale set --advertise-routes=",
+			return nil, refuse(Conflict, "route", "node %s still advertises %s; disable the route instead, or stop advertising it there: tailscale set --advertise-routes=",
 				found.Name, found.Prefix)
 		}
 		n := *found.Node
