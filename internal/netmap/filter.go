@@ -167,6 +167,13 @@ func ranges(addrs []netip.Addr) (words []string) {
 type rules struct {
 	list []Rule
 	at   map[string]int
+	has  map[opening]bool
+}
+
+// opening is ports of a destination in a rule of the list.
+type opening struct {
+	rule int
+	PortRange
 }
 
 func (rs *rules) add(in *policy.Inbound, srcs []string, n *mesh.Node) {
@@ -179,7 +186,7 @@ func (rs *rules) add(in *policy.Inbound, srcs []string, n *mesh.Node) {
 			continue
 		}
 		for _, service := range d.Services {
-			rs.rule(srcs, service.Protocols).reach(dsts, service.Ports)
+			rs.reach(rs.rule(srcs, service.Protocols), dsts, service.Ports)
 		}
 		if len(in.App) > 0 {
 			rs.list = append(rs.list, Rule{SrcIPs: srcs, CapGrant: []CapGrant{{Dsts: dsts, CapMap: in.App}}})
@@ -187,8 +194,8 @@ func (rs *rules) add(in *policy.Inbound, srcs []string, n *mesh.Node) {
 	}
 }
 
-// reach adds ports of destinations.
-func (r *Rule) reach(dsts []netip.Prefix, ports []policy.PortRange) {
+// reach adds ports of destinations to a rule, each once.
+func (rs *rules) reach(rule int, dsts []netip.Prefix, ports []policy.PortRange) {
 	words := make([]string, len(dsts))
 	for i, dst := range dsts {
 		words[i] = word(dst)
@@ -198,26 +205,28 @@ func (r *Rule) reach(dsts []netip.Prefix, ports []policy.PortRange) {
 	}
 	for _, w := range words {
 		for _, p := range ports {
-			if p := (PortRange{IP: w, Ports: Ports(p)}); !slices.Contains(r.DstPorts, p) {
-				r.DstPorts = append(r.DstPorts, p)
+			o := opening{rule, PortRange{IP: w, Ports: Ports(p)}}
+			if !rs.has[o] {
+				rs.has[o] = true
+				rs.list[rule].DstPorts = append(rs.list[rule].DstPorts, o.PortRange)
 			}
 		}
 	}
 }
 
 // rule finds or makes the rule for sources and protocols.
-func (rs *rules) rule(srcs []string, protocols []int) *Rule {
+func (rs *rules) rule(srcs []string, protocols []int) int {
 	key := fmt.Sprint(protocols, strings.Join(srcs, " "))
 	i, ok := rs.at[key]
 	if !ok {
 		if rs.at == nil {
-			rs.at = map[string]int{}
+			rs.at, rs.has = map[string]int{}, map[opening]bool{}
 		}
 		i = len(rs.list)
 		rs.at[key] = i
 		rs.list = append(rs.list, Rule{SrcIPs: srcs, IPProto: protocols, DstPorts: []PortRange{}})
 	}
-	return &rs.list[i]
+	return i
 }
 
 // destinations are where to on n, or on any node that is no router: clients take
