@@ -1320,6 +1320,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow what happens
+         * @description Server-sent events, one for each entry of the audit and for each node that comes or goes, in the order of their
+         *     ids. The name of an event is the kind of the object and the verb, such as `node.created`, `user.deleted`,
+         *     `policy.created`, `node.online` or `node.offline`; its data is a [Change](#/components/schemas/Change); its id is
+         *     that of the change. Take no notice of names that you do not know.
+         *
+         *     A stream begins now, or after the event that `Last-Event-ID` names. Any replica can resume a stream that another
+         *     one began: nothing is missed, and no event comes twice. Of a node that comes and goes several times within a
+         *     minute, the last of each may be all that is left of it later.
+         *
+         *     When events after that id are no longer kept, one event `reset` with the data `{"revision":"4711"}` says so, and
+         *     the stream goes on from now: read anew what you need.
+         *
+         *     A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
+         *     key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
+         *     use the database: connect again. One replica serves 64 streams and answers 503 to more.
+         */
+        get: operations["streamEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -5005,6 +5045,47 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuditList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    streamEvents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description the same, for those who cannot send the header, which counts if both are there; `0-0` asks for all that is kept
+                 * @example 4711-0
+                 */
+                after?: string;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description the id of the last event that was seen; browsers send it by themselves
+                 * @example 4711-0
+                 */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the events, without end */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["BadRequest"];

@@ -1822,6 +1822,15 @@ type ChangeDNSParams struct {
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
+// StreamEventsParams defines parameters for StreamEvents.
+type StreamEventsParams struct {
+	// After the same, for those who cannot send the header, which counts if both are there; `0-0` asks for all that is kept
+	After *string `form:"after,omitempty" json:"after,omitempty"`
+
+	// LastEventID the id of the last event that was seen; browsers send it by themselves
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
 // ListNodesParams defines parameters for ListNodes.
 type ListNodesParams struct {
 	// User only nodes of this user, by name or id
@@ -2261,6 +2270,27 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
 	ChangeDNS(ctx context.Context, params *ChangeDNSParams, body ChangeDNSJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StreamEvents Follow what happens
+	//
+	// Server-sent events, one for each entry of the audit and for each node that comes or goes, in the order of their
+	// ids. The name of an event is the kind of the object and the verb, such as `node.created`, `user.deleted`,
+	// `policy.created`, `node.online` or `node.offline`; its data is a [Change](#/components/schemas/Change); its id is
+	// that of the change. Take no notice of names that you do not know.
+	//
+	// A stream begins now, or after the event that `Last-Event-ID` names. Any replica can resume a stream that another
+	// one began: nothing is missed, and no event comes twice. Of a node that comes and goes several times within a
+	// minute, the last of each may be all that is left of it later.
+	//
+	// When events after that id are no longer kept, one event `reset` with the data `{"revision":"4711"}` says so, and
+	// the stream goes on from now: read anew what you need.
+	//
+	// A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
+	// key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
+	// use the database: connect again. One replica serves 64 streams and answers 503 to more.
+	//
+	// Corresponds with GET /api/v1/events (the `StreamEvents` operationId).
+	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DatabaseHealth Whether the database is reachable
 	//
@@ -3181,6 +3211,37 @@ func (c *Client) ChangeDNSWithBody(ctx context.Context, params *ChangeDNSParams,
 // Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
 func (c *Client) ChangeDNS(ctx context.Context, params *ChangeDNSParams, body ChangeDNSJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewChangeDNSRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StreamEvents Follow what happens
+//
+// Server-sent events, one for each entry of the audit and for each node that comes or goes, in the order of their
+// ids. The name of an event is the kind of the object and the verb, such as `node.created`, `user.deleted`,
+// `policy.created`, `node.online` or `node.offline`; its data is a [Change](#/components/schemas/Change); its id is
+// that of the change. Take no notice of names that you do not know.
+//
+// A stream begins now, or after the event that `Last-Event-ID` names. Any replica can resume a stream that another
+// one began: nothing is missed, and no event comes twice. Of a node that comes and goes several times within a
+// minute, the last of each may be all that is left of it later.
+//
+// When events after that id are no longer kept, one event `reset` with the data `{"revision":"4711"}` says so, and
+// the stream goes on from now: read anew what you need.
+//
+// A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
+// key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
+// use the database: connect again. One replica serves 64 streams and answers 503 to more.
+//
+// Corresponds with GET /api/v1/events (the `StreamEvents` operationId).
+func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStreamEventsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4964,6 +5025,75 @@ func NewChangeDNSRequestWithBody(server string, params *ChangeDNSParams, content
 			}
 
 			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewStreamEventsRequest constructs an http.Request for the StreamEvents method
+func NewStreamEventsRequest(server string, params *StreamEventsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/events")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.LastEventID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Last-Event-ID", *params.LastEventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Last-Event-ID", headerParam0)
 		}
 
 	}
@@ -7203,6 +7333,29 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
 	ChangeDNSWithResponse(ctx context.Context, params *ChangeDNSParams, body ChangeDNSJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeDNSResponse, error)
 
+	// StreamEventsWithResponse Follow what happens
+	//
+	// Server-sent events, one for each entry of the audit and for each node that comes or goes, in the order of their
+	// ids. The name of an event is the kind of the object and the verb, such as `node.created`, `user.deleted`,
+	// `policy.created`, `node.online` or `node.offline`; its data is a [Change](#/components/schemas/Change); its id is
+	// that of the change. Take no notice of names that you do not know.
+	//
+	// A stream begins now, or after the event that `Last-Event-ID` names. Any replica can resume a stream that another
+	// one began: nothing is missed, and no event comes twice. Of a node that comes and goes several times within a
+	// minute, the last of each may be all that is left of it later.
+	//
+	// When events after that id are no longer kept, one event `reset` with the data `{"revision":"4711"}` says so, and
+	// the stream goes on from now: read anew what you need.
+	//
+	// A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
+	// key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
+	// use the database: connect again. One replica serves 64 streams and answers 503 to more.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/events (the `StreamEvents` operationId).
+	StreamEventsWithResponse(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*StreamEventsResponse, error)
+
 	// DatabaseHealthWithResponse Whether the database is reachable
 	//
 	// The last background check, as `/health` reports it, in the form that tools of this API read.
@@ -8197,6 +8350,33 @@ func (r ChangeDNSResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ChangeDNSResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type StreamEventsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r StreamEventsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StreamEventsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -9839,6 +10019,35 @@ func (c *ClientWithResponses) ChangeDNSWithResponse(ctx context.Context, params 
 	return ParseChangeDNSResponse(rsp)
 }
 
+// StreamEventsWithResponse Follow what happens
+//
+// Server-sent events, one for each entry of the audit and for each node that comes or goes, in the order of their
+// ids. The name of an event is the kind of the object and the verb, such as `node.created`, `user.deleted`,
+// `policy.created`, `node.online` or `node.offline`; its data is a [Change](#/components/schemas/Change); its id is
+// that of the change. Take no notice of names that you do not know.
+//
+// A stream begins now, or after the event that `Last-Event-ID` names. Any replica can resume a stream that another
+// one began: nothing is missed, and no event comes twice. Of a node that comes and goes several times within a
+// minute, the last of each may be all that is left of it later.
+//
+// When events after that id are no longer kept, one event `reset` with the data `{"revision":"4711"}` says so, and
+// the stream goes on from now: read anew what you need.
+//
+// A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
+// key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
+// use the database: connect again. One replica serves 64 streams and answers 503 to more.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/events (the `StreamEvents` operationId).
+func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*StreamEventsResponse, error) {
+	rsp, err := c.StreamEvents(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStreamEventsResponse(rsp)
+}
+
 // DatabaseHealthWithResponse Whether the database is reachable
 //
 // The last background check, as `/health` reports it, in the form that tools of this API read.
@@ -11466,6 +11675,46 @@ func ParseChangeDNSResponse(rsp *http.Response) (*ChangeDNSResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseStreamEventsResponse parses an HTTP response from a StreamEventsWithResponse call
+func ParseStreamEventsResponse(rsp *http.Response) (*StreamEventsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StreamEventsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

@@ -216,6 +216,11 @@ func examples() map[string]func(f fixture) *answer {
 		"GET /api/v1/auth/pending": list("/api/v1/auth/pending"),
 		"GET /api/v1/ssh/pending":  list("/api/v1/ssh/pending"),
 		"GET /api/v1/audit":        list("/api/v1/audit"),
+		"GET /api/v1/events": func(f fixture) *answer {
+			c := f.consume()
+			c.close()
+			return &answer{f.t, c.status, c.header, nil}
+		},
 		"GET /api/v1/health":       list("/api/v1/health"),
 		"GET /api/v1/debug/digest": list("/api/v1/debug/digest"),
 		"GET /api/v1/openapi.yaml": list("/api/v1/openapi.yaml"),

@@ -140,7 +140,7 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		rec := &recorder{ResponseWriter: w, server: s}
 		defer func() {
 			p := recover()
-			if !rec.hijacked {
+			if !rec.hijacked && !rec.endless {
 				s.seconds.Observe(time.Since(start).Seconds())
 			}
 			if p != nil {
@@ -174,6 +174,7 @@ type recorder struct {
 	server   *Server
 	status   int
 	hijacked bool // the connection serves another protocol now
+	endless  bool // the answer lasts as long as its reader likes
 }
 
 func (w *recorder) WriteHeader(status int) {

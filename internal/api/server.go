@@ -45,6 +45,8 @@ type Server struct {
 	seconds  prometheus.Histogram
 	users    atomic.Pointer[userList]
 	refusals *identity.RefusalLog
+	streams  atomic.Int32
+	tail     tail
 }
 
 var _ openapi.ServerInterface = (*Server)(nil)

@@ -2,8 +2,10 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 const (
@@ -41,4 +43,32 @@ func (s *Service) Audit(ctx context.Context, q ledger.AuditQuery) (rows []ledger
 	}
 	rows = rows[:wanted]
 	return rows, rows[wanted-1].Position, nil
+}
+
+// Changes returns what happened after a position, up to the end of a revision
+// that this replica has seen, oldest first: the rows of the audit, and in the
+// same form the nodes that came and went. It fails with ledger.ErrForgotten when
+// some of it may be gone.
+func (s *Service) Changes(ctx context.Context, after ledger.Position, upTo mesh.Revision, limit int) ([]ledger.AuditRow, error) {
+	before := ledger.EndOf(upTo)
+	rows, err := s.ledger.Audit(ctx, ledger.AuditQuery{After: after, Before: before, Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	moves, err := s.ledger.Transitions(ctx, after, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range moves {
+		verb := "offline"
+		if m.Online {
+			verb = "online"
+		}
+		id := m.Node.String()
+		rows = append(rows, ledger.AuditRow{
+			Position: m.Position, At: m.At, Actor: mesh.Actor{Kind: mesh.ActorNode, ID: id}, Verb: verb, Kind: "node", Object: id,
+		})
+	}
+	slices.SortFunc(rows, func(a, b ledger.AuditRow) int { return a.Position.Compare(b.Position) })
+	return rows[:min(limit, len(rows))], nil
 }

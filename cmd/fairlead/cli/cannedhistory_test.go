@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
+	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
@@ -21,4 +25,23 @@ func changes() []openapi.Change {
 
 func (canned) ListAudit(w http.ResponseWriter, _ *http.Request, _ openapi.ListAuditParams) {
 	reply(w, openapi.AuditList{Entries: changes(), Next: "9-0"})
+}
+
+// StreamEvents tells everything once: a stream that resumes has nothing more.
+func (canned) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.StreamEventsParams) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	if p.LastEventID != nil {
+		<-r.Context().Done()
+		return
+	}
+	_, _ = io.WriteString(w, "retry: 1000\n\nid: 8-2147483647\n\n: heartbeat\n\n")
+	online := openapi.Change{ID: "4712-0", At: at("2026-03-01T09:31:00Z"), Verb: "online", Kind: "node", Object: "2", Actor: openapi.Actor{Kind: "node", ID: "2"}}
+	list := append(changes(), online)
+	slices.SortFunc(list, func(a, b openapi.Change) int { return a.At.Compare(b.At) })
+	for _, c := range list {
+		data, _ := json.Marshal(c)
+		fmt.Fprintf(w, "id: %s\nevent: %s.%s\ndata: %s\n\n", c.ID, c.Kind, c.Verb, data)
+	}
+	_, _ = io.WriteString(w, "id: 5000-2147483647\nevent: reset\ndata: {\"revision\":\"5000\"}\n\n")
 }

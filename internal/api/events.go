@@ -1,0 +1,294 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+const (
+	maxStreams     = 64
+	heartbeatEvery = 15 * time.Second
+	// admitEvery is how often a stream looks whether it may go on. Revoked keys
+	// have 5 seconds, of which another replica needs some to hear of it.
+	admitEvery   = time.Second
+	writeTimeout = 10 * time.Second
+	readTimeout  = 10 * time.Second
+	// readGap is between two looks at the history: most commits are no news, and
+	// under load there are hundreds a second.
+	readGap   = 50 * time.Millisecond
+	readLimit = 256
+)
+
+// StreamEvents implements GET /api/v1/events.
+func (s *Server) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.StreamEventsParams) {
+	st := &eventStream{server: s, w: w, rc: http.NewResponseController(w), actor: actor(r)}
+	rev, err := s.place(r.Context(), st, p)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if !st.admitted() {
+		unavailable(w, "this replica does not follow the network now; try again")
+		return
+	}
+	if s.streams.Add(1) > maxStreams {
+		s.streams.Add(-1)
+		unavailable(w, fmt.Sprintf("this replica serves %d event streams already, which is all it does; close one, or ask another replica", maxStreams))
+		return
+	}
+	defer s.streams.Add(-1)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies that know it pass each event on at once
+	w.Header().Set(revisionHeader, revision(rev))
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	if rec, ok := w.(*recorder); ok {
+		rec.endless = true
+	}
+	_ = st.rc.SetReadDeadline(time.Time{}) // where it cannot be set none counts
+	if err := st.run(r.Context()); err != nil {
+		s.log.Debug("an event stream ended", "actor", st.actor.String(), "req", st.actor.RequestID, "error", err)
+	}
+}
+
+func unavailable(w http.ResponseWriter, detail string) {
+	w.Header().Set("Retry-After", "2")
+	writeProblem(w, problem(http.StatusServiceUnavailable, detail))
+}
+
+// place finds where a stream begins and the revision of that moment. A position
+// that no replica has reached is of another history.
+func (s *Server) place(ctx context.Context, st *eventStream, p openapi.StreamEventsParams) (mesh.Revision, error) {
+	name, text := "Last-Event-ID", or(p.LastEventID)
+	if text == "" {
+		name, text = "after", or(p.After)
+	}
+	if text == "" {
+		rev := s.ledger.World().Rev
+		st.after = ledger.EndOf(rev)
+		return rev, nil
+	}
+	var err error
+	if st.after, err = position(name, text); err != nil {
+		return 0, err
+	}
+	if st.after.Rev > s.ledger.World().Rev {
+		if err := s.ledger.Sync(ctx); err != nil {
+			return 0, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+		}
+		st.lost = st.after.Rev > s.ledger.World().Rev
+	}
+	st.told = st.after
+	return s.ledger.World().Rev, nil
+}
+
+// eventStream is one consumer of events.
+type eventStream struct {
+	server *Server
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	actor  mesh.Actor
+	after  ledger.Position // all up to here was sent, or is no event
+	told   ledger.Position // the last id that the consumer has
+	lost   bool            // after is in no history of ours
+}
+
+// run sends events until the consumer is gone or may not go on.
+func (st *eventStream) run(ctx context.Context) error {
+	admit, beat := time.NewTicker(admitEvery), time.NewTicker(heartbeatEvery)
+	defer admit.Stop()
+	defer beat.Stop()
+	atOnce := make(chan struct{})
+	close(atOnce)
+	cursor := st.server.ledger.Cursor()
+	if err := st.write([]byte("retry: 1000\n\n" + st.mark())); err != nil {
+		return err
+	}
+	for {
+		more, looked := cursor.More(), time.Now()
+		err := st.advance(ctx)
+		if err != nil {
+			return err
+		}
+		var rest <-chan struct{}
+		if st.after.Compare(ledger.EndOf(cursor.World().Rev)) < 0 {
+			rest = atOnce
+		}
+		select {
+		case <-rest:
+		case <-more:
+			cursor.Skip()
+			err = pause(ctx, readGap-time.Since(looked))
+		case <-admit.C:
+			if !st.admitted() {
+				return errors.New("it may not go on")
+			}
+		case <-beat.C:
+			err = st.write([]byte(": heartbeat\n\n" + st.mark()))
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// admitted reports whether the stream may go on: its key is valid, and this
+// replica would know if it were not.
+func (st *eventStream) admitted() bool {
+	s := st.server
+	if s.health().Status != openapi.HealthStatusPass {
+		return false
+	}
+	if st.actor.Kind != mesh.ActorKey {
+		return true
+	}
+	id, err := strconv.ParseInt(st.actor.ID, 10, 64)
+	snap := s.ledger.World().Snapshot
+	k, ok := snap.APIKey(mesh.KeyID(id))
+	return err == nil && ok && !k.Expiry.Reached(max(now(), snap.At))
+}
+
+// advance sends what is new, or some of it.
+func (st *eventStream) advance(ctx context.Context) (err error) {
+	if st.lost {
+		err = ledger.ErrForgotten
+	}
+	var events []event
+	to := st.after
+	if err == nil {
+		events, to, err = st.server.following(ctx, st.after)
+	}
+	if errors.Is(err, ledger.ErrForgotten) {
+		rev := st.server.ledger.World().Rev
+		st.after, st.lost = ledger.EndOf(rev), false
+		st.told = st.after
+		return st.write(fmt.Appendf(nil, "id: %v\nevent: reset\ndata: {\"revision\":%q}\n\n", st.after, revision(rev)))
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if err := st.send(e.text); err != nil {
+			return err
+		}
+		st.told = e.at
+	}
+	st.after = to
+	if len(events) == 0 {
+		return nil
+	}
+	return st.flush()
+}
+
+// mark tells the consumer where to resume, without an event, when time has gone
+// on since the last one: what it has may be forgotten some day.
+func (st *eventStream) mark() string {
+	if st.told == st.after {
+		return ""
+	}
+	st.told = st.after
+	return "id: " + st.after.String() + "\n\n"
+}
+
+func (st *eventStream) write(text []byte) error {
+	return errors.Join(st.send(text), st.flush())
+}
+
+// send gives the consumer some time for each event rather than for all.
+func (st *eventStream) send(text []byte) error {
+	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it cannot be set nothing can hang
+	_, err := st.w.Write(text)
+	return err
+}
+
+func (st *eventStream) flush() error {
+	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	return st.rc.Flush()
+}
+
+// event is a change as it is sent.
+type event struct {
+	at   ledger.Position
+	text []byte
+}
+
+// tail keeps what was read last, for all the streams that follow closely.
+type tail struct {
+	mu       sync.Mutex
+	from, to ledger.Position // guarded by mu; events are all between
+	events   []event         // guarded by mu; never changed
+}
+
+// following returns events after a position, and the position up to which they
+// are all; it is the same when there is nothing new.
+func (s *Server) following(ctx context.Context, after ledger.Position) ([]event, ledger.Position, error) {
+	s.tail.mu.Lock()
+	if after.Compare(s.tail.from) < 0 { // far behind: nobody shares what it reads
+		s.tail.mu.Unlock()
+		return s.readEvents(ctx, after)
+	}
+	defer s.tail.mu.Unlock()
+	if after.Compare(s.tail.to) >= 0 {
+		events, to, err := s.readEvents(ctx, after)
+		if err != nil {
+			return nil, after, err
+		}
+		s.tail.from, s.tail.to, s.tail.events = after, to, events
+		return events, to, nil
+	}
+	first := 0
+	for first < len(s.tail.events) && s.tail.events[first].at.Compare(after) <= 0 {
+		first++
+	}
+	return s.tail.events[first:], s.tail.to, nil
+}
+
+func (s *Server) readEvents(ctx context.Context, after ledger.Position) ([]event, ledger.Position, error) {
+	rev := s.ledger.World().Rev
+	if after.Compare(ledger.EndOf(rev)) >= 0 {
+		return nil, after, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	rows, err := s.control.Changes(ctx, after, rev, readLimit)
+	if err != nil {
+		return nil, after, err
+	}
+	to := ledger.EndOf(rev)
+	if len(rows) == readLimit {
+		to = rows[len(rows)-1].Position
+	}
+	events := make([]event, len(rows))
+	for i, row := range rows {
+		var b bytes.Buffer
+		fmt.Fprintf(&b, "id: %v\nevent: %s.%s\ndata: %s\n\n", row.Position, row.Kind, row.Verb, encoded(changeShape(row)))
+		events[i] = event{row.Position, b.Bytes()}
+	}
+	return events, to, nil
+}

@@ -1,0 +1,361 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/api"
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// patience is far longer than any event takes.
+const patience = 20 * time.Second
+
+// consumer reads one event stream.
+type consumer struct {
+	t      testing.TB
+	status int
+	header http.Header
+	lines  *bufio.Scanner
+	last   string // the id to resume after
+	close  func()
+}
+
+type received struct {
+	id, name string
+	data     object
+}
+
+// consume opens an event stream; close ends it.
+func (s *service) consume(headers ...string) *consumer {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/events", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.dress(req, headers)
+	res, err := s.client.Do(req) //nolint:bodyclose // close does
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := &consumer{t: s.t, status: res.StatusCode, header: res.Header, lines: bufio.NewScanner(res.Body)}
+	c.lines.Buffer(nil, 1<<20)
+	c.close = func() { cancel(); res.Body.Close() }
+	s.t.Cleanup(c.close)
+	return c
+}
+
+// next waits for an event; false means that the stream has ended.
+func (c *consumer) next() (e received, ok bool) {
+	c.t.Helper()
+	for c.lines.Scan() {
+		field, value, _ := strings.Cut(c.lines.Text(), ": ")
+		switch field {
+		case "id":
+			c.last, e.id = value, value
+		case "event":
+			e.name = value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &e.data); err != nil {
+				c.t.Fatalf("%v: %s", err, value)
+			}
+		case "":
+			if e.data != nil {
+				return e, true
+			}
+			e = received{}
+		}
+	}
+	return e, false
+}
+
+// begun waits until the stream has told where it begins.
+func (c *consumer) begun() *consumer {
+	c.t.Helper()
+	for c.last == "" && c.lines.Scan() {
+		c.last, _ = strings.CutPrefix(c.lines.Text(), "id: ")
+		if strings.HasPrefix(c.last, "retry") {
+			c.last = ""
+		}
+	}
+	return c
+}
+
+func (c *consumer) names(n int) (names []string) {
+	c.t.Helper()
+	for range n {
+		e, ok := c.next()
+		if !ok {
+			c.t.Fatalf("the stream ended after %v", names)
+		}
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// move brings a node online or takes it offline.
+func (s *service) move(node mesh.NodeID, online bool) {
+	s.t.Helper()
+	_, err := s.ledger.Commit(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(_ *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		if online {
+			return []mesh.Event{mesh.Online{ID: node, At: now}}, nil
+		}
+		return []mesh.Event{mesh.Offline{ID: node, At: now}}, nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestEventsTellWhatTheAuditKeepsAndWhoComesAndGoes(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		c := s.listen().consume().begun()
+		if got := c.header.Get("Content-Type"); c.status != http.StatusOK || got != "text/event-stream" {
+			t.Fatalf("status %d, %s", c.status, got)
+		}
+		s.newUser("alice")
+		s.enrol(machine(1, s.preAuthKey(object{"user": "alice"}))).ok()
+		s.move(1, true)
+		s.move(1, false)
+		s.call("DELETE", "/api/v1/user/alice", nil).ok()
+		var seen []any
+		var names []string
+		doc := readDocument(t)
+		for len(names) < 9 {
+			e, ok := c.next()
+			if !ok {
+				t.Fatalf("the stream ended after %v", names)
+			}
+			if e.id != e.data["id"] || e.name != fmt.Sprintf("%s.%s", e.data["kind"], e.data["verb"]) {
+				t.Errorf("%+v", e)
+			}
+			for _, m := range doc.mismatches(object{"$ref": "#/components/schemas/Change"}, any(e.data), e.name) {
+				t.Error(m)
+			}
+			names = append(names, e.name)
+			if !strings.HasSuffix(e.name, "line") {
+				seen = append(seen, e.data)
+			}
+		}
+		want := []string{
+			"user.created", "preauthkey.created", "node.created", "preauthkey.changed", "node.online", "node.offline",
+			"user.deleted", "node.deleted", "preauthkey.deleted",
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("names (-want +got):\n%s", diff)
+		}
+		audit := s.call("GET", "/api/v1/audit?limit=7", nil).ok()["entries"].([]any)
+		slices.Reverse(audit)
+		if diff := cmp.Diff(audit, seen); diff != "" {
+			t.Errorf("audit and events (-audit +events):\n%s", diff)
+		}
+	})
+}
+
+func TestEventsResumeAfterAnIDOrBeginNow(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		s.listen().newUser("alice")
+		first := s.call("GET", "/api/v1/audit?kind=user", nil).ok()["entries"].([]any)[0].(object)["id"].(string)
+		c := s.consume().begun()
+		s.newUser("bob")
+		if e, ok := c.next(); !ok || e.data["object"] != "2" {
+			t.Errorf("from now: %+v", e)
+		}
+		if e, ok := s.consume("Last-Event-ID: " + first).next(); !ok || e.data["object"] != "2" {
+			t.Errorf("after %s: %+v", first, e)
+		}
+		if got := s.consume("Last-Event-ID: 0-0").names(3); got[0] != "apikey.created" {
+			t.Errorf("all: %v", got)
+		}
+		for _, id := range []string{"1", "x-1", "-1-0", "1-0 ", "01-0"} {
+			a := s.call("GET", "/api/v1/events?after="+strings.ReplaceAll(id, " ", "+"), nil)
+			if a.status != http.StatusBadRequest || a.decoded()["errors"].([]any)[0].(object)["path"] != "after" {
+				t.Errorf("%q: %d %s", id, a.status, a.body)
+			}
+		}
+	})
+}
+
+func TestEventsBeginAnewWhereTheyAreForgotten(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		s.listen().newUser("alice")
+		s.newUser("bob")
+		if _, err := s.store.Store.(store.History).Forget(t.Context(), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"1-0", "99999999-0"} { // too old, and of another history
+			c := s.consume("Last-Event-ID: " + id)
+			e, ok := c.next()
+			if rev := fmt.Sprint(s.ledger.World().Rev); !ok || e.name != "reset" || e.data["revision"] != rev || !strings.HasPrefix(e.id, rev+"-") {
+				t.Errorf("after %s: %+v", id, e)
+			}
+			s.newUser("after-" + strings.TrimSuffix(id, "-0"))
+			if got := c.names(1); got[0] != "user.created" {
+				t.Errorf("after the reset: %v", got)
+			}
+			resumed := s.consume("Last-Event-ID: " + e.id)
+			if got := resumed.names(1); got[0] != "user.created" {
+				t.Errorf("resumed from the reset: %v", got)
+			}
+		}
+	})
+}
+
+func TestEventStreamEndsWithItsKeyOnEveryReplica(t *testing.T) {
+	a, b := replicas(t)
+	for name, end := range map[string]func(id string){
+		"expired": func(id string) { a.call("POST", "/api/v1/apikey/expire", object{"id": id}).ok() },
+		"deleted": func(id string) { a.call("DELETE", "/api/v1/apikey/"+id, nil).ok() },
+	} {
+		id, key := a.newKey()
+		streams := []*consumer{a.consume("Authorization: Bearer " + key).begun(), b.consume("Authorization: Bearer " + key).begun()}
+		other := b.consume().begun()
+		end(id)
+		since := time.Now()
+		for _, c := range streams {
+			for ok := true; ok; _, ok = c.next() {
+			}
+		}
+		if took := time.Since(since); took > 5*time.Second {
+			t.Errorf("%s: the streams lasted %v", name, took)
+		}
+		if e, ok := other.next(); !ok || e.data["object"] != id {
+			t.Errorf("%s: the stream of another key: %+v", name, e)
+		}
+	}
+}
+
+func TestEventStreamsEndWhenTheReplicaIsNotHealthy(t *testing.T) {
+	var sick atomic.Bool
+	s := sqlite(t, config{api: func(c *api.Config) {
+		c.Health = func() openapi.Health {
+			if sick.Load() {
+				return openapi.Health{Status: openapi.HealthStatusFail}
+			}
+			return openapi.Health{Status: openapi.HealthStatusPass}
+		}
+	}}).listen()
+	c := s.consume().begun()
+	sick.Store(true)
+	if e, ok := c.next(); ok {
+		t.Errorf("%+v", e)
+	}
+	s.call("GET", "/api/v1/events", nil).fails(http.StatusServiceUnavailable, "Service Unavailable", "this replica does not follow the network now; try again", "")
+}
+
+func TestOneReplicaServesSixtyFourStreams(t *testing.T) {
+	s := sqlite(t).listen()
+	var open []*consumer
+	for range 64 {
+		open = append(open, s.consume().begun())
+	}
+	s.call("GET", "/api/v1/events", nil).fails(http.StatusServiceUnavailable, "Service Unavailable",
+		"this replica serves 64 event streams already, which is all it does; close one, or ask another replica", "")
+	s.newUser("alice")
+	for _, c := range open {
+		if got := c.names(1); got[0] != "user.created" {
+			t.Errorf("%v", got)
+		}
+	}
+	open[0].close()
+	for deadline := time.Now().Add(patience); ; {
+		if c := s.consume(); c.status == http.StatusOK {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the place of a stream that ended is not free")
+		}
+	}
+}
+
+// A consumer that is killed again and again, and resumes on any replica, sees
+// everything once and in order, while both replicas write.
+func TestKilledConsumerMissesNothingAndSeesNothingTwice(t *testing.T) {
+	a, b := replicas(t)
+	a.newUser("alice")
+	a.enrol(machine(1, a.preAuthKey(object{"user": "alice"}))).ok()
+	const resumes = 100
+	both := []*service{a, b}
+	c := a.consume().begun()
+	begin := c.last
+	var killed, written atomic.Int64
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := 0; killed.Load() < resumes; i++ {
+			s := both[rand.IntN(2)]
+			if i%5 == 0 {
+				s.move(1, i%10 == 0)
+				continue
+			}
+			s.newUser(fmt.Sprintf("user%d", i))
+			written.Add(1)
+		}
+		a.newUser("last")
+		written.Add(1)
+	})
+	seen := map[string]bool{}
+	var previous store.Position
+	for ended := false; !ended; {
+		for range rand.IntN(10) {
+			e, ok := c.next()
+			at, err := store.ParsePosition(e.id)
+			if !ok || err != nil || at.Compare(previous) <= 0 || e.name == "reset" {
+				t.Fatalf("%s %s after %v: %v", e.id, e.name, previous, err)
+			}
+			previous, seen[e.id] = at, true
+			after, _ := e.data["after"].(object)
+			if ended = after["name"] == "last"; ended {
+				break
+			}
+		}
+		c.close()
+		killed.Add(1)
+		last := c.last
+		c = both[rand.IntN(2)].consume("Last-Event-ID: " + last)
+		c.last = last
+	}
+	writer.Wait()
+	after, err := store.ParsePosition(begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := a.store.Store.(store.History)
+	rows, err := history.Audit(t.Context(), store.AuditQuery{After: after, Limit: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves, err := history.Transitions(t.Context(), after, store.EndOf(previous.Rev), 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missed := map[string]bool{}
+	for _, row := range rows {
+		missed[row.Position.String()] = true
+	}
+	for _, m := range moves { // those that were merged since may have been seen too
+		missed[m.Position.String()] = true
+	}
+	for id := range seen {
+		delete(missed, id)
+	}
+	if len(missed) > 0 || len(rows) != int(written.Load()) {
+		t.Errorf("missed of %d and %d: %v", len(rows), len(moves), slices.Sorted(maps.Keys(missed)))
+	}
+}
