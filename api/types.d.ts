@@ -551,6 +551,39 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/node/{nodeId}/presence": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Tell when a node came and went
+         * @description Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Transitions are kept for
+         *     30 days, and of several within a minute the last of each state.
+         */
+        get: operations["showNodePresence"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node/expire": {
         parameters: {
             query?: never;
@@ -1352,6 +1385,34 @@ export interface paths {
          *     use the database: connect again. One replica serves 64 streams and answers 503 to more.
          */
         get: operations["streamEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/presence": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Summarise when nodes were online
+         * @description Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
+         *     now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
+         *     500 in one answer.
+         */
+        get: operations["listPresence"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2870,6 +2931,74 @@ export interface components {
                 [key: string]: unknown;
             } | null;
         };
+        NodePresence: {
+            /** @example 1 */
+            nodeId: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T00:00:00Z
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-02T00:00:00Z
+             */
+            to: string;
+            /**
+             * @description Whether it was online when that time began, as far as that is known.
+             * @example true
+             */
+            onlineBefore: boolean;
+            transitions: components["schemas"]["Transition"][];
+        };
+        Transition: {
+            /**
+             * @description Its position in the history, the id of its event.
+             * @example 4711-0
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            at: string;
+            /**
+             * @description Whether the node came or went.
+             * @example false
+             */
+            online: boolean;
+        };
+        PresenceSummary: {
+            /**
+             * Format: date-time
+             * @example 2026-03-01T00:00:00Z
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-02T00:00:00Z
+             */
+            to: string;
+            nodes: components["schemas"]["NodeBuckets"][];
+            /**
+             * @description The cursor of the nodes that follow; empty when none do.
+             * @example
+             */
+            next: string;
+        };
+        NodeBuckets: {
+            /** @example 1 */
+            nodeId: string;
+            /**
+             * @description The share of each part of the time, from 0 to 1, oldest first.
+             * @example [
+             *       1,
+             *       0.25,
+             *       0
+             *     ]
+             */
+            online: number[];
+        };
         /** @description Who made a change. */
         Actor: {
             /**
@@ -3986,6 +4115,54 @@ export interface operations {
             default: components["responses"]["Failure"];
         };
     };
+    showNodePresence: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only what happened at this time or later
+                 * @example 2026-03-01T00:00:00Z
+                 */
+                from?: components["parameters"]["From"];
+                /**
+                 * @description only what happened before this time
+                 * @example 2026-03-02T00:00:00Z
+                 */
+                to?: components["parameters"]["To"];
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the transitions, oldest first */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodePresence"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
     expireNodes: {
         parameters: {
             query?: never;
@@ -5090,6 +5267,63 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listPresence: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only what happened at this time or later
+                 * @example 2026-03-01T00:00:00Z
+                 */
+                from?: components["parameters"]["From"];
+                /**
+                 * @description only what happened before this time
+                 * @example 2026-03-02T00:00:00Z
+                 */
+                to?: components["parameters"]["To"];
+                /**
+                 * @description how many parts, at most 288; 48 without it
+                 * @example 48
+                 */
+                buckets?: number;
+                /**
+                 * @description only these nodes, by id, name in DNS or address; several with commas between, at most 500
+                 * @example 1,web-1
+                 */
+                node?: string;
+                /**
+                 * @description only nodes after this id, `next` of the last answer, to go on where it ended
+                 * @example 500
+                 */
+                cursor?: string;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the summary */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresenceSummary"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             default: components["responses"]["Failure"];
         };
     };

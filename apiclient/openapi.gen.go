@@ -687,6 +687,17 @@ type NodeAddressesChange struct {
 	Ipv6 *string `json:"ipv6,omitempty"`
 }
 
+// NodeBuckets defines model for NodeBuckets.
+type NodeBuckets struct {
+	// NodeID Example: 1
+	NodeID string `json:"nodeId"`
+
+	// Online The share of each part of the time, from 0 to 1, oldest first.
+	//
+	// Example: [1,0.25,0]
+	Online []float64 `json:"online"`
+}
+
 // NodeExpiryChange At most one member.
 type NodeExpiryChange struct {
 	// DisableExpiry The node never expires.
@@ -718,6 +729,24 @@ type NodeName struct {
 type NodePair struct {
 	From NodeName `json:"from"`
 	To   NodeName `json:"to"`
+}
+
+// NodePresence defines model for NodePresence.
+type NodePresence struct {
+	// From Example: 2026-03-01T00:00:00Z
+	From time.Time `json:"from"`
+
+	// NodeID Example: 1
+	NodeID string `json:"nodeId"`
+
+	// OnlineBefore Whether it was online when that time began, as far as that is known.
+	//
+	// Example: true
+	OnlineBefore bool `json:"onlineBefore"`
+
+	// To Example: 2026-03-02T00:00:00Z
+	To          time.Time    `json:"to"`
+	Transitions []Transition `json:"transitions"`
 }
 
 // NodeRegistration defines model for NodeRegistration.
@@ -1353,6 +1382,21 @@ type PreAuthKeySelection struct {
 	User *string `json:"user,omitempty"`
 }
 
+// PresenceSummary defines model for PresenceSummary.
+type PresenceSummary struct {
+	// From Example: 2026-03-01T00:00:00Z
+	From time.Time `json:"from"`
+
+	// Next The cursor of the nodes that follow; empty when none do.
+	//
+	// Example:
+	Next  string        `json:"next"`
+	Nodes []NodeBuckets `json:"nodes"`
+
+	// To Example: 2026-03-02T00:00:00Z
+	To time.Time `json:"to"`
+}
+
 // Principals People, or tags of nodes, for whom the same changes.
 type Principals struct {
 	// Count Example: 2
@@ -1599,6 +1643,22 @@ type ShellUser struct {
 	//
 	// Example: root
 	Name string `json:"name"`
+}
+
+// Transition defines model for Transition.
+type Transition struct {
+	// At Example: 2026-03-01T09:30:00Z
+	At time.Time `json:"at"`
+
+	// ID Its position in the history, the id of its event.
+	//
+	// Example: 4711-0
+	ID string `json:"id"`
+
+	// Online Whether the node came or went.
+	//
+	// Example: false
+	Online bool `json:"online"`
 }
 
 // User defines model for User.
@@ -1855,6 +1915,15 @@ type ExpireNodeParams struct {
 	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
 }
 
+// ShowNodePresenceParams defines parameters for ShowNodePresence.
+type ShowNodePresenceParams struct {
+	// From only what happened at this time or later
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To only what happened before this time
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+}
+
 // SetPolicyParams defines parameters for SetPolicy.
 type SetPolicyParams struct {
 	// IfMatch the `ETag` of what must be in force, or `*` for anything
@@ -1911,6 +1980,24 @@ type DeletePreAuthKeyParams struct {
 type ListPreAuthKeysParams struct {
 	// User only keys of this user, by name or id
 	User *string `form:"user,omitempty" json:"user,omitempty"`
+}
+
+// ListPresenceParams defines parameters for ListPresence.
+type ListPresenceParams struct {
+	// From only what happened at this time or later
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To only what happened before this time
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Buckets how many parts, at most 288; 48 without it
+	Buckets *int `form:"buckets,omitempty" json:"buckets,omitempty"`
+
+	// Node only these nodes, by id, name in DNS or address; several with commas between, at most 500
+	Node *string `form:"node,omitempty" json:"node,omitempty"`
+
+	// Cursor only nodes after this id, `next` of the last answer, to go on where it ended
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListRoutesParams defines parameters for ListRoutes.
@@ -2446,6 +2533,14 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
 	ExpireNode(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ShowNodePresence Tell when a node came and went
+	//
+	// Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Transitions are kept for
+	// 30 days, and of several within a minute the last of each state.
+	//
+	// Corresponds with GET /api/v1/node/{nodeId}/presence (the `ShowNodePresence` operationId).
+	ShowNodePresence(ctx context.Context, nodeID NodeRef, params *ShowNodePresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ResetNodeName Let a node be called as its device calls itself
 	//
 	// Undoes a renaming. If another node has that name by now, a number is added.
@@ -2699,6 +2794,15 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 	ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListPresence Summarise when nodes were online
+	//
+	// Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
+	// now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
+	// 500 in one answer.
+	//
+	// Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
+	ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRoutes List routes
 	//
@@ -3566,6 +3670,24 @@ func (c *Client) ExpireNode(ctx context.Context, nodeID NodeRef, params *ExpireN
 	return c.Client.Do(req)
 }
 
+// ShowNodePresence Tell when a node came and went
+//
+// Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Transitions are kept for
+// 30 days, and of several within a minute the last of each state.
+//
+// Corresponds with GET /api/v1/node/{nodeId}/presence (the `ShowNodePresence` operationId).
+func (c *Client) ShowNodePresence(ctx context.Context, nodeID NodeRef, params *ShowNodePresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowNodePresenceRequest(c.Server, nodeID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ResetNodeName Let a node be called as its device calls itself
 //
 // Undoes a renaming. If another node has that name by now, a number is added.
@@ -4090,6 +4212,25 @@ func (c *Client) ExpirePreAuthKeyWithBody(ctx context.Context, contentType strin
 // Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 func (c *Client) ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExpirePreAuthKeyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListPresence Summarise when nodes were online
+//
+// Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
+// now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
+// 500 in one answer.
+//
+// Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
+func (c *Client) ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListPresenceRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5589,6 +5730,79 @@ func NewExpireNodeRequestWithBody(server string, nodeID NodeRef, params *ExpireN
 	return req, nil
 }
 
+// NewShowNodePresenceRequest constructs an http.Request for the ShowNodePresence method
+func NewShowNodePresenceRequest(server string, nodeID NodeRef, params *ShowNodePresenceParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/presence", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewResetNodeNameRequest constructs an http.Request for the ResetNodeName method
 func NewResetNodeNameRequest(server string, nodeID NodeRef) (*http.Request, error) {
 	var err error
@@ -6484,6 +6698,108 @@ func NewExpirePreAuthKeyRequestWithBody(server string, contentType string, body 
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListPresenceRequest constructs an http.Request for the ListPresence method
+func NewListPresenceRequest(server string, params *ListPresenceParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/presence")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Buckets != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "buckets", *params.Buckets, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Node != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "node", *params.Node, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -7518,6 +7834,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
 	ExpireNodeWithResponse(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*ExpireNodeResponse, error)
 
+	// ShowNodePresenceWithResponse Tell when a node came and went
+	//
+	// Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Transitions are kept for
+	// 30 days, and of several within a minute the last of each state.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/node/{nodeId}/presence (the `ShowNodePresence` operationId).
+	ShowNodePresenceWithResponse(ctx context.Context, nodeID NodeRef, params *ShowNodePresenceParams, reqEditors ...RequestEditorFn) (*ShowNodePresenceResponse, error)
+
 	// ResetNodeNameWithResponse Let a node be called as its device calls itself
 	//
 	// Undoes a renaming. If another node has that name by now, a number is added.
@@ -7795,6 +8121,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 	ExpirePreAuthKeyWithResponse(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*ExpirePreAuthKeyResponse, error)
+
+	// ListPresenceWithResponse Summarise when nodes were online
+	//
+	// Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
+	// now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
+	// 500 in one answer.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
+	ListPresenceWithResponse(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*ListPresenceResponse, error)
 
 	// ListRoutesWithResponse List routes
 	//
@@ -8689,6 +9026,37 @@ func (r ExpireNodeResponse) StatusCode() int {
 	return 0
 }
 
+type ShowNodePresenceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NodePresence
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowNodePresenceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowNodePresenceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ResetNodeNameResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9291,6 +9659,37 @@ func (r ExpirePreAuthKeyResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ExpirePreAuthKeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListPresenceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PresenceSummary
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ListPresenceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListPresenceResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -10306,6 +10705,22 @@ func (c *ClientWithResponses) ExpireNodeWithResponse(ctx context.Context, nodeID
 	return ParseExpireNodeResponse(rsp)
 }
 
+// ShowNodePresenceWithResponse Tell when a node came and went
+//
+// Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Transitions are kept for
+// 30 days, and of several within a minute the last of each state.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/node/{nodeId}/presence (the `ShowNodePresence` operationId).
+func (c *ClientWithResponses) ShowNodePresenceWithResponse(ctx context.Context, nodeID NodeRef, params *ShowNodePresenceParams, reqEditors ...RequestEditorFn) (*ShowNodePresenceResponse, error) {
+	rsp, err := c.ShowNodePresence(ctx, nodeID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowNodePresenceResponse(rsp)
+}
+
 // ResetNodeNameWithResponse Let a node be called as its device calls itself
 //
 // Undoes a renaming. If another node has that name by now, a number is added.
@@ -10750,6 +11165,23 @@ func (c *ClientWithResponses) ExpirePreAuthKeyWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseExpirePreAuthKeyResponse(rsp)
+}
+
+// ListPresenceWithResponse Summarise when nodes were online
+//
+// Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
+// now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
+// 500 in one answer.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
+func (c *ClientWithResponses) ListPresenceWithResponse(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*ListPresenceResponse, error) {
+	rsp, err := c.ListPresence(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListPresenceResponse(rsp)
 }
 
 // ListRoutesWithResponse List routes
@@ -12254,6 +12686,60 @@ func ParseExpireNodeResponse(rsp *http.Response) (*ExpireNodeResponse, error) {
 	return response, nil
 }
 
+// ParseShowNodePresenceResponse parses an HTTP response from a ShowNodePresenceWithResponse call
+func ParseShowNodePresenceResponse(rsp *http.Response) (*ShowNodePresenceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowNodePresenceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NodePresence
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseResetNodeNameResponse parses an HTTP response from a ResetNodeNameWithResponse call
 func ParseResetNodeNameResponse(rsp *http.Response) (*ResetNodeNameResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -13254,6 +13740,60 @@ func ParseExpirePreAuthKeyResponse(rsp *http.Response) (*ExpirePreAuthKeyRespons
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Done
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListPresenceResponse parses an HTTP response from a ListPresenceWithResponse call
+func ParseListPresenceResponse(rsp *http.Response) (*ListPresenceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListPresenceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PresenceSummary
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

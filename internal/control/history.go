@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -71,4 +72,27 @@ func (s *Service) Changes(ctx context.Context, after ledger.Position, upTo mesh.
 	}
 	slices.SortFunc(rows, func(a, b ledger.AuditRow) int { return a.Position.Compare(b.Position) })
 	return rows[:min(limit, len(rows))], nil
+}
+
+const (
+	defaultPresence = 24 * time.Hour
+	maxPresence     = 31 * 24 * time.Hour
+)
+
+// PresencePeriod is the time that presence is asked for: up to now and from a day
+// earlier, where nothing else is given, and never later than now.
+func PresencePeriod(from, to, now mesh.Time) (mesh.Time, mesh.Time, error) {
+	if to == 0 || to > now {
+		to = now
+	}
+	if from == 0 {
+		from = to.Add(-defaultPresence)
+	}
+	if from >= to {
+		return 0, 0, refuse(Invalid, "from", "from must be before to, and in the past")
+	}
+	if to > from.Add(maxPresence) {
+		return 0, 0, refuse(Invalid, "from", "from and to must be at most 31 days apart")
+	}
+	return from, to, nil
 }

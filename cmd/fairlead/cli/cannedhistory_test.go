@@ -45,3 +45,11 @@ func (canned) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.Str
 	}
 	_, _ = io.WriteString(w, "id: 5000-2147483647\nevent: reset\ndata: {\"revision\":\"5000\"}\n\n")
 }
+
+func (canned) ShowNodePresence(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ShowNodePresenceParams) {
+	http.NotFound(w, nil)
+}
+
+func (canned) ListPresence(w http.ResponseWriter, _ *http.Request, _ openapi.ListPresenceParams) {
+	http.NotFound(w, nil)
+}

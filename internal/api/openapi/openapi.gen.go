@@ -684,6 +684,17 @@ type NodeAddressesChange struct {
 	Ipv6 *string `json:"ipv6,omitempty"`
 }
 
+// NodeBuckets defines model for NodeBuckets.
+type NodeBuckets struct {
+	// NodeID Example: 1
+	NodeID string `json:"nodeId"`
+
+	// Online The share of each part of the time, from 0 to 1, oldest first.
+	//
+	// Example: [1,0.25,0]
+	Online []float64 `json:"online"`
+}
+
 // NodeExpiryChange At most one member.
 type NodeExpiryChange struct {
 	// DisableExpiry The node never expires.
@@ -715,6 +726,24 @@ type NodeName struct {
 type NodePair struct {
 	From NodeName `json:"from"`
 	To   NodeName `json:"to"`
+}
+
+// NodePresence defines model for NodePresence.
+type NodePresence struct {
+	// From Example: 2026-03-01T00:00:00Z
+	From time.Time `json:"from"`
+
+	// NodeID Example: 1
+	NodeID string `json:"nodeId"`
+
+	// OnlineBefore Whether it was online when that time began, as far as that is known.
+	//
+	// Example: true
+	OnlineBefore bool `json:"onlineBefore"`
+
+	// To Example: 2026-03-02T00:00:00Z
+	To          time.Time    `json:"to"`
+	Transitions []Transition `json:"transitions"`
 }
 
 // NodeRegistration defines model for NodeRegistration.
@@ -1350,6 +1379,21 @@ type PreAuthKeySelection struct {
 	User *string `json:"user,omitempty"`
 }
 
+// PresenceSummary defines model for PresenceSummary.
+type PresenceSummary struct {
+	// From Example: 2026-03-01T00:00:00Z
+	From time.Time `json:"from"`
+
+	// Next The cursor of the nodes that follow; empty when none do.
+	//
+	// Example:
+	Next  string        `json:"next"`
+	Nodes []NodeBuckets `json:"nodes"`
+
+	// To Example: 2026-03-02T00:00:00Z
+	To time.Time `json:"to"`
+}
+
 // Principals People, or tags of nodes, for whom the same changes.
 type Principals struct {
 	// Count Example: 2
@@ -1596,6 +1640,22 @@ type ShellUser struct {
 	//
 	// Example: root
 	Name string `json:"name"`
+}
+
+// Transition defines model for Transition.
+type Transition struct {
+	// At Example: 2026-03-01T09:30:00Z
+	At time.Time `json:"at"`
+
+	// ID Its position in the history, the id of its event.
+	//
+	// Example: 4711-0
+	ID string `json:"id"`
+
+	// Online Whether the node came or went.
+	//
+	// Example: false
+	Online bool `json:"online"`
 }
 
 // User defines model for User.
@@ -1852,6 +1912,15 @@ type ExpireNodeParams struct {
 	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
 }
 
+// ShowNodePresenceParams defines parameters for ShowNodePresence.
+type ShowNodePresenceParams struct {
+	// From only what happened at this time or later
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To only what happened before this time
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+}
+
 // SetPolicyParams defines parameters for SetPolicy.
 type SetPolicyParams struct {
 	// IfMatch the `ETag` of what must be in force, or `*` for anything
@@ -1908,6 +1977,24 @@ type DeletePreAuthKeyParams struct {
 type ListPreAuthKeysParams struct {
 	// User only keys of this user, by name or id
 	User *string `form:"user,omitempty" json:"user,omitempty"`
+}
+
+// ListPresenceParams defines parameters for ListPresence.
+type ListPresenceParams struct {
+	// From only what happened at this time or later
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To only what happened before this time
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Buckets how many parts, at most 288; 48 without it
+	Buckets *int `form:"buckets,omitempty" json:"buckets,omitempty"`
+
+	// Node only these nodes, by id, name in DNS or address; several with commas between, at most 500
+	Node *string `form:"node,omitempty" json:"node,omitempty"`
+
+	// Cursor only nodes after this id, `next` of the last answer, to go on where it ended
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListRoutesParams defines parameters for ListRoutes.
@@ -2089,6 +2176,9 @@ type ServerInterface interface {
 	// ExpireNode Expire a node now, at a time, or never
 	// (POST /api/v1/node/{nodeId}/expire)
 	ExpireNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ExpireNodeParams)
+	// ShowNodePresence Tell when a node came and went
+	// (GET /api/v1/node/{nodeId}/presence)
+	ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ShowNodePresenceParams)
 	// ResetNodeName Let a node be called as its device calls itself
 	// (POST /api/v1/node/{nodeId}/rename)
 	ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
@@ -2152,6 +2242,9 @@ type ServerInterface interface {
 	// ExpirePreAuthKey Expire a pre-auth key
 	// (POST /api/v1/preauthkey/expire)
 	ExpirePreAuthKey(w http.ResponseWriter, r *http.Request)
+	// ListPresence Summarise when nodes were online
+	// (GET /api/v1/presence)
+	ListPresence(w http.ResponseWriter, r *http.Request, params ListPresenceParams)
 	// ListRoutes List routes
 	// (GET /api/v1/routes)
 	ListRoutes(w http.ResponseWriter, r *http.Request, params ListRoutesParams)
@@ -2927,6 +3020,61 @@ func (siw *ServerInterfaceWrapper) ExpireNode(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// ShowNodePresence operation middleware
+func (siw *ServerInterfaceWrapper) ShowNodePresence(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ShowNodePresenceParams
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ShowNodePresence(w, r, nodeID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ResetNodeName operation middleware
 func (siw *ServerInterfaceWrapper) ResetNodeName(w http.ResponseWriter, r *http.Request) {
 
@@ -3504,6 +3652,91 @@ func (siw *ServerInterfaceWrapper) ExpirePreAuthKey(w http.ResponseWriter, r *ht
 	handler.ServeHTTP(w, r)
 }
 
+// ListPresence operation middleware
+func (siw *ServerInterfaceWrapper) ListPresence(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListPresenceParams
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "buckets" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "buckets", r.URL.Query(), &params.Buckets, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "buckets"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "buckets", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "node" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "node", r.URL.Query(), &params.Node, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "node"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "node", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListPresence(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListRoutes operation middleware
 func (siw *ServerInterfaceWrapper) ListRoutes(w http.ResponseWriter, r *http.Request) {
 
@@ -4040,6 +4273,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/node/{nodeId}/addresses", wrapper.SetNodeAddresses)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/approve_routes", wrapper.ApproveRoutes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/expire", wrapper.ExpireNode)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node/{nodeId}/presence", wrapper.ShowNodePresence)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/rename", wrapper.ResetNodeName)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/rename/{newName}", wrapper.RenameNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node/{nodeId}/routes", wrapper.ListNodeRoutes)
@@ -4063,6 +4297,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.ListPreAuthKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.CreatePreAuthKey)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey/expire", wrapper.ExpirePreAuthKey)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/presence", wrapper.ListPresence)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes", wrapper.ListRoutes)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/routes/{routeId}", wrapper.DeleteRoute)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/routes/{routeId}", wrapper.ChangeRoute)

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+const (
+	defaultBuckets   = 48
+	maxBuckets       = 288
+	maxPresenceNodes = 500
+	// presenceChunk is how many nodes are read at a time: a node that flaps has
+	// thousands of transitions, and a summary keeps none of them.
+	presenceChunk = 50
+)
+
+// ShowNodePresence implements GET /api/v1/node/{nodeId}/presence.
+func (s *Server) ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ShowNodePresenceParams) {
+	from, to, err := control.PresencePeriod(momentOf(p.From), momentOf(p.To), now())
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	node, snap, err := s.findNode(r, nodeID)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	all, err := s.ledger.Presence(r.Context(), []mesh.NodeID{node.ID}, from, to)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	out := openapi.NodePresence{NodeID: node.ID.String(), From: from.Time(), To: to.Time(), Transitions: []openapi.Transition{}}
+	for _, presence := range all {
+		out.OnlineBefore = presence.Before
+		for _, t := range presence.Transitions {
+			out.Transitions = append(out.Transitions, openapi.Transition{ID: t.Position.String(), At: t.At.Time(), Online: t.Online})
+		}
+	}
+	reply(w, snap, out)
+}
+
+// ListPresence implements GET /api/v1/presence.
+func (s *Server) ListPresence(w http.ResponseWriter, r *http.Request, p openapi.ListPresenceParams) {
+	from, to, err := control.PresencePeriod(momentOf(p.From), momentOf(p.To), now())
+	buckets := defaultBuckets
+	if p.Buckets != nil {
+		buckets = *p.Buckets
+	}
+	if err == nil && (buckets < 1 || buckets > maxBuckets) {
+		err = &badRequest{"buckets", fmt.Sprintf("buckets must be from 1 to %d", maxBuckets)}
+	}
+	var nodes []mesh.NodeID
+	snap := s.ledger.World().Snapshot
+	if err == nil {
+		nodes, snap, err = s.presenceNodes(r, snap, p)
+	}
+	out := openapi.PresenceSummary{From: from.Time(), To: to.Time(), Nodes: []openapi.NodeBuckets{}}
+	if len(nodes) > maxPresenceNodes {
+		nodes = nodes[:maxPresenceNodes]
+		out.Next = nodes[maxPresenceNodes-1].String()
+	}
+	for chunk := range slices.Chunk(nodes, presenceChunk) {
+		if err != nil {
+			break
+		}
+		var all []ledger.Presence
+		all, err = s.ledger.Presence(r.Context(), chunk, from, to)
+		for _, presence := range all {
+			shares := openapi.NodeBuckets{NodeID: presence.Node.String()}
+			for _, b := range presence.Buckets(from, to, buckets) {
+				shares.Online = append(shares.Online, b.Online)
+			}
+			out.Nodes = append(out.Nodes, shares)
+		}
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, snap, out)
+}
+
+// presenceNodes are the nodes that a summary is asked for, in order and once.
+// Without names there may be more than it may hold.
+func (s *Server) presenceNodes(r *http.Request, snap *mesh.Snapshot, p openapi.ListPresenceParams) (ids []mesh.NodeID, _ *mesh.Snapshot, err error) {
+	var after int64
+	if or(p.Cursor) != "" {
+		if after, err = strconv.ParseInt(*p.Cursor, 10, 64); err != nil || after < 0 {
+			return nil, nil, &badRequest{"cursor", "cursor must be the id of a node"}
+		}
+	}
+	names := words(p.Node)
+	if len(names) > maxPresenceNodes {
+		return nil, nil, &badRequest{"node", fmt.Sprintf("node must name at most %d nodes", maxPresenceNodes)}
+	}
+	for _, name := range names {
+		var n *mesh.Node
+		if n, snap, err = s.findNode(r, name); err != nil {
+			return nil, nil, err
+		}
+		ids = append(ids, n.ID)
+	}
+	if len(names) == 0 {
+		for n := range snap.Nodes() {
+			ids = append(ids, n.ID)
+		}
+	}
+	ids = slices.DeleteFunc(ids, func(id mesh.NodeID) bool { return int64(id) <= after })
+	slices.Sort(ids)
+	return slices.Compact(ids), snap, nil
+}
