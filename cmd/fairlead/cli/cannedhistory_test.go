@@ -27,15 +27,15 @@ func (canned) ListAudit(w http.ResponseWriter, _ *http.Request, _ openapi.ListAu
 	reply(w, openapi.AuditList{Entries: changes(), Next: "9-0"})
 }
 
-// StreamEvents tells everything once: a stream that resumes has nothing more.
-func (canned) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.StreamEventsParams) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
+// StreamEvents tells everything once and revokes the key.
+func (canned) StreamEvents(w http.ResponseWriter, _ *http.Request, p openapi.StreamEventsParams) {
 	if p.LastEventID != nil {
-		<-r.Context().Done()
+		w.WriteHeader(http.StatusUnauthorized)
+		reply(w, openapi.Problem{Detail: "Authentication failed: invalid API key"})
 		return
 	}
-	_, _ = io.WriteString(w, "retry: 1000\n\nid: 8-2147483647\n\n: heartbeat\n\n")
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, "retry: 1\n\nid: 8-2147483647\n\n: heartbeat\n\n")
 	online := openapi.Change{ID: "4712-0", At: at("2026-03-01T09:31:00Z"), Verb: "online", Kind: "node", Object: "2", Actor: openapi.Actor{Kind: "node", ID: "2"}}
 	list := append(changes(), online)
 	slices.SortFunc(list, func(a, b openapi.Change) int { return a.At.Compare(b.At) })

@@ -47,6 +47,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		},
 		"ssh.txt":     {"ssh list", "ssh approve 7K3M-9QXD", "ssh reject 7K3M-9QXD --reason no"},
 		"audit.txt":   {"audit list"},
+		"events.txt":  {"events"},
 		"service.txt": {"health", "version", "debug digest"},
 	} {
 		t.Run(file, func(t *testing.T) {

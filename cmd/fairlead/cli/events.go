@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+const (
+	// maxSilence is three times what the server lets pass between two lines.
+	maxSilence = 45 * time.Second
+	maxEvent   = 16 << 20
+	maxRetry   = 10 * time.Second
+)
+
+func (t *tool) events() *cobra.Command {
+	f := &follower{tool: t, retry: time.Second}
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Follow what happens, as it happens",
+		Long: `Follow what happens, as it happens: every change, and nodes that come and go.
+It ends when it is interrupted; a connection that breaks is made again, and
+nothing is missed in between. With --output json each line is one event.`,
+		Example: `  fairlead events
+  fairlead events --output json | jq 'select(.event == "node.online")'
+  fairlead events --after 4711-0`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.follow(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&f.last, "after", "", "begin after the event with this `id`, not now; 0-0 for all that is kept")
+	complete(cmd, "after", cobra.NoFileCompletions)
+	return cmd
+}
+
+// follower prints events and remembers where it is.
+type follower struct {
+	*tool
+	last  string // the id to resume after
+	retry time.Duration
+}
+
+// streamedEvent is how an event is printed for programs.
+type streamedEvent struct {
+	ID    string          `json:"id"`
+	Event string          `json:"event"`
+	Data  json.RawMessage `json:"data"`
+}
+
+// brokenError is why a stream that can be resumed ended.
+type brokenError struct{ error }
+
+// follow prints events until ctx ends. A server that was never reached is an
+// error; one that goes away later may come back.
+func (f *follower) follow(ctx context.Context) error {
+	client, err := f.connect()
+	if err != nil {
+		return err
+	}
+	if c, ok := client.Client.(*connection); ok {
+		c.client.Timeout = 0 // the silence of the server counts instead
+	}
+	wait := f.retry
+	for reached := false; ; {
+		began, err := f.stream(ctx, client)
+		if began {
+			reached, wait = true, f.retry
+		}
+		var broken brokenError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !reached || !errors.As(err, &broken):
+			return err
+		}
+		f.note("The connection broke: %v; trying again", err)
+		select {
+		case <-time.After(wait):
+			wait = min(2*wait, maxRetry)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// stream prints the events of one connection; began says that there was one.
+func (f *follower) stream(ctx context.Context, client *apiclient.Client) (began bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silence := time.AfterFunc(maxSilence, cancel)
+	defer silence.Stop()
+	resp, err := client.StreamEvents(ctx, &apiclient.StreamEventsParams{LastEventID: ifSet(f.last)})
+	if err != nil {
+		return false, brokenError{err}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		_, err := answer(resp, nil)
+		if resp.StatusCode >= http.StatusInternalServerError {
+			err = brokenError{err}
+		}
+		return false, err
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxEvent)
+	var e streamedEvent
+	for lines.Scan() {
+		silence.Reset(maxSilence)
+		if err := f.read(lines.Text(), &e); err != nil {
+			return true, err
+		}
+	}
+	return true, brokenError{cmp.Or(lines.Err(), io.ErrUnexpectedEOF)}
+}
+
+// read takes one line of a stream; e gathers an event, which an empty line ends.
+func (f *follower) read(line string, e *streamedEvent) error {
+	field, value, _ := strings.Cut(line, ":")
+	value = strings.TrimPrefix(value, " ")
+	switch {
+	case line == "":
+		ended := *e
+		*e = streamedEvent{}
+		if ended.Data != nil {
+			if err := f.print(ended); err != nil {
+				return err
+			}
+		}
+		f.last = cmp.Or(ended.ID, f.last) // only now was it seen
+	case field == "id":
+		e.ID = value
+	case field == "event":
+		e.Event = value
+	case field == "data":
+		e.Data = json.RawMessage(value)
+	case field == "retry":
+		if ms, err := strconv.Atoi(value); err == nil && ms > 0 {
+			f.retry = min(time.Duration(ms)*time.Millisecond, maxRetry)
+		}
+	}
+	return nil
+}
+
+func (f *follower) print(e streamedEvent) error {
+	if f.format == formatJSON {
+		line, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("the event %s is not understood: %w; compare the versions with fairlead version", e.ID, err)
+		}
+		_, err = fmt.Fprintf(f.Stdout, "%s\n", line)
+		return err
+	}
+	c, err := decode[apiclient.Change](e.Data, nil)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s  %-18s %-18s %-6s %s\n", timeText(c.At), cell(e.Event), cell(actorText(c.Actor)), cell(c.Object), cell(cmp.Or(nameIn(c.After), nameIn(c.Before))))
+	if e.Event == "reset" {
+		text = "Some events are no longer kept; going on from now\n"
+	}
+	if f.format == formatYAML {
+		if _, err := io.WriteString(f.Stdout, "---\n"); err != nil {
+			return err
+		}
+	}
+	return f.show(e, text)
+}
