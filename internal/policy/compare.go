@@ -16,6 +16,10 @@ const (
 	maxSamples    = 20
 	maxPrincipals = 20
 	maxLines      = 20
+	// maxWork bounds how many pairs of joints are looked at; one in which
+	// something changes counts as changeWork.
+	maxWork    = 8_000_000
+	changeWork = 8
 )
 
 // comparison finds the difference of two worlds.
@@ -211,8 +215,14 @@ func (c *comparison) comparePairs() {
 		}
 		own[a.index][b.index] += pairsBetween(a, b)
 	}
+	work := 0
 	for _, a := range c.joints {
+		if work > maxWork {
+			c.effect.Truncated = true
+			return
+		}
 		for _, b := range c.joints {
+			work++
 			n := a.nodes * b.nodes
 			if a == b {
 				n -= a.nodes
@@ -232,6 +242,7 @@ func (c *comparison) comparePairs() {
 			}
 			for _, x := range a.cells {
 				for _, y := range b.cells {
+					work += changeWork
 					if !same(x, y) {
 						c.note(x, y, false, false, false, lost, gained)
 					}

@@ -30,6 +30,9 @@ type Effect struct {
 	Guards []Guard
 	// Notes are those of the new policy.
 	Notes []string
+	// Truncated says that the policies tell so many sorts of nodes apart that not
+	// all pairs were looked at: what is counted and listed is a part.
+	Truncated bool
 }
 
 // Principals are people, or tags of nodes, for whom the same changes.

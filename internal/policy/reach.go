@@ -1,12 +1,18 @@
 package policy
 
+import (
+	"iter"
+	"slices"
+)
+
 // side is a world of which is asked what classes of nodes reach of each other, by
 // the rules that were compiled for their classes.
 type side struct {
 	*World
 	book    *accessBook
 	classes map[Class]*sideClass
-	own     []int // by rule: what it lets nodes of one person reach
+	own     []int   // by rule: what it lets nodes of one person reach
+	access  [][]int // by rule and destination: what it lets others reach
 }
 
 // sideClass is what nodes of a class may by their own addresses, and what others
@@ -16,6 +22,7 @@ type sideClass struct {
 	has     [2]bool    // addresses of the family
 	src     [2]set     // rules
 	dst     [2][]offer // by rules other than those about autogroup:self
+	few     [2][]int   // src as a list, if that is short
 	shellOf set        // rules about shells that let it in
 	shellAt set        // rules about shells on it
 }
@@ -24,11 +31,16 @@ type sideClass struct {
 type offer struct{ rule, access int }
 
 func newSide(w *World, book *accessBook) *side {
-	s := &side{World: w, book: book, classes: map[Class]*sideClass{}, own: make([]int, len(w.rules.rules))}
-	for r := range w.rules.self.all() {
+	s := &side{World: w, book: book, classes: map[Class]*sideClass{}, own: make([]int, len(w.rules.rules)), access: make([][]int, len(w.rules.rules))}
+	for r := range w.rules.rules {
 		for _, d := range w.rules.rules[r].Dst {
+			s.access[r] = append(s.access[r], book.number(accessOf(d.Services)))
+		}
+	}
+	for r := range w.rules.self.all() {
+		for k, d := range w.rules.rules[r].Dst {
 			if d.Kind == Self {
-				s.own[r] = book.plus(s.own[r], book.number(accessOf(d.Services)))
+				s.own[r] = book.plus(s.own[r], s.access[r][k])
 			}
 		}
 	}
@@ -63,6 +75,9 @@ func (s *side) class(c Class) *sideClass {
 			}
 		}
 	}
+	for family := range k.few {
+		k.few[family] = k.src[family].few()
+	}
 	for n := range s.rules.ssh {
 		r := &s.rules.ssh[n]
 		if r.on(i) {
@@ -79,25 +94,45 @@ func (s *side) class(c Class) *sideClass {
 
 // offered is what a rule lets others reach of nodes of a class themselves.
 func (s *side) offered(i *classInfo, r int, six bool) (sum int) {
-	for k, d := range s.rules.rules[r].Dst {
+	for k, access := range s.access[r] {
 		for _, sel := range s.rules.dsts[r][k] {
 			f := i.familiesOf(&s.rules.selectors[sel], i.addrs)
 			if i.own.has(sel) && (six && f.six || !six && f.four) {
-				sum = s.book.plus(sum, s.book.number(accessOf(d.Services)))
+				sum = s.book.plus(sum, access)
 			}
 		}
 	}
 	return sum
 }
 
+// between yields what rules let nodes of class a reach of those of class b, in the
+// order of the rules.
+func between(a, b *sideClass, family int) iter.Seq[offer] {
+	return func(yield func(offer) bool) {
+		offers, few := b.dst[family], a.few[family]
+		if few != nil && len(few) < len(offers)/8 {
+			for _, r := range few {
+				i, ok := slices.BinarySearchFunc(offers, r, func(o offer, r int) int { return o.rule - r })
+				if ok && !yield(offers[i]) {
+					return
+				}
+			}
+			return
+		}
+		for _, o := range offers {
+			if a.src[family].has(o.rule) && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
 // reach is what nodes of class a reach of those of class b, in each family; own
 // says that one person has both.
 func (s *side) reach(a, b *sideClass, own bool) (sums [2]int) {
 	for family := range sums {
-		for _, o := range b.dst[family] {
-			if a.src[family].has(o.rule) {
-				sums[family] = s.book.plus(sums[family], o.access)
-			}
+		for o := range between(a, b, family) {
+			sums[family] = s.book.plus(sums[family], o.access)
 		}
 		if own && b.has[family] {
 			for r := range both(a.src[family], s.rules.self) {
@@ -112,8 +147,8 @@ func (s *side) reach(a, b *sideClass, own bool) (sums [2]int) {
 // gained of class b.
 func (s *side) lines(list []Line, a, b *sideClass, own bool, what int) []Line {
 	for family := range a.src {
-		for _, o := range b.dst[family] {
-			if a.src[family].has(o.rule) && s.book.meets(o.access, what) {
+		for o := range between(a, b, family) {
+			if s.book.meets(o.access, what) {
 				list = addLine(list, s.rules.rules[o.rule].Line)
 			}
 		}
