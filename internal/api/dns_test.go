@@ -179,3 +179,28 @@ func TestChangesOfDNSAreAudited(t *testing.T) {
 		u.wrote(admin, s.call("DELETE", "/api/v1/dns", nil, "X-Request-Id: r1"), "changed dns dns")
 	})
 }
+
+func TestDNSOfOneReplicaHoldsOnAnother(t *testing.T) {
+	a, b := replicas(t)
+	set := a.setDNS(object{"searchDomains": []string{"a.example"}})
+	rev := "Mesh-Min-Revision: " + set.header.Get("Mesh-Revision")
+	if diff := cmp.Diff(set.ok(), b.call("GET", "/api/v1/dns", nil, rev).ok()); diff != "" {
+		t.Errorf("set on one and read on the other (-set +read):\n%s", diff)
+	}
+	b.configuredDNS(mesh.DNS{SearchDomains: []string{"b.example"}}, false) // as at a start
+	if got := b.call("GET", "/api/v1/dns", nil).ok(); !cmp.Equal(got, set.ok()) {
+		t.Errorf("a start undid what was set: %v", got)
+	}
+	b.setDNS(object{"nameservers": []string{"9.9.9.9"}}, rev, "If-Match: "+set.header.Get("ETag")).ok()
+}
+
+func TestBaseDomainComesFromTheConfigurationAlone(t *testing.T) {
+	s := sqlite(t).configuredDNS(mesh.DNS{MagicDNS: true, BaseDomain: "mesh.example"}, false)
+	s.setDNS(object{"nameservers": []string{"9.9.9.9"}}).ok()
+	for _, domain := range []string{"other.example", ""} {
+		got := s.configuredDNS(mesh.DNS{BaseDomain: domain}, false).call("GET", "/api/v1/dns", nil).ok()
+		if got["baseDomain"] != domain || got["magicDNS"] != (domain != "") || got["source"] != "api" || len(got["nameservers"].([]any)) != 1 {
+			t.Errorf("configured %q: %v", domain, got)
+		}
+	}
+}

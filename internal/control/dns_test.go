@@ -104,3 +104,20 @@ func TestConfiguredDNSCountsAgainAfterAReset(t *testing.T) {
 		t.Errorf("after the reset: %+v", dns)
 	}
 }
+
+func TestChangeOfOtherDNSThanItWasMadeFromIsStale(t *testing.T) {
+	s := withDNS(t, false)
+	first := control.DNSRevision(s.ledger.World().Snapshot)
+	change := func(domain, revision string) error {
+		return s.SetDNS(t.Context(), admin, control.DNSChange{SearchDomains: &[]string{domain}, IfRevision: revision})
+	}
+	if err := change("a.example", first); err != nil {
+		t.Fatal(err)
+	}
+	if err := change("b.example", first); reason(err) != control.Stale {
+		t.Errorf("%v", err)
+	}
+	if err := change("b.example", control.DNSRevision(s.ledger.World().Snapshot)); err != nil {
+		t.Error(err)
+	}
+}

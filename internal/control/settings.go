@@ -27,7 +27,8 @@ const (
 )
 
 // CommitDNS makes the configured DNS what clients are told. What was set through
-// the API stays, unless the configuration file pins the value.
+// the API stays, except for the base domain, unless the configuration file pins
+// the value.
 func (s *Service) CommitDNS(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	value, err := json.Marshal(dns)
 	if err != nil {
@@ -39,7 +40,7 @@ func (s *Service) CommitDNS(ctx context.Context, dns mesh.DNS, pinned bool) erro
 		s.log.Info("dns settings were changed through the API, so those of the configuration have no effect; fairlead dns reset takes them again")
 	}
 	s.commitConfigured(ctx, mesh.SettingDNS, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
-		return decideDNS(w, text, pinned, agreed, now)
+		return decideDNS(w, dns.BaseDomain, text, pinned, agreed, now)
 	})
 	return nil
 }
@@ -77,12 +78,30 @@ func (s *Service) commitConfigured(ctx context.Context, setting string, decide f
 
 // decideDNS takes the first value in any case, and a later one only when the
 // replicas agree.
-func decideDNS(w *mesh.Snapshot, value string, pinned, agreed bool, now mesh.Time) []mesh.Event {
+func decideDNS(w *mesh.Snapshot, baseDomain, value string, pinned, agreed bool, now mesh.Time) []mesh.Event {
 	old, set := w.Setting(mesh.SettingDNS)
-	if set && (!agreed || old.Source == sourceAPI && !pinned) {
+	switch {
+	case set && !agreed:
 		return nil
+	case set && old.Source == sourceAPI && !pinned:
+		return decideBaseDomain(w, baseDomain, now)
 	}
 	return w.SettingPutFor(mesh.SettingDNS, value, sourceConfig, pinned, now)
+}
+
+// decideBaseDomain takes the configured base domain into what was set through the
+// API.
+func decideBaseDomain(w *mesh.Snapshot, baseDomain string, now mesh.Time) []mesh.Event {
+	dns := w.DNS()
+	if dns.BaseDomain == baseDomain {
+		return nil
+	}
+	dns.BaseDomain, dns.MagicDNS = baseDomain, dns.MagicDNS && baseDomain != ""
+	value, err := json.Marshal(dns)
+	if err != nil {
+		return nil // cannot be: it was encoded before
+	}
+	return w.SettingPutFor(mesh.SettingDNS, string(value), sourceAPI, false, now)
 }
 
 // decideRelays does the same, and removes a map from before in the same way.
