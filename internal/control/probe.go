@@ -19,9 +19,9 @@ import (
 const (
 	// probeEvery is how often a router is asked whether it is there, and
 	// probeLimit how long it may take to answer. Twice no answer means no; with
-	// these, a router that fell silent is replaced within 13 s.
+	// these, a router that fell silent is replaced within 12 s.
 	probeEvery  = 5 * time.Second
-	probeLimit  = 4 * time.Second
+	probeLimit  = 3 * time.Second
 	probeMisses = 2
 	probeTick   = 500 * time.Millisecond
 )

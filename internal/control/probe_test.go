@@ -63,8 +63,8 @@ func TestSilentRouterIsReplacedInTime(t *testing.T) {
 	if w.asked[3] != "" {
 		t.Error("a router is asked that nobody could replace")
 	}
-	w.pass(t, 13*time.Second, 2)
-	s.wantRoutes(t, "13 s after the first fell silent", "1 10.1.0.0/16 a e, 2 10.1.0.0/16 a e p, 3 10.3.0.0/16 a e p")
+	w.pass(t, 12*time.Second, 2)
+	s.wantRoutes(t, "12 s after the first fell silent", "1 10.1.0.0/16 a e, 2 10.1.0.0/16 a e p, 3 10.3.0.0/16 a e p")
 	w.pass(t, 10*time.Second, 1, 2)
 	if s.node(t, 1).Unwell {
 		t.Error("it answers again and is not taken for well")
