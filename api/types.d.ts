@@ -1104,7 +1104,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Keep the version that waits to be confirmed */
+        /**
+         * Keep the version that waits to be confirmed
+         * @description Whoever did not save that version names it by `If-Match`.
+         */
         post: operations["confirmPolicy"];
         delete?: never;
         options?: never;
@@ -1129,7 +1132,8 @@ export interface paths {
         put?: never;
         /**
          * Undo the version that waits to be confirmed
-         * @description What was in force before it becomes a new version at once.
+         * @description What was in force before it becomes a new version at once. Whoever did not save that version names it by
+         *     `If-Match`.
          */
         post: operations["revertPolicy"];
         delete?: never;
@@ -2779,6 +2783,18 @@ export interface components {
             tests: components["schemas"]["PolicyTestFailure"][];
             /** @description Warnings that nobody should miss. */
             guards: components["schemas"]["PolicyGuard"][];
+            /**
+             * @description Names that mean nobody who is there, and tags that nodes carry and the text does not define.
+             * @example [
+             *       "there is no user cem"
+             *     ]
+             */
+            notes: string[];
+            /**
+             * @description The policies tell so many sorts of nodes apart that not all pairs were looked at; all else is a part.
+             * @example false
+             */
+            truncated: boolean;
         };
         PolicyShift: {
             from: components["schemas"]["Principals"];
@@ -4861,6 +4877,11 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path?: never;
             cookie?: never;
@@ -4870,6 +4891,7 @@ export interface operations {
             200: components["responses"]["OnePolicy"];
             401: components["responses"]["Unauthorized"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4882,6 +4904,11 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path?: never;
             cookie?: never;
@@ -4891,6 +4918,7 @@ export interface operations {
             200: components["responses"]["OnePolicy"];
             401: components["responses"]["Unauthorized"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };

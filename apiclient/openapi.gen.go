@@ -1024,6 +1024,11 @@ type PolicyEffect struct {
 	// Example: 0
 	MoreShifts int `json:"moreShifts"`
 
+	// Notes Names that mean nobody who is there, and tags that nodes carry and the text does not define.
+	//
+	// Example: ["there is no user cem"]
+	Notes []string `json:"notes"`
+
 	// Routes What changes behind routers and exit nodes.
 	Routes []PolicyRouteShift `json:"routes"`
 
@@ -1035,6 +1040,11 @@ type PolicyEffect struct {
 
 	// Tests The tests of the text that fail.
 	Tests []PolicyTestFailure `json:"tests"`
+
+	// Truncated The policies tell so many sorts of nodes apart that not all pairs were looked at; all else is a part.
+	//
+	// Example: false
+	Truncated bool `json:"truncated"`
 
 	// Unchanged Pairs that do as before.
 	//
@@ -1930,6 +1940,12 @@ type SetPolicyParams struct {
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
+// ConfirmPolicyParams defines parameters for ConfirmPolicy.
+type ConfirmPolicyParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // DiffPoliciesParams defines parameters for DiffPolicies.
 type DiffPoliciesParams struct {
 	// From the older version; the one before `to` without it
@@ -1937,6 +1953,12 @@ type DiffPoliciesParams struct {
 
 	// To the newer version; the one in force without it
 	To *string `form:"to,omitempty" json:"to,omitempty"`
+}
+
+// RevertPolicyParams defines parameters for RevertPolicy.
+type RevertPolicyParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // RollbackPolicyParams defines parameters for RollbackPolicy.
@@ -2644,8 +2666,10 @@ type ClientInterface interface {
 
 	// ConfirmPolicy Keep the version that waits to be confirmed
 	//
+	// Whoever did not save that version names it by `If-Match`.
+	//
 	// Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
-	ConfirmPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ConfirmPolicy(ctx context.Context, params *ConfirmPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DiffPolicies Compare two versions line by line
 	//
@@ -2674,10 +2698,11 @@ type ClientInterface interface {
 
 	// RevertPolicy Undo the version that waits to be confirmed
 	//
-	// What was in force before it becomes a new version at once.
+	// What was in force before it becomes a new version at once. Whoever did not save that version names it by
+	// `If-Match`.
 	//
 	// Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
-	RevertPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RevertPolicy(ctx context.Context, params *RevertPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RollbackPolicyWithBody Save the text of an earlier version again
 	//
@@ -3891,9 +3916,11 @@ func (c *Client) CheckPolicy(ctx context.Context, body CheckPolicyJSONRequestBod
 
 // ConfirmPolicy Keep the version that waits to be confirmed
 //
+// Whoever did not save that version names it by `If-Match`.
+//
 // Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
-func (c *Client) ConfirmPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewConfirmPolicyRequest(c.Server)
+func (c *Client) ConfirmPolicy(ctx context.Context, params *ConfirmPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmPolicyRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3961,11 +3988,12 @@ func (c *Client) PreviewPolicy(ctx context.Context, body PreviewPolicyJSONReques
 
 // RevertPolicy Undo the version that waits to be confirmed
 //
-// What was in force before it becomes a new version at once.
+// What was in force before it becomes a new version at once. Whoever did not save that version names it by
+// `If-Match`.
 //
 // Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
-func (c *Client) RevertPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRevertPolicyRequest(c.Server)
+func (c *Client) RevertPolicy(ctx context.Context, params *RevertPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevertPolicyRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6082,7 +6110,7 @@ func NewCheckPolicyRequestWithBody(server string, contentType string, body io.Re
 }
 
 // NewConfirmPolicyRequest constructs an http.Request for the ConfirmPolicy method
-func NewConfirmPolicyRequest(server string) (*http.Request, error) {
+func NewConfirmPolicyRequest(server string, params *ConfirmPolicyParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6103,6 +6131,21 @@ func NewConfirmPolicyRequest(server string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -6215,7 +6258,7 @@ func NewPreviewPolicyRequestWithBody(server string, contentType string, body io.
 }
 
 // NewRevertPolicyRequest constructs an http.Request for the RevertPolicy method
-func NewRevertPolicyRequest(server string) (*http.Request, error) {
+func NewRevertPolicyRequest(server string, params *RevertPolicyParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6236,6 +6279,21 @@ func NewRevertPolicyRequest(server string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -7955,10 +8013,12 @@ type ClientWithResponsesInterface interface {
 
 	// ConfirmPolicyWithResponse Keep the version that waits to be confirmed
 	//
+	// Whoever did not save that version names it by `If-Match`.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
-	ConfirmPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ConfirmPolicyResponse, error)
+	ConfirmPolicyWithResponse(ctx context.Context, params *ConfirmPolicyParams, reqEditors ...RequestEditorFn) (*ConfirmPolicyResponse, error)
 
 	// DiffPoliciesWithResponse Compare two versions line by line
 	//
@@ -7989,12 +8049,13 @@ type ClientWithResponsesInterface interface {
 
 	// RevertPolicyWithResponse Undo the version that waits to be confirmed
 	//
-	// What was in force before it becomes a new version at once.
+	// What was in force before it becomes a new version at once. Whoever did not save that version names it by
+	// `If-Match`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
-	RevertPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RevertPolicyResponse, error)
+	RevertPolicyWithResponse(ctx context.Context, params *RevertPolicyParams, reqEditors ...RequestEditorFn) (*RevertPolicyResponse, error)
 
 	// RollbackPolicyWithBodyWithResponse Save the text of an earlier version again
 	//
@@ -9279,6 +9340,8 @@ type ConfirmPolicyResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -9368,6 +9431,8 @@ type RevertPolicyResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -10892,11 +10957,13 @@ func (c *ClientWithResponses) CheckPolicyWithResponse(ctx context.Context, body 
 
 // ConfirmPolicyWithResponse Keep the version that waits to be confirmed
 //
+// Whoever did not save that version names it by `If-Match`.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
-func (c *ClientWithResponses) ConfirmPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ConfirmPolicyResponse, error) {
-	rsp, err := c.ConfirmPolicy(ctx, reqEditors...)
+func (c *ClientWithResponses) ConfirmPolicyWithResponse(ctx context.Context, params *ConfirmPolicyParams, reqEditors ...RequestEditorFn) (*ConfirmPolicyResponse, error) {
+	rsp, err := c.ConfirmPolicy(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -10950,13 +11017,14 @@ func (c *ClientWithResponses) PreviewPolicyWithResponse(ctx context.Context, bod
 
 // RevertPolicyWithResponse Undo the version that waits to be confirmed
 //
-// What was in force before it becomes a new version at once.
+// What was in force before it becomes a new version at once. Whoever did not save that version names it by
+// `If-Match`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
-func (c *ClientWithResponses) RevertPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RevertPolicyResponse, error) {
-	rsp, err := c.RevertPolicy(ctx, reqEditors...)
+func (c *ClientWithResponses) RevertPolicyWithResponse(ctx context.Context, params *RevertPolicyParams, reqEditors ...RequestEditorFn) (*RevertPolicyResponse, error) {
+	rsp, err := c.RevertPolicy(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -13139,6 +13207,13 @@ func ParseConfirmPolicyResponse(rsp *http.Response) (*ConfirmPolicyResponse, err
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -13286,6 +13361,13 @@ func ParseRevertPolicyResponse(rsp *http.Response) (*RevertPolicyResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

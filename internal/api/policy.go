@@ -112,15 +112,23 @@ func (s *Server) replyPolicy(w http.ResponseWriter, r *http.Request, p *mesh.Pol
 }
 
 // ConfirmPolicy implements POST /api/v1/policy/confirm.
-func (s *Server) ConfirmPolicy(w http.ResponseWriter, r *http.Request) {
-	p, err := s.control.ConfirmPolicy(r.Context(), actor(r))
-	s.replyPolicy(w, r, p, err)
+func (s *Server) ConfirmPolicy(w http.ResponseWriter, r *http.Request, p openapi.ConfirmPolicyParams) {
+	version, err := ifMatch(p.IfMatch)
+	var decided *mesh.Policy
+	if err == nil {
+		decided, err = s.control.ConfirmPolicy(r.Context(), actor(r), version)
+	}
+	s.replyPolicy(w, r, decided, err)
 }
 
 // RevertPolicy implements POST /api/v1/policy/revert.
-func (s *Server) RevertPolicy(w http.ResponseWriter, r *http.Request) {
-	p, err := s.control.RevertPolicy(r.Context(), actor(r))
-	s.replyPolicy(w, r, p, err)
+func (s *Server) RevertPolicy(w http.ResponseWriter, r *http.Request, p openapi.RevertPolicyParams) {
+	version, err := ifMatch(p.IfMatch)
+	var decided *mesh.Policy
+	if err == nil {
+		decided, err = s.control.RevertPolicy(r.Context(), actor(r), version)
+	}
+	s.replyPolicy(w, r, decided, err)
 }
 
 // CheckPolicy implements POST /api/v1/policy/check.

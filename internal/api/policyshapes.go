@@ -140,5 +140,6 @@ func effectShape(snap *mesh.Snapshot, e *policy.Effect) openapi.PolicyEffect {
 		Guards: shapes(e.Guards, func(g policy.Guard) openapi.PolicyGuard {
 			return openapi.PolicyGuard{Kind: string(g.Kind), Text: g.Text, Nodes: nodes.all(g.Nodes)}
 		}),
+		Notes: list(e.Notes), Truncated: e.Truncated,
 	}
 }

@@ -146,8 +146,8 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft,
 	case in.IfVersion != nil && *in.IfVersion != current.Version:
 		return nil, nil, refuse(Stale, "policy", "the policy is at version %v now, not %v: look at what has changed, and save again", current.Version, *in.IfVersion)
 	case current.ConfirmBy != 0:
-		return nil, nil, refuse(Conflict, "policy", "version %v waits to be confirmed until %s: fairlead policy confirm keeps it, fairlead policy revert undoes it at once",
-			current.Version, current.ConfirmBy.Time().Format(time.RFC3339))
+		return nil, nil, refuse(Conflict, "policy", "version %v by %s waits to be confirmed until %s: fairlead policy confirm keeps it, fairlead policy revert undoes it at once",
+			current.Version, current.Author, current.ConfirmBy.Time().Format(time.RFC3339))
 	case in.Text == current.Text && len(w.Problems) == 0:
 		return current, nil, nil
 	}
@@ -194,11 +194,15 @@ func (s *Service) RollbackPolicy(ctx context.Context, a mesh.Actor, v mesh.Polic
 	return s.SavePolicy(ctx, a, in)
 }
 
-// ConfirmPolicy keeps the version that would give way by itself.
-func (s *Service) ConfirmPolicy(ctx context.Context, a mesh.Actor) (*mesh.Policy, error) {
+// ConfirmPolicy keeps the version that would give way by itself. Whoever did not
+// save it names it.
+func (s *Service) ConfirmPolicy(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
 	var p *mesh.Policy
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		pending, err := pendingPolicy(w)
+		if err == nil {
+			err = meantPolicy(pending, a, version)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -226,12 +230,29 @@ func pendingPolicy(w *policy.World) (*mesh.Policy, error) {
 	return p, nil
 }
 
-// RevertPolicy lets the version that waits to be confirmed give way at once.
-func (s *Service) RevertPolicy(ctx context.Context, a mesh.Actor) (*mesh.Policy, error) {
+// meantPolicy refuses to decide about a version that somebody else saved, after the
+// one that was meant gave way.
+func meantPolicy(pending *mesh.Policy, a mesh.Actor, version *mesh.PolicyVersion) error {
+	switch {
+	case version != nil && *version != pending.Version:
+		return refuse(Stale, "policy", "version %v does not wait to be confirmed, version %v by %s does", *version, pending.Version, pending.Author)
+	case version == nil && pending.Author != a.String():
+		return refuse(Conflict, "policy", "version %v, which waits to be confirmed, is by %s; if you mean it, name it: fairlead policy confirm %v, or revert %v",
+			pending.Version, pending.Author, pending.Version, pending.Version)
+	}
+	return nil
+}
+
+// RevertPolicy lets the version that waits to be confirmed give way at once. Whoever
+// did not save it names it.
+func (s *Service) RevertPolicy(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
 	if err := s.ledger.Sync(ctx); err != nil {
 		return nil, err
 	}
 	pending, err := pendingPolicy(s.ledger.World())
+	if err == nil {
+		err = meantPolicy(pending, a, version)
+	}
 	if err != nil {
 		return nil, err
 	}

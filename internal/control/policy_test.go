@@ -177,8 +177,8 @@ func TestRollbackSavesAnOldTextAgain(t *testing.T) {
 func TestPendingPolicyIsConfirmedOrReverted(t *testing.T) {
 	s := open(t)
 	for _, use := range []func() (*mesh.Policy, error){
-		func() (*mesh.Policy, error) { return s.ConfirmPolicy(t.Context(), ada) },
-		func() (*mesh.Policy, error) { return s.RevertPolicy(t.Context(), ada) },
+		func() (*mesh.Policy, error) { return s.ConfirmPolicy(t.Context(), ada, nil) },
+		func() (*mesh.Policy, error) { return s.RevertPolicy(t.Context(), ada, nil) },
 	} {
 		_, err := use()
 		wantReason(t, err, control.Conflict)
@@ -191,16 +191,45 @@ func TestPendingPolicyIsConfirmedOrReverted(t *testing.T) {
 	wantReason(t, err, control.Conflict)
 	_, err = s.RollbackPolicy(t.Context(), ada, 1, control.PolicyDraft{})
 	wantReason(t, err, control.Conflict)
-	if p, err = s.ConfirmPolicy(t.Context(), ada); err != nil || p.Version != 1 || p.ConfirmBy != 0 {
+	if p, err = s.ConfirmPolicy(t.Context(), ada, nil); err != nil || p.Version != 1 || p.ConfirmBy != 0 {
 		t.Fatalf("%v, %v", p, err)
 	}
 	if _, err := s.SavePolicy(t.Context(), ada, temporary(everyone)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = s.RevertPolicy(t.Context(), ada); err != nil || p.Version != 3 || p.Text != nobody || p.Author != "local:ada" {
+	if p, err = s.RevertPolicy(t.Context(), ada, nil); err != nil || p.Version != 3 || p.Text != nobody || p.Author != "local:ada" {
 		t.Fatalf("%v, %v", p, err)
 	}
 	wantPolicy(t, s.ledger, nobody, 3)
+}
+
+// A late word of confirmation must not keep what somebody else has saved since.
+func TestOnlyTheVersionThatIsMeantIsConfirmed(t *testing.T) {
+	s := open(t)
+	bob := mesh.Actor{Kind: mesh.ActorLocal, Name: "bob"}
+	p, err := s.SavePolicy(t.Context(), bob, control.PolicyDraft{Text: `{}`, ConfirmWithin: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := p.Version + 1
+	for name, decide := range map[string]func(mesh.Actor, *mesh.PolicyVersion) (*mesh.Policy, error){
+		"confirm": func(a mesh.Actor, v *mesh.PolicyVersion) (*mesh.Policy, error) {
+			return s.ConfirmPolicy(t.Context(), a, v)
+		},
+		"revert": func(a mesh.Actor, v *mesh.PolicyVersion) (*mesh.Policy, error) {
+			return s.RevertPolicy(t.Context(), a, v)
+		},
+	} {
+		if _, err := decide(ada, nil); reason(err) != control.Conflict {
+			t.Errorf("%s by somebody else: %v", name, err)
+		}
+		if _, err := decide(bob, &other); reason(err) != control.Stale {
+			t.Errorf("%s of another version: %v", name, err)
+		}
+	}
+	if _, err := s.ConfirmPolicy(t.Context(), ada, &p.Version); err != nil {
+		t.Errorf("somebody else names the version: %v", err)
+	}
 }
 
 func TestUnconfirmedPolicyGivesWay(t *testing.T) {
@@ -221,7 +250,7 @@ func TestUnconfirmedPolicyGivesWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(30 * time.Second)
-		if _, err := a.ConfirmPolicy(t.Context(), ada); err != nil {
+		if _, err := a.ConfirmPolicy(t.Context(), ada, nil); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Hour)

@@ -218,7 +218,7 @@ func TestPolicyThatComesBackApprovesRoutesThatWait(t *testing.T) {
 	}
 	announce(t, s, 1, "10.1.0.0/16")
 	s.wantRoutes(t, "while another policy is tried", "1 10.1.0.0/16 a")
-	if _, err := s.RevertPolicy(t.Context(), admin); err != nil {
+	if _, err := s.RevertPolicy(t.Context(), admin, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "reverted", "1 10.1.0.0/16 a e p")

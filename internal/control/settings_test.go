@@ -93,13 +93,20 @@ func TestReplicasThatDisagreeOverwriteNothing(t *testing.T) {
 func TestValueOfTheAPIStaysUnlessTheFilePinsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "1")
-		r.commit(t, mesh.SettingPut{Setting: &mesh.Setting{ID: 1, Key: mesh.SettingDNS, Value: `{"magicDNS":true,"baseDomain":"api.example"}`, Source: "api"}})
+		r.commit(t, mesh.SettingPut{Setting: &mesh.Setting{
+			ID: 1, Key: mesh.SettingDNS, Value: `{"magicDNS":true,"baseDomain":"old.example","nameservers":["192.0.2.1"]}`, Source: "api",
+		}})
 		r.commitDNS(t, "file.example", false)
 		pass(time.Minute)
-		r.wantDomain(t, "api.example")
+		r.wantDomain(t, "file.example") // which the API cannot change
+		if servers := r.ledger.World().DNS().Nameservers; len(servers) != 1 {
+			t.Errorf("the file undid what the API set: %v", servers)
+		}
 		r.commitDNS(t, "file.example", true)
 		pass(time.Second)
-		r.wantDomain(t, "file.example")
+		if servers := r.ledger.World().DNS().Nameservers; len(servers) != 0 {
+			t.Errorf("the file pins its values, and clients are told %v", servers)
+		}
 	})
 }
 

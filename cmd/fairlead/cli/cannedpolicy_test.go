@@ -19,9 +19,15 @@ func (canned) GetPolicy(w http.ResponseWriter, _ *http.Request) { reply(w, canne
 func (canned) GetPolicyVersion(w http.ResponseWriter, _ *http.Request, _ string) {
 	reply(w, cannedPolicy())
 }
-func (canned) ConfirmPolicy(w http.ResponseWriter, _ *http.Request) { reply(w, cannedPolicy()) }
-func (canned) RevertPolicy(w http.ResponseWriter, _ *http.Request)  { reply(w, cannedPolicy()) }
-func (canned) CheckPolicy(w http.ResponseWriter, _ *http.Request)   { reply(w, openapi.Empty{}) }
+
+func (canned) ConfirmPolicy(w http.ResponseWriter, _ *http.Request, _ openapi.ConfirmPolicyParams) {
+	reply(w, cannedPolicy())
+}
+
+func (canned) RevertPolicy(w http.ResponseWriter, _ *http.Request, _ openapi.RevertPolicyParams) {
+	reply(w, cannedPolicy())
+}
+func (canned) CheckPolicy(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.Empty{}) }
 
 // saved is the policy with the deadline that a request asks for.
 func saved(w http.ResponseWriter, r *http.Request) {

@@ -348,25 +348,27 @@ func (t *tool) showSaved(p apiclient.Policy, s *saving) error {
 		if p.RevertTo == "0" {
 			back = "no policy at all"
 		}
-		text += fmt.Sprintf("At %s it gives way to %s, unless you keep it with: fairlead policy confirm\n", timeText(*p.ConfirmBy), back)
+		text += fmt.Sprintf("At %s it gives way to %s, unless you keep it with: fairlead policy confirm %s\n", timeText(*p.ConfirmBy), back, p.Version)
 	}
 	return t.show(p, text)
 }
 
 func (t *tool) policyConfirm() *cobra.Command {
 	return &cobra.Command{
-		Use:   "confirm",
+		Use:   "confirm [version]",
 		Short: "Keep the version that waits to be confirmed",
 		Long: `Keep the version that was saved with --confirm-within and waits to be confirmed.
-If its time is over, it has given way already: see fairlead policy history.`,
-		Example: "  fairlead policy confirm",
-		Args:    takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+If its time is over, it has given way already: see fairlead policy history. A
+version that somebody else saved must be named.`,
+		Example: `  fairlead policy confirm
+  fairlead policy confirm 7`,
+		Args: takesPolicyVersion,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := t.connect()
 			if err != nil {
 				return err
 			}
-			p, err := decode[apiclient.Policy](answer(client.ConfirmPolicy(cmd.Context())))
+			p, err := decode[apiclient.Policy](answer(client.ConfirmPolicy(cmd.Context(), &apiclient.ConfirmPolicyParams{IfMatch: versionMatch(args)})))
 			if err != nil {
 				return err
 			}
@@ -375,18 +377,43 @@ If its time is over, it has given way already: see fairlead policy history.`,
 	}
 }
 
+// takesPolicyVersion accepts at most one version.
+func takesPolicyVersion(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 1:
+		return fmt.Errorf("unexpected argument %q", args[1])
+	case len(args) == 1:
+		if v, err := strconv.ParseUint(args[0], 10, 63); err != nil || v == 0 {
+			return fmt.Errorf("%q is not a version of the policy; look with: fairlead policy history", args[0])
+		}
+	}
+	return nil
+}
+
+// versionMatch makes a request about one version, if one is named.
+func versionMatch(args []string) *string {
+	if len(args) == 0 {
+		return nil
+	}
+	tag := strconv.Quote(args[0])
+	return &tag
+}
+
 func (t *tool) policyRevert() *cobra.Command {
 	return &cobra.Command{
-		Use:     "revert",
-		Short:   "Undo the version that waits to be confirmed, at once",
-		Example: "  fairlead policy revert",
-		Args:    takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:   "revert [version]",
+		Short: "Undo the version that waits to be confirmed, at once",
+		Long: `Undo the version that was saved with --confirm-within and waits to be confirmed,
+at once. A version that somebody else saved must be named.`,
+		Example: `  fairlead policy revert
+  fairlead policy revert 7`,
+		Args: takesPolicyVersion,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := t.connect()
 			if err != nil {
 				return err
 			}
-			p, err := decode[apiclient.Policy](answer(client.RevertPolicy(cmd.Context())))
+			p, err := decode[apiclient.Policy](answer(client.RevertPolicy(cmd.Context(), &apiclient.RevertPolicyParams{IfMatch: versionMatch(args)})))
 			if err != nil {
 				return err
 			}

@@ -73,6 +73,12 @@ func effectSummary(e apiclient.PolicyEffect) string {
 	for _, g := range e.Guards {
 		fmt.Fprintf(&b, "Warning: %s\n", g.Text)
 	}
+	if e.Truncated {
+		b.WriteString("Warning: the policy tells so many sorts of nodes apart that not all pairs were compared; this is a part\n")
+	}
+	for _, note := range e.Notes {
+		fmt.Fprintf(&b, "Note: %s\n", note)
+	}
 	return b.String()
 }
 

@@ -1021,6 +1021,11 @@ type PolicyEffect struct {
 	// Example: 0
 	MoreShifts int `json:"moreShifts"`
 
+	// Notes Names that mean nobody who is there, and tags that nodes carry and the text does not define.
+	//
+	// Example: ["there is no user cem"]
+	Notes []string `json:"notes"`
+
 	// Routes What changes behind routers and exit nodes.
 	Routes []PolicyRouteShift `json:"routes"`
 
@@ -1032,6 +1037,11 @@ type PolicyEffect struct {
 
 	// Tests The tests of the text that fail.
 	Tests []PolicyTestFailure `json:"tests"`
+
+	// Truncated The policies tell so many sorts of nodes apart that not all pairs were looked at; all else is a part.
+	//
+	// Example: false
+	Truncated bool `json:"truncated"`
 
 	// Unchanged Pairs that do as before.
 	//
@@ -1927,6 +1937,12 @@ type SetPolicyParams struct {
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
+// ConfirmPolicyParams defines parameters for ConfirmPolicy.
+type ConfirmPolicyParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // DiffPoliciesParams defines parameters for DiffPolicies.
 type DiffPoliciesParams struct {
 	// From the older version; the one before `to` without it
@@ -1934,6 +1950,12 @@ type DiffPoliciesParams struct {
 
 	// To the newer version; the one in force without it
 	To *string `form:"to,omitempty" json:"to,omitempty"`
+}
+
+// RevertPolicyParams defines parameters for RevertPolicy.
+type RevertPolicyParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // RollbackPolicyParams defines parameters for RollbackPolicy.
@@ -2205,7 +2227,7 @@ type ServerInterface interface {
 	CheckPolicy(w http.ResponseWriter, r *http.Request)
 	// ConfirmPolicy Keep the version that waits to be confirmed
 	// (POST /api/v1/policy/confirm)
-	ConfirmPolicy(w http.ResponseWriter, r *http.Request)
+	ConfirmPolicy(w http.ResponseWriter, r *http.Request, params ConfirmPolicyParams)
 	// DiffPolicies Compare two versions line by line
 	// (GET /api/v1/policy/diff)
 	DiffPolicies(w http.ResponseWriter, r *http.Request, params DiffPoliciesParams)
@@ -2214,7 +2236,7 @@ type ServerInterface interface {
 	PreviewPolicy(w http.ResponseWriter, r *http.Request)
 	// RevertPolicy Undo the version that waits to be confirmed
 	// (POST /api/v1/policy/revert)
-	RevertPolicy(w http.ResponseWriter, r *http.Request)
+	RevertPolicy(w http.ResponseWriter, r *http.Request, params RevertPolicyParams)
 	// RollbackPolicy Save the text of an earlier version again
 	// (POST /api/v1/policy/rollback)
 	RollbackPolicy(w http.ResponseWriter, r *http.Request, params RollbackPolicyParams)
@@ -3274,8 +3296,35 @@ func (siw *ServerInterfaceWrapper) CheckPolicy(w http.ResponseWriter, r *http.Re
 // ConfirmPolicy operation middleware
 func (siw *ServerInterfaceWrapper) ConfirmPolicy(w http.ResponseWriter, r *http.Request) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ConfirmPolicyParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ConfirmPolicy(w, r)
+		siw.Handler.ConfirmPolicy(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3348,8 +3397,35 @@ func (siw *ServerInterfaceWrapper) PreviewPolicy(w http.ResponseWriter, r *http.
 // RevertPolicy operation middleware
 func (siw *ServerInterfaceWrapper) RevertPolicy(w http.ResponseWriter, r *http.Request) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RevertPolicyParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.RevertPolicy(w, r)
+		siw.Handler.RevertPolicy(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
