@@ -3,13 +3,9 @@ package policy_test
 import (
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
@@ -24,33 +20,13 @@ const (
 // Each file says in its first line the rule it proves, then has a policy, the
 // nodes, and questions with their answers.
 func TestAccessIsWhatItsCorpusSays(t *testing.T) {
-	files, err := filepath.Glob("testdata/access/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no corpus: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, rest, ok1 := strings.Cut(string(raw), nodesMark)
-			nodes, want, ok2 := strings.Cut(rest, answersMark)
-			if !ok1 || !ok2 || !strings.HasPrefix(text, "// ") || len(raw) > 4<<10 {
-				t.Fatal("the file is larger than 4 KiB, does not begin with the rule it proves, or lacks a part")
-			}
-			got := answers(t, worldFor(t, text, nodes), want)
-			if *update {
-				if err := os.WriteFile(file, []byte(text+nodesMark+nodes+answersMark+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	corpus(t, "access", after(answersMark), func(t *testing.T, given, want string) string {
+		text, nodes, ok := strings.Cut(strings.TrimSuffix(given, answersMark), nodesMark)
+		if !ok {
+			t.Fatal("the file lacks its nodes")
+		}
+		return answers(t, worldFor(t, text, nodes), want)
+	})
 }
 
 // worldFor reads a policy, if there is one, and makes a node of each line: its name, then its owner or tags, routes,

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-var update = flag.Bool("update", false, "rewrite what the files of testdata/language expect")
+var update = flag.Bool("update", false, "rewrite what the files of testdata expect")
 
 const (
 	means = "-- means --\n"
@@ -26,7 +26,13 @@ const (
 // Each file says in its first line the rule it proves, then has a policy, and then
 // what the policy means or what is wrong with it.
 func TestTheLanguageMeansWhatItsCorpusSays(t *testing.T) {
-	files, err := filepath.Glob("testdata/language/*.txt")
+	corpus(t, "language", divide, func(_ *testing.T, text, _ string) string { return outcome([]byte(text)) })
+}
+
+// corpus judges each file of a folder. Divide parts what is given from what is
+// expected of it; with -update what is found is written instead.
+func corpus(t *testing.T, folder string, divide func(file string) (given, want string), judge func(t *testing.T, given, want string) string) {
+	files, err := filepath.Glob("testdata/" + folder + "/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no corpus: %v", err)
 	}
@@ -36,13 +42,13 @@ func TestTheLanguageMeansWhatItsCorpusSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, want := divide(string(raw))
-			if !strings.HasPrefix(text, "// ") || len(raw) > 4<<10 {
-				t.Errorf("the file is larger than 4 KiB or does not begin with the rule it proves")
+			given, want := divide(string(raw))
+			if !strings.HasPrefix(given, "// ") || len(raw) > 4<<10 {
+				t.Fatal("the file is larger than 4 KiB or does not begin with the rule it proves")
 			}
-			got := outcome([]byte(text))
+			got := judge(t, given, want)
 			if *update {
-				if err := os.WriteFile(file, []byte(text+got), 0o644); err != nil {
+				if err := os.WriteFile(file, []byte(given+got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
@@ -51,6 +57,14 @@ func TestTheLanguageMeansWhatItsCorpusSays(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// after parts a file behind a mark.
+func after(mark string) func(file string) (given, want string) {
+	return func(file string) (given, want string) {
+		given, want, _ = strings.Cut(file, mark)
+		return given + mark, want
 	}
 }
 

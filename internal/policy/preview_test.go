@@ -2,12 +2,8 @@ package policy_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
@@ -21,44 +17,24 @@ const (
 // Each file says in its first line the rule it proves, then has a policy, the one
 // that is to follow it, the nodes, perhaps who looks at it, and the effect.
 func TestPreviewSaysWhatItsCorpusSays(t *testing.T) {
-	files, err := filepath.Glob("testdata/preview/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no corpus: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
+	corpus(t, "preview", after(effectMark), func(t *testing.T, given, _ string) string {
+		texts, nodes, ok1 := strings.Cut(strings.TrimSuffix(given, effectMark), nodesMark)
+		before, after, ok2 := strings.Cut(texts, thenMark)
+		if !ok1 || !ok2 {
+			t.Fatal("the file lacks a part")
+		}
+		nodes, name, _ := strings.Cut(nodes, "viewer ")
+		from, to := worldFor(t, before, nodes), worldFor(t, after, nodes)
+		var viewer *policy.End
+		if name != "" {
+			end, err := to.ParseEnd(strings.TrimSpace(name))
 			if err != nil {
 				t.Fatal(err)
 			}
-			given, want, ok1 := strings.Cut(string(raw), effectMark)
-			texts, nodes, ok2 := strings.Cut(given, nodesMark)
-			before, after, ok3 := strings.Cut(texts, thenMark)
-			if !ok1 || !ok2 || !ok3 || !strings.HasPrefix(before, "// ") || len(raw) > 4<<10 {
-				t.Fatal("the file is larger than 4 KiB, does not begin with the rule it proves, or lacks a part")
-			}
-			nodes, name, _ := strings.Cut(nodes, "viewer ")
-			from, to := worldFor(t, before, nodes), worldFor(t, after, nodes)
-			var viewer *policy.End
-			if name != "" {
-				end, err := to.ParseEnd(strings.TrimSpace(name))
-				if err != nil {
-					t.Fatal(err)
-				}
-				viewer = &end
-			}
-			got := effectText(to, policy.Preview(from, to, viewer))
-			if *update {
-				if err := os.WriteFile(file, []byte(given+effectMark+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+			viewer = &end
+		}
+		return effectText(to, policy.Preview(from, to, viewer))
+	})
 }
 
 // effectText says all of an effect.
