@@ -32,7 +32,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	case prefix.Addr().Is4In6():
 		return netip.Prefix{}, fmt.Errorf("%q is IPv4 in IPv6: write it as IPv4", text)
 	case prefix != prefix.Masked():
-		return netip.Prefix{}, fmt.Errorf("%q goes beyond its length: write %s", text, prefix.Masked())
+		return netip.Prefix{}, fmt.Errorf("%q is an address inside of a network, not a network: write %s, or the address alone", text, prefix.Masked())
 	}
 	return prefix, nil
 }
