@@ -19,32 +19,15 @@ func (d *Doc) Approves(s *mesh.Snapshot, n *mesh.Node, route netip.Prefix) bool 
 	if d == nil {
 		return false
 	}
-	owner, _ := s.User(n.Owner)
+	node := party{own: true, tags: n.Tags}
+	if owner, ok := s.User(n.Owner); ok {
+		node.names = namesOf(owner)
+	}
+	isNode := func(t Target) bool { return t.is(&node, d.groups) }
 	if mesh.Exit(route) {
-		return d.means(d.approvers.ExitNode, n, owner)
+		return slices.ContainsFunc(d.approvers.ExitNode, isNode)
 	}
 	return slices.ContainsFunc(d.approvers.Routes, func(r RouteApprovers) bool {
-		return r.Prefix.Bits() <= route.Bits() && r.Prefix.Contains(route.Addr()) && d.means(r.Who, n, owner)
-	})
-}
-
-// means reports whether one of targets is a node by what it is. A node with tags
-// has no owner.
-func (d *Doc) means(targets []Target, n *mesh.Node, owner *mesh.User) bool {
-	return slices.ContainsFunc(targets, func(t Target) bool {
-		switch t.Kind {
-		case Tag:
-			return slices.Contains(n.Tags, t.Name)
-		case Tagged:
-			return n.Tagged()
-		case Member:
-			return owner != nil
-		case User:
-			return owner != nil && slices.Contains(namesOf(owner), t.Name)
-		case Group:
-			return owner != nil && slices.ContainsFunc(namesOf(owner), func(name string) bool { return slices.Contains(d.groups[t.Name], name) })
-		case Any, Self, Internet, DangerAll, Addresses: // cannot stand there
-		}
-		return false
+		return r.Prefix.Bits() <= route.Bits() && r.Prefix.Contains(route.Addr()) && slices.ContainsFunc(r.Who, isNode)
 	})
 }

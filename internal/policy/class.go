@@ -103,6 +103,7 @@ type classInfo struct {
 	// Some rule lets in nodes by their marks, nodes that must be listed all the
 	// same, or everyone.
 	marked, listed, ownListed, anyone bool
+	steered                           bool // it is a source of rules with via
 	// Rules about shells list nodes with tags, or say who may by who has the node.
 	shellNodes, shellOwn bool
 
@@ -219,6 +220,7 @@ func (c *Compiled) newClass(t traits) *classInfo {
 	i.src.complete()
 	i.dst.complete()
 	i.self = families{i.src.four.meets(c.self) && t.addrs.four, i.src.six.meets(c.self) && t.addrs.six}
+	i.steered = i.src.four.meets(c.via) || i.src.six.meets(c.via)
 	i.attrs = c.attributesOf(t.own)
 	i.inbound = sync.OnceValue(func() []Inbound { return c.inboundOf(i) })
 	c.noteSources(i)

@@ -83,13 +83,15 @@ func public(a netip.Addr) bool {
 }
 
 // is reports whether a target means who has the address, or the address itself.
-func (w *World) is(t *Target, p *party) bool {
+func (w *World) is(t *Target, p *party) bool { return t.is(p, w.rules.groups) }
+
+func (t *Target) is(p *party, groups map[string][]string) bool {
 	person := p.own && len(p.tags) == 0
 	switch t.Kind {
 	case User:
 		return person && slices.Contains(p.names, t.Name)
 	case Group:
-		return person && w.memberOf(t.Name, p.names) >= 0
+		return person && memberOf(groups[t.Name], p.names) >= 0
 	case Member:
 		return person
 	case Tag:
@@ -122,8 +124,8 @@ func (p *party) six() bool { return p.span.Addr().Is6() }
 func (p *party) imagined() bool { return !p.span.IsSingleIP() }
 
 // memberOf is which member of a group has one of these names, or -1.
-func (w *World) memberOf(group string, names []string) int {
-	return slices.IndexFunc(w.rules.groups[group], func(member string) bool { return slices.Contains(names, member) })
+func memberOf(group, names []string) int {
+	return slices.IndexFunc(group, func(member string) bool { return slices.Contains(names, member) })
 }
 
 // isSource reports whether a target of a rule's sources means s.

@@ -253,7 +253,7 @@ func (w *World) reason(t *Target, p *party) string {
 		}
 		return p.called() + p.relation() + t.Name
 	case Group:
-		i := w.memberOf(t.Name, p.names)
+		i := memberOf(w.rules.groups[t.Name], p.names)
 		text := w.rules.groups[t.Name][i]
 		if p.called() != text {
 			text = p.called() + p.relation() + text + ", who"
