@@ -191,16 +191,10 @@ func (s *Service) applyPolicyFile(ctx context.Context) {
 	f.refused = err
 }
 
-// policyDissenter names a live replica with another policy file, if there is one.
-// Before the first beat nothing is known.
+// policyDissenter names a live replica with another policy file, as another does.
 func (s *Service) policyDissenter() (replica string, known bool) {
 	own := s.PolicyFileHash()
-	for _, r := range s.ledger.Replicas() {
-		if r.ID != s.ledger.Self().ID && own != "" && r.PolicyHash != "" && r.PolicyHash != own {
-			return string(r.ID), true
-		}
-	}
-	return "", s.ledger.Pulse().Successes > 0
+	return s.another(func(r ledger.Report) bool { return own != "" && r.PolicyHash != "" && r.PolicyHash != own })
 }
 
 // commitPolicyFile commits a text of the file, or in its place, where the stored

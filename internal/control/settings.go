@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
@@ -116,12 +117,17 @@ func decideRelays(w *mesh.Snapshot, relays string, agreed bool, now mesh.Time) [
 	return w.SettingPutFor(mesh.SettingRelays, relays, sourceConfig, false, now)
 }
 
-// dissenter names a live replica with another configuration, if there is one.
-// Before the first beat nothing is known.
+// dissenter names a live replica with another configuration, as another does.
 func (s *Service) dissenter() (replica string, known bool) {
-	self := s.ledger.Self()
+	own := s.ledger.Self().ConfigHash
+	return s.another(func(r ledger.Report) bool { return r.ConfigHash != own })
+}
+
+// another names a live replica other than this one of which something holds, if
+// there is one. Before the first beat nothing is known.
+func (s *Service) another(holds func(ledger.Report) bool) (replica string, known bool) {
 	for _, r := range s.ledger.Replicas() {
-		if r.ID != self.ID && r.ConfigHash != self.ConfigHash {
+		if r.ID != s.ledger.Self().ID && holds(r) {
 			return string(r.ID), true
 		}
 	}
