@@ -37,7 +37,7 @@ func FuzzClientsReadEveryPolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		doc, problems := policy.Parse([]byte(text))
 		if len(problems) > 0 {
-			t.Skip()
+			return
 		}
 		sc := netmap.SceneOf(policy.WorldOf(s, doc), nil)
 		for n := range s.Nodes() {
