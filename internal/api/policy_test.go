@@ -136,23 +136,29 @@ func TestStalePolicyIsAnsweredWithTheCurrentOne(t *testing.T) {
 func TestOfTwoSavesFromOneVersionOneWins(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		etag := s.listen().setPolicy(allowNone).header.Get("ETag")
-		var wins, stale atomic.Int64
-		var wg sync.WaitGroup
-		for i := range 8 {
-			wg.Go(func() {
-				switch a := s.setPolicy(allowAll+strings.Repeat("\n", i), "If-Match: "+etag); a.status {
-				case http.StatusOK:
-					wins.Add(1)
-				case http.StatusPreconditionFailed:
-					stale.Add(1)
-				}
-			})
-		}
-		wg.Wait()
-		if wins.Load() != 1 || stale.Load() != 7 {
-			t.Errorf("%d saved, %d stale", wins.Load(), stale.Load())
-		}
+		oneWins(t, func(i int) int { return s.setPolicy(allowAll+strings.Repeat("\n", i), "If-Match: "+etag).status })
 	})
+}
+
+// oneWins makes changes at once that were all made from one version.
+func oneWins(t *testing.T, change func(i int) (status int)) {
+	t.Helper()
+	var wins, stale atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			switch change(i) {
+			case http.StatusOK:
+				wins.Add(1)
+			case http.StatusPreconditionFailed:
+				stale.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if wins.Load() != 1 || stale.Load() != 7 {
+		t.Errorf("%d saved, %d stale", wins.Load(), stale.Load())
+	}
 }
 
 func TestPendingPolicyKeepsOthersFromSaving(t *testing.T) {
