@@ -117,15 +117,14 @@ func nameFree(w *policy.World, name string, except mesh.UserID) error {
 // knownBy refuses a name or an e-mail by which somebody else is known: policies and
 // devices know people by either, and would take one for the other.
 func knownBy(w *policy.World, path, text string, except mesh.UserID) error {
-	folded := mesh.FoldName(text)
-	switch folded {
+	switch mesh.FoldName(text) {
 	case "":
 		return nil
 	case TaggedDevices:
 		return refuse(Invalid, path, "%s is what lists show for nodes with tags; choose another", TaggedDevices)
 	}
-	for u := range w.Users() {
-		if u.ID != except && (mesh.FoldName(u.Name) == folded || mesh.FoldName(u.Email) == folded) {
+	for _, u := range w.KnownAs(text) {
+		if u.ID != except {
 			return refuse(Conflict, path, "user %q is known as %q already; policies and devices could not tell the two apart", u.Name, text)
 		}
 	}

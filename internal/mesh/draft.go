@@ -130,9 +130,13 @@ func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
 func (d *Draft) putUser(rev Revision, id UserID, u *User) {
 	if old, ok := d.s.User(id); ok {
 		d.s.userByName.drop(d.e, FoldName(old.Name))
+		dropID(d.e, &d.s.usersByEmail, FoldName(old.Email), id)
 	}
 	if u != nil {
 		d.s.userByName.put(d.e, FoldName(u.Name), id)
+		if u.Email != "" {
+			addID(d.e, &d.s.usersByEmail, FoldName(u.Email), id)
+		}
 	}
 	d.s.users.put(d.e, int64(id), u)
 	d.s.IdentityRev = rev
@@ -154,16 +158,14 @@ func (d *Draft) putNode(rev Revision, put *Node) {
 }
 
 func (d *Draft) indexNode(n *Node) {
-	ids, _ := d.s.nodesByMachine.at(n.MachineKey)
-	d.s.nodesByMachine.put(d.e, n.MachineKey, append(slices.Clone(ids), n.ID))
+	addID(d.e, &d.s.nodesByMachine, n.MachineKey, n.ID)
 	d.s.nodeByKey.put(d.e, n.NodeKey, n.ID)
 	d.s.nodeByName.put(d.e, n.Name, n.ID)
 	for _, a := range n.Addrs() {
 		d.s.nodeByAddr.put(d.e, a, n.ID)
 	}
 	for _, p := range n.Routes {
-		ids, _ := d.s.routers.at(p)
-		d.s.routers.put(d.e, p, append(slices.Clone(ids), n.ID))
+		addID(d.e, &d.s.routers, p, n.ID)
 	}
 	if n.Owner != 0 {
 		d.s.owned.put(d.e, n.Owner, d.s.NodesOwned(n.Owner)+1)
@@ -205,10 +207,16 @@ func (d *Draft) unindexNode(n *Node) {
 	}
 }
 
-// dropID takes an id out of the list of a key.
-func dropID[K comparable](e *edit, x *index[K, []NodeID], k K, id NodeID) {
+// addID puts an id into the list of a key.
+func addID[K, ID comparable](e *edit, x *index[K, []ID], k K, id ID) {
 	ids, _ := x.at(k)
-	if ids = slices.DeleteFunc(slices.Clone(ids), func(i NodeID) bool { return i == id }); len(ids) == 0 {
+	x.put(e, k, append(slices.Clone(ids), id))
+}
+
+// dropID takes an id out of the list of a key.
+func dropID[K, ID comparable](e *edit, x *index[K, []ID], k K, id ID) {
+	ids, _ := x.at(k)
+	if ids = slices.DeleteFunc(slices.Clone(ids), func(i ID) bool { return i == id }); len(ids) == 0 {
 		x.drop(e, k)
 	} else {
 		x.put(e, k, ids)

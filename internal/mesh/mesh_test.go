@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,6 +121,9 @@ func (m *model) check(t *testing.T, s *mesh.Snapshot) {
 	for id, u := range m.users {
 		if got, ok := s.UserByName(u.Name); !ok || got.ID != id {
 			t.Fatalf("rev %d: user %q not found by name", s.Rev, u.Name)
+		}
+		if got, _ := s.User(id); u.Email != "" && !slices.Contains(s.KnownAs(strings.ToUpper(u.Email)), got) {
+			t.Fatalf("rev %d: user %q not found by e-mail", s.Rev, u.Name)
 		}
 		if s.NodesOwned(id) != owned[id] {
 			t.Fatalf("rev %d: user %d owns %d, want %d", s.Rev, id, s.NodesOwned(id), owned[id])

@@ -3,6 +3,7 @@ package mesh
 import (
 	"iter"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"tailscale.com/types/key"
@@ -37,7 +38,8 @@ type Snapshot struct {
 	policy    *Policy  // the newest
 	policySum [32]byte // its digest, taken once because the text may be long
 
-	userByName      index[string, UserID] // by folded name
+	userByName      index[string, UserID]   // by folded name
+	usersByEmail    index[string, []UserID] // by folded e-mail
 	nodesByMachine  index[key.MachinePublic, []NodeID]
 	nodeByKey       index[key.NodePublic, NodeID]
 	nodeByAddr      index[netip.Addr, NodeID]
@@ -102,6 +104,7 @@ func Empty() *Snapshot {
 	return &Snapshot{
 		line:            new(edit),
 		userByName:      newIndex[string, UserID](),
+		usersByEmail:    newIndex[string, []UserID](),
 		nodesByMachine:  newIndex[key.MachinePublic, []NodeID](),
 		nodeByKey:       newIndex[key.NodePublic, NodeID](),
 		nodeByAddr:      newIndex[netip.Addr, NodeID](),
@@ -149,7 +152,21 @@ func (s *Snapshot) UserByName(name string) (*User, bool) {
 	return s.User(id)
 }
 
-// FoldName is the form in which user names are compared.
+// KnownAs finds the users whose name or e-mail this is, without regard to case.
+func (s *Snapshot) KnownAs(text string) (known []*User) {
+	if u, ok := s.UserByName(text); ok {
+		known = append(known, u)
+	}
+	ids, _ := s.usersByEmail.at(FoldName(text))
+	for _, id := range ids {
+		if u, ok := s.User(id); ok && !slices.Contains(known, u) {
+			known = append(known, u)
+		}
+	}
+	return known
+}
+
+// FoldName is the form in which user names and e-mails are compared.
 func FoldName(name string) string { return strings.ToLower(name) }
 
 // Users yields all users in the order of their ids.

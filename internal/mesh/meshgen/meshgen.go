@@ -36,7 +36,7 @@ func raw(kind string, n uint64) mem.RO {
 
 // User returns a plausible user with this id.
 func User(id mesh.UserID) *mesh.User {
-	return &mesh.User{ID: id, Name: fmt.Sprintf("user%d", id), CreatedAt: Start}
+	return &mesh.User{ID: id, Name: fmt.Sprintf("user%d", id), Email: fmt.Sprintf("User%d@example.com", id/2), CreatedAt: Start}
 }
 
 // Node returns a plausible node with this id that a user owns.
