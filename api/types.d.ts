@@ -5432,6 +5432,7 @@ export interface operations {
                     "application/yaml": string;
                 };
             };
+            default: components["responses"]["Failure"];
         };
     };
     docsPage: {
@@ -5453,6 +5454,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
+            default: components["responses"]["Failure"];
         };
     };
     health: {
@@ -5502,6 +5504,7 @@ export interface operations {
                     "application/health+json": components["schemas"]["Health"];
                 };
             };
+            default: components["responses"]["Failure"];
         };
     };
     version: {
@@ -5523,6 +5526,7 @@ export interface operations {
                     "application/json": components["schemas"]["Version"];
                 };
             };
+            default: components["responses"]["Failure"];
         };
     };
 }

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	apispec "github.com/fairlead-mesh/fairlead/api"
+	"github.com/fairlead-mesh/fairlead/internal/apitest"
 	"github.com/fairlead-mesh/fairlead/internal/disktest"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 )
@@ -30,6 +32,15 @@ var (
 	binary string         // the fairlead under test
 	pg     *pgtest.Server // for tests that do not harm it
 )
+
+// contract is what every answer of the API is held to.
+var contract = sync.OnceValue(func() *apitest.Contract {
+	c, err := apitest.Load(apispec.Document)
+	if err != nil {
+		panic(err)
+	}
+	return c
+})
 
 func TestMain(m *testing.M) {
 	os.Exit(mainStatus(m))
@@ -153,6 +164,7 @@ func onBoth(t *testing.T, test func(*testing.T, settings)) {
 // process is a fairlead that was started.
 type process struct {
 	*exec.Cmd
+	t        *testing.T
 	settings settings
 	out, log *transcript
 	ended    chan struct{}
@@ -166,7 +178,7 @@ type process struct {
 func start(t *testing.T, s settings, change func(*exec.Cmd), args ...string) *process {
 	t.Helper()
 	p := &process{
-		Cmd: exec.CommandContext(context.Background(), binary, args...), settings: s,
+		Cmd: exec.CommandContext(context.Background(), binary, args...), t: t, settings: s,
 		out: &transcript{}, log: &transcript{}, ended: make(chan struct{}),
 	}
 	p.Env, p.Stdout, p.Stderr = s.environ(), p.out, p.log
@@ -258,7 +270,7 @@ func (p *process) client(key string) *client {
 			return new(net.Dialer).DialContext(ctx, "unix", p.settings["unix_socket"])
 		}
 	}
-	return &client{http: http.Client{Transport: transport, Timeout: patience}, base: "http://" + p.api, key: key}
+	return &client{http: http.Client{Transport: contract().Transport(p.t, transport), Timeout: patience}, base: "http://" + p.api, key: key}
 }
 
 type client struct {

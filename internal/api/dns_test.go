@@ -152,7 +152,7 @@ func TestChangesOfDNSAreAudited(t *testing.T) {
 		if last := rows[len(rows)-1]; last.Kind != "dns" || last.Verb != "created" || last.Actor.Kind != mesh.ActorReplica {
 			t.Errorf("the configuration: %+v", last)
 		}
-		u := &auditor{service: s, doc: readDocument(t), seen: len(rows)}
+		u := &auditor{service: s, seen: len(rows)}
 		admin := mesh.Actor{Kind: mesh.ActorKey, ID: "1", Name: prefixOf(s.key), Addr: "127.0.0.1", RequestID: "r1"}
 		before := s.call("GET", "/api/v1/dns", nil).ok()
 		changed := s.setDNS(object{"nameservers": []string{"9.9.9.9"}}, "X-Request-Id: r1")

@@ -25,6 +25,7 @@ import (
 	apispec "github.com/fairlead-mesh/fairlead/api"
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/apitest"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -113,6 +114,15 @@ func (c *counted) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry,
 	}
 	return c.Store.Tail(ctx, after)
 }
+
+// contract is what every answer of a service is held to.
+var contract = sync.OnceValue(func() *apitest.Contract {
+	c, err := apitest.Load(apispec.Document)
+	if err != nil {
+		panic(err)
+	}
+	return c
+})
 
 // journal keeps the log lines of a service.
 type journal struct {
@@ -247,6 +257,7 @@ func (s *service) listen() *service {
 	server := httptest.NewServer(s.handler)
 	s.t.Cleanup(server.Close)
 	s.url, s.client = server.URL, server.Client()
+	s.client.Transport = contract().Transport(s.t, s.client.Transport)
 	return s
 }
 
@@ -291,6 +302,9 @@ func (s *service) direct(h http.Handler, method, path string, body any, headers 
 	req := httptest.NewRequestWithContext(s.t.Context(), method, path, reader(s.t, body))
 	s.dress(req, headers)
 	rec := serve(h, req)
+	for _, m := range contract().Answer(req, rec.Code, rec.Result().Header, rec.Body.Bytes()) {
+		s.t.Errorf("contract: %s %s: %s\n%s", method, path, m, rec.Body)
+	}
 	return &answer{s.t, rec.Code, rec.Result().Header, rec.Body.Bytes()}
 }
 

@@ -272,7 +272,7 @@ func TestPreviewNamesNoLineWhereThereIsNoPolicy(t *testing.T) {
 
 func TestChangesOfThePolicyAreAudited(t *testing.T) {
 	s := sqlite(t)
-	u := &auditor{service: s, doc: readDocument(t), seen: len(s.audit())}
+	u := &auditor{service: s, seen: len(s.audit())}
 	by := func(reason string) mesh.Actor {
 		return mesh.Actor{Kind: mesh.ActorKey, ID: "1", Name: prefixOf(s.key), Addr: "127.0.0.1", RequestID: "r1", Reason: reason}
 	}

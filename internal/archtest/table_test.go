@@ -44,6 +44,7 @@ var table = map[string]row{
 	"./bench/meshbench": {"", "keys tailcfg tailscale http"},
 
 	"archtest":          {"", ""},
+	"apitest":           {"", "http testing"},
 	"chaos":             {"mesh", ""},
 	"chaos/replica":     {"mesh mesh/meshgen policy store sqlstore ledger identity control chaos", "slog prometheus"},
 	"meshtest":          {"*", "*"},
