@@ -24,10 +24,20 @@ func main() {
 		Stdout:   os.Stdout,
 		Stderr:   os.Stderr,
 		Terminal: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		Size:     screen,
 		Environ:  os.Environ(),
 		Now:      time.Now,
 		Build:    build,
 	})
 	root.AddCommand(serve(build))
 	os.Exit(cli.Execute(context.Background(), root, os.Args[1:]))
+}
+
+// screen is the size of the terminal that stdout is, zeros when it is none.
+func screen() (width, height int) {
+	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return width, height
 }

@@ -52,7 +52,7 @@ console, and 999d only for development or a long-lived console key.`,
 }
 
 func (t *tool) apiKeysList() *cobra.Command {
-	return &cobra.Command{
+	return t.watchable(&cobra.Command{
 		Use:   "list",
 		Short: "List API keys",
 		Long:  "List API keys, expired ones included. Their secrets are masked.",
@@ -68,11 +68,12 @@ func (t *tool) apiKeysList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(list.APIKeys, table("ID, PREFIX, EXPIRED, EXPIRATION, CREATED", list.APIKeys, func(k apiclient.APIKey) []string {
+			shown := columns{names: "ID, PREFIX, EXPIRED, EXPIRATION, CREATED", spare: "CREATED, EXPIRED"}
+			return showList(t, shown, list.APIKeys, func(k apiclient.APIKey) []string {
 				return []string{k.ID, k.Prefix, yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt)}
-			}))
+			})
 		},
-	}
+	})
 }
 
 func (t *tool) apiKeysExpire() *cobra.Command {

@@ -50,7 +50,8 @@ Times are like 2026-03-01T09:30:00Z, or how long ago, like 24h or 30d.`,
 			if err != nil {
 				return err
 			}
-			if err := t.show(list.Entries, table("TIME, ACTOR, VERB, KIND, OBJECT, NAME, ID", list.Entries, changeCells)); err != nil {
+			shown := columns{names: "TIME, ACTOR, VERB, KIND, OBJECT, NAME, ID", spare: "ID, OBJECT, ACTOR"}
+			if err := showList(t, shown, list.Entries, changeCells); err != nil {
 				return err
 			}
 			if list.Next != "" {
@@ -73,7 +74,7 @@ Times are like 2026-03-01T09:30:00Z, or how long ago, like 24h or 30d.`,
 	}
 	complete(cmd, "kind", cobra.FixedCompletions([]string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "verb", cobra.FixedCompletions([]string{"created", "changed", "deleted"}, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
+	return t.watchable(cmd)
 }
 
 func changeCells(c apiclient.Change) []string {

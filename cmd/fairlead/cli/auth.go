@@ -25,7 +25,7 @@ code, and is named here by that code or by the address of the page.`,
 const loginForms = `The device is given by the code that its page shows, or by the page's address.`
 
 func (t *tool) authList() *cobra.Command {
-	return &cobra.Command{
+	return t.watchable(&cobra.Command{
 		Use:   "list",
 		Short: "List the devices that wait for an answer",
 		Long: `List the devices that wait for an answer, newest first. Nobody has checked what
@@ -42,11 +42,12 @@ they say of themselves: compare the code with the one on the device.`,
 			if err != nil {
 				return err
 			}
-			return t.show(list.Logins, table("CODE, HOSTNAME, SYSTEM, ADDRESS, SINCE, TAGS", list.Logins, func(l apiclient.PendingLogin) []string {
+			shown := columns{names: "CODE, HOSTNAME, SYSTEM, ADDRESS, SINCE, TAGS", spare: "TAGS, SINCE, SYSTEM"}
+			return showList(t, shown, list.Logins, func(l apiclient.PendingLogin) []string {
 				return []string{l.Code, l.Hostname, l.OS, l.Address, timeText(l.Since), strings.Join(l.Tags, ",")}
-			}))
+			})
 		},
-	}
+	})
 }
 
 func (t *tool) authApprove() *cobra.Command {

@@ -35,9 +35,18 @@ func (t *tool) getenv(name string) string {
 	return ""
 }
 
-// connect returns a client of the server that flags, environment or
+// connect returns the client of the server that flags, environment or
 // configuration name. It does not speak to it yet.
 func (t *tool) connect() (*apiclient.Client, error) {
+	var err error
+	if t.client == nil {
+		t.client, err = t.dial()
+	}
+	return t.client, err
+}
+
+// dial makes a client with connections of its own.
+func (t *tool) dial() (*apiclient.Client, error) {
 	server := cmp.Or(t.server, t.getenv("FAIRLEAD_CLI_SERVER"))
 	if server == "" {
 		if t.apiKey != "" {
@@ -45,7 +54,7 @@ func (t *tool) connect() (*apiclient.Client, error) {
 		}
 		socket := t.socket()
 		// The host is never looked up; it only completes the address.
-		return apiclient.NewClient("http://fairlead", apiclient.WithHTTPClient(overSocket(socket)))
+		return apiclient.NewClient("http://fairlead", apiclient.WithHTTPClient(overSocket(socket)), apiclient.WithRequestEditorFn(t.edit))
 	}
 	address, err := url.Parse(server)
 	if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
@@ -57,6 +66,7 @@ func (t *tool) connect() (*apiclient.Client, error) {
 	key := cmp.Or(t.apiKey, t.getenv("FAIRLEAD_CLI_API_KEY"))
 	return apiclient.NewClient(server,
 		apiclient.WithHTTPClient(overNetwork(server)),
+		apiclient.WithRequestEditorFn(t.edit),
 		apiclient.WithRequestEditorFn(func(_ context.Context, req *http.Request) error {
 			if key != "" {
 				req.Header.Set("Authorization", "Bearer "+key)
@@ -65,16 +75,40 @@ func (t *tool) connect() (*apiclient.Client, error) {
 		}))
 }
 
+// lastRevision is what the last answer was read at, "" when there was none.
+func (t *tool) lastRevision() string {
+	if t.client != nil {
+		if c, ok := t.client.Client.(*connection); ok {
+			return c.revision
+		}
+	}
+	return ""
+}
+
+// edit asks for an answer that has what is known already to have happened.
+func (t *tool) edit(_ context.Context, req *http.Request) error {
+	if t.minRevision != "" {
+		req.Header.Set("Mesh-Min-Revision", t.minRevision)
+	}
+	return nil
+}
+
+// brokenError is a failure that may be over soon: the server was not reached, or
+// could not answer.
+type brokenError struct{ error }
+
 // connection carries requests to one server, and says what to do when it
 // cannot.
 type connection struct {
-	client  http.Client
-	explain func(error) error
+	client   http.Client
+	explain  func(error) error
+	revision string // of the last answer
 }
 
 func (c *connection) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.client.Do(req)
 	if err == nil {
+		c.revision = resp.Header.Get("Mesh-Revision")
 		return resp, nil
 	}
 	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
@@ -83,7 +117,7 @@ func (c *connection) Do(req *http.Request) (*http.Response, error) {
 			err = errTooSlow
 		}
 	}
-	return nil, c.explain(err)
+	return nil, brokenError{c.explain(err)}
 }
 
 func newConnection(transport *http.Transport, explain func(error) error) *connection {
@@ -134,12 +168,16 @@ func answer(resp *http.Response, err error) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the answer broke off: %w; try again", err)
+		return nil, brokenError{fmt.Errorf("the answer broke off: %w; try again", err)}
 	case len(body) > maxAnswer:
 		return nil, errors.New("the answer is larger than 512 MiB; check the address")
 	}
 	if resp.StatusCode != http.StatusOK {
-		return body, refusal(resp, body)
+		err := refusal(resp, body)
+		if resp.StatusCode >= http.StatusInternalServerError {
+			err = brokenError{err}
+		}
+		return body, err
 	}
 	return body, nil
 }

@@ -27,6 +27,7 @@ const (
 
 func (t *tool) events() *cobra.Command {
 	f := &follower{tool: t, retry: time.Second}
+	f.take = f.print
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Follow what happens, as it happens",
@@ -46,11 +47,13 @@ nothing is missed in between. With --output json each line is one event.`,
 	return cmd
 }
 
-// follower prints events and remembers where it is.
+// follower takes events and remembers where it is.
 type follower struct {
 	*tool
 	last  string // the id to resume after
 	retry time.Duration
+	take  func(context.Context, streamedEvent) error // what has no data is only a sign of life
+	broke func()                                     // called after each note that a connection broke; may be nil
 }
 
 // streamedEvent is how an event is printed for programs.
@@ -60,13 +63,10 @@ type streamedEvent struct {
 	Data  json.RawMessage `json:"data"`
 }
 
-// brokenError is why a stream that can be resumed ended.
-type brokenError struct{ error }
-
-// follow prints events until ctx ends. A server that was never reached is an
+// follow takes events until ctx ends. A server that was never reached is an
 // error; one that goes away later may come back.
 func (f *follower) follow(ctx context.Context) error {
-	client, err := f.connect()
+	client, err := f.dial()
 	if err != nil {
 		return err
 	}
@@ -87,6 +87,9 @@ func (f *follower) follow(ctx context.Context) error {
 			return err
 		}
 		f.note("The connection broke: %v; trying again", err)
+		if f.broke != nil {
+			f.broke()
+		}
 		select {
 		case <-time.After(wait):
 			wait = min(2*wait, maxRetry)
@@ -96,7 +99,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// stream prints the events of one connection; began says that there was one.
+// stream takes the events of one connection; began says that there was one.
 func (f *follower) stream(ctx context.Context, client *apiclient.Client) (began bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -104,14 +107,11 @@ func (f *follower) stream(ctx context.Context, client *apiclient.Client) (began 
 	defer silence.Stop()
 	resp, err := client.StreamEvents(ctx, &apiclient.StreamEventsParams{LastEventID: ifSet(f.last)})
 	if err != nil {
-		return false, brokenError{err}
+		return false, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		_, err := answer(resp, nil)
-		if resp.StatusCode >= http.StatusInternalServerError {
-			err = brokenError{err}
-		}
 		return false, err
 	}
 	lines := bufio.NewScanner(resp.Body)
@@ -119,7 +119,7 @@ func (f *follower) stream(ctx context.Context, client *apiclient.Client) (began 
 	var e streamedEvent
 	for lines.Scan() {
 		silence.Reset(maxSilence)
-		if err := f.read(lines.Text(), &e); err != nil {
+		if err := f.read(ctx, lines.Text(), &e); err != nil {
 			return true, err
 		}
 	}
@@ -127,17 +127,15 @@ func (f *follower) stream(ctx context.Context, client *apiclient.Client) (began 
 }
 
 // read takes one line of a stream; e gathers an event, which an empty line ends.
-func (f *follower) read(line string, e *streamedEvent) error {
+func (f *follower) read(ctx context.Context, line string, e *streamedEvent) error {
 	field, value, _ := strings.Cut(line, ":")
 	value = strings.TrimPrefix(value, " ")
 	switch {
 	case line == "":
 		ended := *e
 		*e = streamedEvent{}
-		if ended.Data != nil {
-			if err := f.print(ended); err != nil {
-				return err
-			}
+		if err := f.take(ctx, ended); err != nil {
+			return err
 		}
 		f.last = cmp.Or(ended.ID, f.last) // only now was it seen
 	case field == "id":
@@ -154,7 +152,10 @@ func (f *follower) read(line string, e *streamedEvent) error {
 	return nil
 }
 
-func (f *follower) print(e streamedEvent) error {
+func (f *follower) print(_ context.Context, e streamedEvent) error {
+	if e.Data == nil {
+		return nil
+	}
 	if f.format == formatJSON {
 		line, err := json.Marshal(e)
 		if err != nil {

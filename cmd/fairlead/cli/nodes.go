@@ -54,7 +54,7 @@ func (t *tool) nodesList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List nodes",
-		Long:  "List nodes. The table has the first address of each; --output json has all.",
+		Long:  "List nodes. The table has the first address of each; --output wide has more, and\n--output json all.",
 		Example: `  fairlead nodes list
   fairlead nodes list --user alice
   fairlead nodes list --output json`,
@@ -68,18 +68,30 @@ func (t *tool) nodesList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(list.Nodes, nodeTable(list.Nodes))
+			return t.showNodes(list.Nodes)
 		},
 	}
 	cmd.Flags().StringVar(&user, "user", "", "only nodes of this `user`, by name or id")
 	complete(cmd, "user", t.completeUserFlag)
-	return cmd
+	return t.watchable(cmd)
 }
 
-func nodeTable(nodes []apiclient.Node) string {
-	return table("ID, NAME, USER, ADDRESS, STATE, LAST SEEN, TAGS", nodes, func(n apiclient.Node) []string {
+func (t *tool) showNodes(nodes []apiclient.Node) error {
+	shown := columns{
+		names: "ID, NAME, USER, ADDRESS, STATE, LAST SEEN, TAGS, IPV6, SYSTEM, CLIENT, EXPIRY",
+		wide:  "IPV6, SYSTEM, CLIENT, EXPIRY",
+		spare: "TAGS, LAST SEEN, USER",
+	}
+	return showList(t, shown, nodes, func(n apiclient.Node) []string {
+		var first, second string
+		for i, address := range []*string{&first, &second} {
+			if i < len(n.IPAddresses) {
+				*address = n.IPAddresses[i]
+			}
+		}
 		return []string{
-			n.ID, n.GivenName, userName(n.User), strings.Join(n.IPAddresses[:min(1, len(n.IPAddresses))], ""), nodeState(n), lastSeen(n), strings.Join(n.Tags, ","),
+			n.ID, n.GivenName, userName(n.User), first, nodeState(n), lastSeen(n), strings.Join(n.Tags, ","),
+			second, strings.TrimSpace(n.OS + " " + n.Arch), n.ClientVersion, optionalTimeText(n.Expiry),
 		}
 	})
 }

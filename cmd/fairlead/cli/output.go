@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -20,6 +19,7 @@ type format string
 
 const (
 	formatTable format = "table"
+	formatWide  format = "wide" // a table with all columns, whatever the terminal
 	formatJSON  format = "json"
 	formatYAML  format = "yaml"
 )
@@ -29,11 +29,11 @@ func (f *format) Type() string   { return "form" }
 
 func (f *format) Set(s string) error {
 	switch format(s) {
-	case formatTable, formatJSON, formatYAML:
+	case formatTable, formatWide, formatJSON, formatYAML:
 		*f = format(s)
 		return nil
 	default:
-		return errors.New("choose table, json or yaml")
+		return errors.New("choose table, wide, json or yaml")
 	}
 }
 
@@ -41,7 +41,7 @@ func (f *format) Set(s string) error {
 func (t *tool) show(value any, text string) error {
 	switch t.format {
 	case formatJSON:
-		encoded, err := encodeJSON(value)
+		encoded, err := encodeJSON(value, t.oneLine)
 		if err != nil {
 			return err
 		}
@@ -52,25 +52,47 @@ func (t *tool) show(value any, text string) error {
 			return err
 		}
 		text = encoded
-	case formatTable:
+	case formatTable, formatWide:
 		text = printable(text)
 	}
+	return t.write(text)
+}
+
+func (t *tool) write(text string) error {
 	_, err := io.WriteString(t.Stdout, text)
 	return err
 }
 
+// forPeople says whether a person reads the output.
+func (t *tool) forPeople() bool { return t.format == formatTable || t.format == formatWide }
+
+// screen is the size of the terminal, zeros when there is none to draw on.
+func (t *tool) screen() (width, height int) {
+	if t.Size == nil || t.getenv("TERM") == "dumb" {
+		return 0, 0
+	}
+	return t.Size()
+}
+
+func (t *tool) colour() bool {
+	width, _ := t.screen()
+	return width > 0 && t.getenv("NO_COLOR") == ""
+}
+
 // note tells a person what a script need not know.
 func (t *tool) note(text string, args ...any) {
-	if t.format == formatTable {
+	if t.forPeople() {
 		fmt.Fprintln(t.Stderr, printable(fmt.Sprintf(text, args...)))
 	}
 }
 
-func encodeJSON(value any) (string, error) {
+func encodeJSON(value any, oneLine bool) (string, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	if !oneLine {
+		enc.SetIndent("", "  ")
+	}
 	err := enc.Encode(value)
 	return b.String(), err
 }
@@ -78,7 +100,7 @@ func encodeJSON(value any) (string, error) {
 // encodeYAML goes by way of JSON, so that both have the same members in the
 // same order. JSON is YAML; only its style is changed.
 func encodeYAML(value any) (string, error) {
-	text, err := encodeJSON(value)
+	text, err := encodeJSON(value, false)
 	if err != nil {
 		return "", err
 	}
@@ -115,22 +137,6 @@ func plain(n *yaml.Node) {
 	for _, inner := range n.Content {
 		plain(inner)
 	}
-}
-
-// table lays items out in columns, one line each under the header.
-func table[T any](header string, items []T, cells func(T) []string) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.ReplaceAll(header, ", ", "\t"))
-	for _, item := range items {
-		row := cells(item)
-		for i, text := range row {
-			row[i] = cell(text)
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	w.Flush() // into memory, cannot fail
-	return b.String()
 }
 
 // cell is text for a table.

@@ -132,7 +132,7 @@ it is saved, and by fairlead policy test.`,
 			doc, problems := policy.Parse([]byte(text))
 			result := policyCheckResult{File: args[0], Problems: problemShapes(problems)}
 			if err := t.tellProblems(args[0], result.Problems); err != nil {
-				if t.format == formatTable {
+				if t.forPeople() {
 					return err
 				}
 				return errors.Join(t.show(result, ""), err)
@@ -206,7 +206,7 @@ func getPolicy(ctx context.Context, client *apiclient.Client, version string) (a
 
 // showText is show for a text that must arrive as it is, except at a terminal.
 func (t *tool) showText(value any, text string) error {
-	if t.format != formatTable {
+	if !t.forPeople() {
 		return t.show(value, "")
 	}
 	if t.Terminal {
@@ -489,20 +489,21 @@ the file at policy.path.`,
 			if err != nil {
 				return err
 			}
-			return t.show(list.Versions, table("VERSION, SAVED, AUTHOR, SOURCE, CONFIRM BY, REASON", list.Versions, func(v apiclient.PolicyVersion) []string {
+			shown := columns{names: "VERSION, SAVED, AUTHOR, SOURCE, CONFIRM BY, REASON", spare: "SOURCE, CONFIRM BY, AUTHOR"}
+			return showList(t, shown, list.Versions, func(v apiclient.PolicyVersion) []string {
 				confirmBy := optionalTimeText(v.ConfirmBy)
 				if v.ConfirmBy != nil && (before != "" || v.Version != list.Versions[0].Version) {
 					confirmBy = "not confirmed" // only the newest can still be
 				}
 				return []string{v.Version, timeText(v.SavedAt), v.Author, string(v.Source), confirmBy, v.Reason}
-			}))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&limit, "limit", "20", "how `many`, at most 100")
 	cmd.Flags().StringVar(&before, "before", "", "only versions below this `number`")
 	complete(cmd, "limit", cobra.NoFileCompletions)
 	complete(cmd, "before", t.completeVersions)
-	return cmd
+	return t.watchable(cmd)
 }
 
 func (t *tool) policyDiff() *cobra.Command {

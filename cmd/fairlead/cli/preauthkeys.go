@@ -89,18 +89,21 @@ func (t *tool) preAuthKeysList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			const header = "ID, KEY, USER, REUSABLE, EPHEMERAL, USED, EXPIRED, EXPIRATION, CREATED, TAGS"
-			return t.show(list.PreAuthKeys, table(header, list.PreAuthKeys, func(k apiclient.PreAuthKey) []string {
+			shown := columns{
+				names: "ID, KEY, USER, REUSABLE, EPHEMERAL, USED, EXPIRED, EXPIRATION, CREATED, TAGS",
+				spare: "CREATED, EPHEMERAL, REUSABLE, TAGS, USED, EXPIRED",
+			}
+			return showList(t, shown, list.PreAuthKeys, func(k apiclient.PreAuthKey) []string {
 				return []string{
 					k.ID, k.Key, userName(k.User), yesNo(k.Reusable), yesNo(k.Ephemeral), yesNo(k.Used), yesNo(k.Expired),
 					timeText(k.Expiration), timeText(k.CreatedAt), strings.Join(k.ACLTags, ","),
 				}
-			}))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&user, "user", "", "only keys of this `user`, by name or id")
 	complete(cmd, "user", t.completeUserFlag)
-	return cmd
+	return t.watchable(cmd)
 }
 
 func (t *tool) preAuthKeysExpire() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead-mesh/fairlead/apiclient"
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
@@ -18,8 +19,9 @@ type Env struct {
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
-	Terminal bool     // a person sits at both stdin and stdout
-	Environ  []string // as os.Environ
+	Terminal bool                       // a person sits at both stdin and stdout
+	Size     func() (width, height int) // of the terminal that stdout is; nil or zeros when it is none
+	Environ  []string                   // as os.Environ
 	Now      func() time.Time
 	Build    Build
 }
@@ -38,6 +40,10 @@ type tool struct {
 	server     string
 	apiKey     string
 	format     format
+
+	client      *apiclient.Client // nil before connect
+	minRevision string            // what answers must have seen
+	oneLine     bool              // write JSON in one line
 }
 
 // New returns the command tree. The caller may add commands, and runs it with
@@ -74,8 +80,8 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 	flags.StringVar(&t.configFile, "config", "", "configuration `file` (default FAIRLEAD_CONFIG, then /etc/fairlead/config.yaml)")
 	flags.StringVar(&t.server, "server", "", "`address` of the server (default FAIRLEAD_CLI_SERVER, then the local socket)")
 	flags.StringVar(&t.apiKey, "api-key", "", "API `key` for --server (default FAIRLEAD_CLI_API_KEY, which hides it from other users)")
-	flags.VarP(&t.format, "output", "o", "`form` to print in: table, json or yaml")
-	complete(root, "output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	flags.VarP(&t.format, "output", "o", "`form`: table, wide, json or yaml")
+	complete(root, "output", cobra.FixedCompletions([]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(root, "server", cobra.NoFileCompletions)
 	complete(root, "api-key", cobra.NoFileCompletions)
 

@@ -171,7 +171,7 @@ func TestCompletion(t *testing.T) {
 		"users delete ":              "alice\nbob\n:4\n",
 		"preauthkeys create --user ": "alice\nbob\n:4\n",
 		"users rename alice ":        ":4\n",
-		"users list --output ":       "table\njson\nyaml\n:4\n",
+		"users list --output ":       "table\nwide\njson\nyaml\n:4\n",
 		"completion ":                "bash\nzsh\nfish\npowershell\n:4\n",
 		"nodes l":                    "list\tList nodes\n:4\n",
 		"nodes show ":                "alices-laptop\nweb-1\n:4\n",

@@ -87,9 +87,10 @@ gone.`,
 			if err != nil {
 				return err
 			}
-			return t.show(list.Routes, table("ID, NODE, PREFIX, STATUS, ADVERTISED, PRIMARY, PREFERENCE", list.Routes, func(r apiclient.Route) []string {
+			shown := columns{names: "ID, NODE, PREFIX, STATUS, ADVERTISED, PRIMARY, PREFERENCE", spare: "PREFERENCE, ADVERTISED, PRIMARY"}
+			return showList(t, shown, list.Routes, func(r apiclient.Route) []string {
 				return []string{r.ID, r.Node.GivenName, r.Prefix, routeStatus(r), yesNo(r.Advertised), yesNo(r.IsPrimary), strconv.Itoa(r.Preference)}
-			}))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&node, "node", "", "only routes of this `node`, by name, id or address")
@@ -99,7 +100,7 @@ gone.`,
 	cmd.Flags().BoolVar(&primary, "primary", false, "only routes that peers use now")
 	complete(cmd, "node", t.completeNodes)
 	complete(cmd, "prefix", cobra.NoFileCompletions)
-	return cmd
+	return t.watchable(cmd)
 }
 
 func routeStatus(r apiclient.Route) string {

@@ -21,7 +21,7 @@ terminal of such a session shows a code, by which it is named here.`,
 }
 
 func (t *tool) sshList() *cobra.Command {
-	return &cobra.Command{
+	return t.watchable(&cobra.Command{
 		Use:   "list",
 		Short: "List the sessions that wait for an approval",
 		Long:  "List the SSH sessions that wait for an approval, newest first.",
@@ -37,11 +37,12 @@ func (t *tool) sshList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(list.Sessions, table("CODE, FROM, USER, TO, AS, SINCE", list.Sessions, func(l apiclient.PendingSSH) []string {
+			shown := columns{names: "CODE, FROM, USER, TO, AS, SINCE", spare: "SINCE, USER"}
+			return showList(t, shown, list.Sessions, func(l apiclient.PendingSSH) []string {
 				return []string{l.Code, l.Session.SourceName, l.Session.SourceUser, l.Session.TargetName, l.Session.SSHUser, timeText(l.Since)}
-			}))
+			})
 		},
-	}
+	})
 }
 
 func (t *tool) sshApprove() *cobra.Command {

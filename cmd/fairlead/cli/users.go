@@ -62,7 +62,7 @@ Lower case is recommended; names that differ only in case are the same name.`,
 }
 
 func (t *tool) usersList() *cobra.Command {
-	return &cobra.Command{
+	return t.watchable(&cobra.Command{
 		Use:   "list",
 		Short: "List users",
 		Example: `  fairlead users list
@@ -77,11 +77,12 @@ func (t *tool) usersList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(list.Users, table("ID, NAME, NODES, CREATED", list.Users, func(u apiclient.User) []string {
-				return []string{u.ID, u.Name, strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt)}
-			}))
+			shown := columns{names: "ID, NAME, E-MAIL, NODES, CREATED, DISPLAY NAME", wide: "DISPLAY NAME", spare: "CREATED, E-MAIL"}
+			return showList(t, shown, list.Users, func(u apiclient.User) []string {
+				return []string{u.ID, u.Name, u.Email, strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt), u.DisplayName}
+			})
 		},
-	}
+	})
 }
 
 func (t *tool) usersRename() *cobra.Command {

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const (
+	columnGap = 2
+	// narrowest is as far as a column is cut before another is left out.
+	narrowest = 8
+)
+
+// columns says what a list shows of each item. Names stand in one text with
+// commas between.
+type columns struct {
+	names string // all of them, as they stand from left to right
+	wide  string // those that only --output wide shows
+	spare string // those that go first when the terminal is too narrow, in this order
+}
+
+func split(names string) []string {
+	if names == "" {
+		return nil
+	}
+	return strings.Split(names, ", ")
+}
+
+// showList prints items as the API has them, or as a table that fits the
+// terminal. Into files and pipes it is as wide as it is.
+func showList[T any](t *tool, c columns, items []T, cells func(T) []string) error {
+	if !t.forPeople() {
+		return t.show(items, "")
+	}
+	g := gridOf(c.names, items, cells)
+	width, _ := t.screen()
+	if t.format == formatTable {
+		g.leaveOut(split(c.wide)...)
+	} else {
+		width = 0
+	}
+	left := g.fit(split(c.spare), width)
+	if err := t.write(g.text(t.colour())); err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		t.note("The terminal is too narrow for %s; --output wide shows all", strings.Join(left, ", "))
+	}
+	return nil
+}
+
+// table lays items out in columns, one line each under the header.
+func table[T any](header string, items []T, cells func(T) []string) string {
+	return gridOf(header, items, cells).text(false)
+}
+
+// grid is a table before it is written: the first row is the header.
+type grid struct {
+	rows   [][]string
+	widths []int
+}
+
+func gridOf[T any](header string, items []T, cells func(T) []string) *grid {
+	g := &grid{rows: [][]string{strings.Split(header, ", ")}}
+	for _, item := range items {
+		row := cells(item)
+		for i, text := range row {
+			row[i] = cell(text)
+		}
+		g.rows = append(g.rows, row)
+	}
+	g.widths = make([]int, len(slices.MaxFunc(g.rows, func(a, b []string) int { return len(a) - len(b) })))
+	for _, row := range g.rows {
+		for i, text := range row {
+			g.widths[i] = max(g.widths[i], displayWidth(text))
+		}
+	}
+	return g
+}
+
+func (g *grid) width() int {
+	sum := columnGap * (len(g.widths) - 1)
+	for _, w := range g.widths {
+		sum += w
+	}
+	return sum
+}
+
+// leaveOut removes columns, all but the last one that is there.
+func (g *grid) leaveOut(names ...string) {
+	for _, name := range names {
+		i := slices.Index(g.rows[0], name)
+		if i < 0 || len(g.widths) == 1 {
+			continue
+		}
+		for r, row := range g.rows {
+			g.rows[r] = slices.Delete(row, i, i+1)
+		}
+		g.widths = slices.Delete(g.widths, i, i+1)
+	}
+}
+
+// fit makes the grid at most limit wide, if that is not 0, and names the columns
+// that had to go. Each spare column is cut first; the others are cut from the
+// widest on, and go from the right only when nothing else helps.
+func (g *grid) fit(spare []string, limit int) (left []string) {
+	if limit == 0 {
+		return nil
+	}
+	for _, name := range spare {
+		i := slices.Index(g.rows[0], name)
+		over := g.width() - limit
+		if i < 0 || over <= 0 {
+			continue
+		}
+		if least := max(narrowest, displayWidth(name)); g.widths[i]-over >= least {
+			g.widths[i] -= over
+			return left
+		}
+		g.leaveOut(name)
+		left = append(left, name)
+	}
+	for g.width() > limit {
+		widest := 0
+		for i, w := range g.widths {
+			if w > g.widths[widest] {
+				widest = i
+			}
+		}
+		switch last := len(g.widths) - 1; {
+		case g.widths[widest] > narrowest:
+			g.widths[widest]--
+		case last > 0:
+			left = append(left, g.rows[0][last])
+			g.leaveOut(g.rows[0][last])
+		default:
+			g.widths[0] = limit
+		}
+	}
+	return left
+}
+
+func (g *grid) text(colour bool) string {
+	var b strings.Builder
+	for r, row := range g.rows {
+		for i, text := range row {
+			text = cut(text, g.widths[i])
+			pad := strings.Repeat(" ", g.widths[i]-displayWidth(text)+columnGap)
+			if colour {
+				text = paint(r == 0, g.rows[0][i], text)
+			}
+			b.WriteString(text)
+			if i < len(row)-1 {
+				b.WriteString(pad)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// paint colours what tells at a glance how things are.
+func paint(header bool, column, text string) string {
+	const bold, red, green, faint = "1", "31", "32", "2"
+	code := ""
+	switch {
+	case header:
+		code = bold
+	case column != "STATE" && column != "STATUS":
+	case slices.Contains([]string{"online", "enabled", "active", "pass"}, text):
+		code = green
+	case slices.Contains([]string{"expired", "failing", "failed", "dead"}, text):
+		code = red
+	default:
+		code = faint
+	}
+	if code == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// cut shortens text to a width, with a mark where something is missing.
+func cut(text string, width int) string {
+	if displayWidth(text) <= width {
+		return text
+	}
+	used := 1 // for the mark
+	for i, r := range text {
+		if used += runeWidth(r); used > width {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+func displayWidth(text string) int {
+	sum := 0
+	for _, r := range text {
+		sum += runeWidth(r)
+	}
+	return sum
+}
+
+// runeWidth is how many cells of a terminal a character takes. The ranges are
+// the scripts and pictures that are two cells wide; a rare one that is missing
+// here moves the rest of its line by one cell.
+func runeWidth(r rune) int {
+	between := func(first, last rune) bool { return first <= r && r <= last }
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case between(0x1100, 0x115f), between(0x231a, 0x231b), between(0x2e80, 0x303e), between(0x3041, 0xa4cf), between(0xa960, 0xa97c),
+		between(0xac00, 0xd7a3), between(0xf900, 0xfaff), between(0xfe30, 0xfe6f), between(0xff01, 0xff60), between(0xffe0, 0xffe6),
+		between(0x1f300, 0x1f64f), between(0x1f680, 0x1f6ff), between(0x1f7e0, 0x1f7eb), between(0x1f900, 0x1faff), between(0x20000, 0x3fffd):
+		return 2
+	}
+	return 1
+}

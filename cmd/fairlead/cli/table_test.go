@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// screenOf makes stdout a terminal.
+func screenOf(width, height int) func(*Env) {
+	return func(env *Env) { env.Size = func() (int, int) { return width, height } }
+}
+
+func TestListsFitTheTerminal(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	noColour := func(env *Env) { env.Environ = append(env.Environ, "NO_COLOR=1") }
+	for _, list := range []string{"users list", "nodes list", "preauthkeys list", "apikeys list", "routes list", "auth list", "ssh list", "audit list", "policy history"} {
+		for _, width := range []int{20, 40, 60, 80, 100, 200} {
+			r := fairlead(t, socket, strings.Fields(list), screenOf(width, 24), noColour)
+			for line := range strings.Lines(r.stdout.String()) {
+				if got := displayWidth(strings.TrimSuffix(line, "\n")); got > width {
+					t.Errorf("%s at %d columns has a line of %d: %s", list, width, got, line)
+				}
+			}
+		}
+	}
+}
+
+func TestTheLeastImportantColumnsGoFirst(t *testing.T) {
+	items := [][]string{{"1", "alices-laptop-of-last-year", "alice", "tag:server"}, {"2", "web-1", "bob", "tag:web"}}
+	for _, c := range []struct {
+		width int
+		want  string
+	}{
+		{0, "ID  NAME                        USER   TAGS\n1   alices-laptop-of-last-year  alice  tag:server\n2   web-1                       bob    tag:web\n"},
+		{47, "ID  NAME                        USER   TAGS\n1   alices-laptop-of-last-year  alice  tag:ser…\n2   web-1                       bob    tag:web\n"},
+		{40, "ID  NAME                        USER\n1   alices-laptop-of-last-year  alice\n2   web-1                       bob\n"},
+		{24, "ID  NAME           USER\n1   alices-lapto…  alice\n2   web-1          bob\n"},
+		{12, "ID  NAME\n1   alices-…\n2   web-1\n"},
+		{3, "ID\n1\n2\n"},
+	} {
+		g := gridOf("ID, NAME, USER, TAGS", items, func(row []string) []string { return append([]string{}, row...) })
+		g.fit([]string{"TAGS"}, c.width)
+		if diff := cmp.Diff(c.want, g.text(false)); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", c.width, diff)
+		}
+	}
+}
+
+func TestColumnsStayStraightWhateverTheScript(t *testing.T) {
+	items := []string{"alice", "愛", "e\u0301va", "🙂🙂"}
+	got := table("NAME, X", items, func(name string) []string { return []string{name, "|"} })
+	want := "NAME   X\nalice  |\n愛     |\ne\u0301va    |\n🙂🙂   |\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := cut("愛愛愛", 4); got != "愛…" {
+		t.Errorf("cut to 4 cells: %q", got)
+	}
+}
+
+func TestColourOnlyOnATerminalThatWantsIt(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	with := func(entry string) func(*Env) { return func(env *Env) { env.Environ = append(env.Environ, entry) } }
+	for name, c := range map[string]struct {
+		env  []func(*Env)
+		want bool
+	}{
+		"terminal":      {[]func(*Env){screenOf(80, 24)}, true},
+		"pipe":          {nil, false},
+		"NO_COLOR":      {[]func(*Env){screenOf(80, 24), with("NO_COLOR=1")}, false},
+		"dumb terminal": {[]func(*Env){screenOf(80, 24), with("TERM=dumb")}, false},
+	} {
+		r := fairlead(t, socket, []string{"nodes", "list"}, c.env...)
+		if got := strings.Contains(r.stdout.String(), "\x1b[32monline\x1b[0m"); got != c.want {
+			t.Errorf("%s: %q", name, &r.stdout)
+		}
+	}
+}
+
+func TestWideShowsAllColumnsWhateverTheTerminal(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	r := fairlead(t, socket, []string{"nodes", "list", "-o", "wide"}, screenOf(40, 24))
+	for _, want := range []string{"TAGS", "IPV6", "fd7a:115c:a1e0::1", "linux amd64", "1.92.3"} {
+		if !strings.Contains(r.stdout.String(), want) {
+			t.Errorf("no %s in\n%s", want, &r.stdout)
+		}
+	}
+	r = fairlead(t, socket, []string{"nodes", "list"}, screenOf(40, 24))
+	if got := r.stderr.String(); !strings.Contains(got, "too narrow for TAGS, LAST SEEN, USER; --output wide shows all") {
+		t.Errorf("stderr %q", got)
+	}
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// watchGap is between two looks at a list: under load there are hundreds of
+// changes a second, and nobody reads that fast.
+const watchGap = 500 * time.Millisecond
+
+// watchable adds --watch to a command that shows a list.
+func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
+	var on bool
+	cmd.Flags().BoolVar(&on, "watch", false, "show the list again when it changes")
+	once := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !on {
+			return once(cmd, args)
+		}
+		w := &watch{tool: t, look: func() error { return once(cmd, args) }, screen: t.Stdout}
+		f := &follower{tool: t, retry: time.Second, take: w.take, broke: w.beginBelow}
+		return f.follow(cmd.Context())
+	}
+	return cmd
+}
+
+// watch shows a list again when it has changed. Whatever comes on the stream of
+// events is a reason to look, the heartbeat too: some things change by time
+// alone.
+type watch struct {
+	*tool
+	look   func() error // prints the list as it is now
+	screen io.Writer
+	shown  string // the last picture
+	rows   int    // of it, on a terminal
+	next   time.Time
+}
+
+// take looks anew unless the last look was later than the event.
+func (w *watch) take(ctx context.Context, e streamedEvent) error {
+	revision, _, _ := strings.Cut(e.ID, "-")
+	if revision != "" && e.Event != "reset" && !laterRevision(revision, w.lastRevision()) {
+		return nil
+	}
+	select {
+	case <-time.After(time.Until(w.next)):
+		w.next = time.Now().Add(watchGap)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	w.minRevision = revision
+	picture, err := w.picture()
+	w.minRevision = ""
+	if err != nil || picture == w.shown {
+		return err
+	}
+	w.shown = picture
+	return w.draw(picture)
+}
+
+// beginBelow leaves the last picture and what was noted under it, on a terminal.
+func (w *watch) beginBelow() {
+	if _, height := w.tool.screen(); height > 0 {
+		w.shown, w.rows = "", 0
+	}
+}
+
+// picture is what the command prints. What it notes belongs to it on a terminal
+// and is for nobody elsewhere.
+func (w *watch) picture() (string, error) {
+	var text bytes.Buffer
+	out, notes := w.Stdout, w.Stderr
+	defer func() { w.Stdout, w.Stderr, w.oneLine = out, notes, false }()
+	w.Stdout, w.Stderr, w.oneLine = &text, io.Discard, true
+	if _, height := w.tool.screen(); height > 0 {
+		w.Stderr = &text
+	}
+	if err := w.look(); err != nil {
+		return "", err
+	}
+	return text.String(), nil
+}
+
+// draw replaces the last picture on a terminal. Elsewhere it adds one.
+func (w *watch) draw(picture string) error {
+	_, height := w.tool.screen()
+	if height == 0 {
+		switch {
+		case w.format == formatYAML:
+			picture = "---\n" + picture
+		case w.format != formatJSON && w.rows > 0:
+			picture = "\n" + picture
+		}
+		w.rows++
+		_, err := io.WriteString(w.screen, picture)
+		return err
+	}
+	lines := strings.Split(strings.TrimSuffix(picture, "\n"), "\n")
+	if fits := max(1, height-1); len(lines) > fits {
+		hidden := len(lines) - fits + 1
+		lines = append(lines[:fits-1], fmt.Sprintf("and %d more lines", hidden))
+	}
+	back := ""
+	if w.rows > 0 {
+		back = fmt.Sprintf("\x1b[%dA\r\x1b[J", w.rows)
+	}
+	w.rows = len(lines)
+	_, err := io.WriteString(w.screen, back+strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// laterRevision compares revisions as the server writes them.
+func laterRevision(a, b string) bool {
+	x, errA := strconv.ParseUint(a, 10, 64)
+	y, errB := strconv.ParseUint(b, 10, 64)
+	return errA != nil || errB != nil || x > y
+}
