@@ -71,7 +71,8 @@ func (c *Checker) event(e Entry, ev mesh.Event) {
 	case mesh.APIKeyGone:
 		c.gone(e, apiObject(ev.ID))
 	case mesh.AddressCursor, mesh.LoginPut, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone,
-		mesh.PolicyPut, mesh.SSHGrantPut, mesh.SSHGrantGone:
+		mesh.PolicyPut, mesh.SSHGrantPut, mesh.SSHGrantGone,
+		mesh.WebhookPut, mesh.WebhookGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone:
 	}
 }
 

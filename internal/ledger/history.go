@@ -35,6 +35,12 @@ func (l *Ledger) Transitions(ctx context.Context, after, before Position, limit 
 	return l.history.Transitions(ctx, after, before, limit)
 }
 
+// DeadLetters returns what a webhook's receiver did not take, newest first; see
+// store.History.
+func (l *Ledger) DeadLetters(ctx context.Context, w mesh.WebhookID, before mesh.DeadLetterID, limit int) ([]mesh.DeadLetter, error) {
+	return l.history.DeadLetters(ctx, w, before, limit)
+}
+
 // Presence returns the presence of nodes from one moment up to another, in the
 // order of their ids.
 func (l *Ledger) Presence(ctx context.Context, nodes []mesh.NodeID, from, to mesh.Time) ([]Presence, error) {

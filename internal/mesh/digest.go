@@ -14,7 +14,8 @@ func (s *Snapshot) Digest() string {
 	h := sha256.New()
 	w := fields(nil).int(int64(s.Rev)).int(int64(s.Counters.User)).int(int64(s.Counters.Node)).
 		int(int64(s.Counters.PreAuth)).int(int64(s.Counters.API)).int(int64(s.Counters.Login)).int(int64(s.Counters.Setting)).
-		int(int64(s.Counters.Policy)).int(int64(s.Counters.SSHGrant)).int(int64(s.Counters.Route)).addr(s.Counters.V4).addr(s.Counters.V6)
+		int(int64(s.Counters.Policy)).int(int64(s.Counters.SSHGrant)).int(int64(s.Counters.Route)).
+		int(int64(s.Counters.Webhook)).int(int64(s.Counters.DeadLetter)).addr(s.Counters.V4).addr(s.Counters.V6)
 	h.Write(w)
 	digestTable(h, &s.users, (*User).fields)
 	digestTable(h, &s.nodes, (*Node).fields)
@@ -23,6 +24,7 @@ func (s *Snapshot) Digest() string {
 	digestTable(h, &s.logins, (*Login).fields)
 	digestTable(h, &s.settings, (*Setting).fields)
 	digestTable(h, &s.sshGrants, (*SSHGrant).fields)
+	digestTable(h, &s.webhooks, (*Webhook).fields)
 	h.Write(s.policySum[:])
 	return hex.EncodeToString(h.Sum(nil))
 }

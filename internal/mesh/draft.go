@@ -122,6 +122,13 @@ func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
 		keep(d.e, &d.s.sshGrants, &d.s.sshGrantByAsk, e.Grant.ID, e.Grant, sshGrantAsk)
 	case SSHGrantGone:
 		keep(d.e, &d.s.sshGrants, &d.s.sshGrantByAsk, e.ID, nil, sshGrantAsk)
+	case WebhookPut:
+		d.putWebhook(e.Webhook)
+	case WebhookGone:
+		d.s.webhooks.put(d.e, int64(e.ID), nil)
+	case WebhookMoved:
+		d.moveWebhook(e.ID, e.Progress)
+	case DeadLetterPut, DeadLetterGone: // in the history
 	case AddressCursor: // a counter, moved above
 	}
 	return 0, false

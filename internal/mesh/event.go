@@ -19,6 +19,8 @@ import (
 //	         apikey.gone address.cursor
 //	2026-11  login.put login.gone setting.put setting.gone
 //	2026-11  policy.put ssh.put ssh.gone
+//	2026-11  webhook.put webhook.gone webhook.moved deadletter.put
+//	         deadletter.gone
 type Kind string
 
 // The kinds of event.
@@ -42,6 +44,11 @@ const (
 	KindPolicyPut      Kind = "policy.put"
 	KindSSHGrantPut    Kind = "ssh.put"
 	KindSSHGrantGone   Kind = "ssh.gone"
+	KindWebhookPut     Kind = "webhook.put"
+	KindWebhookGone    Kind = "webhook.gone"
+	KindWebhookMoved   Kind = "webhook.moved"
+	KindDeadLetterPut  Kind = "deadletter.put"
+	KindDeadLetterGone Kind = "deadletter.gone"
 )
 
 // Event is a committed fact with the full new value.
@@ -149,6 +156,32 @@ type SSHGrantGone struct {
 	ID SSHGrantID `json:"id"`
 }
 
+// WebhookPut adds or replaces a webhook, all but its Progress.
+type WebhookPut struct {
+	Webhook *Webhook `json:"webhook"`
+}
+
+// WebhookGone removes a webhook.
+type WebhookGone struct {
+	ID WebhookID `json:"id"`
+}
+
+// WebhookMoved replaces how far a receiver has been told.
+type WebhookMoved struct {
+	ID       WebhookID       `json:"id"`
+	Progress WebhookProgress `json:"progress"`
+}
+
+// DeadLetterPut keeps an event that a receiver did not take in time.
+type DeadLetterPut struct {
+	Letter *DeadLetter `json:"letter"`
+}
+
+// DeadLetterGone removes one that the receiver has taken after all.
+type DeadLetterGone struct {
+	ID DeadLetterID `json:"id"`
+}
+
 // Kind names the event in the log.
 func (UserPut) Kind() Kind { return KindUserPut }
 
@@ -205,6 +238,21 @@ func (SSHGrantPut) Kind() Kind { return KindSSHGrantPut }
 
 // Kind names the event in the log.
 func (SSHGrantGone) Kind() Kind { return KindSSHGrantGone }
+
+// Kind names the event in the log.
+func (WebhookPut) Kind() Kind { return KindWebhookPut }
+
+// Kind names the event in the log.
+func (WebhookGone) Kind() Kind { return KindWebhookGone }
+
+// Kind names the event in the log.
+func (WebhookMoved) Kind() Kind { return KindWebhookMoved }
+
+// Kind names the event in the log.
+func (DeadLetterPut) Kind() Kind { return KindDeadLetterPut }
+
+// Kind names the event in the log.
+func (DeadLetterGone) Kind() Kind { return KindDeadLetterGone }
 
 // Settle adds the consequences of evs, as events, so that nothing is derived
 // when they are applied: what goes with a user or a node goes in the same
@@ -330,6 +378,16 @@ func (env envelope) event() (Event, error) {
 		return decode(env.Data, func(e SSHGrantPut) bool { return e.Grant != nil && valid(e.Grant.ID) })
 	case KindSSHGrantGone:
 		return decode(env.Data, func(e SSHGrantGone) bool { return valid(e.ID) })
+	case KindWebhookPut:
+		return decode(env.Data, func(e WebhookPut) bool { return e.Webhook != nil && valid(e.Webhook.ID) })
+	case KindWebhookGone:
+		return decode(env.Data, func(e WebhookGone) bool { return valid(e.ID) })
+	case KindWebhookMoved:
+		return decode(env.Data, func(e WebhookMoved) bool { return valid(e.ID) })
+	case KindDeadLetterPut:
+		return decode(env.Data, func(e DeadLetterPut) bool { return e.Letter != nil && valid(e.Letter.ID) })
+	case KindDeadLetterGone:
+		return decode(env.Data, func(e DeadLetterGone) bool { return valid(e.ID) })
 	}
 	return nil, fmt.Errorf("%w: %q", ErrUnknownKind, env.Kind)
 }

@@ -18,6 +18,8 @@ type (
 	PolicyVersion int64
 	SSHGrantID    int64
 	RouteID       int64
+	WebhookID     int64
+	DeadLetterID  int64
 )
 
 // TaggedDevices is the user of nodes that belong to tags, as clients and tools
@@ -120,3 +122,9 @@ func (id SSHGrantID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // String is the decimal form that the API uses.
 func (id RouteID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String is the decimal form that the API uses.
+func (id WebhookID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String is the decimal form that the API uses.
+func (id DeadLetterID) String() string { return strconv.FormatInt(int64(id), 10) }

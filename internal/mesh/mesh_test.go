@@ -28,12 +28,14 @@ type model struct {
 	ssh   map[mesh.SSHGrantID]mesh.SSHGrant
 
 	policy mesh.Policy
+	hooks  map[mesh.WebhookID]mesh.Webhook
 }
 
 func newModel() *model {
 	return &model{
 		users: map[mesh.UserID]mesh.User{}, nodes: map[mesh.NodeID]mesh.Node{},
 		pre: map[mesh.KeyID]mesh.PreAuthKey{}, api: map[mesh.KeyID]mesh.APIKey{}, ssh: map[mesh.SSHGrantID]mesh.SSHGrant{},
+		hooks: map[mesh.WebhookID]mesh.Webhook{},
 	}
 }
 
@@ -77,6 +79,17 @@ func (m *model) apply(e mesh.Event) {
 		m.ssh[e.Grant.ID] = *e.Grant
 	case mesh.SSHGrantGone:
 		delete(m.ssh, e.ID)
+	case mesh.WebhookPut:
+		w := *e.Webhook
+		w.Progress = m.hooks[w.ID].Progress
+		m.hooks[w.ID] = w
+	case mesh.WebhookGone:
+		delete(m.hooks, e.ID)
+	case mesh.WebhookMoved:
+		if w, ok := m.hooks[e.ID]; ok {
+			w.Progress = e.Progress
+			m.hooks[e.ID] = w
+		}
 	}
 }
 
@@ -150,6 +163,11 @@ func (m *model) check(t *testing.T, s *mesh.Snapshot) {
 	for id, g := range m.ssh {
 		if got, ok := s.SSHGrant(g.Src, g.Dst, g.User); !ok || got.ID != id {
 			t.Fatalf("rev %d: SSH grant %d is not found", s.Rev, id)
+		}
+	}
+	for id, w := range m.hooks {
+		if got, ok := s.Webhook(id); !ok || !reflect.DeepEqual(*got, w) || s.WebhookCount() != len(m.hooks) {
+			t.Fatalf("rev %d: webhook %d differs", s.Rev, id)
 		}
 	}
 }
@@ -245,6 +263,8 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 			mesh.SettingPut{Setting: &mesh.Setting{ID: 1, Key: "k"}},
 			mesh.PolicyPut{Policy: &mesh.Policy{Version: 1}},
 			mesh.SSHGrantPut{Grant: &mesh.SSHGrant{ID: 1, Src: 1, Dst: 1}},
+			mesh.WebhookPut{Webhook: &mesh.Webhook{ID: 1, Events: []string{"node.*"}}},
+			mesh.WebhookMoved{ID: 1, Progress: mesh.WebhookProgress{Rev: 1}},
 		}
 	}
 	digest := func(evs []mesh.Event) string {
@@ -268,8 +288,8 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 				}
 				f = f.Field(k)
 			}
-			if v.Type() == reflect.TypeOf(mesh.NodePut{}) && len(path) > 2 || !vary(f) {
-				continue // Net and Presence have events of their own
+			if (v.Type() == reflect.TypeOf(mesh.NodePut{}) || v.Type() == reflect.TypeOf(mesh.WebhookPut{})) && len(path) > 2 || !vary(f) {
+				continue // Net, Presence and Progress have events of their own
 			}
 			evs[i] = v.Interface().(mesh.Event)
 			if i > 0 && reflect.TypeOf(evs[i]) != reflect.TypeOf(mesh.NodePut{}) && path[0] == 0 && f.Kind() == reflect.Int64 && len(path) == 1 {
@@ -281,7 +301,7 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 			fields++
 		}
 	}
-	if fields < 82 {
+	if fields < 98 {
 		t.Fatalf("only %d fields were tried", fields)
 	}
 }
@@ -357,7 +377,7 @@ func TestEventsSurviveTheLog(t *testing.T) {
 	if s.Digest() != want.Digest() {
 		t.Fatal("replaying the log gives another snapshot")
 	}
-	if len(kinds) != 19 {
+	if len(kinds) != 24 {
 		t.Fatalf("only %d kinds were tried", len(kinds))
 	}
 }

@@ -35,6 +35,7 @@ type Snapshot struct {
 	logins    table[Login]
 	settings  table[Setting]
 	sshGrants table[SSHGrant]
+	webhooks  table[Webhook]
 	policy    *Policy  // the newest
 	policySum [32]byte // its digest, taken once because the text may be long
 
@@ -67,8 +68,11 @@ type Counters struct {
 	Policy   PolicyVersion `json:"policy,omitempty"`
 	SSHGrant SSHGrantID    `json:"sshGrant,omitempty"`
 	Route    RouteID       `json:"route,omitempty"`
-	V4       netip.Addr    `json:"v4"` // the address given last
-	V6       netip.Addr    `json:"v6"`
+	Webhook  WebhookID     `json:"webhook,omitempty"`
+	// DeadLetter is of the letters of all webhooks.
+	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
+	V4         netip.Addr   `json:"v4"` // the address given last
+	V6         netip.Addr   `json:"v6"`
 }
 
 // After returns the counters once e is committed.
@@ -93,6 +97,10 @@ func (c Counters) After(e Event) Counters {
 		c.Policy = max(c.Policy, e.Policy.Version)
 	case SSHGrantPut:
 		c.SSHGrant = max(c.SSHGrant, e.Grant.ID)
+	case WebhookPut:
+		c.Webhook = max(c.Webhook, e.Webhook.ID)
+	case DeadLetterPut:
+		c.DeadLetter = max(c.DeadLetter, e.Letter.ID)
 	case AddressCursor:
 		c.V4, c.V6 = e.V4, e.V6
 	}

@@ -227,7 +227,31 @@ func (h history) Forget(ctx context.Context, audit, transitions time.Duration) (
 		return rows, err
 	}
 	more, err := h.forget(ctx, "presence", transitions)
+	rows += more
+	if err != nil {
+		return rows, err
+	}
+	more, err = h.forgetLetters(ctx)
 	return rows + more, err
+}
+
+// forgetLetters has one statement: their number is bounded by what it leaves.
+func (h history) forgetLetters(ctx context.Context) (int64, error) {
+	moment, arg := h.engine.cutoff(store.DeadLetterAge)
+	n, err := h.engine.affect(ctx, fmt.Sprintf("DELETE FROM dead_letters WHERE at < %s OR webhook NOT IN (SELECT id FROM webhooks) OR id <= "+
+		"(SELECT newer.id FROM dead_letters AS newer WHERE newer.webhook = dead_letters.webhook ORDER BY newer.id DESC LIMIT 1 OFFSET %d)", moment, store.DeadLetters), arg)
+	return n, explain(err)
+}
+
+// DeadLetters implements store.History.
+func (h history) DeadLetters(ctx context.Context, w mesh.WebhookID, before mesh.DeadLetterID, limit int) ([]mesh.DeadLetter, error) {
+	if before == 0 {
+		before = mesh.MaxID + 1
+	}
+	found, err := readAll(ctx, h.engine, func(r scanner) (l mesh.DeadLetter, err error) {
+		return l, r.Scan((*int64)(&l.ID), (*int64)(&l.Webhook), (*int64)(&l.Rev), &l.Index, &l.Event, &l.Attempts, &l.Answer, (*int64)(&l.At))
+	}, h.schema.letters.selectAll()+" WHERE webhook = $1 AND id < $2 ORDER BY id DESC LIMIT $3", int64(w), int64(before), limit)
+	return found, explain(err)
 }
 
 // forget takes a chunk at a time, so that no statement holds locks for long. The

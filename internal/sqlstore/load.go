@@ -42,7 +42,7 @@ func (l loader) read(d *mesh.Draft, rows rowsReader) error {
 // completes them. Each mirrors a case of add: same columns, same order. Ids and
 // times are scanned as plain integers, which spares the drivers reflection.
 func (s *schema) loaders() []loader {
-	return []loader{s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI(), s.loadLogins(), s.loadSettings(), s.loadPolicy(), s.loadSSHGrants()}
+	return []loader{s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI(), s.loadLogins(), s.loadSettings(), s.loadPolicy(), s.loadSSHGrants(), s.loadWebhooks(), s.loadProgress()}
 }
 
 func (s *schema) loadUsers() loader {
@@ -167,6 +167,32 @@ func (s *schema) loadSSHGrants() loader {
 		grant := g
 		grant.Rejected = rejected != 0
 		d.Apply(0, mesh.SSHGrantPut{Grant: &grant})
+	}}
+}
+
+func (s *schema) loadWebhooks() loader {
+	var w mesh.Webhook
+	var disabled int64
+	row := []any{
+		(*int64)(&w.ID), &w.URL, &w.Description, list(&w.Events, asIs), &disabled, &w.Salt, (*int64)(&w.CreatedAt), (*int64)(&w.UpdatedAt),
+	}
+	return loader{"webhooks", s.webhooks.selectAll(), row, func(d *mesh.Draft) {
+		hook := w
+		hook.Disabled = disabled != 0
+		d.Apply(0, mesh.WebhookPut{Webhook: &hook})
+	}}
+}
+
+func (s *schema) loadProgress() loader {
+	var id, index, failures int64
+	var p mesh.WebhookProgress
+	row := []any{
+		&id, (*int64)(&p.Rev), &index, &p.Replica, (*int64)(&p.Until), &failures, (*int64)(&p.LastSuccess), (*int64)(&p.LastFailure), &p.LastAnswer,
+	}
+	return loader{"webhook_progress", s.progress.selectAll(), row, func(d *mesh.Draft) {
+		progress := p
+		progress.Index, progress.Failures = int(index), int(failures)
+		d.Apply(0, mesh.WebhookMoved{ID: mesh.WebhookID(id), Progress: progress})
 	}}
 }
 

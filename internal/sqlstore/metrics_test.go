@@ -44,7 +44,7 @@ func statements(t *testing.T, s store.Store) []operation {
 				t.Fatal(err)
 			}
 		}},
-		{"load", 12, func(ctx context.Context) { // begin, head, 9 tables, rollback
+		{"load", 14, func(ctx context.Context) { // begin, head, 11 tables, rollback
 			_, err := s.Load(ctx)
 			check(err)
 		}},
@@ -64,8 +64,12 @@ func statements(t *testing.T, s store.Store) []operation {
 			_, err := s.(store.History).Presence(ctx, nil, 1, 2)
 			check(err)
 		}},
-		{"forget", 4, func(ctx context.Context) { // how far and rows, twice
+		{"forget", 5, func(ctx context.Context) { // how far and rows, twice; dead letters
 			_, err := s.(store.History).Forget(ctx, time.Hour, time.Hour)
+			check(err)
+		}},
+		{"dead letters", 1, func(ctx context.Context) {
+			_, err := s.(store.History).DeadLetters(ctx, 1, 0, 10)
 			check(err)
 		}},
 		{"policies", 1, func(ctx context.Context) {

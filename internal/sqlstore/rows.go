@@ -62,7 +62,7 @@ func upsert(table string, columns ...column) *insert {
 // schema names the statements of a commit. A commit sends each at most once,
 // whatever its size.
 type schema struct {
-	users, nodes, net, presence, preAuth, api, logins, settings, policies, sshGrants, log, audit, transitions *insert
+	users, nodes, net, presence, preAuth, api, logins, settings, policies, sshGrants, webhooks, progress, letters, log, audit, transitions *insert
 }
 
 func newSchema() *schema {
@@ -87,6 +87,12 @@ func newSchema() *schema {
 			column{"saved_at", integer}, column{"confirm_by", integer}, column{"revert_to", integer}),
 		sshGrants: upsert("ssh_grants", column{"id", integer}, column{"src", integer}, column{"dst", integer}, column{"login", text},
 			column{"rejected", integer}, column{"granted_by", text}, column{"until", integer}, column{"granted_at", integer}),
+		webhooks: upsert("webhooks", column{"id", integer}, column{"url", text}, column{"description", text}, column{"events", text},
+			column{"disabled", integer}, column{"salt", text}, column{"created_at", integer}, column{"updated_at", integer}),
+		progress: upsert("webhook_progress", column{"id", integer}, column{"rev", integer}, column{"idx", integer}, column{"replica", text}, column{"until", integer},
+			column{"failures", integer}, column{"last_success", integer}, column{"last_failure", integer}, column{"last_answer", text}),
+		letters: upsert("dead_letters", column{"id", integer}, column{"webhook", integer}, column{"rev", integer}, column{"idx", integer}, column{"event", text},
+			column{"attempts", integer}, column{"answer", text}, column{"at", integer}),
 		log: &insert{table: "log", columns: []column{{"rev", integer}, {"batch", blob}, {"prev", blob}, {"at", integer}, {"actor", text}, {"events", blob}}},
 		audit: &insert{table: "audit", columns: []column{
 			{"rev", integer},
@@ -131,7 +137,7 @@ func newChanges(s *schema) *changes {
 
 // order is the order in which the statements of a commit are sent.
 func (s *schema) order() []*insert {
-	return []*insert{s.users, s.nodes, s.net, s.presence, s.preAuth, s.api, s.logins, s.settings, s.policies, s.sshGrants}
+	return []*insert{s.users, s.nodes, s.net, s.presence, s.preAuth, s.api, s.logins, s.settings, s.policies, s.sshGrants, s.webhooks, s.progress, s.letters}
 }
 
 func (c *changes) put(in *insert, row ...any) {
@@ -201,6 +207,19 @@ func (c *changes) add(e mesh.Event) {
 		c.put(s.sshGrants, int64(g.ID), int64(g.Src), int64(g.Dst), g.User, bit(g.Rejected), g.By, int64(g.Until), int64(g.GrantedAt))
 	case mesh.SSHGrantGone:
 		c.drop(int64(e.ID), s.sshGrants)
+	case mesh.WebhookPut:
+		w := e.Webhook
+		c.put(s.webhooks, int64(w.ID), w.URL, w.Description, join(w.Events), bit(w.Disabled), w.Salt, int64(w.CreatedAt), int64(w.UpdatedAt))
+	case mesh.WebhookGone:
+		c.drop(int64(e.ID), s.webhooks, s.progress)
+	case mesh.WebhookMoved:
+		p := e.Progress
+		c.put(s.progress, int64(e.ID), int64(p.Rev), int64(p.Index), p.Replica, int64(p.Until), int64(p.Failures), int64(p.LastSuccess), int64(p.LastFailure), p.LastAnswer)
+	case mesh.DeadLetterPut:
+		l := e.Letter
+		c.put(s.letters, int64(l.ID), int64(l.Webhook), int64(l.Rev), int64(l.Index), l.Event, int64(l.Attempts), l.Answer, int64(l.At))
+	case mesh.DeadLetterGone:
+		c.drop(int64(e.ID), s.letters)
 	case mesh.AddressCursor: // in the head row
 	}
 }

@@ -20,6 +20,13 @@ var ErrForgotten = errors.New("the history does not reach back to this position"
 // PresenceAge is how long transitions are kept.
 const PresenceAge = 30 * 24 * time.Hour
 
+// DeadLetterAge is how long events that a receiver did not take are kept, and
+// DeadLetters how many of each webhook.
+const (
+	DeadLetterAge = 30 * 24 * time.Hour
+	DeadLetters   = 1000
+)
+
 // History serves what the snapshot does not hold. Its rows are written with
 // the log, in the same transaction.
 //
@@ -36,7 +43,11 @@ type History interface {
 	// the order of their ids; nil means every node that there is. Nodes that
 	// were deleted are found by their ids.
 	Presence(ctx context.Context, nodes []mesh.NodeID, from, to mesh.Time) ([]Presence, error)
-	// Forget drops audit rows and transitions, each older than its age, and
+	// DeadLetters returns what a webhook's receiver did not take, with ids below
+	// before, newest first; zero means from the newest.
+	DeadLetters(ctx context.Context, w mesh.WebhookID, before mesh.DeadLetterID, limit int) ([]mesh.DeadLetter, error)
+	// Forget drops audit rows and transitions, each older than its age, and the
+	// dead letters that are too many, too old or of a webhook that is gone. It
 	// returns how many went.
 	Forget(ctx context.Context, audit, transitions time.Duration) (int64, error)
 	// Policies returns the versions of the policy below before, newest first;

@@ -73,7 +73,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(23)
+	pick := r.IntN(28)
 	if _, ok := s.Node(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that is not there
 	}
@@ -125,6 +125,8 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return mesh.SSHGrantPut{Grant: sshGrant(r, mesh.SSHGrantID(keyID), at)}
 	case 21:
 		return mesh.SSHGrantGone{ID: mesh.SSHGrantID(keyID)}
+	case 22, 23, 24, 25, 26:
+		return webhookEvent(r, s, keyID, at)
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -165,6 +167,43 @@ func sshGrant(r *rand.Rand, id mesh.SSHGrantID, at mesh.Time) *mesh.SSHGrant {
 	return &mesh.SSHGrant{
 		ID: id, Src: mesh.NodeID(id), Dst: mesh.NodeID(2 * id), User: fmt.Sprintf("root%d", id%3),
 		Rejected: r.IntN(2) == 0, By: "key:bürö", Until: at.Add(1e9), GrantedAt: at,
+	}
+}
+
+func webhookEvent(r *rand.Rand, s *mesh.Snapshot, keyID mesh.KeyID, at mesh.Time) mesh.Event {
+	hook, letter := mesh.WebhookID(1+keyID%5), mesh.DeadLetterID(keyID)
+	_, there := s.Webhook(hook)
+	switch pick := r.IntN(5); {
+	case pick == 0:
+		return mesh.WebhookGone{ID: hook}
+	case pick == 1:
+		return mesh.DeadLetterPut{Letter: DeadLetter(letter, hook, at)}
+	case pick == 2:
+		return mesh.DeadLetterGone{ID: letter}
+	case pick == 3 && there: // nobody delivers to a webhook that is not
+		return mesh.WebhookMoved{ID: hook, Progress: webhookProgress(r, s, at)}
+	}
+	return mesh.WebhookPut{Webhook: webhook(r, hook, at)}
+}
+
+func webhook(r *rand.Rand, id mesh.WebhookID, at mesh.Time) *mesh.Webhook {
+	return &mesh.Webhook{
+		ID: id, URL: fmt.Sprintf("https://receiver.example.com/%d", r.IntN(9)), Description: "büro", Events: [][]string{nil, {"node.*", "policyUpdate"}}[r.IntN(2)],
+		Disabled: r.IntN(2) == 0, Salt: fmt.Sprintf("salt%d", r.IntN(9)), CreatedAt: Start, UpdatedAt: at,
+	}
+}
+
+func webhookProgress(r *rand.Rand, s *mesh.Snapshot, at mesh.Time) mesh.WebhookProgress {
+	return mesh.WebhookProgress{
+		Rev: s.Rev, Index: r.IntN(9), Replica: "replica-a", Until: at.Add(1e9), Failures: r.IntN(3),
+		LastSuccess: at, LastFailure: at.Add(1), LastAnswer: "503 Service Unavailable: <b>später</b>",
+	}
+}
+
+// DeadLetter returns a plausible letter with this id.
+func DeadLetter(id mesh.DeadLetterID, hook mesh.WebhookID, at mesh.Time) *mesh.DeadLetter {
+	return &mesh.DeadLetter{
+		ID: id, Webhook: hook, Rev: mesh.Revision(id), Index: 1, Event: "node.created", Attempts: 3, Answer: "kein Anschluß", At: at,
 	}
 }
 

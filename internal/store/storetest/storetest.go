@@ -51,6 +51,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		"TransitionsFollowAPosition":         transitions,
 		"OldTransitionsAreForgotten":         oldTransitions,
 		"EveryVersionOfThePolicyStays":       policies,
+		"DeadLettersAreBounded":              deadLetters,
 		"BeatsAreSeenByAll":                  beats,
 		"CommitGivesAHint":                   hint,
 		"KilledBeforeCommitLeavesNothing":    killedInside,
@@ -304,6 +305,9 @@ func texts(s *mesh.Snapshot) (out []string) {
 		out = append(out, fmt.Sprintf("%+v", *v))
 	}
 	for v := range s.SSHGrants() {
+		out = append(out, fmt.Sprintf("%+v", *v))
+	}
+	for v := range s.Webhooks() {
 		out = append(out, fmt.Sprintf("%+v", *v))
 	}
 	if v, ok := s.Policy(); ok {

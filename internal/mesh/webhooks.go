@@ -1,0 +1,92 @@
+package mesh
+
+import "iter"
+
+// Webhook is a receiver that is told of events.
+type Webhook struct {
+	ID          WebhookID `json:"id"`
+	URL         string    `json:"url"`
+	Description string    `json:"description,omitempty"`
+	// Events are the names of events, or with .* at the end the beginnings of
+	// names; none means all.
+	Events   []string `json:"events,omitempty"`
+	Disabled bool     `json:"disabled,omitempty"`
+	// Salt is what the secret is made from, together with a key that is stored
+	// elsewhere.
+	Salt      string `json:"salt"`
+	CreatedAt Time   `json:"createdAt"`
+	UpdatedAt Time   `json:"updatedAt"`
+
+	// Progress changes often. It travels in events of its own: WebhookPut
+	// leaves it as it is.
+	Progress WebhookProgress `json:"-"`
+}
+
+// WebhookProgress is how far a receiver has been told, and by whom.
+type WebhookProgress struct {
+	// Rev and Index are the place in the history of the last event that the
+	// receiver has, or that was given up.
+	Rev   Revision `json:"rev"`
+	Index int      `json:"index"`
+	// Replica alone may speak to the receiver, until Until.
+	Replica string `json:"replica,omitempty"`
+	Until   Time   `json:"until,omitempty"`
+	// Failures counts the attempts since the last that succeeded.
+	Failures    int  `json:"failures,omitempty"`
+	LastSuccess Time `json:"lastSuccess,omitempty"`
+	LastFailure Time `json:"lastFailure,omitempty"`
+	// LastAnswer says what the last failure was.
+	LastAnswer string `json:"lastAnswer,omitempty"`
+}
+
+// DeadLetter is an event that a receiver did not take in time. The history
+// keeps it; no snapshot has it.
+type DeadLetter struct {
+	ID      DeadLetterID `json:"id"`
+	Webhook WebhookID    `json:"webhook"`
+	// Rev and Index are the place of the event in the history, and Event its
+	// name.
+	Rev      Revision `json:"rev"`
+	Index    int      `json:"index"`
+	Event    string   `json:"event"`
+	Attempts int      `json:"attempts"`
+	Answer   string   `json:"answer,omitempty"`
+	At       Time     `json:"at"` // when it was given up
+}
+
+// Webhook returns the webhook with this id.
+func (s *Snapshot) Webhook(id WebhookID) (*Webhook, bool) { return found(s.webhooks.at(int64(id))) }
+
+// Webhooks yields all webhooks in the order of their ids.
+func (s *Snapshot) Webhooks() iter.Seq[*Webhook] { return s.webhooks.all() }
+
+// WebhookCount is the number of webhooks.
+func (s *Snapshot) WebhookCount() int { return s.webhooks.count }
+
+func (d *Draft) putWebhook(put *Webhook) {
+	w := *put
+	w.Progress = WebhookProgress{}
+	if old, ok := d.s.Webhook(w.ID); ok {
+		w.Progress = old.Progress
+	}
+	d.s.webhooks.put(d.e, int64(w.ID), &w)
+}
+
+// moveWebhook leaves a webhook that is gone meanwhile gone.
+func (d *Draft) moveWebhook(id WebhookID, p WebhookProgress) {
+	old, ok := d.s.Webhook(id)
+	if !ok {
+		return
+	}
+	w := *old
+	w.Progress = p
+	d.s.webhooks.put(d.e, int64(id), &w)
+}
+
+func (w *Webhook) fields(f fields) fields {
+	f = list(f.int(int64(w.ID)).str(w.URL).str(w.Description), w.Events, fields.str)
+	f = f.bool(w.Disabled).str(w.Salt).int(int64(w.CreatedAt)).int(int64(w.UpdatedAt))
+	p := &w.Progress
+	return f.int(int64(p.Rev)).int(int64(p.Index)).str(p.Replica).int(int64(p.Until)).int(int64(p.Failures)).
+		int(int64(p.LastSuccess)).int(int64(p.LastFailure)).str(p.LastAnswer)
+}
