@@ -128,6 +128,10 @@ gen-ts: ## write the TypeScript types anew, with npm
 	npm --prefix api ci --silent --no-audit --no-fund
 	npm --prefix api run --silent generate
 
+.PHONY: api-accept
+api-accept: ## promise the API as it is: from now on a change that breaks it must be announced
+	cp api/openapi.yaml api/released.yaml
+
 .PHONY: ci
 ci: ## run what CI runs, on this machine
 	.ci/run

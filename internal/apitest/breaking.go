@@ -1,0 +1,251 @@
+package apitest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Break is a difference of two documents by which something that worked with
+// the older one may fail with the newer.
+type Break struct {
+	// Where is an operation, as "GET /api/v1/user", or the name of a schema.
+	Where string
+	Text  string
+}
+
+func (b Break) String() string { return b.Where + ": " + b.Text }
+
+// Breaking compares two documents. A request breaks where less is taken or more
+// is asked for, an answer where less is promised. What is added breaks nothing,
+// a new value of an enumeration in an answer included: readers must expect it.
+func Breaking(before, after []byte) ([]Break, error) {
+	old, err := Load(before)
+	if err != nil {
+		return nil, fmt.Errorf("the document before: %w", err)
+	}
+	now, err := Load(after)
+	if err != nil {
+		return nil, fmt.Errorf("the document after: %w", err)
+	}
+	c := &comparison{seen: map[string]bool{}}
+	for _, name := range slices.Sorted(maps.Keys(old.operations)) {
+		c.where = name
+		if op, ok := now.operations[name]; ok {
+			c.operation(old.operations[name], op)
+			c.parameters(old.parametersOf(name), now.parametersOf(name))
+		} else {
+			c.breaks("the operation is gone")
+		}
+	}
+	return c.found, nil
+}
+
+// Unannounced are those breaks that no entry of the changelog's section
+// Unreleased announces. An entry does that with "**CHANGE** API:" and the
+// operation or schema in backquotes.
+func Unannounced(breaks []Break, changelog string) (left []Break) {
+	_, section, _ := strings.Cut(changelog, "\n## Unreleased\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var announced string
+	for _, entry := range strings.Split(section, "\n- ") {
+		if strings.HasPrefix(entry, "**CHANGE** API:") {
+			announced += entry
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(breaks), func(b Break) bool { return strings.Contains(announced, "`"+b.Where+"`") })
+}
+
+// parametersOf an operation include those of its path, by place and name.
+func (c *Contract) parametersOf(operation string) map[string]*openapi3.Parameter {
+	all := map[string]*openapi3.Parameter{}
+	_, path, _ := strings.Cut(operation, " ")
+	for _, p := range slices.Concat(c.Document.Paths.Value(path).Parameters, c.operations[operation].Parameters) {
+		all[p.Value.In+" parameter "+p.Value.Name] = p.Value
+	}
+	return all
+}
+
+// direction says who sends a value.
+type direction string
+
+const (
+	request direction = "request"
+	answer  direction = "answer"
+)
+
+type comparison struct {
+	where string
+	found []Break
+	// seen are the pairs of named schemas that were compared, each in a direction:
+	// it is enough to say once what is wrong with one.
+	seen map[string]bool
+}
+
+func (c *comparison) breaks(format string, args ...any) {
+	c.found = append(c.found, Break{c.where, fmt.Sprintf(format, args...)})
+}
+
+func (c *comparison) operation(old, now *openapi3.Operation) {
+	if old.OperationID != now.OperationID {
+		c.breaks("its id was %s and is %s", old.OperationID, now.OperationID)
+	}
+	if open(old) && !open(now) {
+		c.breaks("it needs a key")
+	}
+	switch {
+	case now.RequestBody == nil && old.RequestBody != nil:
+		c.breaks("it takes no body any more")
+	case now.RequestBody != nil:
+		var content openapi3.Content
+		if old.RequestBody != nil {
+			content = old.RequestBody.Value.Content
+		}
+		if now.RequestBody.Value.Required && (old.RequestBody == nil || !old.RequestBody.Value.Required) {
+			c.breaks("it needs a body")
+		}
+		c.content(content, now.RequestBody.Value.Content, request)
+	}
+	for _, status := range slices.Sorted(maps.Keys(old.Responses.Map())) {
+		was, is := old.Responses.Value(status).Value, now.Responses.Value(status)
+		if is == nil {
+			// Any other is covered by the default.
+			if status[0] == '2' || status == "default" {
+				c.breaks("the status %s is gone", status)
+			}
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(was.Headers)) {
+			if is.Value.Headers[name] == nil {
+				c.breaks("the header %s of answer %s is gone", name, status)
+			}
+		}
+		c.content(was.Content, is.Value.Content, answer)
+	}
+}
+
+func open(op *openapi3.Operation) bool { return op.Security != nil && len(*op.Security) == 0 }
+
+func (c *comparison) content(old, now openapi3.Content, d direction) {
+	for _, mediaType := range slices.Sorted(maps.Keys(old)) {
+		if now[mediaType] == nil {
+			c.breaks("the media type %s of the %s is gone", mediaType, d)
+			continue
+		}
+		c.schema(old[mediaType].Schema, now[mediaType].Schema, string(d), d)
+	}
+}
+
+func (c *comparison) parameters(old, now map[string]*openapi3.Parameter) {
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if now[name] == nil {
+			c.breaks("the %s is gone", name)
+			continue
+		}
+		c.schema(old[name].Schema, now[name].Schema, "the "+name, request)
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if now[name].Required && (old[name] == nil || !old[name].Required) {
+			c.breaks("the %s is required", name)
+		}
+	}
+}
+
+// schema compares what stands at a place. A named schema is compared under its
+// own name.
+func (c *comparison) schema(old, now *openapi3.SchemaRef, place string, d direction) {
+	if name, named := strings.CutPrefix(old.Ref, "#/components/schemas/"); named {
+		key := string(d) + name + now.Ref
+		if now.Ref != "" && c.seen[key] {
+			return
+		}
+		c.seen[key] = true
+		defer func(where string) { c.where = where }(c.where)
+		c.where, place = name, string(d)
+	}
+	was, is := old.Value, now.Value
+	if d == answer && is.Nullable && !was.Nullable {
+		c.breaks("%s may be null", place)
+	}
+	if d == request && was.Nullable && !is.Nullable {
+		c.breaks("%s may not be null", place)
+	}
+	// A reference that may be null is the only one of an allOf.
+	if len(was.AllOf) == 1 && len(is.AllOf) == 1 {
+		c.schema(was.AllOf[0], is.AllOf[0], place, d)
+		return
+	}
+	if typeOf(was) != typeOf(is) {
+		c.breaks("%s was %s and is %s", place, typeOf(was), typeOf(is))
+		return
+	}
+	if d == request {
+		c.limits(was, is, place)
+	}
+	c.members(was, is, place, d)
+	if was.Items != nil && is.Items != nil {
+		c.schema(was.Items, is.Items, place+"[]", d)
+	}
+	if more := was.AdditionalProperties.Schema; more != nil {
+		if is.AdditionalProperties.Schema == nil {
+			c.breaks("%s has no further members", place)
+			return
+		}
+		c.schema(more, is.AdditionalProperties.Schema, place+".*", d)
+	}
+}
+
+func typeOf(s *openapi3.Schema) string {
+	kind := strings.Join(append(s.Type.Slice(), s.Format), " ")
+	if len(s.AllOf)+len(s.OneOf)+len(s.AnyOf) > 0 {
+		kind += " of several"
+	}
+	return strings.TrimSpace(kind)
+}
+
+func (c *comparison) members(was, is *openapi3.Schema, place string, d direction) {
+	for _, name := range slices.Sorted(maps.Keys(was.Properties)) {
+		if is.Properties[name] == nil {
+			c.breaks("%s.%s is gone", place, name)
+			continue
+		}
+		if d == answer && slices.Contains(was.Required, name) && !slices.Contains(is.Required, name) {
+			c.breaks("%s.%s may be missing", place, name)
+		}
+		c.schema(was.Properties[name], is.Properties[name], place+"."+name, d)
+	}
+	for _, name := range is.Required {
+		if d == request && !slices.Contains(was.Required, name) {
+			c.breaks("%s.%s is required", place, name)
+		}
+	}
+}
+
+// limits of what a request may say must not become narrower.
+func (c *comparison) limits(was, is *openapi3.Schema, place string) {
+	if len(was.Enum) == 0 && len(is.Enum) > 0 {
+		c.breaks("%s is one of a few values only", place)
+	}
+	for _, value := range was.Enum {
+		if len(is.Enum) > 0 && !slices.Contains(is.Enum, value) {
+			c.breaks("%s may not be %v", place, value)
+		}
+	}
+	if is.Pattern != "" && is.Pattern != was.Pattern {
+		c.breaks("%s has the pattern %s", place, is.Pattern)
+	}
+	if is.MinLength > was.MinLength || is.MinItems > was.MinItems || lower(is.MaxLength, was.MaxLength) || lower(is.MaxItems, was.MaxItems) {
+		c.breaks("%s has another length", place)
+	}
+	if is.Min != nil && (was.Min == nil || *is.Min > *was.Min) || lower(is.Max, was.Max) {
+		c.breaks("%s has other bounds", place)
+	}
+}
+
+// lower tells whether an upper bound is below the one before, where nil is none.
+func lower[T uint64 | float64](now, before *T) bool {
+	return now != nil && (before == nil || *now < *before)
+}
