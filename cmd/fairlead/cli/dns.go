@@ -244,12 +244,19 @@ func (t *tool) dnsSplit() *cobra.Command {
 }
 
 func (t *tool) dnsSplitSet() *cobra.Command {
-	return &cobra.Command{
-		Use:   "set <domain> <nameserver>...",
+	var recordsOnly bool
+	cmd := &cobra.Command{
+		Use:   "set <domain> (<nameserver>... | --records-only)",
 		Short: "Ask these nameservers about a domain and all below it",
+		Long: `Ask these nameservers about a domain and all below it; or nobody, with
+--records-only: names in it that have no record do not exist then.`,
 		Example: `  fairlead dns split set corp.example.com 10.1.0.53 10.2.0.53
-  fairlead dns split set 168.192.in-addr.arpa 192.168.7.1`,
+  fairlead dns split set 168.192.in-addr.arpa 192.168.7.1
+  fairlead dns split set lab.example.com --records-only`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if recordsOnly {
+				return takes("domain")(cmd, args)
+			}
 			return takes("domain", "nameserver")(cmd, args[:min(2, len(args))])
 		},
 		ValidArgsFunction: t.completeSplit,
@@ -263,9 +270,15 @@ func (t *tool) dnsSplitSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(d, fmt.Sprintf("Devices ask %s about %s\n", strings.Join(servers, ", "), domain))
+			text := fmt.Sprintf("Devices ask %s about %s\n", strings.Join(servers, ", "), domain)
+			if recordsOnly {
+				text = fmt.Sprintf("Devices answer about %s from records alone\n", domain)
+			}
+			return t.show(d, text)
 		},
 	}
+	cmd.Flags().BoolVar(&recordsOnly, "records-only", false, "ask no nameserver, and answer from records alone")
+	return cmd
 }
 
 func (t *tool) dnsSplitRemove() *cobra.Command {

@@ -34,7 +34,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		},
 		"dns.txt": {
 			"dns show", "dns set --magic-dns --nameservers 9.9.9.9", "dns record add printer.example.com 192.168.7.10", "dns record remove Printer.example.com.",
-			"dns record remove grafana.mesh.example.com fd7a:115c:a1e0:0::7", "dns record remove no.example.com 10.0.0.1", "dns split set corp.example.com 10.1.0.53 10.2.0.53",
+			"dns record remove grafana.mesh.example.com fd7a:115c:a1e0:0::7", "dns record remove no.example.com 10.0.0.1", "dns split set corp.example.com 10.1.0.53 10.2.0.53", "dns split set lab.example.com --records-only",
 			"dns split remove lab.example.com", "dns split remove no.example.com", "dns reset",
 		},
 		"auth.txt": {

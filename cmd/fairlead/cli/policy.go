@@ -88,7 +88,9 @@ func (t *tool) tellProblems(file string, problems []apiclient.PolicyProblem) err
 				place += fmt.Sprintf(":%d", n)
 			}
 		}
-		fmt.Fprintln(t.Stderr, printable(place+": "+p.Text))
+		// A failing test names its line too, for those who see it without the place.
+		text := strings.Replace(p.Text, fmt.Sprintf("test on line %d: ", p.Line), "test: ", 1)
+		fmt.Fprintln(t.Stderr, printable(place+": "+text))
 	}
 	if len(problems) == maxProblems {
 		return fmt.Errorf("%s has %d problems or more: correct these, and look again", file, maxProblems)
@@ -221,9 +223,9 @@ func (t *tool) showText(value any, text string) error {
 
 // saving is what the commands have in common that save a policy.
 type saving struct {
-	reason, ifVersion string
-	confirmWithin     lifetime
-	force             *bool
+	reason, ifVersion, viewer string
+	confirmWithin             lifetime
+	force                     *bool
 }
 
 // check says what is wrong with the flags in the words of the flags; the server
@@ -238,13 +240,15 @@ func (s *saving) check() error {
 	return nil
 }
 
-func (s *saving) flags(cmd *cobra.Command) {
+func (s *saving) flags(cmd *cobra.Command, t *tool) {
 	cmd.Flags().StringVar(&s.reason, "reason", "", "`text` for those who read the versions later, in one line")
 	cmd.Flags().StringVar(&s.ifVersion, "if-version", "", "save only if this `version` is in force; 0 if there must be none")
 	cmd.Flags().Var(&s.confirmWithin, "confirm-within", "go back after this `time`, 10s to 24h, unless confirmed")
+	cmd.Flags().StringVar(&s.viewer, "viewer", "", "do not save if this `node or user` loses its way in")
 	for _, flag := range []string{"reason", "if-version", "confirm-within"} {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
+	complete(cmd, "viewer", t.completeUserFlag)
 	s.force = confirmable(cmd)
 }
 
@@ -271,13 +275,16 @@ func (t *tool) policySet() *cobra.Command {
 once.
 
 At a terminal the effect is shown first, and you are asked when the change could
-lock somebody out or opens everything. With --confirm-within the change undoes
-itself unless you run fairlead policy confirm in time.
+lock somebody out or opens everything. With --viewer, your node or yourself, a
+change by which you lose your own way in is a danger too, and without a terminal
+it is not saved. With --confirm-within the change undoes itself unless you run
+fairlead policy confirm in time.
 
 The text that is in force already is not saved again, and does not wait to be
 confirmed: confirmBy is null then in --output json.`,
 		Example: `  fairlead policy set policy.hujson --reason "operations reach the databases"
   fairlead policy set policy.hujson --confirm-within 5m
+  fairlead policy set policy.hujson --viewer alice
   fairlead policy get > p.hujson && vi p.hujson && fairlead policy set p.hujson`,
 		Args: takes("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -292,7 +299,7 @@ confirmed: confirmBy is null then in --output json.`,
 			if err != nil {
 				return err
 			}
-			if err := t.previewed(cmd.Context(), client, args[0], text, *s.force); err != nil {
+			if err := t.previewed(cmd.Context(), client, args[0], text, &s); err != nil {
 				return err
 			}
 			p, err := decode[apiclient.Policy](t.placed(args[0])(answer(client.SetPolicy(cmd.Context(), &apiclient.SetPolicyParams{IfMatch: s.ifMatch()},
@@ -303,19 +310,29 @@ confirmed: confirmBy is null then in --output json.`,
 			return t.showSaved(p, &s)
 		},
 	}
-	s.flags(cmd)
+	s.flags(cmd, t)
 	return cmd
 }
 
 // previewed shows a person what a text would change, and asks when that is
-// dangerous. A text whose tests fail is not worth a question.
-func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, text string, force bool) error {
-	if !t.Terminal || force {
+// dangerous. A text whose tests fail is not worth a question. Without a person
+// only the viewer's own way in is looked at, if a viewer is named.
+func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, text string, s *saving) error {
+	if *s.force || !t.Terminal && s.viewer == "" {
 		return nil
 	}
-	effect, err := decode[apiclient.PolicyEffect](t.placed(file)(answer(client.PreviewPolicy(ctx, apiclient.PolicyPreviewRequest{Policy: text}))))
+	request := apiclient.PolicyPreviewRequest{Policy: text, Viewer: ifSet(s.viewer)}
+	effect, err := decode[apiclient.PolicyEffect](t.placed(file)(answer(client.PreviewPolicy(ctx, request))))
 	if err != nil {
 		return err
+	}
+	if !t.Terminal {
+		for _, g := range effect.Guards {
+			if g.Kind == string(policy.GuardOwnWayIn) {
+				return fmt.Errorf("not saved: %s; use --force to save it all the same", g.Text)
+			}
+		}
+		return nil
 	}
 	if len(effect.Tests) > 0 {
 		failing := make([]apiclient.PolicyProblem, len(effect.Tests))
@@ -328,7 +345,7 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 	if len(effect.Guards) == 0 && !everythingLost(effect) {
 		return nil
 	}
-	return t.confirm(force, "Save it all the same?")
+	return t.confirm(*s.force, "Save it all the same?")
 }
 
 func noPolicyText(p apiclient.Policy) string {
@@ -450,7 +467,7 @@ fairlead policy set.`,
 				return err
 			}
 			if old.Policy != "" { // a version without a policy has no effect to show but everything
-				if err := t.previewed(cmd.Context(), client, file, old.Policy, *s.force); err != nil {
+				if err := t.previewed(cmd.Context(), client, file, old.Policy, &s); err != nil {
 					return err
 				}
 			} else if err := t.confirm(*s.force, "There was no policy: everyone may reach everyone again. Go back to that?"); err != nil {
@@ -464,7 +481,7 @@ fairlead policy set.`,
 			return t.showSaved(p, &s)
 		},
 	}
-	s.flags(cmd)
+	s.flags(cmd, t)
 	return cmd
 }
 
@@ -504,72 +521,6 @@ the file at policy.path.`,
 	complete(cmd, "limit", cobra.NoFileCompletions)
 	complete(cmd, "before", t.completeVersions)
 	return t.watchable(cmd)
-}
-
-func (t *tool) policyDiff() *cobra.Command {
-	var file string
-	cmd := &cobra.Command{
-		Use:   "diff [<from> [<to>]]",
-		Short: "Compare versions of the policy line by line",
-		Long: `Compare two versions of the policy line by line: the last change without
-arguments, from one version to the one in force with one. With --file, compare
-the one in force with a file.`,
-		Example: `  fairlead policy diff
-  fairlead policy diff 3 6
-  fairlead policy diff --file policy.hujson`,
-		Args: func(_ *cobra.Command, args []string) error {
-			switch {
-			case file != "" && len(args) > 0:
-				return errors.New("give either versions or --file")
-			case len(args) > 2:
-				return fmt.Errorf("unexpected argument %q", args[2])
-			}
-			return nil
-		},
-		ValidArgsFunction: t.completeVersions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			if file != "" {
-				return t.diffFile(cmd.Context(), client, file)
-			}
-			var params apiclient.DiffPoliciesParams
-			for i, side := range []**string{&params.From, &params.To} {
-				if i < len(args) {
-					*side = ifSet(args[i])
-				}
-			}
-			diff, err := decode[apiclient.PolicyDiff](answer(client.DiffPolicies(cmd.Context(), &params)))
-			if err != nil {
-				return err
-			}
-			return t.showDiff(diff)
-		},
-	}
-	cmd.Flags().StringVar(&file, "file", "", "compare the policy in force with this `file`")
-	return cmd
-}
-
-func (t *tool) diffFile(ctx context.Context, client *apiclient.Client, file string) error {
-	text, err := t.readPolicy(file)
-	if err != nil {
-		return err
-	}
-	p, err := getPolicy(ctx, client, "")
-	if err != nil {
-		return err
-	}
-	diff := apiclient.PolicyDiff{From: p.Version, To: file, Diff: policy.Diff("version "+p.Version, file, p.Policy, text)}
-	return t.showDiff(diff)
-}
-
-func (t *tool) showDiff(diff apiclient.PolicyDiff) error {
-	if diff.Diff == "" {
-		t.note("No differences")
-	}
-	return t.showText(diff, diff.Diff)
 }
 
 // completeVersions completes with versions of the policy.

@@ -81,7 +81,7 @@ func TestProblemsThatTheServerFindsHaveTheirPlace(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	file := policyFile(t, "// unlucky\n{}")
 	r := fairlead(t, socket, []string{"policy", "set", file})
-	if want := file + ":3: test on line 3: alice should reach it and does not\nError: " + file + " has 1 problem\n"; r.status != 1 || r.stderr.String() != want {
+	if want := file + ":3: test: alice should reach it and does not\nError: " + file + " has 1 problem\n"; r.status != 1 || r.stderr.String() != want {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 }
@@ -90,7 +90,7 @@ func TestNobodyIsAskedAboutAPolicyWhoseTestsFail(t *testing.T) {
 	socket, log := listen(t, cannedServer())
 	file := policyFile(t, "// unlucky\n{}")
 	r := fairlead(t, socket, []string{"policy", "set", file}, func(e *Env) { e.Terminal = true })
-	if want := file + ":3: test on line 3: alice should reach it and does not\nError: " + file + " has 1 problem\n"; r.status != 1 || r.stderr.String() != want {
+	if want := file + ":3: test: alice should reach it and does not\nError: " + file + " has 1 problem\n"; r.status != 1 || r.stderr.String() != want {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 	if sent := log.requests(); len(sent) != 1 || sent[0].Path != "/api/v1/policy/preview" {

@@ -115,6 +115,7 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"dns", "record", "remove", "a.example.com", "b.example.com"},
 		{"dns", "record", "remove", "a.example.com", "10.0.0.1", "10.0.0.2"},
 		{"dns", "split", "set", "a.example.com"},
+		{"dns", "split", "set", "a.example.com", "10.0.0.1", "--records-only"},
 		{"dns", "split", "remove", "a.example.com", "10.0.0.1"},
 		{"auth", "approve", "7K3M-9QXD"},
 		{"auth", "approve", "--user", "alice"},

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+func (t *tool) policyDiff() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "diff [<from> [<to>]]",
+		Short: "Compare versions of the policy line by line",
+		Long: `Compare two versions of the policy line by line: the last change without
+arguments, from one version to the one in force with one. With --file, compare
+the one in force with a file.`,
+		Example: `  fairlead policy diff
+  fairlead policy diff 3 6
+  fairlead policy diff --file policy.hujson`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case file != "" && len(args) > 0:
+				return errors.New("give either versions or --file")
+			case len(args) > 2:
+				return fmt.Errorf("unexpected argument %q", args[2])
+			}
+			return nil
+		},
+		ValidArgsFunction: t.completeVersions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				return t.diffFile(cmd.Context(), client, file)
+			}
+			var params apiclient.DiffPoliciesParams
+			for i, side := range []**string{&params.From, &params.To} {
+				if i < len(args) {
+					*side = ifSet(args[i])
+				}
+			}
+			diff, err := decode[apiclient.PolicyDiff](answer(client.DiffPolicies(cmd.Context(), &params)))
+			if err != nil {
+				return err
+			}
+			return t.showDiff(diff)
+		},
+	}
+	cmd.Flags().StringVar(&file, "file", "", "compare the policy in force with this `file`")
+	return cmd
+}
+
+func (t *tool) diffFile(ctx context.Context, client *apiclient.Client, file string) error {
+	text, err := t.readPolicy(file)
+	if err != nil {
+		return err
+	}
+	resp, err := client.GetPolicy(ctx)
+	p, err := decode[apiclient.Policy](answer(resp, err))
+	from := "version " + p.Version
+	switch {
+	case resp != nil && resp.StatusCode == http.StatusNotFound: // there is none
+		p.Version, from = "0", "no policy"
+	case err != nil:
+		return err
+	}
+	return t.showDiff(apiclient.PolicyDiff{From: p.Version, To: file, Diff: policy.Diff(from, file, p.Policy, text)})
+}
+
+func (t *tool) showDiff(diff apiclient.PolicyDiff) error {
+	if diff.Diff == "" {
+		t.note("No differences")
+	}
+	return t.showText(diff, diff.Diff)
+}
