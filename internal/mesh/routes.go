@@ -170,6 +170,7 @@ func (e *election) set(n *Node, p netip.Prefix, leads bool) {
 		return
 	}
 	c := *n
+	c.Net, c.Presence = Net{}, Presence{} // no part of a NodePut
 	if leads {
 		c.Primary = slices.Insert(slices.Clone(n.Primary), i, p)
 	} else if c.Primary = slices.Delete(slices.Clone(n.Primary), i, i+1); len(c.Primary) == 0 {

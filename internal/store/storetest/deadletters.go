@@ -18,7 +18,8 @@ func deadLetters(t *testing.T, e Engine) {
 	now := mesh.TimeOf(time.Now())
 	const kept, gone mesh.WebhookID = 1, 2
 	evs := []mesh.Event{
-		mesh.WebhookPut{Webhook: &mesh.Webhook{ID: kept}}, mesh.WebhookPut{Webhook: &mesh.Webhook{ID: gone}},
+		mesh.WebhookPut{Webhook: &mesh.Webhook{ID: kept}},
+		mesh.WebhookPut{Webhook: &mesh.Webhook{ID: gone}},
 		mesh.DeadLetterPut{Letter: meshgen.DeadLetter(1, gone, now)},
 		mesh.DeadLetterPut{Letter: meshgen.DeadLetter(2, kept, now.Add(-store.DeadLetterAge-time.Hour))},
 		mesh.DeadLetterPut{Letter: meshgen.DeadLetter(3, kept, now)},
