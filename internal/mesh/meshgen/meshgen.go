@@ -73,7 +73,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(28)
+	pick := r.IntN(24)
 	if _, ok := s.Node(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that is not there
 	}
@@ -125,7 +125,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return mesh.SSHGrantPut{Grant: sshGrant(r, mesh.SSHGrantID(keyID), at)}
 	case 21:
 		return mesh.SSHGrantGone{ID: mesh.SSHGrantID(keyID)}
-	case 22, 23, 24, 25, 26:
+	case 22:
 		return webhookEvent(r, s, keyID, at)
 	default:
 		return mesh.AddressCursor{
