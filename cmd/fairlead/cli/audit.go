@@ -18,6 +18,9 @@ func (t *tool) audit() *cobra.Command {
 	}, t.auditList())
 }
 
+// timeForms describes what names a time in the commands that look back.
+const timeForms = `Times are like 2026-03-01T09:30:00Z, or how long ago, like 24h or 30d.`
+
 func (t *tool) auditList() *cobra.Command {
 	var kind, object, actor, verb, from, to, cursor string
 	var limit int
@@ -27,7 +30,7 @@ func (t *tool) auditList() *cobra.Command {
 		Long: `List changes, newest first, with who made them. With --output json each has the
 object before and after.
 
-Times are like 2026-03-01T09:30:00Z, or how long ago, like 24h or 30d.`,
+` + timeForms,
 		Example: `  fairlead audit list
   fairlead audit list --kind node,user --verb deleted --from 7d
   fairlead audit list --kind node --object 7 --output json

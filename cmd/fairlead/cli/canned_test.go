@@ -201,10 +201,13 @@ func (canned) RegisterLogin(w http.ResponseWriter, _ *http.Request) { http.NotFo
 func (canned) RegisterNode(w http.ResponseWriter, _ *http.Request, _ openapi.RegisterNodeParams) {
 	http.NotFound(w, nil)
 }
-func (canned) EnrolMachine(w http.ResponseWriter, _ *http.Request)    { http.NotFound(w, nil) }
-func (canned) OpenapiDocument(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }
-func (canned) DocsPage(w http.ResponseWriter, _ *http.Request)        { http.NotFound(w, nil) }
-func (canned) DatabaseHealth(w http.ResponseWriter, _ *http.Request)  { http.NotFound(w, nil) }
+func (canned) EnrolMachine(w http.ResponseWriter, _ *http.Request) { oneNode(w) }
+
+func (canned) OpenapiDocument(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "openapi: 3.0.3\ninfo:\n  title: Fairlead\n")
+}
+func (canned) DocsPage(w http.ResponseWriter, _ *http.Request)       { http.NotFound(w, nil) }
+func (canned) DatabaseHealth(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }
 
 func (canned) Health(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{

@@ -47,9 +47,20 @@ func (canned) StreamEvents(w http.ResponseWriter, _ *http.Request, p openapi.Str
 }
 
 func (canned) ShowNodePresence(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ShowNodePresenceParams) {
-	http.NotFound(w, nil)
+	reply(w, openapi.NodePresence{
+		NodeID: "2", From: at("2026-02-28T09:30:00Z"), To: at("2026-03-01T09:30:00Z"), OnlineBefore: true, Transitions: []openapi.Transition{
+			{ID: "4000-0", At: at("2026-02-28T10:00:00Z"), Online: false},
+			{ID: "4001-0", At: at("2026-02-28T10:00:07Z"), Online: true},
+		},
+	})
 }
 
-func (canned) ListPresence(w http.ResponseWriter, _ *http.Request, _ openapi.ListPresenceParams) {
-	http.NotFound(w, nil)
+// ListPresence has one node in each of two answers.
+func (canned) ListPresence(w http.ResponseWriter, _ *http.Request, p openapi.ListPresenceParams) {
+	summary := openapi.PresenceSummary{From: at("2026-02-28T09:30:00Z"), To: at("2026-03-01T09:30:00Z"), Next: "1"}
+	summary.Nodes = []openapi.NodeBuckets{{NodeID: "1", Online: []float64{0, 0.01, 0.5, 1}}}
+	if p.Cursor != nil {
+		summary.Nodes, summary.Next = []openapi.NodeBuckets{{NodeID: "2", Online: []float64{0, 0, 0, 0}}}, ""
+	}
+	reply(w, summary)
 }

@@ -17,7 +17,8 @@ func (t *tool) nodes() *cobra.Command {
 		Short: "List, rename, tag, expire and delete the devices of the network",
 		Example: `  fairlead nodes list
   fairlead nodes expire alices-laptop`,
-	}, t.nodesList(), t.nodesShow(), t.nodesRename(), t.nodesTag(), t.nodesAddress(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete())
+	}, t.nodesList(), t.nodesShow(), t.nodesRename(), t.nodesTag(), t.nodesAddress(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete(),
+		t.nodesPresence(), t.nodesEnrol())
 }
 
 // nodeForms describes what names a node in the commands that take one.

@@ -26,7 +26,8 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		"nodes.txt": {
 			"nodes list", "nodes show web-1", "nodes rename 2 web-1", "nodes rename web-1 --reset", "nodes tag web-1 --tags tag:server,tag:web",
 			"nodes address web-1 --ipv4 100.64.0.1", "nodes expire alices-laptop 2", "nodes expire --all-offline", "nodes expire web-1 --never",
-			"nodes expire --identifier 2 --at 30d", "nodes expire web-1 --at 2026-01-01T00:00:00Z", "nodes delete --identifier 2",
+			"nodes expire --identifier 2 --at 30d", "nodes presence", "nodes presence web-1",
+			"nodes enrol web-1 --auth-key flp_x --machine-key mkey:01 --node-key nodekey:02", "nodes expire web-1 --at 2026-01-01T00:00:00Z", "nodes delete --identifier 2",
 		},
 		"routes.txt": {
 			"routes list", "routes enable --route-id 7", "routes disable 7", "routes prefer 7 --preference 10", "routes delete 7",
@@ -48,7 +49,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		"ssh.txt":     {"ssh list", "ssh approve 7K3M-9QXD", "ssh reject 7K3M-9QXD --reason no"},
 		"audit.txt":   {"audit list"},
 		"events.txt":  {"events"},
-		"service.txt": {"health", "version", "debug digest"},
+		"service.txt": {"health", "version", "openapi", "debug digest"},
 	} {
 		t.Run(file, func(t *testing.T) {
 			var all strings.Builder

@@ -26,7 +26,7 @@ func TestHelpFitsEightyColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if len(strings.TrimSuffix(line, "\n")) > helpWidth {
+		if displayWidth(strings.TrimSuffix(line, "\n")) > helpWidth {
 			t.Errorf("too wide: %s", line)
 		}
 	}
@@ -102,6 +102,9 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"nodes", "expire", "web-1", "--never", "--at", "30d"},
 		{"nodes", "expire", "web-1", "--at", "soon"},
 		{"nodes", "approve-routes", "web-1"},
+		{"nodes", "enrol", "web-1"},
+		{"nodes", "presence", "web-1", "web-2"},
+		{"nodes", "presence", "--from", "yesterday"},
 		{"routes", "enable"},
 		{"routes", "enable", "10.1.0.0/16"},
 		{"routes", "disable", "7", "--route-id", "7"},

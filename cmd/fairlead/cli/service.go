@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
@@ -120,6 +122,50 @@ func (t *tool) version() *cobra.Command {
 			}))
 		},
 	}
+}
+
+func (t *tool) openapi() *cobra.Command {
+	return &cobra.Command{
+		Use:   "openapi",
+		Short: "Print the document of the server's API",
+		Long: `Print the document of the server's API, OpenAPI 3.0 in YAML, or in JSON with
+--output json. No key is needed. People read it at /api/v1/docs of the server.`,
+		Example: `  fairlead openapi > openapi.yaml
+  fairlead openapi --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			text, err := get(cmd.Context(), client, "api/v1/openapi.yaml")
+			if err != nil {
+				return err
+			}
+			var document any
+			if err := yaml.Unmarshal(text, &document); err != nil {
+				return fmt.Errorf("the answer is not understood: %w; compare the versions with fairlead version", err)
+			}
+			if t.format == formatYAML {
+				return t.write(string(text))
+			}
+			return t.showText(document, string(text))
+		},
+	}
+}
+
+// get asks for what the generated client has no call for.
+func get(ctx context.Context, client *apiclient.Client, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, client.Server+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	for _, edit := range client.RequestEditors {
+		if err := edit(ctx, req); err != nil {
+			return nil, err
+		}
+	}
+	return answer(client.Client.Do(req))
 }
 
 func (t *tool) debug() *cobra.Command {

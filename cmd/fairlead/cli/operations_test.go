@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	apispec "github.com/fairlead-mesh/fairlead/api"
+)
+
+// commandOf has a command line for every operation of the API.
+func commandOf() map[string]string {
+	return map[string]string{
+		"listUsers": "users list", "createUser": "users create alice", "renameUser": "users rename alice bob", "deleteUser": "users delete alice",
+		"listPreAuthKeys": "preauthkeys list", "createPreAuthKey": "preauthkeys create --user alice",
+		"expirePreAuthKey": "preauthkeys expire 1", "deletePreAuthKey": "preauthkeys delete 1",
+		"listApiKeys": "apikeys list", "createApiKey": "apikeys create", "expireApiKeys": "apikeys expire 1", "deleteApiKey": "apikeys delete 1",
+		"listNodes": "nodes list", "showNode": "nodes show 1", "deleteNode": "nodes delete 1", "expireNode": "nodes expire 1 --never",
+		"expireNodes": "nodes expire --all", "renameNode": "nodes rename 1 web", "resetNodeName": "nodes rename 1 --reset",
+		"tagNode": "nodes tag 1 --tags tag:a", "setNodeAddresses": "nodes address 1 --ipv4 100.64.0.9",
+		"approveRoutes": "nodes approve-routes 1 --routes 10.0.0.0/8", "showNodePresence": "nodes presence 1", "listPresence": "nodes presence",
+		"enrolMachine": "nodes enrol web --auth-key a --machine-key b --node-key c",
+		"listRoutes":   "routes list", "changeRoute": "routes prefer 7 --preference 1", "deleteRoute": "routes delete 7",
+		"enableRoute": "routes enable 7", "disableRoute": "routes disable 7",
+		"listPendingLogins": "auth list", "approveLogin": "auth approve 7K3M-9QXD --user alice", "rejectLogin": "auth reject 7K3M-9QXD",
+		"listPendingSSH": "ssh list", "approveSSH": "ssh approve 7K3M-9QXD", "rejectSSH": "ssh reject 7K3M-9QXD",
+		"getDNS": "dns show", "changeDNS": "dns set --magic-dns", "resetDNS": "dns reset",
+		"getPolicy": "policy get", "setPolicy": "policy set testdata/policy.hujson", "confirmPolicy": "policy confirm", "revertPolicy": "policy revert",
+		"rollbackPolicy": "policy rollback 6", "listPolicyVersions": "policy history", "getPolicyVersion": "policy get --version 6",
+		"diffPolicies": "policy diff", "previewPolicy": "policy preview testdata/policy.hujson", "whyPolicy": "policy why a b", "testPolicy": "policy test",
+		"listAudit": "audit list", "streamEvents": "events",
+		"health": "health", "version": "version", "openapiDocument": "openapi", "debugDigest": "debug digest",
+	}
+}
+
+// withoutCommand has the operations that need none, and why.
+func withoutCommand() map[string]string {
+	return map[string]string{
+		"checkPolicy":    "policy check finds the same without a server",
+		"listNodeRoutes": "routes list --node asks listRoutes, which knows more",
+		"registerNode":   "an older form of approveLogin",
+		"registerLogin":  "an older form of approveLogin",
+		"databaseHealth": "a part of health, for tools that read this form",
+		"docsPage":       "a page for browsers",
+	}
+}
+
+func TestEveryOperationOfTheAPIHasACommand(t *testing.T) {
+	var document struct {
+		Paths map[string]map[string]yaml.Node
+	}
+	if err := yaml.Unmarshal(apispec.Document, &document); err != nil {
+		t.Fatal(err)
+	}
+	mux, ids := http.NewServeMux(), map[string]string{}
+	for path, members := range document.Paths {
+		for method, node := range members {
+			var operation struct {
+				OperationID string `yaml:"operationId"`
+			}
+			if node.Kind == yaml.MappingNode && node.Decode(&operation) == nil && operation.OperationID != "" {
+				pattern := strings.ToUpper(method) + " " + path
+				mux.Handle(pattern, http.NotFoundHandler())
+				ids[pattern] = operation.OperationID
+			}
+		}
+	}
+	commands, reasons := commandOf(), withoutCommand()
+	for _, id := range ids {
+		if (commands[id] == "") == (reasons[id] == "") {
+			t.Errorf("%s needs either a command or a reason to have none", id)
+		}
+	}
+	socket, log := listen(t, cannedServer())
+	for id, line := range commands {
+		before := len(log.requests())
+		fairlead(t, socket, strings.Fields(line))
+		var asked []string
+		for _, req := range log.requests()[before:] {
+			_, pattern := mux.Handler(httptest.NewRequest(req.Method, req.Path, nil))
+			asked = append(asked, ids[pattern])
+		}
+		if !slices.Contains(asked, id) {
+			t.Errorf("fairlead %s asked for %v, not for %s", line, asked, id)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+// period is the time that a command about presence looks at.
+type period struct{ from, to string }
+
+func (p *period) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.from, "from", "", "begin at this `time` (default a day before the end)")
+	cmd.Flags().StringVar(&p.to, "to", "", "end at this `time` (default now)")
+	complete(cmd, "from", cobra.NoFileCompletions)
+	complete(cmd, "to", cobra.NoFileCompletions)
+}
+
+func (t *tool) period(p period) (from, to *time.Time, err error) {
+	if from, err = t.past("from", p.from); err == nil {
+		to, err = t.past("to", p.to)
+	}
+	return from, to, err
+}
+
+func (t *tool) nodesPresence() *cobra.Command {
+	var during period
+	var parts int
+	cmd := &cobra.Command{
+		Use:   "presence [<node>]",
+		Short: "Show when nodes were online",
+		Long: `Show when nodes were online: for one node each time it came or went, without one
+how much of each part of the time every node was there, from · (not at all) to █
+(all of it).
+
+` + timeForms + `
+At most 31 days are shown, and 30 are kept.
+
+` + nodeForms,
+		Example: `  fairlead nodes presence
+  fairlead nodes presence --from 7d --parts 28
+  fairlead nodes presence alices-laptop --from 30d
+  fairlead nodes presence --output json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return takes([]string{"node"}[:min(1, len(args))]...)(cmd, args)
+		},
+		ValidArgsFunction: t.completeNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, to, err := t.period(during)
+			if err != nil {
+				return err
+			}
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				return t.showTransitions(cmd.Context(), client, args[0], &apiclient.ShowNodePresenceParams{From: from, To: to})
+			}
+			return t.showPresence(cmd.Context(), client, &apiclient.ListPresenceParams{From: from, To: to, Buckets: &parts})
+		},
+	}
+	during.flags(cmd)
+	cmd.Flags().IntVar(&parts, "parts", 24, "cut the time into this `number` of parts, at most 288")
+	complete(cmd, "parts", cobra.NoFileCompletions)
+	return t.watchable(cmd)
+}
+
+func (t *tool) showTransitions(ctx context.Context, client *apiclient.Client, node string, params *apiclient.ShowNodePresenceParams) error {
+	p, err := decode[apiclient.NodePresence](answer(client.ShowNodePresence(ctx, node, params)))
+	if err != nil {
+		return err
+	}
+	if !t.forPeople() {
+		return t.show(p, "")
+	}
+	shown := append([]apiclient.Transition{{At: p.From, Online: p.OnlineBefore}}, p.Transitions...)
+	until := func(i int) time.Time {
+		if i+1 < len(shown) {
+			return shown[i+1].At
+		}
+		return p.To
+	}
+	rows := make([][]string, len(shown))
+	for i, s := range shown {
+		state := "offline"
+		if s.Online {
+			state = "online"
+		}
+		rows[i] = []string{timeText(s.At), state, until(i).Sub(s.At).Round(time.Second).String()}
+	}
+	return showList(t, columns{names: "SINCE, STATE, FOR"}, rows, func(row []string) []string { return row })
+}
+
+// showPresence asks as often as it takes, for all nodes; all parts of the answer
+// are about the time of the first.
+func (t *tool) showPresence(ctx context.Context, client *apiclient.Client, params *apiclient.ListPresenceParams) error {
+	nodes := []apiclient.NodeBuckets{}
+	for {
+		p, err := decode[apiclient.PresenceSummary](answer(client.ListPresence(ctx, params)))
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, p.Nodes...)
+		if p.Next == "" {
+			break
+		}
+		params.From, params.To, params.Cursor = &p.From, &p.To, &p.Next
+	}
+	if !t.forPeople() {
+		return t.show(nodes, "")
+	}
+	list, err := decode[apiclient.NodeList](answer(client.ListNodes(ctx, &apiclient.ListNodesParams{})))
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, n := range list.Nodes {
+		names[n.ID] = n.GivenName
+	}
+	return showList(t, columns{names: "ID, NAME, ONLINE, PARTS"}, nodes, func(n apiclient.NodeBuckets) []string {
+		sum := 0.0
+		for _, share := range n.Online {
+			sum += share
+		}
+		return []string{n.NodeID, names[n.NodeID], fmt.Sprintf("%.1f %%", 100*sum/float64(max(1, len(n.Online)))), bars(n.Online)}
+	})
+}
+
+// bars draws shares from 0 to 1.
+func bars(shares []float64) string {
+	levels := []rune("▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for _, share := range shares {
+		switch {
+		case share <= 0:
+			b.WriteRune('·')
+		default:
+			b.WriteRune(levels[min(int(share*float64(len(levels))), len(levels)-1)])
+		}
+	}
+	return b.String()
+}
