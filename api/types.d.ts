@@ -274,7 +274,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List nodes */
+        /**
+         * List nodes
+         * @description Of several filters all must hold.
+         */
         get: operations["listNodes"];
         put?: never;
         post?: never;
@@ -1558,6 +1561,11 @@ export interface components {
     schemas: {
         /** @description An object without members. */
         Empty: Record<string, never>;
+        /**
+         * @description The cursor of what follows; left out when nothing does.
+         * @example 100
+         */
+        Next: string;
         User: {
             /** @example 1 */
             id: string;
@@ -1613,6 +1621,7 @@ export interface components {
         };
         UserList: {
             users: components["schemas"]["User"][];
+            next?: components["schemas"]["Next"];
         };
         UserDeletion: {
             /**
@@ -1685,6 +1694,7 @@ export interface components {
         };
         PreAuthKeyList: {
             preAuthKeys: components["schemas"]["PreAuthKey"][];
+            next?: components["schemas"]["Next"];
         };
         /** @description Exactly one of `id` and `key`. */
         PreAuthKeySelection: {
@@ -1757,6 +1767,7 @@ export interface components {
         };
         ApiKeyList: {
             apiKeys: components["schemas"]["ApiKey"][];
+            next?: components["schemas"]["Next"];
         };
         /** @description Exactly one member. */
         ApiKeySelection: {
@@ -1906,6 +1917,7 @@ export interface components {
         };
         NodeList: {
             nodes: components["schemas"]["Node"][];
+            next?: components["schemas"]["Next"];
         };
         /** @description At most one member. */
         NodeExpiryChange: {
@@ -2035,6 +2047,7 @@ export interface components {
         };
         RouteList: {
             routes: components["schemas"]["Route"][];
+            next?: components["schemas"]["Next"];
         };
         RouteChange: {
             /**
@@ -3365,6 +3378,17 @@ export interface components {
          */
         RouteRef: string;
         /**
+         * @description how many at most, from 1 to 1000; all without it
+         * @example 100
+         */
+        Limit: number;
+        /**
+         * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+         *     leaves nothing else out and shows nothing twice.
+         * @example 100
+         */
+        Cursor: string;
+        /**
          * @description only what happened at this time or later
          * @example 2026-03-01T00:00:00Z
          */
@@ -3410,6 +3434,17 @@ export interface operations {
                  * @example 1
                  */
                 id?: string;
+                /**
+                 * @description how many at most, from 1 to 1000; all without it
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+                 *     leaves nothing else out and shows nothing twice.
+                 * @example 100
+                 */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**
@@ -3433,6 +3468,7 @@ export interface operations {
                     "application/json": components["schemas"]["UserList"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];
         };
@@ -3561,6 +3597,22 @@ export interface operations {
                  * @example alice
                  */
                 user?: string;
+                /**
+                 * @description only keys that let a node in now, or only those that have expired or are used up
+                 * @example true
+                 */
+                valid?: boolean;
+                /**
+                 * @description how many at most, from 1 to 1000; all without it
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+                 *     leaves nothing else out and shows nothing twice.
+                 * @example 100
+                 */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**
@@ -3584,6 +3636,7 @@ export interface operations {
                     "application/json": components["schemas"]["PreAuthKeyList"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             default: components["responses"]["Failure"];
@@ -3681,7 +3734,24 @@ export interface operations {
     };
     listApiKeys: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description only keys that are accepted now, or only those that have expired
+                 * @example true
+                 */
+                valid?: boolean;
+                /**
+                 * @description how many at most, from 1 to 1000; all without it
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+                 *     leaves nothing else out and shows nothing twice.
+                 * @example 100
+                 */
+                cursor?: components["parameters"]["Cursor"];
+            };
             header?: {
                 /**
                  * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
@@ -3704,6 +3774,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiKeyList"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];
         };
@@ -3820,6 +3891,43 @@ export interface operations {
                  * @example alice
                  */
                 user?: string;
+                /**
+                 * @description only nodes with this tag
+                 * @example tag:server
+                 */
+                tag?: string;
+                /**
+                 * @description only nodes that are connected, or only those that are not
+                 * @example true
+                 */
+                online?: boolean;
+                /**
+                 * @description only nodes with a route to exactly this network, enabled or not
+                 * @example 192.168.7.0/24
+                 */
+                route?: string;
+                /**
+                 * @description only nodes with this operating system, without regard to case
+                 * @example linux
+                 */
+                os?: string;
+                /**
+                 * @description only nodes of which the name, the hostname, an address, a tag or the user's name contains this text, without
+                 *     regard to case
+                 * @example laptop
+                 */
+                search?: string;
+                /**
+                 * @description how many at most, from 1 to 1000; all without it
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+                 *     leaves nothing else out and shows nothing twice.
+                 * @example 100
+                 */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**
@@ -3843,6 +3951,7 @@ export interface operations {
                     "application/json": components["schemas"]["NodeList"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             default: components["responses"]["Failure"];
@@ -4289,6 +4398,17 @@ export interface operations {
                  * @example true
                  */
                 primary?: boolean;
+                /**
+                 * @description how many at most, from 1 to 1000; all without it
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+                 *     leaves nothing else out and shows nothing twice.
+                 * @example 100
+                 */
+                cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**

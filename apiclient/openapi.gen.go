@@ -205,6 +205,11 @@ type APIKeyExpiry struct {
 // APIKeyList defines model for ApiKeyList.
 type APIKeyList struct {
 	APIKeys []APIKey `json:"apiKeys"`
+
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next *Next `json:"next,omitempty"`
 }
 
 // APIKeyResult defines model for ApiKeyResult.
@@ -560,6 +565,11 @@ type MemberError struct {
 	Path string `json:"path"`
 }
 
+// Next The cursor of what follows; left out when nothing does.
+//
+// Example: 100
+type Next = string
+
 // Node defines model for Node.
 type Node struct {
 	// ApprovedRoutes Routes that an admin or the policy approved.
@@ -713,6 +723,10 @@ type NodeExpiryChange struct {
 
 // NodeList defines model for NodeList.
 type NodeList struct {
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next  *Next  `json:"next,omitempty"`
 	Nodes []Node `json:"nodes"`
 }
 
@@ -1366,6 +1380,10 @@ type PreAuthKeyCreation struct {
 
 // PreAuthKeyList defines model for PreAuthKeyList.
 type PreAuthKeyList struct {
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next        *Next        `json:"next,omitempty"`
 	PreAuthKeys []PreAuthKey `json:"preAuthKeys"`
 }
 
@@ -1553,6 +1571,10 @@ type RouteChange struct {
 
 // RouteList defines model for RouteList.
 type RouteList struct {
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next   *Next   `json:"next,omitempty"`
 	Routes []Route `json:"routes"`
 }
 
@@ -1740,6 +1762,10 @@ type UserDeletion struct {
 
 // UserList defines model for UserList.
 type UserList struct {
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next  *Next  `json:"next,omitempty"`
 	Users []User `json:"users"`
 }
 
@@ -1776,11 +1802,17 @@ type Version struct {
 	Version string `json:"version"`
 }
 
+// Cursor defines model for Cursor.
+type Cursor = string
+
 // From defines model for From.
 type From = time.Time
 
 // IfMatch defines model for IfMatch.
 type IfMatch = string
+
+// Limit defines model for Limit.
+type Limit = int
 
 // NodeRef defines model for NodeRef.
 type NodeRef = string
@@ -1847,6 +1879,19 @@ type Stale = Problem
 // Headscale's API read.
 type Unauthorized = Problem
 
+// ListAPIKeysParams defines parameters for ListAPIKeys.
+type ListAPIKeysParams struct {
+	// Valid only keys that are accepted now, or only those that have expired
+	Valid *bool `form:"valid,omitempty" json:"valid,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // DeleteAPIKeyParams defines parameters for DeleteAPIKey.
 type DeleteAPIKeyParams struct {
 	// ID the numeric id
@@ -1905,6 +1950,29 @@ type StreamEventsParams struct {
 type ListNodesParams struct {
 	// User only nodes of this user, by name or id
 	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// Tag only nodes with this tag
+	Tag *string `form:"tag,omitempty" json:"tag,omitempty"`
+
+	// Online only nodes that are connected, or only those that are not
+	Online *bool `form:"online,omitempty" json:"online,omitempty"`
+
+	// Route only nodes with a route to exactly this network, enabled or not
+	Route *string `form:"route,omitempty" json:"route,omitempty"`
+
+	// OS only nodes with this operating system, without regard to case
+	OS *string `form:"os,omitempty" json:"os,omitempty"`
+
+	// Search only nodes of which the name, the hostname, an address, a tag or the user's name contains this text, without
+	// regard to case
+	Search *string `form:"search,omitempty" json:"search,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // RegisterNodeParams defines parameters for RegisterNode.
@@ -2002,6 +2070,16 @@ type DeletePreAuthKeyParams struct {
 type ListPreAuthKeysParams struct {
 	// User only keys of this user, by name or id
 	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// Valid only keys that let a node in now, or only those that have expired or are used up
+	Valid *bool `form:"valid,omitempty" json:"valid,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListPresenceParams defines parameters for ListPresence.
@@ -2038,6 +2116,13 @@ type ListRoutesParams struct {
 
 	// Primary only routes that peers use now, or only the others
 	Primary *bool `form:"primary,omitempty" json:"primary,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListUsersParams defines parameters for ListUsers.
@@ -2050,6 +2135,13 @@ type ListUsersParams struct {
 
 	// ID user id
 	ID *string `form:"id,omitempty" json:"id,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // CreateAPIKeyJSONRequestBody defines body for CreateAPIKey for application/json ContentType.
@@ -2203,7 +2295,7 @@ type ClientInterface interface {
 	// All keys, expired ones included. Their secrets are masked.
 	//
 	// Corresponds with GET /api/v1/apikey (the `ListAPIKeys` operationId).
-	ListAPIKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateAPIKeyWithBody Create an API key
 	//
@@ -2433,6 +2525,8 @@ type ClientInterface interface {
 	EnrolMachine(ctx context.Context, body EnrolMachineJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListNodes List nodes
+	//
+	// Of several filters all must hold.
 	//
 	// Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 	ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2983,8 +3077,8 @@ type ClientInterface interface {
 // All keys, expired ones included. Their secrets are masked.
 //
 // Corresponds with GET /api/v1/apikey (the `ListAPIKeys` operationId).
-func (c *Client) ListAPIKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListAPIKeysRequest(c.Server)
+func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAPIKeysRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3443,6 +3537,8 @@ func (c *Client) EnrolMachine(ctx context.Context, body EnrolMachineJSONRequestB
 }
 
 // ListNodes List nodes
+//
+// Of several filters all must hold.
 //
 // Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 func (c *Client) ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4598,7 +4694,7 @@ func (c *Client) Version(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 }
 
 // NewListAPIKeysRequest constructs an http.Request for the ListAPIKeys method
-func NewListAPIKeysRequest(server string) (*http.Request, error) {
+func NewListAPIKeysRequest(server string, params *ListAPIKeysParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4614,6 +4710,57 @@ func NewListAPIKeysRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Valid != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "valid", *params.Valid, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -5368,6 +5515,90 @@ func NewListNodesRequest(server string, params *ListNodesParams) (*http.Request,
 		if params.User != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "user", *params.User, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tag != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tag", *params.Tag, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Online != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "online", *params.Online, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Route != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "route", *params.Route, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.OS != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "os", *params.OS, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Search != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "search", *params.Search, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -6666,6 +6897,42 @@ func NewListPreAuthKeysRequest(server string, params *ListPreAuthKeysParams) (*h
 
 		}
 
+		if params.Valid != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "valid", *params.Valid, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -6941,6 +7208,30 @@ func NewListRoutesRequest(server string, params *ListRoutesParams) (*http.Reques
 		if params.Primary != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "primary", *params.Primary, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -7284,6 +7575,30 @@ func NewListUsersRequest(server string, params *ListUsersParams) (*http.Request,
 
 		}
 
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -7518,7 +7833,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/apikey (the `ListAPIKeys` operationId).
-	ListAPIKeysWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListAPIKeysResponse, error)
+	ListAPIKeysWithResponse(ctx context.Context, params *ListAPIKeysParams, reqEditors ...RequestEditorFn) (*ListAPIKeysResponse, error)
 
 	// CreateAPIKeyWithBodyWithResponse Create an API key
 	//
@@ -7764,6 +8079,8 @@ type ClientWithResponsesInterface interface {
 	EnrolMachineWithResponse(ctx context.Context, body EnrolMachineJSONRequestBody, reqEditors ...RequestEditorFn) (*EnrolMachineResponse, error)
 
 	// ListNodesWithResponse List nodes
+	//
+	// Of several filters all must hold.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8368,6 +8685,8 @@ type ListAPIKeysResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *APIKeyList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -8846,6 +9165,8 @@ type ListNodesResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *NodeList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
@@ -9644,6 +9965,8 @@ type ListPreAuthKeysResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *PreAuthKeyList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
@@ -10010,6 +10333,8 @@ type ListUsersResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *UserList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -10184,8 +10509,8 @@ func (r VersionResponse) StatusCode() int {
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/apikey (the `ListAPIKeys` operationId).
-func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListAPIKeysResponse, error) {
-	rsp, err := c.ListAPIKeys(ctx, reqEditors...)
+func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, params *ListAPIKeysParams, reqEditors ...RequestEditorFn) (*ListAPIKeysResponse, error) {
+	rsp, err := c.ListAPIKeys(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -10568,6 +10893,8 @@ func (c *ClientWithResponses) EnrolMachineWithResponse(ctx context.Context, body
 }
 
 // ListNodesWithResponse List nodes
+//
+// Of several filters all must hold.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11553,6 +11880,13 @@ func ParseListAPIKeysResponse(rsp *http.Response) (*ListAPIKeysResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -12353,6 +12687,13 @@ func ParseListNodesResponse(rsp *http.Response) (*ListNodesResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized
@@ -13730,6 +14071,13 @@ func ParseListPreAuthKeysResponse(rsp *http.Response) (*ListPreAuthKeysResponse,
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -14356,6 +14704,13 @@ func ParseListUsersResponse(rsp *http.Response) (*ListUsersResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized

@@ -12,19 +12,23 @@ import (
 
 // ListPreAuthKeys implements GET /api/v1/preauthkey.
 func (s *Server) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p openapi.ListPreAuthKeysParams) {
-	owner, snap, err := s.filterUser(r, p.User)
+	part, err := pageOf(p.Limit, p.Cursor)
+	var owner mesh.UserID
+	var snap *mesh.Snapshot
+	if err == nil {
+		owner, snap, err = s.filterUser(r, p.User)
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	at := now()
-	replyList(w, snap, "preAuthKeys", func(yield func(openapi.PreAuthKey) bool) {
-		for k := range snap.PreAuthKeys() {
-			if (owner == 0 || k.User == owner) && !yield(preAuthKeyShape(snap, k, "", at)) {
-				return
-			}
-		}
-	})
+	lister[*mesh.PreAuthKey, mesh.KeyID]{
+		name: "preAuthKeys", id: func(k *mesh.PreAuthKey) mesh.KeyID { return k.ID },
+		encode: func(k *mesh.PreAuthKey) []byte { return encoded(preAuthKeyShape(snap, k, "", at)) },
+	}.reply(w, snap, part, where(snap.PreAuthKeys(), func(k *mesh.PreAuthKey) bool {
+		return (owner == 0 || k.User == owner) && matches(p.Valid, !k.Expiry.Reached(at) && (k.Reusable || !k.Used))
+	}))
 }
 
 // filterUser is the user whose things are asked for and the snapshot to look
@@ -111,13 +115,17 @@ func oneOf(names string, members ...*string) (ref string, err error) {
 }
 
 // ListAPIKeys implements GET /api/v1/apikey.
-func (s *Server) ListAPIKeys(w http.ResponseWriter, _ *http.Request) {
-	snap := s.ledger.World().Snapshot
-	at, keys := now(), []openapi.APIKey{}
-	for k := range snap.APIKeys() {
-		keys = append(keys, apiKeyShape(k, at))
+func (s *Server) ListAPIKeys(w http.ResponseWriter, r *http.Request, p openapi.ListAPIKeysParams) {
+	part, err := pageOf(p.Limit, p.Cursor)
+	if err != nil {
+		s.fail(w, r, err)
+		return
 	}
-	reply(w, snap, openapi.APIKeyList{APIKeys: keys})
+	snap, at := s.ledger.World().Snapshot, now()
+	lister[*mesh.APIKey, mesh.KeyID]{
+		name: "apiKeys", id: func(k *mesh.APIKey) mesh.KeyID { return k.ID },
+		encode: func(k *mesh.APIKey) []byte { return encoded(apiKeyShape(k, at)) },
+	}.reply(w, snap, part, where(snap.APIKeys(), func(k *mesh.APIKey) bool { return matches(p.Valid, !k.Expiry.Reached(at)) }))
 }
 
 // CreateAPIKey implements POST /api/v1/apikey.

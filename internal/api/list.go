@@ -2,35 +2,94 @@ package api
 
 import (
 	"bufio"
+	"fmt"
 	"iter"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// replyList answers with an object that holds one list, element by element: a
+// page is the part of a list that is asked for: what has an id after the given
+// one, and at most limit of it; zero is all. An id never comes back, so that
+// additions and removals move nothing from one page to another.
+type page struct {
+	after int64
+	limit int
+}
+
+const maxPage = 1000
+
+func pageOf(limit *openapi.Limit, cursor *openapi.Cursor) (p page, err error) {
+	if limit != nil {
+		if p.limit = *limit; p.limit < 1 || p.limit > maxPage {
+			return p, &badRequest{"limit", fmt.Sprintf("limit must be a number from 1 to %d", maxPage)}
+		}
+	}
+	if or(cursor) != "" {
+		if p.after, err = strconv.ParseInt(*cursor, 10, 64); err != nil || p.after < 1 {
+			return p, &badRequest{"cursor", "cursor must be what next was in the last answer"}
+		}
+	}
+	return p, nil
+}
+
+// lister tells how a list is shown: under which name, and what the id and the
+// JSON of an element are.
+type lister[T any, ID ~int64] struct {
+	name   string
+	id     func(T) ID
+	encode func(T) []byte
+}
+
+// reply answers with a page of elements, which are sorted by id, one by one: a
 // list may be many times larger than all else that a request needs, and its
 // reader slow. The price is that nobody is told its length before.
-func replyList[T any](w http.ResponseWriter, snap *mesh.Snapshot, name string, elements iter.Seq[T]) {
+func (l lister[T, ID]) reply(w http.ResponseWriter, snap *mesh.Snapshot, p page, elements iter.Seq[T]) {
 	w.Header().Set(revisionHeader, revision(snap.Rev))
 	w.Header().Set("Content-Type", "application/json")
 	buf := bufio.NewWriterSize(paced{w}, pieceSize)
-	_, _ = buf.WriteString(`{"` + name + `":[`) // buf keeps the first error
-	separator := ""
+	_, _ = buf.WriteString(`{"` + l.name + `":[`) // buf keeps the first error
+	shown, last, end := 0, ID(0), "]}"
 	for e := range elements {
-		_, _ = buf.WriteString(separator)
-		separator = ","
-		if _, err := buf.Write(encoded(e)); err != nil {
+		id := l.id(e)
+		if int64(id) <= p.after {
+			continue
+		}
+		if p.limit > 0 && shown == p.limit {
+			end = fmt.Sprintf(`],"next":"%d"}`, last)
 			break
 		}
+		if shown > 0 {
+			_ = buf.WriteByte(',')
+		}
+		if _, err := buf.Write(l.encode(e)); err != nil {
+			break
+		}
+		shown, last = shown+1, id
 	}
-	_, _ = buf.WriteString("]}")
+	_, _ = buf.WriteString(end)
 	if buf.Flush() != nil {
 		panic(http.ErrAbortHandler) // part of a list must not look like all of it
 	}
 }
+
+// where yields the elements that are wanted.
+func where[T any](elements iter.Seq[T], wanted func(T) bool) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for e := range elements {
+			if wanted(e) && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// matches reports whether something is as a filter wants it; nil wants anything.
+func matches(want *bool, is bool) bool { return want == nil || *want == is }
 
 const (
 	pieceSize    = 64 << 10

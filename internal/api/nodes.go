@@ -12,23 +12,6 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// ListNodes implements GET /api/v1/node.
-func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.ListNodesParams) {
-	owner, snap, err := s.filterUser(r, p.User)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	at := now()
-	replyList(w, snap, "nodes", func(yield func(openapi.Node) bool) {
-		for n := range snap.Nodes() {
-			if (owner == 0 || n.Owner == owner) && !yield(nodeShape(snap, n, at)) {
-				return
-			}
-		}
-	})
-}
-
 // ShowNode implements GET /api/v1/node/{nodeId}.
 func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string) {
 	n, snap, err := s.findNode(r, nodeID)

@@ -15,9 +15,9 @@ import (
 
 // ListRoutes implements GET /api/v1/routes.
 func (s *Server) ListRoutes(w http.ResponseWriter, r *http.Request, p openapi.ListRoutesParams) {
+	part, err := pageOf(p.Limit, p.Cursor)
 	var prefix netip.Prefix
-	var err error
-	if or(p.Prefix) != "" {
+	if err == nil && or(p.Prefix) != "" {
 		prefix, err = network("prefix", *p.Prefix)
 	}
 	snap := s.ledger.World().Snapshot
@@ -29,10 +29,9 @@ func (s *Server) ListRoutes(w http.ResponseWriter, r *http.Request, p openapi.Li
 		s.fail(w, r, err)
 		return
 	}
-	wanted := func(want *bool, is bool) bool { return want == nil || *want == is }
-	replyRoutes(w, snap, func(route control.NodeRoute) bool {
+	replyRoutes(w, snap, part, func(route control.NodeRoute) bool {
 		return (node == nil || route.Node == node) && (!prefix.IsValid() || route.Prefix == prefix) &&
-			wanted(p.Enabled, route.Enabled) && wanted(p.Advertised, route.Announced()) && wanted(p.Primary, route.Primary())
+			matches(p.Enabled, route.Enabled) && matches(p.Advertised, route.Announced()) && matches(p.Primary, route.Primary())
 	})
 }
 
@@ -43,21 +42,18 @@ func (s *Server) ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID s
 		s.fail(w, r, err)
 		return
 	}
-	replyRoutes(w, snap, func(route control.NodeRoute) bool { return route.Node == node })
+	replyRoutes(w, snap, page{}, func(route control.NodeRoute) bool { return route.Node == node })
 }
 
-// replyRoutes answers with the routes that are kept.
-func replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, keep func(control.NodeRoute) bool) {
-	routes := slices.DeleteFunc(control.RoutesIn(snap), func(r control.NodeRoute) bool { return !keep(r) })
+// replyRoutes answers with the routes that are wanted.
+func replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, part page, wanted func(control.NodeRoute) bool) {
+	routes := slices.DeleteFunc(control.RoutesIn(snap), func(r control.NodeRoute) bool { return !wanted(r) })
 	slices.SortFunc(routes, func(a, b control.NodeRoute) int { return cmp.Compare(a.Route.ID, b.Route.ID) })
 	at := now()
-	replyList(w, snap, "routes", func(yield func(openapi.Route) bool) {
-		for _, r := range routes {
-			if !yield(routeShape(snap, r, at)) {
-				return
-			}
-		}
-	})
+	lister[control.NodeRoute, mesh.RouteID]{
+		name: "routes", id: func(r control.NodeRoute) mesh.RouteID { return r.Route.ID },
+		encode: func(r control.NodeRoute) []byte { return encoded(routeShape(snap, r, at)) },
+	}.reply(w, snap, part, slices.Values(routes))
 }
 
 func routeShape(s *mesh.Snapshot, r control.NodeRoute, at mesh.Time) openapi.Route {

@@ -44,6 +44,7 @@ type Server struct {
 	requests *prometheus.CounterVec
 	seconds  prometheus.Histogram
 	users    atomic.Pointer[userList]
+	nodes    nodeCache
 	refusals *identity.RefusalLog
 	streams  atomic.Int32
 	tail     tail

@@ -27,29 +27,17 @@ func moment(t mesh.Time) *time.Time {
 }
 
 func userShape(s *mesh.Snapshot, u *mesh.User) openapi.User {
-	return openapi.User{
-		ID: u.ID.String(), Name: u.Name, CreatedAt: moment(u.CreatedAt), DisplayName: u.DisplayName, Email: u.Email,
-		Provider: u.Provider, ProviderID: u.ProviderID, ProfilePicURL: u.ProfilePicURL, NodeCount: s.NodesOwned(u.ID),
-	}
+	return *userView{u, s.NodesOwned(u.ID)}.shape()
 }
 
-func userOrNull(s *mesh.Snapshot, id mesh.UserID) *openapi.User {
-	u, ok := s.User(id)
-	if !ok {
-		return nil
-	}
-	shape := userShape(s, u)
-	return &shape
-}
+func userOrNull(s *mesh.Snapshot, id mesh.UserID) *openapi.User { return viewUser(s, id).shape() }
 
 func preAuthKeyShape(s *mesh.Snapshot, k *mesh.PreAuthKey, text string, at mesh.Time) openapi.PreAuthKey {
-	if text == "" {
-		text = identity.Mask(identity.KindPreAuth, k.Prefix)
+	shape := *viewPreAuthKey(s, k, at).shape()
+	if text != "" {
+		shape.Key = text
 	}
-	return openapi.PreAuthKey{
-		ID: k.ID.String(), Key: text, User: userOrNull(s, k.User), Reusable: k.Reusable, Ephemeral: k.Ephemeral, Used: k.Used,
-		Expired: k.Expiry.Reached(at), Expiration: k.Expiry.Time(), CreatedAt: k.CreatedAt.Time(), ACLTags: list(k.Tags),
-	}
+	return shape
 }
 
 func apiKeyShape(k *mesh.APIKey, at mesh.Time) openapi.APIKey {
@@ -60,32 +48,7 @@ func apiKeyShape(k *mesh.APIKey, at mesh.Time) openapi.APIKey {
 }
 
 func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
-	tags := list(n.Tags)
-	shape := openapi.Node{
-		ID: n.ID.String(), MachineKey: n.MachineKey.String(), NodeKey: n.NodeKey.String(), DiscoKey: discoKey(n),
-		IPAddresses: texts(n.Addrs()), Name: n.Hostname, Hostname: n.Hostname, GivenName: n.Name, User: userOrNull(s, n.Owner),
-		CreatedBy: userOrNull(s, n.CreatedBy), LastSeen: n.Seen().Time(), Expiry: moment(n.Expiry), Expired: n.Expired(at), Ephemeral: n.Ephemeral,
-		CreatedAt: n.CreatedAt.Time(), UpdatedAt: n.UpdatedAt.Time(), RegisterMethod: registerMethod(n.Method), Online: n.Presence.Online,
-		OS: n.OS, Arch: n.Arch, ClientVersion: n.ClientVersion,
-		Tags: tags, ForcedTags: tags, ValidTags: tags, InvalidTags: []string{},
-		AvailableRoutes: texts(n.RoutableIPs), ApprovedRoutes: []string{}, SubnetRoutes: []string{},
-	}
-	for _, r := range n.AllRoutes {
-		if r.Enabled {
-			shape.ApprovedRoutes = append(shape.ApprovedRoutes, r.Prefix.String())
-		}
-		if (control.NodeRoute{Node: n, Route: r}).Primary() {
-			shape.SubnetRoutes = append(shape.SubnetRoutes, r.Prefix.String())
-		}
-	}
-	if n.Tagged() {
-		shape.User = taggedDevices()
-	}
-	if k, ok := s.PreAuthKey(n.PreAuthKey); ok {
-		key := preAuthKeyShape(s, k, "", at)
-		shape.PreAuthKey = &key
-	}
-	return shape
+	return viewNode(s, n, at).shape()
 }
 
 func registerMethod(m mesh.RegisterMethod) openapi.RegisterMethod {

@@ -17,27 +17,29 @@ type userList struct {
 
 // ListUsers implements GET /api/v1/user. Of several filters the first of name,
 // email and id counts.
-func (s *Server) ListUsers(w http.ResponseWriter, _ *http.Request, p openapi.ListUsersParams) {
+func (s *Server) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.ListUsersParams) {
+	part, err := pageOf(p.Limit, p.Cursor)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
 	snap := s.ledger.World().Snapshot
-	var keep func(*mesh.User) bool
+	wanted := func(*mesh.User) bool { return true }
 	switch {
 	case or(p.Name) != "":
-		keep = func(u *mesh.User) bool { return mesh.FoldName(u.Name) == mesh.FoldName(*p.Name) }
+		wanted = func(u *mesh.User) bool { return mesh.FoldName(u.Name) == mesh.FoldName(*p.Name) }
 	case or(p.Email) != "":
-		keep = func(u *mesh.User) bool { return u.Email == *p.Email }
+		wanted = func(u *mesh.User) bool { return u.Email == *p.Email }
 	case or(p.ID) != "":
-		keep = func(u *mesh.User) bool { return u.ID.String() == *p.ID }
-	default:
+		wanted = func(u *mesh.User) bool { return u.ID.String() == *p.ID }
+	case part == page{}:
 		s.replyAllUsers(w, snap)
 		return
 	}
-	users := []openapi.User{}
-	for u := range snap.Users() {
-		if keep(u) {
-			users = append(users, userShape(snap, u))
-		}
-	}
-	reply(w, snap, openapi.UserList{Users: users})
+	lister[*mesh.User, mesh.UserID]{
+		name: "users", id: func(u *mesh.User) mesh.UserID { return u.ID },
+		encode: func(u *mesh.User) []byte { return encoded(userShape(snap, u)) },
+	}.reply(w, snap, part, where(snap.Users(), wanted))
 }
 
 func (s *Server) replyAllUsers(w http.ResponseWriter, snap *mesh.Snapshot) {

@@ -52,19 +52,25 @@ console, and 999d only for development or a long-lived console key.`,
 }
 
 func (t *tool) apiKeysList() *cobra.Command {
-	return t.watchable(&cobra.Command{
+	var valid, invalid bool
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List API keys",
 		Long:  "List API keys, expired ones included. Their secrets are masked.",
 		Example: `  fairlead apikeys list
+  fairlead apikeys list --invalid
   fairlead apikeys list --output json`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			wanted, err := either(valid, invalid, "--valid and --invalid")
+			if err != nil {
+				return err
+			}
 			client, err := t.connect()
 			if err != nil {
 				return err
 			}
-			list, err := decode[apiclient.APIKeyList](answer(client.ListAPIKeys(cmd.Context())))
+			list, err := decode[apiclient.APIKeyList](answer(client.ListAPIKeys(cmd.Context(), &apiclient.ListAPIKeysParams{Valid: wanted})))
 			if err != nil {
 				return err
 			}
@@ -73,7 +79,10 @@ func (t *tool) apiKeysList() *cobra.Command {
 				return []string{k.ID, k.Prefix, yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt)}
 			})
 		},
-	})
+	}
+	cmd.Flags().BoolVar(&valid, "valid", false, "only keys that are accepted now")
+	cmd.Flags().BoolVar(&invalid, "invalid", false, "only keys that have expired")
+	return t.watchable(cmd)
 }
 
 func (t *tool) apiKeysExpire() *cobra.Command {

@@ -85,7 +85,7 @@ func (canned) DeletePreAuthKey(w http.ResponseWriter, _ *http.Request, _ openapi
 	reply(w, openapi.Empty{})
 }
 
-func (canned) ListAPIKeys(w http.ResponseWriter, _ *http.Request) {
+func (canned) ListAPIKeys(w http.ResponseWriter, _ *http.Request, _ openapi.ListAPIKeysParams) {
 	reply(w, openapi.APIKeyList{APIKeys: []openapi.APIKey{
 		{ID: "1", Prefix: "flk_7Qd0XhVb2mTa_***", Expiration: at("2026-05-30T09:30:00Z"), CreatedAt: at("2026-03-01T09:30:00Z")},
 		{

@@ -51,29 +51,53 @@ func (n *nodeRef) from(args []string) (ref string, more []string) {
 }
 
 func (t *tool) nodesList() *cobra.Command {
-	var user string
+	var user, tag, route, os, search string
+	var online, offline bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List nodes",
-		Long:  "List nodes. The table has the first address of each; --output wide has more, and\n--output json all.",
+		Long: `List nodes. The table has the first address of each; --output wide has more, and
+--output json all.
+
+Of several filters all must hold.`,
 		Example: `  fairlead nodes list
-  fairlead nodes list --user alice
+  fairlead nodes list --user alice --offline
+  fairlead nodes list --search laptop
   fairlead nodes list --output json`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			wanted, err := either(online, offline, "--online and --offline")
+			if err != nil {
+				return err
+			}
 			client, err := t.connect()
 			if err != nil {
 				return err
 			}
-			list, err := decode[apiclient.NodeList](answer(client.ListNodes(cmd.Context(), &apiclient.ListNodesParams{User: ifSet(user)})))
+			nodes, err := allPages(func(limit *int, cursor *string) ([]apiclient.Node, *string, error) {
+				list, err := decode[apiclient.NodeList](answer(client.ListNodes(cmd.Context(), &apiclient.ListNodesParams{
+					User: ifSet(user), Tag: ifSet(tag), Online: wanted, Route: ifSet(route), OS: ifSet(os), Search: ifSet(search), Limit: limit, Cursor: cursor,
+				})))
+				return list.Nodes, list.Next, err
+			})
 			if err != nil {
 				return err
 			}
-			return t.showNodes(list.Nodes)
+			return t.showNodes(nodes)
 		},
 	}
-	cmd.Flags().StringVar(&user, "user", "", "only nodes of this `user`, by name or id")
+	flags := cmd.Flags()
+	flags.StringVar(&user, "user", "", "only nodes of this `user`, by name or id")
+	flags.StringVar(&tag, "tag", "", "only nodes with this `tag:name`")
+	flags.BoolVar(&online, "online", false, "only nodes that are connected")
+	flags.BoolVar(&offline, "offline", false, "only nodes that are not connected")
+	flags.StringVar(&route, "route", "", "only nodes with a route to this `network`, enabled or not")
+	flags.StringVar(&os, "os", "", "only nodes with this operating `system`, such as linux")
+	flags.StringVar(&search, "search", "", "only nodes with this `text` in name, hostname, address, tag or user")
 	complete(cmd, "user", t.completeUserFlag)
+	for _, name := range []string{"tag", "route", "os", "search"} {
+		complete(cmd, name, cobra.NoFileCompletions)
+	}
 	return t.watchable(cmd)
 }
 

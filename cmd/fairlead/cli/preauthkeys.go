@@ -73,19 +73,24 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 
 func (t *tool) preAuthKeysList() *cobra.Command {
 	var user string
+	var valid, invalid bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List pre-auth keys",
 		Long:  "List pre-auth keys, expired and used ones included. Their secrets are masked.",
 		Example: `  fairlead preauthkeys list
-  fairlead preauthkeys list --user alice --output yaml`,
+  fairlead preauthkeys list --user alice --valid --output yaml`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			wanted, err := either(valid, invalid, "--valid and --invalid")
+			if err != nil {
+				return err
+			}
 			client, err := t.connect()
 			if err != nil {
 				return err
 			}
-			list, err := decode[apiclient.PreAuthKeyList](answer(client.ListPreAuthKeys(cmd.Context(), &apiclient.ListPreAuthKeysParams{User: ifSet(user)})))
+			list, err := decode[apiclient.PreAuthKeyList](answer(client.ListPreAuthKeys(cmd.Context(), &apiclient.ListPreAuthKeysParams{User: ifSet(user), Valid: wanted})))
 			if err != nil {
 				return err
 			}
@@ -102,6 +107,8 @@ func (t *tool) preAuthKeysList() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&user, "user", "", "only keys of this `user`, by name or id")
+	cmd.Flags().BoolVar(&valid, "valid", false, "only keys that let a node in now")
+	cmd.Flags().BoolVar(&invalid, "invalid", false, "only keys that have expired or are used up")
 	complete(cmd, "user", t.completeUserFlag)
 	return t.watchable(cmd)
 }

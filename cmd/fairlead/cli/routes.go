@@ -69,13 +69,11 @@ gone.`,
   fairlead routes list --node web-1 --output json`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if enabled && disabled {
-				return wrongUsage("give only one of --enabled and --disabled")
+			wanted, err := either(enabled, disabled, "--enabled and --disabled")
+			if err != nil {
+				return err
 			}
-			params := &apiclient.ListRoutesParams{Node: ifSet(node), Prefix: ifSet(prefix)}
-			if enabled || disabled {
-				params.Enabled = &enabled
-			}
+			params := apiclient.ListRoutesParams{Node: ifSet(node), Prefix: ifSet(prefix), Enabled: wanted}
 			if primary {
 				params.Primary = &primary
 			}
@@ -83,12 +81,16 @@ gone.`,
 			if err != nil {
 				return err
 			}
-			list, err := decode[apiclient.RouteList](answer(client.ListRoutes(cmd.Context(), params)))
+			routes, err := allPages(func(limit *int, cursor *string) ([]apiclient.Route, *string, error) {
+				params.Limit, params.Cursor = limit, cursor
+				list, err := decode[apiclient.RouteList](answer(client.ListRoutes(cmd.Context(), &params)))
+				return list.Routes, list.Next, err
+			})
 			if err != nil {
 				return err
 			}
 			shown := columns{names: "ID, NODE, PREFIX, STATUS, ADVERTISED, PRIMARY, PREFERENCE", spare: "PREFERENCE, ADVERTISED, PRIMARY"}
-			return showList(t, shown, list.Routes, func(r apiclient.Route) []string {
+			return showList(t, shown, routes, func(r apiclient.Route) []string {
 				return []string{r.ID, r.Node.GivenName, r.Prefix, routeStatus(r), yesNo(r.Advertised), yesNo(r.IsPrimary), strconv.Itoa(r.Preference)}
 			})
 		},

@@ -202,6 +202,11 @@ type APIKeyExpiry struct {
 // APIKeyList defines model for ApiKeyList.
 type APIKeyList struct {
 	APIKeys []APIKey `json:"apiKeys"`
+
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next *Next `json:"next,omitempty"`
 }
 
 // APIKeyResult defines model for ApiKeyResult.
@@ -557,6 +562,11 @@ type MemberError struct {
 	Path string `json:"path"`
 }
 
+// Next The cursor of what follows; left out when nothing does.
+//
+// Example: 100
+type Next = string
+
 // Node defines model for Node.
 type Node struct {
 	// ApprovedRoutes Routes that an admin or the policy approved.
@@ -710,6 +720,10 @@ type NodeExpiryChange struct {
 
 // NodeList defines model for NodeList.
 type NodeList struct {
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next  *Next  `json:"next,omitempty"`
 	Nodes []Node `json:"nodes"`
 }
 
@@ -1363,6 +1377,10 @@ type PreAuthKeyCreation struct {
 
 // PreAuthKeyList defines model for PreAuthKeyList.
 type PreAuthKeyList struct {
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next        *Next        `json:"next,omitempty"`
 	PreAuthKeys []PreAuthKey `json:"preAuthKeys"`
 }
 
@@ -1550,6 +1568,10 @@ type RouteChange struct {
 
 // RouteList defines model for RouteList.
 type RouteList struct {
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next   *Next   `json:"next,omitempty"`
 	Routes []Route `json:"routes"`
 }
 
@@ -1737,6 +1759,10 @@ type UserDeletion struct {
 
 // UserList defines model for UserList.
 type UserList struct {
+	// Next The cursor of what follows; left out when nothing does.
+	//
+	// Example: 100
+	Next  *Next  `json:"next,omitempty"`
 	Users []User `json:"users"`
 }
 
@@ -1773,11 +1799,17 @@ type Version struct {
 	Version string `json:"version"`
 }
 
+// Cursor defines model for Cursor.
+type Cursor = string
+
 // From defines model for From.
 type From = time.Time
 
 // IfMatch defines model for IfMatch.
 type IfMatch = string
+
+// Limit defines model for Limit.
+type Limit = int
 
 // NodeRef defines model for NodeRef.
 type NodeRef = string
@@ -1844,6 +1876,19 @@ type Stale = Problem
 // Headscale's API read.
 type Unauthorized = Problem
 
+// ListAPIKeysParams defines parameters for ListAPIKeys.
+type ListAPIKeysParams struct {
+	// Valid only keys that are accepted now, or only those that have expired
+	Valid *bool `form:"valid,omitempty" json:"valid,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // DeleteAPIKeyParams defines parameters for DeleteAPIKey.
 type DeleteAPIKeyParams struct {
 	// ID the numeric id
@@ -1902,6 +1947,29 @@ type StreamEventsParams struct {
 type ListNodesParams struct {
 	// User only nodes of this user, by name or id
 	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// Tag only nodes with this tag
+	Tag *string `form:"tag,omitempty" json:"tag,omitempty"`
+
+	// Online only nodes that are connected, or only those that are not
+	Online *bool `form:"online,omitempty" json:"online,omitempty"`
+
+	// Route only nodes with a route to exactly this network, enabled or not
+	Route *string `form:"route,omitempty" json:"route,omitempty"`
+
+	// OS only nodes with this operating system, without regard to case
+	OS *string `form:"os,omitempty" json:"os,omitempty"`
+
+	// Search only nodes of which the name, the hostname, an address, a tag or the user's name contains this text, without
+	// regard to case
+	Search *string `form:"search,omitempty" json:"search,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // RegisterNodeParams defines parameters for RegisterNode.
@@ -1999,6 +2067,16 @@ type DeletePreAuthKeyParams struct {
 type ListPreAuthKeysParams struct {
 	// User only keys of this user, by name or id
 	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// Valid only keys that let a node in now, or only those that have expired or are used up
+	Valid *bool `form:"valid,omitempty" json:"valid,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListPresenceParams defines parameters for ListPresence.
@@ -2035,6 +2113,13 @@ type ListRoutesParams struct {
 
 	// Primary only routes that peers use now, or only the others
 	Primary *bool `form:"primary,omitempty" json:"primary,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListUsersParams defines parameters for ListUsers.
@@ -2047,6 +2132,13 @@ type ListUsersParams struct {
 
 	// ID user id
 	ID *string `form:"id,omitempty" json:"id,omitempty"`
+
+	// Limit how many at most, from 1 to 1000; all without it
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
+	// leaves nothing else out and shows nothing twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // CreateAPIKeyJSONRequestBody defines body for CreateAPIKey for application/json ContentType.
@@ -2125,7 +2217,7 @@ type CreateUserJSONRequestBody = UserCreation
 type ServerInterface interface {
 	// ListAPIKeys List API keys
 	// (GET /api/v1/apikey)
-	ListAPIKeys(w http.ResponseWriter, r *http.Request)
+	ListAPIKeys(w http.ResponseWriter, r *http.Request, params ListAPIKeysParams)
 	// CreateAPIKey Create an API key
 	// (POST /api/v1/apikey)
 	CreateAPIKey(w http.ResponseWriter, r *http.Request)
@@ -2323,8 +2415,53 @@ type MiddlewareFunc func(http.Handler) http.Handler
 // ListAPIKeys operation middleware
 func (siw *ServerInterfaceWrapper) ListAPIKeys(w http.ResponseWriter, r *http.Request) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAPIKeysParams
+
+	// ------------- Optional query parameter "valid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "valid", r.URL.Query(), &params.Valid, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "valid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "valid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ListAPIKeys(w, r)
+		siw.Handler.ListAPIKeys(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2808,6 +2945,97 @@ func (siw *ServerInterfaceWrapper) ListNodes(w http.ResponseWriter, r *http.Requ
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "tag" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "tag", r.URL.Query(), &params.Tag, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "tag"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "tag", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "online" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "online", r.URL.Query(), &params.Online, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "online"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "online", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", r.URL.Query(), &params.Route, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "route"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "route", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "os" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "os", r.URL.Query(), &params.OS, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "os"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "os", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "search" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "search", r.URL.Query(), &params.Search, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "search"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "search", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
 		}
 		return
 	}
@@ -3689,6 +3917,45 @@ func (siw *ServerInterfaceWrapper) ListPreAuthKeys(w http.ResponseWriter, r *htt
 		return
 	}
 
+	// ------------- Optional query parameter "valid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "valid", r.URL.Query(), &params.Valid, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "valid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "valid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListPreAuthKeys(w, r, params)
 	}))
@@ -3883,6 +4150,32 @@ func (siw *ServerInterfaceWrapper) ListRoutes(w http.ResponseWriter, r *http.Req
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "primary"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "primary", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
 		}
 		return
 	}
@@ -4088,6 +4381,32 @@ func (siw *ServerInterfaceWrapper) ListUsers(w http.ResponseWriter, r *http.Requ
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
 		}
 		return
 	}

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ListNodes implements GET /api/v1/node.
+func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.ListNodesParams) {
+	part, err := pageOf(p.Limit, p.Cursor)
+	var filter nodeFilter
+	if err == nil {
+		filter, err = s.filterNodes(r, p)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap, at := filter.snap, now()
+	lister[*mesh.Node, mesh.NodeID]{
+		name: "nodes", id: func(n *mesh.Node) mesh.NodeID { return n.ID },
+		encode: func(n *mesh.Node) []byte { return s.nodes.encoded(snap, n, at) },
+	}.reply(w, snap, part, where(snap.Nodes(), filter.wants))
+}
+
+// nodeFilter says which nodes of a snapshot are wanted. What is zero or nil
+// wants any.
+type nodeFilter struct {
+	snap    *mesh.Snapshot
+	owner   mesh.UserID
+	tag, os string
+	online  *bool
+	route   netip.Prefix
+	text    string // in lower case
+}
+
+func (s *Server) filterNodes(r *http.Request, p openapi.ListNodesParams) (f nodeFilter, err error) {
+	f = nodeFilter{tag: or(p.Tag), os: or(p.OS), online: p.Online, text: strings.ToLower(or(p.Search))}
+	if or(p.Route) != "" {
+		if f.route, err = network("route", *p.Route); err != nil {
+			return f, err
+		}
+	}
+	f.owner, f.snap, err = s.filterUser(r, p.User)
+	return f, err
+}
+
+func (f *nodeFilter) wants(n *mesh.Node) bool {
+	return (f.owner == 0 || n.Owner == f.owner) &&
+		(f.tag == "" || slices.Contains(n.Tags, f.tag)) &&
+		(f.os == "" || strings.EqualFold(n.OS, f.os)) &&
+		matches(f.online, n.Presence.Online) &&
+		(!f.route.IsValid() || slices.ContainsFunc(n.AllRoutes, func(r mesh.Route) bool { return r.Prefix == f.route })) &&
+		(f.text == "" || f.found(n))
+}
+
+// found reports whether a node shows the text that is searched for.
+func (f *nodeFilter) found(n *mesh.Node) bool {
+	words := append([]string{n.Name, n.Hostname}, n.Tags...)
+	for _, a := range n.Addrs() {
+		words = append(words, a.String())
+	}
+	if u, ok := f.snap.User(n.Owner); ok {
+		words = append(words, u.Name)
+	}
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(word), f.text) })
+}
