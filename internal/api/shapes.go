@@ -93,8 +93,8 @@ func texts[T fmt.Stringer](values []T) []string {
 }
 
 // Describe tells the audit what an event is about, in the shapes of the API. It
-// implements ledger.Describe. Presence, endpoints and counters are no news, nor
-// is that a device took its answer: it becomes a node. Of settings only those of DNS
+// implements ledger.Describe. Presence, endpoints, measurements, uses of keys and
+// counters are no news, nor is that a device took its answer: it becomes a node. Of settings only those of DNS
 // are for people.
 func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {
@@ -146,7 +146,8 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return login(e.Login)
 	case mesh.SSHGrantPut:
 		return grant(e.Grant)
-	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone:
+	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
+		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed:
 	}
 	return "", "", nil
 }

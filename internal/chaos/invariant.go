@@ -72,7 +72,8 @@ func (c *Checker) event(e Entry, ev mesh.Event) {
 		c.gone(e, apiObject(ev.ID))
 	case mesh.AddressCursor, mesh.LoginPut, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone,
 		mesh.PolicyPut, mesh.SSHGrantPut, mesh.SSHGrantGone,
-		mesh.WebhookPut, mesh.WebhookGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone:
+		mesh.WebhookPut, mesh.WebhookGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
+		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed:
 	}
 }
 

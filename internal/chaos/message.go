@@ -68,7 +68,8 @@ func ParseRequestID(id string) (caller string, seq int64, err error) {
 func Audited(e mesh.Event) bool {
 	switch e.Kind() {
 	case mesh.KindNodeNet, mesh.KindOnline, mesh.KindOffline, mesh.KindAddressCursor,
-		mesh.KindLoginPut, mesh.KindLoginGone, mesh.KindSettingPut, mesh.KindSettingGone:
+		mesh.KindLoginPut, mesh.KindLoginGone, mesh.KindSettingPut, mesh.KindSettingGone,
+		mesh.KindNodeFacts, mesh.KindPreAuthKeyUsed, mesh.KindAPIKeyUsed:
 		return false
 	default:
 		return true

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -14,6 +15,7 @@ type (
 	AuditRow   = store.AuditRow
 	Transition = store.Transition
 	Presence   = store.Presence
+	Leader     = store.Leader
 )
 
 // ErrForgotten says that rows after a position may be gone.
@@ -39,6 +41,11 @@ func (l *Ledger) Transitions(ctx context.Context, after, before Position, limit 
 // store.History.
 func (l *Ledger) DeadLetters(ctx context.Context, w mesh.WebhookID, before mesh.DeadLetterID, limit int) ([]mesh.DeadLetter, error) {
 	return l.history.DeadLetters(ctx, w, before, limit)
+}
+
+// Leaders returns who has led to a prefix, newest first.
+func (l *Ledger) Leaders(ctx context.Context, prefix netip.Prefix, limit int) ([]Leader, error) {
+	return l.history.Leaders(ctx, prefix, limit)
 }
 
 // Presence returns the presence of nodes from one moment up to another, in the

@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -114,10 +117,10 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 		return result{rev: s.Rev, err: err}, nil
 	}
 	evs = mesh.Settle(s, evs)
-	audit, presence := l.before(s, tx.Now(), evs), transitions(s, tx.Now(), evs)
+	audit, presence, led := l.before(s, tx.Now(), evs), transitions(s, tx.Now(), evs), leaders(s, evs)
 	f.applyOne(s.Rev+1, tx.Now(), id, evs)
 	audit = l.after(f.draft.Snapshot(), tx.Now(), evs, audit)
-	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit, Presence: presence})
+	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit, Presence: presence, Leaders: led})
 	return result{rev: rev}, err
 }
 
@@ -200,6 +203,41 @@ func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []stor
 		case mesh.NodeGone:
 			turn(e.ID, now, false)
 		}
+	}
+	return rows
+}
+
+// leaders finds the prefixes to which evs make another node lead, in order. Of
+// several events about a node the last counts.
+func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []store.Leader) {
+	after := map[mesh.NodeID]*mesh.Node{}
+	for _, e := range evs {
+		switch e := e.(type) {
+		case mesh.NodePut:
+			after[e.Node.ID] = e.Node
+		case mesh.NodeGone:
+			after[e.ID] = &mesh.Node{}
+		}
+	}
+	led := map[netip.Prefix]store.Leader{}
+	for id, n := range after {
+		before, ok := s.Node(id)
+		if !ok {
+			before = &mesh.Node{}
+		}
+		for _, p := range before.Primary {
+			if _, taken := led[p]; !taken && !slices.Contains(n.Primary, p) {
+				led[p] = store.Leader{Prefix: p}
+			}
+		}
+		for _, p := range n.Primary {
+			if !slices.Contains(before.Primary, p) {
+				led[p] = store.Leader{Prefix: p, Node: id, Name: n.Name}
+			}
+		}
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(led), netip.Prefix.Compare) {
+		rows = append(rows, led[p])
 	}
 	return rows
 }

@@ -25,6 +25,7 @@ func (s *Snapshot) Digest() string {
 	digestTable(h, &s.settings, (*Setting).fields)
 	digestTable(h, &s.sshGrants, (*SSHGrant).fields)
 	digestTable(h, &s.webhooks, (*Webhook).fields)
+	digestTable(h, &s.facts, (*Facts).fields)
 	h.Write(s.policySum[:])
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -71,6 +72,13 @@ func (f fields) bool(b bool) fields {
 	return append(f, 0)
 }
 
+func (f fields) maybe(b *bool) fields {
+	if b == nil {
+		return append(f, 2)
+	}
+	return f.bool(*b)
+}
+
 func (f fields) raw(b []byte) fields { return append(binary.AppendUvarint(f, uint64(len(b))), b...) }
 
 func (f fields) addr(a netip.Addr) fields {
@@ -114,11 +122,22 @@ func (n *Node) fields(f fields) fields {
 
 func (k *PreAuthKey) fields(f fields) fields {
 	f = f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).int(int64(k.User)).bool(k.Reusable).bool(k.Ephemeral)
-	return list(f, k.Tags, fields.str).bool(k.Used).int(int64(k.Expiry)).int(int64(k.CreatedAt))
+	f = list(f, k.Tags, fields.str).bool(k.Used).int(int64(k.Expiry)).int(int64(k.CreatedAt))
+	return k.LastUse.fields(f)
 }
 
 func (k *APIKey) fields(f fields) fields {
-	return f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).int(int64(k.Expiry)).int(int64(k.CreatedAt))
+	f = f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).int(int64(k.Expiry)).int(int64(k.CreatedAt))
+	return k.LastUse.fields(f)
+}
+
+func (u KeyUse) fields(f fields) fields { return f.int(int64(u.At)).str(u.From).int(u.Count) }
+
+func (v *Facts) fields(f fields) fields {
+	f = f.int(int64(v.Node)).int(int64(v.At)).maybe(v.UDP).maybe(v.IPv6).maybe(v.Varies).bool(v.PortMapped)
+	f = list(f, v.PortMapping, fields.str)
+	f = list(f, v.Latencies, func(f fields, l Latency) fields { return f.int(int64(l.Region)).int(l.Micros) })
+	return list(f, v.Warnings, func(f fields, w Warning) fields { return f.str(w.Source).str(w.Text).int(int64(w.Since)) })
 }
 
 func (l *Login) fields(f fields) fields {

@@ -99,11 +99,11 @@ func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
 		d.setPresence(e.ID, Presence{LastSeen: e.At})
 		return e.ID, true
 	case PreAuthKeyPut:
-		keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, e.Key.ID, e.Key, preAuthPrefix)
+		d.putPreAuthKey(e.Key)
 	case PreAuthKeyGone:
 		keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, e.ID, nil, preAuthPrefix)
 	case APIKeyPut:
-		keep(d.e, &d.s.api, &d.s.apiByPrefix, e.Key.ID, e.Key, apiPrefix)
+		d.putAPIKey(e.Key)
 	case APIKeyGone:
 		keep(d.e, &d.s.api, &d.s.apiByPrefix, e.ID, nil, apiPrefix)
 	case LoginPut:
@@ -129,6 +129,14 @@ func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
 	case WebhookMoved:
 		d.moveWebhook(e.ID, e.Progress)
 	case DeadLetterPut, DeadLetterGone: // in the history
+	case NodeFacts:
+		if _, ok := d.s.Node(e.Facts.Node); ok {
+			d.s.facts.put(d.e, int64(e.Facts.Node), e.Facts)
+		}
+	case PreAuthKeyUsed:
+		change(d.e, &d.s.preAuth, e.ID, func(k *PreAuthKey) { k.LastUse = e.Use })
+	case APIKeyUsed:
+		change(d.e, &d.s.api, e.ID, func(k *APIKey) { k.LastUse = e.Use })
 	case AddressCursor: // a counter, moved above
 	}
 	return 0, false
@@ -189,6 +197,7 @@ func (d *Draft) dropNode(rev Revision, id NodeID) {
 	}
 	d.unindexNode(old)
 	d.s.nodes.put(d.e, int64(id), nil)
+	d.s.facts.put(d.e, int64(id), nil)
 	d.s.IdentityRev = rev
 }
 
@@ -244,14 +253,33 @@ func (d *Draft) setPresence(id NodeID, p Presence) {
 
 // changeNode replaces a node by a changed copy. A node that is gone meanwhile
 // stays gone.
-func (d *Draft) changeNode(id NodeID, change func(*Node)) {
-	old, ok := d.s.Node(id)
-	if !ok {
-		return
+func (d *Draft) changeNode(id NodeID, edit func(*Node)) { change(d.e, &d.s.nodes, id, edit) }
+
+// change replaces a value by a changed copy, if there is one.
+func change[V any, ID ~int64](e *edit, t *table[V], id ID, edit func(*V)) {
+	if old := t.at(int64(id)); old != nil {
+		v := *old
+		edit(&v)
+		t.put(e, int64(id), &v)
 	}
-	n := *old
-	change(&n)
-	d.s.nodes.put(d.e, int64(id), &n)
+}
+
+func (d *Draft) putPreAuthKey(put *PreAuthKey) {
+	k := *put
+	k.LastUse = KeyUse{}
+	if old, ok := d.s.PreAuthKey(k.ID); ok {
+		k.LastUse = old.LastUse
+	}
+	keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, k.ID, &k, preAuthPrefix)
+}
+
+func (d *Draft) putAPIKey(put *APIKey) {
+	k := *put
+	k.LastUse = KeyUse{}
+	if old, ok := d.s.APIKey(k.ID); ok {
+		k.LastUse = old.LastUse
+	}
+	keep(d.e, &d.s.api, &d.s.apiByPrefix, k.ID, &k, apiPrefix)
 }
 
 // putPolicy keeps the newest version: news of an older one changes only what

@@ -21,6 +21,7 @@ import (
 //	2026-11  policy.put ssh.put ssh.gone
 //	2026-11  webhook.put webhook.gone webhook.moved deadletter.put
 //	         deadletter.gone
+//	2026-11  node.facts preauthkey.used apikey.used
 type Kind string
 
 // The kinds of event.
@@ -49,6 +50,9 @@ const (
 	KindWebhookMoved   Kind = "webhook.moved"
 	KindDeadLetterPut  Kind = "deadletter.put"
 	KindDeadLetterGone Kind = "deadletter.gone"
+	KindNodeFacts      Kind = "node.facts"
+	KindPreAuthKeyUsed Kind = "preauthkey.used"
+	KindAPIKeyUsed     Kind = "apikey.used"
 )
 
 // Event is a committed fact with the full new value.
@@ -182,6 +186,23 @@ type DeadLetterGone struct {
 	ID DeadLetterID `json:"id"`
 }
 
+// NodeFacts replaces what a device measured. No peer hears of it.
+type NodeFacts struct {
+	Facts *Facts `json:"facts"`
+}
+
+// PreAuthKeyUsed says that a pre-auth key let a node in.
+type PreAuthKeyUsed struct {
+	ID  KeyID  `json:"id"`
+	Use KeyUse `json:"use"`
+}
+
+// APIKeyUsed says that an API key was used. Not every use becomes an event.
+type APIKeyUsed struct {
+	ID  KeyID  `json:"id"`
+	Use KeyUse `json:"use"`
+}
+
 // Kind names the event in the log.
 func (UserPut) Kind() Kind { return KindUserPut }
 
@@ -253,6 +274,15 @@ func (DeadLetterPut) Kind() Kind { return KindDeadLetterPut }
 
 // Kind names the event in the log.
 func (DeadLetterGone) Kind() Kind { return KindDeadLetterGone }
+
+// Kind names the event in the log.
+func (NodeFacts) Kind() Kind { return KindNodeFacts }
+
+// Kind names the event in the log.
+func (PreAuthKeyUsed) Kind() Kind { return KindPreAuthKeyUsed }
+
+// Kind names the event in the log.
+func (APIKeyUsed) Kind() Kind { return KindAPIKeyUsed }
 
 // Settle adds the consequences of evs, as events, so that nothing is derived
 // when they are applied: what goes with a user or a node goes in the same
@@ -388,6 +418,12 @@ func (env envelope) event() (Event, error) {
 		return decode(env.Data, func(e DeadLetterPut) bool { return e.Letter != nil && valid(e.Letter.ID) })
 	case KindDeadLetterGone:
 		return decode(env.Data, func(e DeadLetterGone) bool { return valid(e.ID) })
+	case KindNodeFacts:
+		return decode(env.Data, func(e NodeFacts) bool { return e.Facts != nil && valid(e.Facts.Node) })
+	case KindPreAuthKeyUsed:
+		return decode(env.Data, func(e PreAuthKeyUsed) bool { return valid(e.ID) })
+	case KindAPIKeyUsed:
+		return decode(env.Data, func(e APIKeyUsed) bool { return valid(e.ID) })
 	}
 	return nil, fmt.Errorf("%w: %q", ErrUnknownKind, env.Kind)
 }

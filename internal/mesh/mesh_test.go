@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
@@ -26,6 +27,7 @@ type model struct {
 	pre   map[mesh.KeyID]mesh.PreAuthKey
 	api   map[mesh.KeyID]mesh.APIKey
 	ssh   map[mesh.SSHGrantID]mesh.SSHGrant
+	facts map[mesh.NodeID]mesh.Facts
 
 	policy mesh.Policy
 	hooks  map[mesh.WebhookID]mesh.Webhook
@@ -36,6 +38,7 @@ func newModel() *model {
 		users: map[mesh.UserID]mesh.User{}, nodes: map[mesh.NodeID]mesh.Node{},
 		pre: map[mesh.KeyID]mesh.PreAuthKey{}, api: map[mesh.KeyID]mesh.APIKey{}, ssh: map[mesh.SSHGrantID]mesh.SSHGrant{},
 		hooks: map[mesh.WebhookID]mesh.Webhook{},
+		facts: map[mesh.NodeID]mesh.Facts{},
 	}
 }
 
@@ -57,6 +60,7 @@ func (m *model) apply(e mesh.Event) {
 		m.nodes[n.ID] = n
 	case mesh.NodeGone:
 		delete(m.nodes, e.ID)
+		delete(m.facts, e.ID)
 	case mesh.NodeNet:
 		change(e.ID, func(n *mesh.Node) { n.Net = e.Net })
 	case mesh.Online:
@@ -66,11 +70,15 @@ func (m *model) apply(e mesh.Event) {
 	case mesh.Offline:
 		change(e.ID, func(n *mesh.Node) { n.Presence = mesh.Presence{LastSeen: e.At} })
 	case mesh.PreAuthKeyPut:
-		m.pre[e.Key.ID] = *e.Key
+		k := *e.Key
+		k.LastUse = m.pre[k.ID].LastUse
+		m.pre[k.ID] = k
 	case mesh.PreAuthKeyGone:
 		delete(m.pre, e.ID)
 	case mesh.APIKeyPut:
-		m.api[e.Key.ID] = *e.Key
+		k := *e.Key
+		k.LastUse = m.api[k.ID].LastUse
+		m.api[k.ID] = k
 	case mesh.APIKeyGone:
 		delete(m.api, e.ID)
 	case mesh.PolicyPut:
@@ -90,6 +98,16 @@ func (m *model) apply(e mesh.Event) {
 			w.Progress = e.Progress
 			m.hooks[e.ID] = w
 		}
+	case mesh.NodeFacts:
+		m.facts[e.Facts.Node] = *e.Facts
+	case mesh.PreAuthKeyUsed:
+		k := m.pre[e.ID]
+		k.LastUse = e.Use
+		m.pre[e.ID] = k
+	case mesh.APIKeyUsed:
+		k := m.api[e.ID]
+		k.LastUse = e.Use
+		m.api[e.ID] = k
 	}
 }
 
@@ -148,7 +166,7 @@ func (m *model) check(t *testing.T, s *mesh.Snapshot) {
 		}
 	}
 	for id, k := range m.api {
-		if got, ok := s.APIKeyByPrefix(k.Prefix); !ok || got.ID != id {
+		if got, ok := s.APIKeyByPrefix(k.Prefix); !ok || got.ID != id || !reflect.DeepEqual(*got, k) {
 			t.Fatalf("rev %d: API key %d differs", s.Rev, id)
 		}
 	}
@@ -169,6 +187,21 @@ func (m *model) check(t *testing.T, s *mesh.Snapshot) {
 		if got, ok := s.Webhook(id); !ok || !reflect.DeepEqual(*got, w) || s.WebhookCount() != len(m.hooks) {
 			t.Fatalf("rev %d: webhook %d differs", s.Rev, id)
 		}
+	}
+	m.checkFacts(t, s)
+}
+
+func (m *model) checkFacts(t *testing.T, s *mesh.Snapshot) {
+	t.Helper()
+	known := maps.Collect(func(yield func(mesh.NodeID, mesh.Facts) bool) {
+		for f := range s.AllFacts() {
+			if got, ok := s.Facts(f.Node); !ok || got != f || !yield(f.Node, *f) {
+				return
+			}
+		}
+	})
+	if diff := cmp.Diff(m.facts, known); diff != "" {
+		t.Fatalf("rev %d: facts differ (-want +got):\n%s", s.Rev, diff)
 	}
 }
 
@@ -265,6 +298,12 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 			mesh.SSHGrantPut{Grant: &mesh.SSHGrant{ID: 1, Src: 1, Dst: 1}},
 			mesh.WebhookPut{Webhook: &mesh.Webhook{ID: 1, Events: []string{"node.*"}}},
 			mesh.WebhookMoved{ID: 1, Progress: mesh.WebhookProgress{Rev: 1}},
+			mesh.NodeFacts{Facts: &mesh.Facts{
+				Node: 1, NAT: mesh.NAT{UDP: new(true), IPv6: new(true), Varies: new(true), PortMapping: []string{"upnp"}},
+				Latencies: []mesh.Latency{{Region: 1, Micros: 1}}, Warnings: []mesh.Warning{{Source: "dns"}},
+			}},
+			mesh.PreAuthKeyUsed{ID: 1},
+			mesh.APIKeyUsed{ID: 1},
 		}
 	}
 	digest := func(evs []mesh.Event) string {
@@ -288,8 +327,9 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 				}
 				f = f.Field(k)
 			}
-			if (v.Type() == reflect.TypeOf(mesh.NodePut{}) || v.Type() == reflect.TypeOf(mesh.WebhookPut{})) && len(path) > 2 || !vary(f) {
-				continue // Net, Presence and Progress have events of their own
+			_, facts := evs[i].(mesh.NodeFacts)
+			if len(path) > 2 && !facts || !vary(f) {
+				continue // Net, Presence, Progress and LastUse have events of their own
 			}
 			evs[i] = v.Interface().(mesh.Event)
 			if i > 0 && reflect.TypeOf(evs[i]) != reflect.TypeOf(mesh.NodePut{}) && path[0] == 0 && f.Kind() == reflect.Int64 && len(path) == 1 {
@@ -344,7 +384,7 @@ func vary(f reflect.Value) bool {
 		f.SetBool(!f.Bool())
 	case reflect.Int, reflect.Int64:
 		f.SetInt(f.Int() + 1)
-	case reflect.Slice, reflect.Struct:
+	case reflect.Slice, reflect.Struct, reflect.Pointer:
 		f.SetZero()
 	default:
 		return false
@@ -377,7 +417,7 @@ func TestEventsSurviveTheLog(t *testing.T) {
 	if s.Digest() != want.Digest() {
 		t.Fatal("replaying the log gives another snapshot")
 	}
-	if len(kinds) != 24 {
+	if len(kinds) != 27 {
 		t.Fatalf("only %d kinds were tried", len(kinds))
 	}
 }

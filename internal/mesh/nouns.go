@@ -197,6 +197,9 @@ type PreAuthKey struct {
 	Used      bool `json:"used,omitempty"`
 	Expiry    Time `json:"expiry"`
 	CreatedAt Time `json:"createdAt"`
+
+	// LastUse travels in events of its own: PreAuthKeyPut leaves it as it is.
+	LastUse KeyUse `json:"-"`
 }
 
 // APIKey opens the admin API. Prefix is its public part.
@@ -206,4 +209,7 @@ type APIKey struct {
 	Hash      Secret `json:"hash"`
 	Expiry    Time   `json:"expiry"`
 	CreatedAt Time   `json:"createdAt"`
+
+	// LastUse travels in events of its own: APIKeyPut leaves it as it is.
+	LastUse KeyUse `json:"-"`
 }

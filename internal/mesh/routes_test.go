@@ -143,7 +143,7 @@ func TestEachPrefixHasOneRouter(t *testing.T) {
 func oneRouter(t *testing.T, seed uint64) (moved int) {
 	r := rand.New(rand.NewPCG(seed, 4))
 	s := mesh.Empty()
-	for range 1500 {
+	for range 2500 {
 		before := s
 		s, _ = mesh.Apply(s, s.Rev+1, mesh.Settle(s, []mesh.Event{meshgen.Event(r, s)})...)
 		leaders, fit, routers := map[netip.Prefix]*mesh.Node{}, map[netip.Prefix]bool{}, map[netip.Prefix]bool{}

@@ -36,8 +36,9 @@ type Snapshot struct {
 	settings  table[Setting]
 	sshGrants table[SSHGrant]
 	webhooks  table[Webhook]
-	policy    *Policy  // the newest
-	policySum [32]byte // its digest, taken once because the text may be long
+	facts     table[Facts] // by the id of the node
+	policy    *Policy      // the newest
+	policySum [32]byte     // its digest, taken once because the text may be long
 
 	userByName      index[string, UserID]   // by folded name
 	usersByEmail    index[string, []UserID] // by folded e-mail
@@ -236,6 +237,12 @@ func (s *Snapshot) nodeAt(id NodeID, ok bool) (*Node, bool) {
 	}
 	return s.Node(id)
 }
+
+// Facts returns what a node measured, if it said so.
+func (s *Snapshot) Facts(id NodeID) (*Facts, bool) { return found(s.facts.at(int64(id))) }
+
+// AllFacts yields what nodes measured in the order of their ids.
+func (s *Snapshot) AllFacts() iter.Seq[*Facts] { return s.facts.all() }
 
 // PreAuthKey returns the pre-auth key with this id.
 func (s *Snapshot) PreAuthKey(id KeyID) (*PreAuthKey, bool) { return found(s.preAuth.at(int64(id))) }

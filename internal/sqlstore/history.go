@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -231,8 +232,30 @@ func (h history) Forget(ctx context.Context, audit, transitions time.Duration) (
 	if err != nil {
 		return rows, err
 	}
+	if more, err = h.forgetLeaders(ctx, audit); err != nil {
+		return rows + more, err
+	}
+	rows += more
 	more, err = h.forgetLetters(ctx)
 	return rows + more, err
+}
+
+// forgetLeaders keeps who led when the time that is kept began: a row goes when
+// a later one of its prefix is too old as well.
+func (h history) forgetLeaders(ctx context.Context, age time.Duration) (int64, error) {
+	moment, arg := h.engine.cutoff(age)
+	n, err := h.engine.affect(ctx, "DELETE FROM route_leaders WHERE EXISTS (SELECT 1 FROM route_leaders AS later WHERE later.prefix = route_leaders.prefix"+
+		" AND later.rev > route_leaders.rev AND later.at < "+moment+")", arg)
+	return n, explain(err)
+}
+
+// Leaders implements store.History.
+func (h history) Leaders(ctx context.Context, prefix netip.Prefix, limit int) ([]store.Leader, error) {
+	found, err := readAll(ctx, h.engine, func(r scanner) (l store.Leader, err error) {
+		l.Prefix = prefix
+		return l, r.Scan((*int64)(&l.Rev), (*int64)(&l.At), (*int64)(&l.Node), &l.Name)
+	}, "SELECT rev, at, node, name FROM route_leaders WHERE prefix = $1 ORDER BY rev DESC LIMIT $2", prefix.String(), limit)
+	return found, explain(err)
 }
 
 // forgetLetters has one statement: their number is bounded by what it leaves.

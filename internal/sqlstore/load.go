@@ -38,11 +38,14 @@ func (l loader) read(d *mesh.Draft, rows rowsReader) error {
 	return nil
 }
 
-// loaders are in the order in which the tables are read: nodes before what
-// completes them. Each mirrors a case of add: same columns, same order. Ids and
+// loaders are in the order in which the tables are read: nodes and keys before
+// what completes them. Each mirrors a case of add: same columns, same order. Ids and
 // times are scanned as plain integers, which spares the drivers reflection.
 func (s *schema) loaders() []loader {
-	return []loader{s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI(), s.loadLogins(), s.loadSettings(), s.loadPolicy(), s.loadSSHGrants(), s.loadWebhooks(), s.loadProgress()}
+	return []loader{
+		s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI(), s.loadLogins(), s.loadSettings(), s.loadPolicy(), s.loadSSHGrants(), s.loadWebhooks(), s.loadProgress(),
+		s.loadFacts(), s.loadPreAuthUses(), s.loadAPIUses(),
+	}
 }
 
 func (s *schema) loadUsers() loader {
@@ -194,6 +197,31 @@ func (s *schema) loadProgress() loader {
 		progress.Index, progress.Failures = int(index), int(failures)
 		d.Apply(0, mesh.WebhookMoved{ID: mesh.WebhookID(id), Progress: progress})
 	}}
+}
+
+func (s *schema) loadFacts() loader {
+	var id int64
+	var f mesh.Facts
+	facts := parsed(func(text []byte) error {
+		f = mesh.Facts{}
+		return json.Unmarshal(text, &f)
+	})
+	return loader{"node_facts", s.facts.selectAll(), []any{&id, facts}, func(d *mesh.Draft) {
+		facts := f
+		d.Apply(0, mesh.NodeFacts{Facts: &facts})
+	}}
+}
+
+func (s *schema) loadPreAuthUses() loader {
+	var e mesh.PreAuthKeyUsed
+	row := []any{(*int64)(&e.ID), (*int64)(&e.Use.At), &e.Use.From, &e.Use.Count}
+	return loader{"preauth_key_uses", s.preAuthUses.selectAll(), row, func(d *mesh.Draft) { d.Apply(0, e) }}
+}
+
+func (s *schema) loadAPIUses() loader {
+	var e mesh.APIKeyUsed
+	row := []any{(*int64)(&e.ID), (*int64)(&e.Use.At), &e.Use.From}
+	return loader{"api_key_uses", s.apiUses.selectAll(), row, func(d *mesh.Draft) { d.Apply(0, e) }}
 }
 
 // policyRow is where a row of policies is scanned to.

@@ -44,7 +44,7 @@ func statements(t *testing.T, s store.Store) []operation {
 				t.Fatal(err)
 			}
 		}},
-		{"load", 14, func(ctx context.Context) { // begin, head, 11 tables, rollback
+		{"load", 17, func(ctx context.Context) { // begin, head, 14 tables, rollback
 			_, err := s.Load(ctx)
 			check(err)
 		}},
@@ -64,7 +64,7 @@ func statements(t *testing.T, s store.Store) []operation {
 			_, err := s.(store.History).Presence(ctx, nil, 1, 2)
 			check(err)
 		}},
-		{"forget", 5, func(ctx context.Context) { // how far and rows, twice; dead letters
+		{"forget", 6, func(ctx context.Context) { // how far and rows, twice; leaders; dead letters
 			_, err := s.(store.History).Forget(ctx, time.Hour, time.Hour)
 			check(err)
 		}},

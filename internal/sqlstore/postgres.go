@@ -262,6 +262,9 @@ func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
 	if len(tx.changes.transitions) > 0 {
 		b.Queue(p.schema.transitions.unnest(), columns(p.schema.transitions, slices.Collect(maps.Values(tx.changes.transitions)))...)
 	}
+	if len(tx.changes.leaders) > 0 {
+		b.Queue(p.schema.leaders.unnest(), columns(p.schema.leaders, tx.changes.leaders)...)
+	}
 	counters, err := json.Marshal(tx.head.counters)
 	if err != nil {
 		return nil, err

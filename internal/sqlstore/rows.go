@@ -63,6 +63,7 @@ func upsert(table string, columns ...column) *insert {
 // whatever its size.
 type schema struct {
 	users, nodes, net, presence, preAuth, api, logins, settings, policies, sshGrants, webhooks, progress, letters, log, audit, transitions *insert
+	facts, preAuthUses, apiUses, leaders                                                                                                   *insert
 }
 
 func newSchema() *schema {
@@ -93,6 +94,16 @@ func newSchema() *schema {
 			column{"failures", integer}, column{"last_success", integer}, column{"last_failure", integer}, column{"last_answer", text}),
 		letters: upsert("dead_letters", column{"id", integer}, column{"webhook", integer}, column{"rev", integer}, column{"idx", integer}, column{"event", text},
 			column{"attempts", integer}, column{"answer", text}, column{"at", integer}),
+		facts:       upsert("node_facts", column{"id", integer}, column{"facts", text}),
+		preAuthUses: upsert("preauth_key_uses", column{"id", integer}, column{"at", integer}, column{"addr", text}, column{"count", integer}),
+		apiUses:     upsert("api_key_uses", column{"id", integer}, column{"at", integer}, column{"addr", text}),
+		leaders: &insert{table: "route_leaders", columns: []column{
+			{"prefix", text},
+			{"rev", integer},
+			{"at", integer},
+			{"node", integer},
+			{"name", text},
+		}},
 		log: &insert{table: "log", columns: []column{{"rev", integer}, {"batch", blob}, {"prev", blob}, {"at", integer}, {"actor", text}, {"events", blob}}},
 		audit: &insert{table: "audit", columns: []column{
 			{"rev", integer},
@@ -129,6 +140,7 @@ type changes struct {
 	audit  [][]any
 	// transitions are kept one for each node, minute and state
 	transitions map[[3]int64][]any
+	leaders     [][]any
 }
 
 func newChanges(s *schema) *changes {
@@ -137,7 +149,10 @@ func newChanges(s *schema) *changes {
 
 // order is the order in which the statements of a commit are sent.
 func (s *schema) order() []*insert {
-	return []*insert{s.users, s.nodes, s.net, s.presence, s.preAuth, s.api, s.logins, s.settings, s.policies, s.sshGrants, s.webhooks, s.progress, s.letters}
+	return []*insert{
+		s.users, s.nodes, s.net, s.presence, s.preAuth, s.api, s.logins, s.settings, s.policies, s.sshGrants, s.webhooks, s.progress, s.letters,
+		s.facts, s.preAuthUses, s.apiUses,
+	}
 }
 
 func (c *changes) put(in *insert, row ...any) {
@@ -172,7 +187,7 @@ func (c *changes) add(e mesh.Event) {
 			textOf(n.IPv4), textOf(n.IPv6), join(n.Tags), string(n.Method), int64(n.PreAuthKey), bit(n.Ephemeral), n.OS, n.Arch,
 			n.ClientVersion, int64(n.CapVersion), n.Host, joinText(n.RoutableIPs), joinText(n.Routes), routesText(n.AllRoutes), joinText(n.Primary), bit(n.Unwell), int64(n.Expiry), bit(n.Lapsed), int64(n.CreatedAt), int64(n.UpdatedAt))
 	case mesh.NodeGone:
-		c.drop(int64(e.ID), s.nodes, s.net, s.presence)
+		c.drop(int64(e.ID), s.nodes, s.net, s.presence, s.facts)
 	case mesh.NodeNet:
 		c.put(s.net, int64(e.ID), joinText(e.Net.Endpoints), discoText(e.Net.DiscoKey), int64(e.Net.HomeRelay))
 	case mesh.Online:
@@ -183,12 +198,12 @@ func (c *changes) add(e mesh.Event) {
 		k := e.Key
 		c.put(s.preAuth, int64(k.ID), k.Prefix, k.Hash[:], int64(k.User), bit(k.Reusable), bit(k.Ephemeral), join(k.Tags), bit(k.Used), int64(k.Expiry), int64(k.CreatedAt))
 	case mesh.PreAuthKeyGone:
-		c.drop(int64(e.ID), s.preAuth)
+		c.drop(int64(e.ID), s.preAuth, s.preAuthUses)
 	case mesh.APIKeyPut:
 		k := e.Key
 		c.put(s.api, int64(k.ID), k.Prefix, k.Hash[:], int64(k.Expiry), int64(k.CreatedAt))
 	case mesh.APIKeyGone:
-		c.drop(int64(e.ID), s.api)
+		c.drop(int64(e.ID), s.api, s.apiUses)
 	case mesh.LoginPut:
 		l := e.Login
 		c.put(s.logins, int64(l.ID), textOf(l.MachineKey), textOf(l.NodeKey), int64(l.User), l.Rejected, int64(l.Until))
@@ -220,6 +235,13 @@ func (c *changes) add(e mesh.Event) {
 		c.put(s.letters, int64(l.ID), int64(l.Webhook), int64(l.Rev), int64(l.Index), l.Event, int64(l.Attempts), l.Answer, int64(l.At))
 	case mesh.DeadLetterGone:
 		c.drop(int64(e.ID), s.letters)
+	case mesh.NodeFacts:
+		facts, _ := json.Marshal(e.Facts) // cannot fail
+		c.put(s.facts, int64(e.Facts.Node), string(facts))
+	case mesh.PreAuthKeyUsed:
+		c.put(s.preAuthUses, int64(e.ID), int64(e.Use.At), e.Use.From, e.Use.Count)
+	case mesh.APIKeyUsed:
+		c.put(s.apiUses, int64(e.ID), int64(e.Use.At), e.Use.From)
 	case mesh.AddressCursor: // in the head row
 	}
 }

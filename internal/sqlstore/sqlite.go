@@ -304,6 +304,7 @@ func (l *SQLite) write(ctx context.Context, t *sql.Tx, tx *tx) error {
 		l.insert(ctx, t, l.schema.log, tx.changes.log),
 		l.insert(ctx, t, l.schema.audit, tx.changes.audit),
 		l.insert(ctx, t, l.schema.transitions, slices.Collect(maps.Values(tx.changes.transitions))),
+		l.insert(ctx, t, l.schema.leaders, tx.changes.leaders),
 	)
 	if err != nil {
 		return err

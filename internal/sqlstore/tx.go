@@ -65,6 +65,9 @@ func (t *tx) Append(c store.Command) (mesh.Revision, error) {
 		key := [3]int64{int64(p.Node), minuteOf(p.At), bit(p.Online)}
 		t.changes.transitions[key] = []any{key[0], key[1], key[2], int64(p.At), rev, int64(len(c.Audit) + i)}
 	}
+	for _, l := range c.Leaders {
+		t.changes.leaders = append(t.changes.leaders, []any{l.Prefix.String(), rev, at, int64(l.Node), l.Name})
+	}
 	return t.head.rev, nil
 }
 

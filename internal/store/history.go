@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -46,9 +47,11 @@ type History interface {
 	// DeadLetters returns what a webhook's receiver did not take, with ids below
 	// before, newest first; zero means from the newest.
 	DeadLetters(ctx context.Context, w mesh.WebhookID, before mesh.DeadLetterID, limit int) ([]mesh.DeadLetter, error)
-	// Forget drops audit rows and transitions, each older than its age, and the
-	// dead letters that are too many, too old or of a webhook that is gone. It
-	// returns how many went.
+	// Leaders returns who has led to a prefix, newest first.
+	Leaders(ctx context.Context, prefix netip.Prefix, limit int) ([]Leader, error)
+	// Forget drops audit rows and transitions, each older than its age, leaders
+	// as old as those audit rows, and the dead letters that are too many, too old
+	// or of a webhook that is gone. It returns how many went.
 	Forget(ctx context.Context, audit, transitions time.Duration) (int64, error)
 	// Policies returns the versions of the policy below before, newest first;
 	// zero means from the newest. None is ever dropped.
@@ -88,6 +91,16 @@ func ParsePosition(text string) (Position, error) {
 		return Position{}, fmt.Errorf("%q is not a position: give a revision and an index, such as 42-0", text)
 	}
 	return p, nil
+}
+
+// Leader says which node leads to a prefix from a moment on, until the next one
+// of that prefix. Append fills revision and time.
+type Leader struct {
+	Prefix netip.Prefix
+	Rev    mesh.Revision
+	At     mesh.Time
+	Node   mesh.NodeID // zero when nobody does
+	Name   string      // of the node, at that time
 }
 
 // AuditRow says what one event meant to people: who, when, what, before and

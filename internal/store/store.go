@@ -49,6 +49,8 @@ type Command struct {
 	Audit  []AuditRow   // what people will read about it
 	// Presence are the nodes that Events bring online or take offline.
 	Presence []Transition
+	// Leaders are the prefixes that Events give another leader.
+	Leaders []Leader
 }
 
 // Store keeps tables and log. Revisions have no gaps and become visible in
@@ -117,11 +119,19 @@ type Report struct {
 	Logins []WaitingLogin `json:"logins,omitempty"`
 	// SSH are the sessions that wait here for an approval, the newest hundred.
 	SSH []WaitingSSH `json:"ssh,omitempty"`
+	// Facts and Uses are what the replica has seen of nodes and API keys and
+	// not committed yet, the newest that fit into MaxSeen bytes.
+	Facts []*mesh.Facts     `json:"facts,omitempty"`
+	Uses  []mesh.APIKeyUsed `json:"uses,omitempty"`
 	// PolicyHash is of the policy file that the replica has, if it has one.
 	PolicyHash string `json:"policyHash,omitempty"`
 	// Age is how long ago the beat was, by the database's clock.
 	Age time.Duration `json:"-"`
 }
+
+// MaxSeen keeps a report short however many nodes measure something: each
+// replica reads the reports of all with every beat.
+const MaxSeen = 16 << 10
 
 // MaxWaitingLogins keeps a report short whoever asks to join.
 const MaxWaitingLogins = 100

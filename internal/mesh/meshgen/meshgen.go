@@ -73,7 +73,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(24)
+	pick := r.IntN(25)
 	if _, ok := s.Node(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that is not there
 	}
@@ -127,12 +127,46 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return mesh.SSHGrantGone{ID: mesh.SSHGrantID(keyID)}
 	case 22:
 		return webhookEvent(r, s, keyID, at)
+	case 23:
+		return observation(r, s, node, keyID, at)
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
 			V6: mesh.AddrAt(netip.MustParsePrefix("fd7a:115c:a1e0::/48"), r.Uint64()),
 		}
 	}
+}
+
+// observation draws what a replica has seen of a node or a key that is there.
+func observation(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, id mesh.KeyID, at mesh.Time) mesh.Event {
+	if _, ok := s.Node(node); ok && r.IntN(3) == 0 {
+		return mesh.NodeFacts{Facts: facts(r, node, at)}
+	}
+	for k := range s.PreAuthKeys() {
+		if k.ID >= id && r.IntN(2) == 0 {
+			return mesh.PreAuthKeyUsed{ID: k.ID, Use: mesh.KeyUse{At: at, From: "192.0.2.7", Count: 1 + r.Int64N(9)}}
+		}
+	}
+	for k := range s.APIKeys() {
+		return mesh.APIKeyUsed{ID: k.ID, Use: mesh.KeyUse{At: at, From: "2001:db8::7"}}
+	}
+	return mesh.NodeGone{ID: node}
+}
+
+func facts(r *rand.Rand, node mesh.NodeID, at mesh.Time) *mesh.Facts {
+	f := &mesh.Facts{Node: node, At: at}
+	maybe := func() *bool { return []*bool{nil, new(false), new(true)}[r.IntN(3)] }
+	f.NAT = mesh.NAT{UDP: maybe(), IPv6: maybe(), Varies: maybe(), PortMapped: r.IntN(2) == 0}
+	if r.IntN(2) == 0 {
+		f.PortMapping = []string{"pcp", "upnp"}[r.IntN(2):]
+	}
+	for region := range r.IntN(4) {
+		f.Latencies = append(f.Latencies, mesh.Latency{Region: 1 + region, Micros: r.Int64N(1e6)})
+	}
+	if r.IntN(2) == 0 {
+		f.Warnings = []mesh.Warning{{Source: "router", Text: "ïptables", Since: at}}
+	}
+	return f
 }
 
 func login(r *rand.Rand, id mesh.LoginID, user mesh.UserID, at mesh.Time) *mesh.Login {

@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -50,6 +51,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		"PresenceKnowsTheStateBefore":        presence,
 		"TransitionsFollowAPosition":         transitions,
 		"OldTransitionsAreForgotten":         oldTransitions,
+		"LeadersAreKeptAsLongAsTheAudit":     leaders,
 		"EveryVersionOfThePolicyStays":       policies,
 		"DeadLettersAreBounded":              deadLetters,
 		"BeatsAreSeenByAll":                  beats,
@@ -309,6 +311,10 @@ func texts(s *mesh.Snapshot) (out []string) {
 	}
 	for v := range s.Webhooks() {
 		out = append(out, fmt.Sprintf("%+v", *v))
+	}
+	for v := range s.AllFacts() {
+		text, _ := json.Marshal(v) // follows pointers
+		out = append(out, string(text))
 	}
 	if v, ok := s.Policy(); ok {
 		out = append(out, fmt.Sprintf("%+v", *v))

@@ -1,0 +1,33 @@
+-- +goose Up
+
+-- What devices measured, as JSON: rewritten now and then, read as a whole.
+CREATE TABLE node_facts (
+    id    BIGINT PRIMARY KEY,
+    facts TEXT   NOT NULL
+) WITH (fillfactor = 50);
+
+-- When keys were last used, apart from the keys, which hardly change.
+CREATE TABLE preauth_key_uses (
+    id    BIGINT PRIMARY KEY,
+    at    BIGINT NOT NULL,
+    addr  TEXT   NOT NULL,
+    count BIGINT NOT NULL
+);
+CREATE TABLE api_key_uses (
+    id   BIGINT PRIMARY KEY,
+    at   BIGINT NOT NULL,
+    addr TEXT   NOT NULL
+) WITH (fillfactor = 50);
+
+-- Which node leads to a prefix from a revision on; zero for none.
+CREATE TABLE route_leaders (
+    prefix TEXT   NOT NULL,
+    rev    BIGINT NOT NULL,
+    at     BIGINT NOT NULL,
+    node   BIGINT NOT NULL,
+    name   TEXT   NOT NULL,
+    PRIMARY KEY (prefix, rev)
+);
+
+-- +goose Down
+DROP TABLE route_leaders, api_key_uses, preauth_key_uses, node_facts;
