@@ -3094,7 +3094,10 @@ export interface components {
             errors?: components["schemas"]["MemberError"][];
             /** @description For a policy that is refused, what is wrong with its text. */
             problems?: components["schemas"]["PolicyProblem"][];
-            /** @description For status 412, what is in force, in the shape in which it is read. */
+            /**
+             * @description For status 412, what is in force, in the shape in which it is read; for 409 in answer to an
+             *     `Idempotency-Key` that came before, what was made then.
+             */
             current?: {
                 [key: string]: unknown;
             };
@@ -3363,6 +3366,12 @@ export interface components {
          */
         MinRevision: string;
         /**
+         * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+         *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+         * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+         */
+        IdempotencyKey: string;
+        /**
          * @description user id or name
          * @example 1
          */
@@ -3482,6 +3491,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -3528,6 +3543,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -3564,6 +3585,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -3651,6 +3678,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -3693,6 +3726,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -3715,6 +3754,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -3788,6 +3833,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -3822,6 +3873,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -3863,6 +3920,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -3993,6 +4056,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4031,6 +4100,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4063,6 +4138,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4090,6 +4171,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4125,6 +4212,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4157,6 +4250,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4217,6 +4316,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4297,6 +4402,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4343,6 +4454,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4438,6 +4555,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4466,6 +4589,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4498,6 +4627,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4525,6 +4660,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
@@ -4581,6 +4722,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4617,6 +4764,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4653,6 +4806,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4709,6 +4868,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4745,6 +4910,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4772,6 +4943,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4861,6 +5038,12 @@ export interface operations {
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description the `ETag` of what must be in force, or `*` for anything
                  * @example "7"
                  */
@@ -4887,6 +5070,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
                  * @description the `ETag` of what must be in force, or `*` for anything
                  * @example "7"
@@ -4940,6 +5129,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
                  * @description the `ETag` of what must be in force, or `*` for anything
                  * @example "7"
@@ -4998,6 +5193,12 @@ export interface operations {
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description the `ETag` of what must be in force, or `*` for anything
                  * @example "7"
                  */
@@ -5025,6 +5226,12 @@ export interface operations {
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description the `ETag` of what must be in force, or `*` for anything
                  * @example "7"
                  */
@@ -5051,6 +5258,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
                  * @description the `ETag` of what must be in force, or `*` for anything
                  * @example "7"

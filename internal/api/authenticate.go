@@ -100,9 +100,11 @@ func withActor(ctx context.Context, a mesh.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-// actor is who asks; every handler runs behind one that says so.
+// actor is who asks; every handler runs behind one that says so. What a request asks for
+// once is known when its body has been read.
 func actor(r *http.Request) mesh.Actor {
 	a, _ := r.Context().Value(actorKey{}).(mesh.Actor)
+	a.Once = onceOf(r, a)
 	return a
 }
 

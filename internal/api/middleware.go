@@ -58,7 +58,7 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 		BaseRouter:       mux,
 		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, badParameter(err)) },
 	})
-	return authenticate(s.wellFormed(s.revised(mux)))
+	return authenticate(s.once(s.wellFormed(s.revised(mux))))
 }
 
 // unmatched answers what no operation does, in the form of all errors.

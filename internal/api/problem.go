@@ -62,9 +62,13 @@ func badParameter(err error) error {
 	return &badRequest{"", err.Error()}
 }
 
-// fail is the one place where an error becomes a status. An error that is not
+// fail is the one place where an error becomes a status, or the answer that was given
+// before. An error that is not
 // an answer is "internal" to the caller and complete in the log.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if s.answeredBefore(w, r, err) {
+		return
+	}
 	var bad *badRequest
 	var refusal *control.Refusal
 	var wrong *control.BadPolicy

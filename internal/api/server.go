@@ -48,6 +48,7 @@ type Server struct {
 	refusals *identity.RefusalLog
 	streams  atomic.Int32
 	tail     tail
+	again    map[string]again
 }
 
 var _ openapi.ServerInterface = (*Server)(nil)
@@ -65,6 +66,7 @@ func New(c Config) *Server {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 11),
 		}),
 	}
+	s.again = s.replays()
 	c.Registerer.MustRegister(s.requests, s.seconds)
 	return s
 }

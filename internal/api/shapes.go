@@ -147,7 +147,7 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 	case mesh.SSHGrantPut:
 		return grant(e.Grant)
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
-		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed:
+		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.Remembered, mesh.Forgotten:
 	}
 	return "", "", nil
 }

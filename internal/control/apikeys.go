@@ -71,7 +71,9 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 			return nil, err
 		}
 		ended = nil
+		var masks []string
 		for _, k := range keys {
+			masks = append(masks, identity.Mask(identity.KindAPI, k.Prefix))
 			if !k.Expiry.Reached(now) {
 				end := *k
 				end.Expiry = now
@@ -79,6 +81,7 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 				evs = append(evs, mesh.APIKeyPut{Key: &end})
 			}
 		}
+		a.Answers(strings.Join(masks, ","))
 		return evs, nil
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -112,6 +113,8 @@ func (s *Service) ApproveLogin(ctx context.Context, a mesh.Actor, user, auth str
 			return nil, err
 		}
 		login.User = owner.ID
+		text, _ := json.Marshal(login) // cannot fail
+		a.Answers(string(text))
 		return []mesh.Event{mesh.LoginPut{Login: login}}, nil
 	})
 	if err != nil {

@@ -245,6 +245,8 @@ func (s *Service) ExpireNodes(ctx context.Context, a mesh.Actor, sel NodeSelecti
 				end = w.Counters.Node
 			}
 			chunk, evs, err = decideExpireNodes(w, now, sel, last, end)
+			a.Continues(chunk.last < end)
+			a.Answers(fmt.Sprint(expired+chunk.expired, already+chunk.already))
 			return evs, err
 		})
 		if err != nil && expired > 0 {

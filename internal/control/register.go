@@ -111,7 +111,9 @@ func (s *Service) register(ctx context.Context, a mesh.Actor, j Joining) (*mesh.
 	var created bool
 	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		node, evs, err = s.decideRegister(w, now, j, addresses)
-		created = len(evs) > 0
+		if created = len(evs) > 0; node != nil {
+			a.Answers(node.ID.String())
+		}
 		return evs, err
 	})
 	if err != nil {

@@ -135,6 +135,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		{"replica is gone", lostNodes(lost)},
 		{"login answer has ended", endedLogins},
 		{"SSH answer has ended", endedSSHGrants},
+		{"request need not be remembered", endedMarks},
 		{"replica is gone", lostRelays(lost)},
 	} {
 		if err := s.commit(ctx, f.reason, f.find); err != nil {
@@ -258,6 +259,17 @@ func endedLogins(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 		if l.Until.Reached(now) {
 			evs = append(evs, mesh.LoginGone{ID: l.ID})
 		}
+	}
+	return evs
+}
+
+// endedMarks finds requests that were made long ago. The oldest end first.
+func endedMarks(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
+	for m := range s.Marks() {
+		if !m.Until.Reached(now) || len(evs) == chunkNodes {
+			break
+		}
+		evs = append(evs, mesh.Forgotten{ID: m.ID})
 	}
 	return evs
 }

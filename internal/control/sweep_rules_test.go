@@ -51,6 +51,16 @@ func TestNodeLapsesOnceWhenItsExpiryHasPassed(t *testing.T) {
 	}
 }
 
+func TestRequestsAreForgottenWhenTheirTimeIsOver(t *testing.T) {
+	mark := func(id mesh.MarkID, until mesh.Time) mesh.Event {
+		return mesh.Remembered{Mark: &mesh.Mark{ID: id, Owner: "key:1", Key: mesh.Secret{byte(id)}, Until: until}}
+	}
+	got := endedMarks(world(mark(1, moment-1), mark(2, moment), mark(3, moment+1)), moment)
+	if diff := cmp.Diff([]mesh.Event{mesh.Forgotten{ID: 1}, mesh.Forgotten{ID: 2}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestSweeperWakesForTheNearestExpiry(t *testing.T) {
 	s := world(
 		nodeOf(1, func(n *mesh.Node) { n.Expiry = moment.Add(time.Hour) }),

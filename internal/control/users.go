@@ -172,6 +172,7 @@ func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref string) (int
 			return nil, err
 		}
 		nodes = w.NodesOwned(user.ID)
+		a.Answers(strconv.Itoa(nodes))
 		return []mesh.Event{mesh.UserGone{ID: user.ID}}, nil
 	})
 	if err != nil {

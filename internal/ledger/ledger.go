@@ -33,6 +33,12 @@ var (
 	ErrUnknownOutcome = store.ErrUnknownOutcome
 )
 
+// DoneBefore answers a command whose actor asks for something once, and had it done
+// before. Nothing was written. The request may be another one of the same name.
+type DoneBefore struct{ Mark *mesh.Mark }
+
+func (d *DoneBefore) Error() string { return fmt.Sprintf("done before, at revision %d", d.Mark.Rev) }
+
 // Decide looks at the world exactly as it will be when its events become
 // durable and returns them, none if nothing is to change, or a refusal. It is
 // pure and quick: the store's write lock is held while it runs, and it may run
@@ -149,8 +155,14 @@ func (l *Ledger) Self() store.Report { return l.self }
 // World, and returns the revision they have; for a decision without events, the
 // revision it was made at. A refusal of d comes back as it is.
 //
+// If the actor asks once, what d decides is remembered with it, also that nothing is
+// to change, and d does not run when it was decided before: that is a DoneBefore.
+//
 // When ctx ends first, the command may or may not be committed.
 func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
+	if err := doneBefore(l.World().Snapshot, a, mesh.TimeOf(time.Now())); err != nil {
+		return 0, err
+	}
 	c := &command{ctx: ctx, actor: a, decide: d, done: make(chan result, 1)}
 	select {
 	case l.commands <- c:
@@ -172,6 +184,13 @@ func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revis
 			return 0, ErrStopped
 		}
 	}
+}
+
+func doneBefore(s *mesh.Snapshot, a mesh.Actor, now mesh.Time) error {
+	if m, ok := s.Mark(a.Once); ok && !m.Until.Reached(now) {
+		return &DoneBefore{m}
+	}
+	return nil
 }
 
 // Sync catches up with all that was committed before the call, on any replica.

@@ -112,12 +112,19 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 		return result{err: err}, nil // nobody waits for it any more
 	}
 	s := w.Snapshot
+	if err := doneBefore(s, c.actor, tx.Now()); err != nil {
+		return result{rev: s.Rev, err: err}, nil
+	}
 	evs, err := l.decide(c, w, tx.Now())
-	if err != nil || len(evs) == 0 {
+	once := err == nil && c.actor.Once.Done()
+	if err != nil || len(evs) == 0 && !once {
 		return result{rev: s.Rev, err: err}, nil
 	}
 	evs = mesh.Settle(s, evs)
 	audit, presence, led := l.before(s, tx.Now(), evs), transitions(s, tx.Now(), evs), leaders(s, evs)
+	if once {
+		evs = append(evs, mesh.Remember(s, tx.Now(), c.actor.Once, firstObject(audit))...)
+	}
 	f.applyOne(s.Rev+1, tx.Now(), id, evs)
 	audit = l.after(f.draft.Snapshot(), tx.Now(), evs, audit)
 	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit, Presence: presence, Leaders: led})
@@ -154,6 +161,16 @@ func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []sto
 		}
 	}
 	return rows
+}
+
+// firstObject is the id of what a command is about; what follows from it comes later.
+func firstObject(rows []store.AuditRow) string {
+	for _, row := range rows {
+		if row.Kind != "" {
+			return row.Object
+		}
+	}
+	return ""
 }
 
 // after adds what they became, and drops the rows nobody wants to read.

@@ -15,7 +15,7 @@ func (s *Snapshot) Digest() string {
 	w := fields(nil).int(int64(s.Rev)).int(int64(s.Counters.User)).int(int64(s.Counters.Node)).
 		int(int64(s.Counters.PreAuth)).int(int64(s.Counters.API)).int(int64(s.Counters.Login)).int(int64(s.Counters.Setting)).
 		int(int64(s.Counters.Policy)).int(int64(s.Counters.SSHGrant)).int(int64(s.Counters.Route)).
-		int(int64(s.Counters.Webhook)).int(int64(s.Counters.DeadLetter)).addr(s.Counters.V4).addr(s.Counters.V6)
+		int(int64(s.Counters.Webhook)).int(int64(s.Counters.DeadLetter)).int(int64(s.Counters.Mark)).addr(s.Counters.V4).addr(s.Counters.V6)
 	h.Write(w)
 	digestTable(h, &s.users, (*User).fields)
 	digestTable(h, &s.nodes, (*Node).fields)
@@ -26,6 +26,7 @@ func (s *Snapshot) Digest() string {
 	digestTable(h, &s.sshGrants, (*SSHGrant).fields)
 	digestTable(h, &s.webhooks, (*Webhook).fields)
 	digestTable(h, &s.facts, (*Facts).fields)
+	digestTable(h, &s.marks, (*Mark).fields)
 	h.Write(s.policySum[:])
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -46,15 +47,9 @@ func digestTable[V any](h hash.Hash, t *table[V], enc func(*V, fields) fields) {
 			sum = &fresh
 			p.sum.Store(sum)
 		}
-		if *sum != emptyPage() {
-			h.Write(sum[:])
-		}
+		h.Write(sum[:])
 	}
 }
-
-// emptyPage is the digest of a page whose values were all removed; a snapshot
-// that was loaded does not have that page.
-func emptyPage() [32]byte { return sha256.Sum256(nil) }
 
 // fields is a byte form in which no two different values look alike.
 type fields []byte

@@ -137,6 +137,10 @@ func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
 		change(d.e, &d.s.preAuth, e.ID, func(k *PreAuthKey) { k.LastUse = e.Use })
 	case APIKeyUsed:
 		change(d.e, &d.s.api, e.ID, func(k *APIKey) { k.LastUse = e.Use })
+	case Remembered:
+		d.putMark(e.Mark.ID, e.Mark)
+	case Forgotten:
+		d.putMark(e.ID, nil)
 	case AddressCursor: // a counter, moved above
 	}
 	return 0, false

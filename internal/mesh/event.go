@@ -22,6 +22,7 @@ import (
 //	2026-11  webhook.put webhook.gone webhook.moved deadletter.put
 //	         deadletter.gone
 //	2026-11  node.facts preauthkey.used apikey.used
+//	2026-11  mark.put mark.gone
 type Kind string
 
 // The kinds of event.
@@ -53,6 +54,8 @@ const (
 	KindNodeFacts      Kind = "node.facts"
 	KindPreAuthKeyUsed Kind = "preauthkey.used"
 	KindAPIKeyUsed     Kind = "apikey.used"
+	KindRemembered     Kind = "mark.put"
+	KindForgotten      Kind = "mark.gone"
 )
 
 // Event is a committed fact with the full new value.
@@ -203,6 +206,16 @@ type APIKeyUsed struct {
 	Use KeyUse `json:"use"`
 }
 
+// Remembered adds the mark of a request that was done.
+type Remembered struct {
+	Mark *Mark `json:"mark"`
+}
+
+// Forgotten removes the mark of a request.
+type Forgotten struct {
+	ID MarkID `json:"id"`
+}
+
 // Kind names the event in the log.
 func (UserPut) Kind() Kind { return KindUserPut }
 
@@ -283,6 +296,12 @@ func (PreAuthKeyUsed) Kind() Kind { return KindPreAuthKeyUsed }
 
 // Kind names the event in the log.
 func (APIKeyUsed) Kind() Kind { return KindAPIKeyUsed }
+
+// Kind names the event in the log.
+func (Remembered) Kind() Kind { return KindRemembered }
+
+// Kind names the event in the log.
+func (Forgotten) Kind() Kind { return KindForgotten }
 
 // Settle adds the consequences of evs, as events, so that nothing is derived
 // when they are applied: what goes with a user or a node goes in the same
@@ -424,6 +443,10 @@ func (env envelope) event() (Event, error) {
 		return decode(env.Data, func(e PreAuthKeyUsed) bool { return valid(e.ID) })
 	case KindAPIKeyUsed:
 		return decode(env.Data, func(e APIKeyUsed) bool { return valid(e.ID) })
+	case KindRemembered:
+		return decode(env.Data, func(e Remembered) bool { return e.Mark != nil && valid(e.Mark.ID) })
+	case KindForgotten:
+		return decode(env.Data, func(e Forgotten) bool { return valid(e.ID) })
 	}
 	return nil, fmt.Errorf("%w: %q", ErrUnknownKind, env.Kind)
 }

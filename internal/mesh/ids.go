@@ -20,6 +20,7 @@ type (
 	RouteID       int64
 	WebhookID     int64
 	DeadLetterID  int64
+	MarkID        int64
 )
 
 // TaggedDevices is the user of nodes that belong to tags, as clients and tools
@@ -92,6 +93,8 @@ type Actor struct {
 	Addr      string    `json:"addr,omitempty"`
 	RequestID string    `json:"requestId,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
+	// Once, if set, lets what the actor asks for happen once.
+	Once *Once `json:"-"`
 }
 
 // String is the short form for log lines.

@@ -417,7 +417,7 @@ func TestEventsSurviveTheLog(t *testing.T) {
 	if s.Digest() != want.Digest() {
 		t.Fatal("replaying the log gives another snapshot")
 	}
-	if len(kinds) != 27 {
+	if len(kinds) != 29 {
 		t.Fatalf("only %d kinds were tried", len(kinds))
 	}
 }

@@ -132,7 +132,7 @@ func TestEveryoneLeadsToTheInternet(t *testing.T) {
 // never to one that is away while another is there.
 func TestEachPrefixHasOneRouter(t *testing.T) {
 	moved := 0
-	for seed := range uint64(10) {
+	for seed := range uint64(20) {
 		moved += oneRouter(t, seed)
 	}
 	if moved < 20 {

@@ -37,8 +37,9 @@ type Snapshot struct {
 	sshGrants table[SSHGrant]
 	webhooks  table[Webhook]
 	facts     table[Facts] // by the id of the node
-	policy    *Policy      // the newest
-	policySum [32]byte     // its digest, taken once because the text may be long
+	marks     table[Mark]
+	policy    *Policy  // the newest
+	policySum [32]byte // its digest, taken once because the text may be long
 
 	userByName      index[string, UserID]   // by folded name
 	usersByEmail    index[string, []UserID] // by folded e-mail
@@ -51,6 +52,8 @@ type Snapshot struct {
 	loginByNodeKey  index[key.NodePublic, LoginID]
 	settingByKey    index[string, SettingID]
 	sshGrantByAsk   index[sshAsk, SSHGrantID]
+	markByAsk       index[markAsk, MarkID]
+	marksByOwner    index[string, []MarkID]
 	routers         index[netip.Prefix, []NodeID] // by each of their Routes
 	owned           index[UserID, int]            // nodes a user owns
 	online          int
@@ -70,6 +73,7 @@ type Counters struct {
 	SSHGrant SSHGrantID    `json:"sshGrant,omitempty"`
 	Route    RouteID       `json:"route,omitempty"`
 	Webhook  WebhookID     `json:"webhook,omitempty"`
+	Mark     MarkID        `json:"mark,omitempty"`
 	// DeadLetter is of the letters of all webhooks.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address given last
@@ -102,6 +106,8 @@ func (c Counters) After(e Event) Counters {
 		c.Webhook = max(c.Webhook, e.Webhook.ID)
 	case DeadLetterPut:
 		c.DeadLetter = max(c.DeadLetter, e.Letter.ID)
+	case Remembered:
+		c.Mark = max(c.Mark, e.Mark.ID)
 	case AddressCursor:
 		c.V4, c.V6 = e.V4, e.V6
 	}
@@ -123,6 +129,8 @@ func Empty() *Snapshot {
 		loginByNodeKey:  newIndex[key.NodePublic, LoginID](),
 		settingByKey:    newIndex[string, SettingID](),
 		sshGrantByAsk:   newIndex[sshAsk, SSHGrantID](),
+		markByAsk:       newIndex[markAsk, MarkID](),
+		marksByOwner:    newIndex[string, []MarkID](),
 		routers:         newIndex[netip.Prefix, []NodeID](),
 		owned:           newIndex[UserID, int](),
 	}

@@ -22,6 +22,7 @@ const (
 type page[V any] struct {
 	owner *edit
 	vals  [pageSize]*V
+	count int                      // of vals that are not nil
 	sum   atomic.Pointer[[32]byte] // digest, filled on demand once frozen
 }
 
@@ -74,16 +75,21 @@ func (t *table[V]) put(e *edit, id int64, v *V) {
 	if *p == nil {
 		*p = &page[V]{owner: e}
 	} else if (*p).owner != e {
-		*p = &page[V]{owner: e, vals: (*p).vals}
+		*p = &page[V]{owner: e, vals: (*p).vals, count: (*p).count}
 	}
 	slot := &(*p).vals[id&pageMask]
 	switch {
 	case *slot == nil && v != nil:
 		t.count++
+		(*p).count++
 	case *slot != nil && v == nil:
 		t.count--
+		(*p).count--
 	}
 	*slot = v
+	if (*p).count == 0 {
+		*p = nil // ids are not handed out again: it would stay empty
+	}
 }
 
 // all yields the values in the order of their ids.

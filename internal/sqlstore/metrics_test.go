@@ -44,7 +44,7 @@ func statements(t *testing.T, s store.Store) []operation {
 				t.Fatal(err)
 			}
 		}},
-		{"load", 17, func(ctx context.Context) { // begin, head, 14 tables, rollback
+		{"load", 18, func(ctx context.Context) { // begin, head, 15 tables, rollback
 			_, err := s.Load(ctx)
 			check(err)
 		}},

@@ -1443,7 +1443,8 @@ type Problem struct {
 	// Example: 5
 	Code int `json:"code"`
 
-	// Current For status 412, what is in force, in the shape in which it is read.
+	// Current For status 412, what is in force, in the shape in which it is read; for 409 in answer to an
+	// `Idempotency-Key` that came before, what was made then.
 	Current any `json:"current,omitempty"`
 
 	// Detail What happened and what to do.

@@ -73,7 +73,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(25)
+	pick := r.IntN(27)
 	if _, ok := s.Node(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that is not there
 	}
@@ -129,6 +129,10 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return webhookEvent(r, s, keyID, at)
 	case 23:
 		return observation(r, s, node, keyID, at)
+	case 24:
+		return mesh.Remembered{Mark: mark(r, mesh.MarkID(keyID), at)}
+	case 25:
+		return mesh.Forgotten{ID: mesh.MarkID(keyID)}
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -239,6 +243,16 @@ func DeadLetter(id mesh.DeadLetterID, hook mesh.WebhookID, at mesh.Time) *mesh.D
 	return &mesh.DeadLetter{
 		ID: id, Webhook: hook, Rev: mesh.Revision(id), Index: 1, Event: "node.created", Attempts: 3, Answer: "kein Anschluß", At: at,
 	}
+}
+
+func mark(r *rand.Rand, id mesh.MarkID, at mesh.Time) *mesh.Mark {
+	m := &mesh.Mark{
+		ID: id, Owner: fmt.Sprintf("key:%d", r.IntN(3)), Rev: mesh.Revision(r.Int64N(1000)),
+		Object: fmt.Sprint(id % 7), Answer: `{"name":"zürich"}`, Until: at.Add(1e9),
+	}
+	binary.BigEndian.PutUint64(m.Key[:], uint64(id))
+	binary.BigEndian.PutUint64(m.Request[:], r.Uint64())
+	return m
 }
 
 // History draws n commands that follow s, each settled, and returns them with

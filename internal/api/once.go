@@ -1,0 +1,282 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+const (
+	onceHeader     = "Idempotency-Key"
+	replayedHeader = "Idempotency-Replayed"
+	maxOnceKey     = 255
+)
+
+// named is a request with an Idempotency-Key. asked sums up what was asked, the body as
+// far as the handler has read it.
+type named struct {
+	key   mesh.Secret
+	asked hash.Hash
+}
+
+type namedKey struct{}
+
+// once takes note of the name that a caller gives to a change, so that it is done once
+// however often it is asked for. The ledger remembers it with what was decided.
+func (s *Server) once(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys, given := r.Header[onceHeader]
+		if !given || r.Method == http.MethodGet || r.Method == http.MethodHead || !strings.HasPrefix(r.URL.Path, apiPath) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if len(keys) != 1 || keys[0] == "" || len(keys[0]) > maxOnceKey || strings.ContainsFunc(keys[0], unicode.IsControl) {
+			s.fail(w, r, &badRequest{onceHeader, fmt.Sprintf("%s must be one text of 1 to %d bytes without control characters", onceHeader, maxOnceKey)})
+			return
+		}
+		n := &named{key: sha256.Sum256([]byte(keys[0])), asked: sha256.New()}
+		for _, part := range []string{r.Method, r.URL.RequestURI(), r.Header.Get("If-Match")} {
+			n.asked.Write(append(binary.AppendUvarint(nil, uint64(len(part))), part...))
+		}
+		r = r.WithContext(context.WithValue(r.Context(), namedKey{}, n))
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.TeeReader(r.Body, n.asked), r.Body}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// onceOf is what an actor asks for once in a request whose body has been read.
+func onceOf(r *http.Request, a mesh.Actor) *mesh.Once {
+	n, ok := r.Context().Value(namedKey{}).(*named)
+	if !ok {
+		return nil
+	}
+	return &mesh.Once{Owner: string(a.Kind) + ":" + a.ID, Key: n.key, Request: mesh.Secret(n.asked.Sum(nil))}
+}
+
+// answeredBefore answers a request that was done before. A refusal may be no more than
+// the trace of it: what was to be changed has changed.
+func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, err error) bool {
+	once := actor(r).Once
+	if once == nil {
+		return false
+	}
+	var done *ledger.DoneBefore
+	if !errors.As(err, &done) {
+		var refusal *control.Refusal
+		if !errors.As(err, &refusal) {
+			return false
+		}
+		m, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.Mark, bool) {
+			m, ok := snap.Mark(once)
+			return m, ok && !m.Until.Reached(now())
+		})
+		if err != nil {
+			return false
+		}
+		done = &ledger.DoneBefore{Mark: m}
+	}
+	if done.Mark.Request != once.Request {
+		writeProblem(w, problem(http.StatusConflict, "this "+onceHeader+" was sent with another request before; give each request a key of its own"))
+		return true
+	}
+	s.replay(w, r, done.Mark)
+	return true
+}
+
+// replay answers as the operation did, from the objects as they are now.
+func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Mark) {
+	w.Header().Set(replayedHeader, "true")
+	snap := s.ledger.World().Snapshot
+	body, err := s.again[r.Pattern](replayed{w, r, snap, m})
+	var shown *shownOnce
+	switch {
+	case errors.As(err, &shown):
+		p := problem(http.StatusConflict, shown.Error())
+		p.Current = shown.object
+		writeProblem(w, p)
+	case err != nil:
+		writeProblem(w, problem(http.StatusGone, fmt.Sprintf("the request was done at revision %d, and what it made or changed is gone since", m.Rev)))
+	default:
+		reply(w, snap, body)
+	}
+}
+
+// replayed is a request that was done before.
+type replayed struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	snap *mesh.Snapshot
+	mark *mesh.Mark
+}
+
+// again makes the answer of an operation anew. An error says that its object is gone.
+type again func(replayed) (any, error)
+
+// shownOnce refuses to show a secret a second time: it is kept nowhere.
+type shownOnce struct {
+	what   string
+	id     string
+	object any
+}
+
+func (e *shownOnce) Error() string {
+	return fmt.Sprintf("this request has made the %s with id %s already, and its value was shown then; if it was lost, delete it and create another with a new %s", e.what, e.id, onceHeader)
+}
+
+// replays has an entry for each operation that changes something.
+func (s *Server) replays() map[string]again {
+	nothing := func(replayed) (any, error) { return openapi.Empty{}, nil }
+	return map[string]again{
+		"POST /api/v1/user":                           replayUser,
+		"POST /api/v1/user/{id}/rename/{newName}":     replayUser,
+		"DELETE /api/v1/user/{id}":                    replayUserDeletion,
+		"POST /api/v1/preauthkey":                     replayPreAuthKey,
+		"POST /api/v1/preauthkey/expire":              nothing,
+		"DELETE /api/v1/preauthkey":                   nothing,
+		"POST /api/v1/apikey":                         replayAPIKey,
+		"POST /api/v1/apikey/expire":                  replayAPIKeyExpiry,
+		"DELETE /api/v1/apikey/{prefix}":              nothing,
+		"DELETE /api/v1/node/{nodeId}":                nothing,
+		"POST /api/v1/node/{nodeId}/expire":           replayNode,
+		"POST /api/v1/node/{nodeId}/rename":           replayNode,
+		"POST /api/v1/node/{nodeId}/rename/{newName}": replayNode,
+		"POST /api/v1/node/{nodeId}/tags":             replayNode,
+		"PUT /api/v1/node/{nodeId}/addresses":         replayNode,
+		"POST /api/v1/node/{nodeId}/approve_routes":   replayNode,
+		"POST /api/v1/machine":                        replayNode,
+		"POST /api/v1/node/expire":                    replayNodesExpiry,
+		"PATCH /api/v1/routes/{routeId}":              replayRoute,
+		"POST /api/v1/routes/{routeId}/enable":        replayRoute,
+		"POST /api/v1/routes/{routeId}/disable":       replayRoute,
+		"DELETE /api/v1/routes/{routeId}":             nothing,
+		"POST /api/v1/node/register":                  replayApproval,
+		"POST /api/v1/auth/register":                  replayApproval,
+		"POST /api/v1/auth/approve":                   replayApproval,
+		"POST /api/v1/auth/reject":                    nothing,
+		"POST /api/v1/ssh/approve":                    replaySSHApproval,
+		"POST /api/v1/ssh/reject":                     nothing,
+		"PATCH /api/v1/dns":                           replayDNS,
+		"DELETE /api/v1/dns":                          replayDNS,
+		"PUT /api/v1/policy":                          s.replayedPolicy,
+		"POST /api/v1/policy/confirm":                 s.replayedPolicy,
+		"POST /api/v1/policy/revert":                  s.replayedPolicy,
+		"POST /api/v1/policy/rollback":                s.replayedPolicy,
+	}
+}
+
+func replayUser(c replayed) (any, error) {
+	u, err := control.FindUser(c.snap, cmp.Or(c.mark.Object, c.r.PathValue("id")))
+	if err != nil {
+		return nil, err
+	}
+	return openapi.UserResult{User: userShape(c.snap, u)}, nil
+}
+
+func replayUserDeletion(c replayed) (any, error) {
+	var out openapi.UserDeletion
+	_, err := fmt.Sscan(c.mark.Answer, &out.DeletedNodes)
+	return out, err
+}
+
+func replayPreAuthKey(c replayed) (any, error) {
+	for k := range c.snap.PreAuthKeys() {
+		if k.ID.String() == c.mark.Object {
+			return nil, &shownOnce{"pre-auth key", c.mark.Object, preAuthKeyShape(c.snap, k, "", now())}
+		}
+	}
+	return nil, errAbsent
+}
+
+func replayAPIKey(c replayed) (any, error) {
+	for k := range c.snap.APIKeys() {
+		if k.ID.String() == c.mark.Object {
+			return nil, &shownOnce{"API key", c.mark.Object, apiKeyShape(k, now())}
+		}
+	}
+	return nil, errAbsent
+}
+
+func replayAPIKeyExpiry(c replayed) (any, error) {
+	return openapi.APIKeyExpiry{Expired: strings.Split(c.mark.Answer, ",")}, nil
+}
+
+func replayNode(c replayed) (any, error) {
+	n, err := control.FindNode(c.snap, cmp.Or(c.mark.Object, c.mark.Answer, c.r.PathValue("nodeId")))
+	if err != nil {
+		return nil, err
+	}
+	return openapi.NodeResult{Node: nodeShape(c.snap, n, now())}, nil
+}
+
+func replayNodesExpiry(c replayed) (any, error) {
+	var out openapi.NodesExpiry
+	_, err := fmt.Sscan(c.mark.Answer, &out.Expired, &out.AlreadyExpired)
+	return out, err
+}
+
+func replayRoute(c replayed) (any, error) {
+	id, err := routeRef(c.r.PathValue("routeId"))
+	if err != nil {
+		return nil, err
+	}
+	route, err := control.FindRoute(c.snap, id)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.RouteResult{Route: routeShape(c.snap, route, now())}, nil
+}
+
+// replayApproval knows the answer that a device was given also when the device has
+// come for it.
+func replayApproval(c replayed) (any, error) {
+	var login mesh.Login
+	if err := json.Unmarshal([]byte(c.mark.Answer), &login); err != nil {
+		return nil, err
+	}
+	out := openapi.LoginApproval{Login: loginShape(c.snap, &login)}
+	if n, ok := c.snap.NodeByKey(login.NodeKey); ok {
+		shape := nodeShape(c.snap, n, now())
+		out.Node = &shape
+	}
+	return out, nil
+}
+
+func replaySSHApproval(c replayed) (any, error) {
+	for g := range c.snap.SSHGrants() {
+		if g.ID.String() == c.mark.Object {
+			return openapi.SSHApproval{Grant: sshGrantShape(c.snap, g)}, nil
+		}
+	}
+	return nil, errAbsent
+}
+
+func replayDNS(c replayed) (any, error) {
+	c.w.Header().Set("ETag", `"`+control.DNSRevision(c.snap)+`"`)
+	return dnsShape(c.snap), nil
+}
+
+func (s *Server) replayedPolicy(c replayed) (any, error) {
+	p, ok := c.snap.Policy()
+	if !ok {
+		return nil, errAbsent
+	}
+	c.w.Header().Set("ETag", policyETag(p.Version))
+	return s.policyShape(p), nil
+}

@@ -1,0 +1,16 @@
+-- +goose Up
+
+-- Requests that were done, so that none is done twice.
+CREATE TABLE marks (
+    id      BIGINT PRIMARY KEY,
+    owner   TEXT NOT NULL,
+    key     BYTEA NOT NULL,
+    request BYTEA NOT NULL,
+    rev     BIGINT NOT NULL,
+    object  TEXT NOT NULL,
+    answer  TEXT NOT NULL,
+    until   BIGINT NOT NULL
+);
+
+-- +goose Down
+DROP TABLE marks;

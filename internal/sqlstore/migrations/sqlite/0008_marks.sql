@@ -1,0 +1,16 @@
+-- +goose Up
+
+-- Requests that were done, so that none is done twice.
+CREATE TABLE marks (
+    id      INTEGER PRIMARY KEY,
+    owner   TEXT NOT NULL,
+    key     BLOB NOT NULL,
+    request BLOB NOT NULL,
+    rev     INTEGER NOT NULL,
+    object  TEXT NOT NULL,
+    answer  TEXT NOT NULL,
+    until   INTEGER NOT NULL
+);
+
+-- +goose Down
+DROP TABLE marks;
