@@ -459,6 +459,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/node/{nodeId}/user": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a node to another user
+         * @description The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
+         *     A node with tags belongs to them: the answer is 409.
+         *
+         *     `user` may stand in the query instead.
+         */
+        post: operations["moveNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node/{nodeId}/addresses": {
         parameters: {
             query?: never;
@@ -1941,6 +1976,13 @@ export interface components {
              *     ]
              */
             tags: string[];
+        };
+        NodeOwnerChange: {
+            /**
+             * @description The new owner, by name or id.
+             * @example bob
+             */
+            user?: string;
         };
         /** @description At least one member; a family that is not named stays as it is. */
         NodeAddressesChange: {
@@ -4238,6 +4280,45 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    moveNode: {
+        parameters: {
+            query?: {
+                /**
+                 * @description the new owner, by name or id
+                 * @example bob
+                 */
+                user?: string;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description node id, name in DNS or address. A number is always an id.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NodeOwnerChange"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneNode"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             default: components["responses"]["Failure"];
         };
     };

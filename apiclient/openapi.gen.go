@@ -739,6 +739,14 @@ type NodeName struct {
 	Name string `json:"name"`
 }
 
+// NodeOwnerChange defines model for NodeOwnerChange.
+type NodeOwnerChange struct {
+	// User The new owner, by name or id.
+	//
+	// Example: bob
+	User *string `json:"user,omitempty"`
+}
+
 // NodePair defines model for NodePair.
 type NodePair struct {
 	From NodeName `json:"from"`
@@ -2003,6 +2011,12 @@ type ShowNodePresenceParams struct {
 	To *To `form:"to,omitempty" json:"to,omitempty"`
 }
 
+// MoveNodeParams defines parameters for MoveNode.
+type MoveNodeParams struct {
+	// User the new owner, by name or id
+	User *string `form:"user,omitempty" json:"user,omitempty"`
+}
+
 // SetPolicyParams defines parameters for SetPolicy.
 type SetPolicyParams struct {
 	// IfMatch the `ETag` of what must be in force, or `*` for anything
@@ -2183,6 +2197,9 @@ type ExpireNodeJSONRequestBody = NodeExpiryChange
 
 // TagNodeJSONRequestBody defines body for TagNode for application/json ContentType.
 type TagNodeJSONRequestBody = NodeTagsChange
+
+// MoveNodeJSONRequestBody defines body for MoveNode for application/json ContentType.
+type MoveNodeJSONRequestBody = NodeOwnerChange
 
 // SetPolicyJSONRequestBody defines body for SetPolicy for application/json ContentType.
 type SetPolicyJSONRequestBody = PolicyDraft
@@ -2696,6 +2713,30 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
 	TagNode(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MoveNodeWithBody Give a node to another user
+	//
+	// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
+	// A node with tags belongs to them: the answer is 409.
+	//
+	// `user` may stand in the query instead.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
+	MoveNodeWithBody(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MoveNode Give a node to another user
+	//
+	// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
+	// A node with tags belongs to them: the answer is 409.
+	//
+	// `user` may stand in the query instead.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
+	MoveNode(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, body MoveNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPolicy Show the policy in force
 	//
@@ -3889,6 +3930,50 @@ func (c *Client) TagNodeWithBody(ctx context.Context, nodeID NodeRef, contentTyp
 // Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
 func (c *Client) TagNode(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewTagNodeRequest(c.Server, nodeID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MoveNodeWithBody Give a node to another user
+//
+// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
+// A node with tags belongs to them: the answer is 409.
+//
+// `user` may stand in the query instead.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
+func (c *Client) MoveNodeWithBody(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMoveNodeRequestWithBody(c.Server, nodeID, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MoveNode Give a node to another user
+//
+// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
+// A node with tags belongs to them: the answer is 409.
+//
+// `user` may stand in the query instead.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
+func (c *Client) MoveNode(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, body MoveNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMoveNodeRequest(c.Server, nodeID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6219,6 +6304,80 @@ func NewTagNodeRequestWithBody(server string, nodeID NodeRef, contentType string
 	return req, nil
 }
 
+// NewMoveNodeRequest calls the generic MoveNode builder with application/json body
+func NewMoveNodeRequest(server string, nodeID NodeRef, params *MoveNodeParams, body MoveNodeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewMoveNodeRequestWithBody(server, nodeID, params, "application/json", bodyReader)
+}
+
+// NewMoveNodeRequestWithBody constructs an http.Request for the MoveNode method, with any body, and a specified content type
+func NewMoveNodeRequestWithBody(server string, nodeID NodeRef, params *MoveNodeParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/user", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.User != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "user", *params.User, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewGetPolicyRequest constructs an http.Request for the GetPolicy method
 func NewGetPolicyRequest(server string) (*http.Request, error) {
 	var err error
@@ -8265,6 +8424,30 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
 	TagNodeWithResponse(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*TagNodeResponse, error)
 
+	// MoveNodeWithBodyWithResponse Give a node to another user
+	//
+	// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
+	// A node with tags belongs to them: the answer is 409.
+	//
+	// `user` may stand in the query instead.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
+	MoveNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MoveNodeResponse, error)
+
+	// MoveNodeWithResponse Give a node to another user
+	//
+	// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
+	// A node with tags belongs to them: the answer is 409.
+	//
+	// `user` may stand in the query instead.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
+	MoveNodeWithResponse(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, body MoveNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*MoveNodeResponse, error)
+
 	// GetPolicyWithResponse Show the policy in force
 	//
 	// The text as it was saved, with comments. Without a policy everyone may reach everyone, and the answer is 404.
@@ -9556,6 +9739,39 @@ func (r TagNodeResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r TagNodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type MoveNodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneNode
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r MoveNodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MoveNodeResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -11191,6 +11407,42 @@ func (c *ClientWithResponses) TagNodeWithResponse(ctx context.Context, nodeID No
 		return nil, err
 	}
 	return ParseTagNodeResponse(rsp)
+}
+
+// MoveNodeWithBodyWithResponse Give a node to another user
+//
+// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
+// A node with tags belongs to them: the answer is 409.
+//
+// `user` may stand in the query instead.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
+func (c *ClientWithResponses) MoveNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MoveNodeResponse, error) {
+	rsp, err := c.MoveNodeWithBody(ctx, nodeID, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMoveNodeResponse(rsp)
+}
+
+// MoveNodeWithResponse Give a node to another user
+//
+// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
+// A node with tags belongs to them: the answer is 409.
+//
+// `user` may stand in the query instead.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
+func (c *ClientWithResponses) MoveNodeWithResponse(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, body MoveNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*MoveNodeResponse, error) {
+	rsp, err := c.MoveNode(ctx, nodeID, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMoveNodeResponse(rsp)
 }
 
 // GetPolicyWithResponse Show the policy in force
@@ -13350,6 +13602,67 @@ func ParseTagNodeResponse(rsp *http.Response) (*TagNodeResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseMoveNodeResponse parses an HTTP response from a MoveNodeWithResponse call
+func ParseMoveNodeResponse(rsp *http.Response) (*MoveNodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MoveNodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneNode
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

@@ -163,6 +163,12 @@ func examples() map[string]func(f fixture) *answer {
 		"POST /api/v1/node/{nodeId}/tags": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/node/"+f.node+"/tags", object{"tags": []string{"tag:web"}})
 		},
+		"POST /api/v1/node/{nodeId}/user": func(f fixture) *answer {
+			f.call("POST", "/api/v1/user", object{"name": "dora"}).ok()
+			key := f.call("POST", "/api/v1/preauthkey", object{"user": f.user}).ok()["preAuthKey"].(object)["key"].(string)
+			id := f.call("POST", "/api/v1/machine", machine(3, key), noKey).ok()["node"].(object)["id"].(string)
+			return f.call("POST", "/api/v1/node/"+id+"/user?user=dora", nil)
+		},
 		"PUT /api/v1/node/{nodeId}/addresses": func(f fixture) *answer {
 			return f.call("PUT", "/api/v1/node/"+f.node+"/addresses", object{"ipv4": "100.64.7.1"})
 		},

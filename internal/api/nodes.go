@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -114,6 +115,17 @@ func (s *Server) TagNode(w http.ResponseWriter, r *http.Request, nodeID string) 
 	err := decode(w, r, &in)
 	if err == nil {
 		n, err = s.control.TagNode(r.Context(), actor(r), nodeID, in.Tags)
+	}
+	s.replyNode(w, r, n, err)
+}
+
+// MoveNode implements POST /api/v1/node/{nodeId}/user.
+func (s *Server) MoveNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.MoveNodeParams) {
+	var in openapi.NodeOwnerChange
+	var n *mesh.Node
+	err := decode(w, r, &in)
+	if err == nil {
+		n, err = s.control.MoveNode(r.Context(), actor(r), nodeID, cmp.Or(or(in.User), or(p.User)))
 	}
 	s.replyNode(w, r, n, err)
 }

@@ -158,6 +158,33 @@ func decideTag(w *policy.World, n *mesh.Node, tags []string) (changed bool, err 
 	return true, nil
 }
 
+// MoveNode gives a node to another user.
+func (s *Service) MoveNode(ctx context.Context, a mesh.Actor, ref, user string) (*mesh.Node, error) {
+	if user == "" {
+		return nil, refuse(Invalid, "user", "user is required: who will own the node, by name or id")
+	}
+	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
+		owner, err := FindUser(w.Snapshot, user)
+		if err != nil {
+			return false, err
+		}
+		if n.Tagged() {
+			return false, refuse(Conflict, "user", "node %s belongs to its tags; let it join again with a key of %s instead", n.Name, owner.Name)
+		}
+		changed := n.Owner != owner.ID
+		n.Owner = owner.ID
+		return keepRoutes(w, now, n) || changed, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if after.Owner != before.Owner {
+		s.logRoutes(a, before, after)
+		s.logFor(a).Info("node moved", "node", after.ID, "name", after.Name, "user", s.ownerName(after), "was", s.ownerName(before))
+	}
+	return after, nil
+}
+
 // ExpireNode makes a node authenticate again. One that has expired stays as it
 // is.
 func (s *Service) ExpireNode(ctx context.Context, a mesh.Actor, ref string) (*mesh.Node, error) {

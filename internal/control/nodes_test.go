@@ -200,6 +200,35 @@ func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
 	}
 }
 
+func TestMovedNodeBelongsToItsNewUser(t *testing.T) {
+	s := open(t)
+	put(t, s, mesh.Node{Expiry: 5}, mesh.Node{Tags: []string{"tag:db"}})
+	bob, err := s.CreateUser(t.Context(), admin, control.NewUser{Name: "bob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := s.node(t, 1)
+	for ref, want := range map[string]struct {
+		user   string
+		reason control.Reason
+	}{"1": {"", control.Invalid}, "host-1": {"nobody", control.NotFound}, "9": {"bob", control.NotFound}, "2": {"bob", control.Conflict}} {
+		if n, err := s.MoveNode(t.Context(), admin, ref, want.user); reason(err) != want.reason {
+			t.Errorf("node %s to %q: %v, %v", ref, want.user, n, err)
+		}
+	}
+	moved, err := s.MoveNode(t.Context(), admin, "1", "Bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if moved.Owner != bob.ID || moved.Name != before.Name || moved.IPv4 != before.IPv4 || moved.Expiry != before.Expiry || s.ledger.World().NodesOwned(bob.ID) != 1 {
+		t.Errorf("%+v, was %+v", moved, before)
+	}
+	rev := s.ledger.World().Rev
+	if _, err := s.MoveNode(t.Context(), admin, "1", bob.ID.String()); err != nil || s.ledger.World().Rev != rev {
+		t.Errorf("a second time: %v, revision %d after %d", err, s.ledger.World().Rev, rev)
+	}
+}
+
 func TestWithoutPolicyAdministratorsMayUseAnyTag(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{})

@@ -134,8 +134,11 @@ func (canned) ShowNode(w http.ResponseWriter, _ *http.Request, _ string) { oneNo
 
 func oneNode(w http.ResponseWriter) { reply(w, openapi.NodeResult{Node: nodes()[1]}) }
 
-func (canned) RenameNode(w http.ResponseWriter, _ *http.Request, _, _ string)    { oneNode(w) }
-func (canned) ResetNodeName(w http.ResponseWriter, _ *http.Request, _ string)    { oneNode(w) }
+func (canned) RenameNode(w http.ResponseWriter, _ *http.Request, _, _ string) { oneNode(w) }
+func (canned) ResetNodeName(w http.ResponseWriter, _ *http.Request, _ string) { oneNode(w) }
+func (canned) MoveNode(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.MoveNodeParams) {
+	oneNode(w)
+}
 func (canned) TagNode(w http.ResponseWriter, _ *http.Request, _ string)          { oneNode(w) }
 func (canned) SetNodeAddresses(w http.ResponseWriter, _ *http.Request, _ string) { oneNode(w) }
 func (canned) DeleteNode(w http.ResponseWriter, _ *http.Request, _ string)       { reply(w, openapi.Empty{}) }

@@ -17,7 +17,7 @@ func (t *tool) nodes() *cobra.Command {
 		Short: "List, rename, tag, expire and delete the devices of the network",
 		Example: `  fairlead nodes list
   fairlead nodes expire alices-laptop`,
-	}, t.nodesList(), t.nodesShow(), t.nodesRename(), t.nodesTag(), t.nodesAddress(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete(),
+	}, t.nodesList(), t.nodesShow(), t.nodesRename(), t.nodesTag(), t.nodesMove(), t.nodesAddress(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete(),
 		t.nodesPresence(), t.nodesEnrol())
 }
 
@@ -276,6 +276,37 @@ If there is a policy, its tagOwners must know the tags.
 	node.flag(cmd)
 	cmd.Flags().StringSliceVar(&tags, "tags", nil, "all `tag:name` of the node; repeat the flag or put commas between several")
 	complete(cmd, "tags", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (t *tool) nodesMove() *cobra.Command {
+	var node nodeRef
+	var user string
+	cmd := &cobra.Command{
+		Use:   "move <node> --user <user>",
+		Short: "Give a node to another user",
+		Long: `Give a node to another user. It keeps its name, addresses and expiry, and what
+the policy says of the new owner holds for it at once. A node with tags belongs
+to them and cannot be moved.
+
+` + nodeForms,
+		Example: `  fairlead nodes move laptop --user bob
+  fairlead nodes move 7 --user bob`,
+		Args:              node.takes(),
+		ValidArgsFunction: t.completeNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, _ := node.from(args)
+			if user == "" {
+				return wrongUsage("--user is missing")
+			}
+			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.MoveNode(cmd.Context(), ref, &apiclient.MoveNodeParams{}, apiclient.NodeOwnerChange{User: &user}))
+			}, func(n apiclient.Node) string { return fmt.Sprintf("Node %s belongs to %s\n", n.GivenName, user) })
+		},
+	}
+	node.flag(cmd)
+	cmd.Flags().StringVar(&user, "user", "", "`name` or id of the new owner")
+	complete(cmd, "user", t.completeUserFlag)
 	return cmd
 }
 

@@ -24,7 +24,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"apikeys list", "apikeys create", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1",
 		},
 		"nodes.txt": {
-			"nodes list", "nodes show web-1", "nodes rename 2 web-1", "nodes rename web-1 --reset", "nodes tag web-1 --tags tag:server,tag:web",
+			"nodes list", "nodes show web-1", "nodes rename 2 web-1", "nodes rename web-1 --reset", "nodes tag web-1 --tags tag:server,tag:web", "nodes move web-1 --user alice",
 			"nodes address web-1 --ipv4 100.64.0.1", "nodes expire alices-laptop 2", "nodes expire --all-offline", "nodes expire web-1 --never",
 			"nodes expire --identifier 2 --at 30d", "nodes presence", "nodes presence web-1",
 			"nodes enrol web-1 --auth-key flp_x --machine-key mkey:01 --node-key nodekey:02", "nodes expire web-1 --at 2026-01-01T00:00:00Z", "nodes delete --identifier 2",

@@ -263,6 +263,7 @@ func TestNodesAreNamedToTheServerAsTheyWereGiven(t *testing.T) {
 		"nodes delete --identifier 7":           {Method: "DELETE", Path: "/api/v1/node/7"},
 		"nodes rename --identifier 7 web":       {Method: "POST", Path: "/api/v1/node/7/rename/web"},
 		"nodes rename web --reset":              {Method: "POST", Path: "/api/v1/node/web/rename"},
+		"nodes move 7 --user bob":               {Method: "POST", Path: "/api/v1/node/7/user", Body: `{"user":"bob"}`},
 		"nodes tag 7 --tags tag:a --tags tag:b": {Method: "POST", Path: "/api/v1/node/7/tags", Body: `{"tags":["tag:a","tag:b"]}`},
 		"nodes address 7 --ipv6 fd7a::1":        {Method: "PUT", Path: "/api/v1/node/7/addresses", Body: `{"ipv6":"fd7a::1"}`},
 		"nodes expire a --identifier 7,8":       {Method: "POST", Path: "/api/v1/node/expire", Body: `{"all":false,"allOffline":false,"nodes":["a","7","8"]}`},

@@ -736,6 +736,14 @@ type NodeName struct {
 	Name string `json:"name"`
 }
 
+// NodeOwnerChange defines model for NodeOwnerChange.
+type NodeOwnerChange struct {
+	// User The new owner, by name or id.
+	//
+	// Example: bob
+	User *string `json:"user,omitempty"`
+}
+
 // NodePair defines model for NodePair.
 type NodePair struct {
 	From NodeName `json:"from"`
@@ -2000,6 +2008,12 @@ type ShowNodePresenceParams struct {
 	To *To `form:"to,omitempty" json:"to,omitempty"`
 }
 
+// MoveNodeParams defines parameters for MoveNode.
+type MoveNodeParams struct {
+	// User the new owner, by name or id
+	User *string `form:"user,omitempty" json:"user,omitempty"`
+}
+
 // SetPolicyParams defines parameters for SetPolicy.
 type SetPolicyParams struct {
 	// IfMatch the `ETag` of what must be in force, or `*` for anything
@@ -2181,6 +2195,9 @@ type ExpireNodeJSONRequestBody = NodeExpiryChange
 // TagNodeJSONRequestBody defines body for TagNode for application/json ContentType.
 type TagNodeJSONRequestBody = NodeTagsChange
 
+// MoveNodeJSONRequestBody defines body for MoveNode for application/json ContentType.
+type MoveNodeJSONRequestBody = NodeOwnerChange
+
 // SetPolicyJSONRequestBody defines body for SetPolicy for application/json ContentType.
 type SetPolicyJSONRequestBody = PolicyDraft
 
@@ -2306,6 +2323,9 @@ type ServerInterface interface {
 	// TagNode Give a node to tags
 	// (POST /api/v1/node/{nodeId}/tags)
 	TagNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	// MoveNode Give a node to another user
+	// (POST /api/v1/node/{nodeId}/user)
+	MoveNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params MoveNodeParams)
 	// OpenapiDocument This document (no key)
 	// (GET /api/v1/openapi.yaml)
 	OpenapiDocument(w http.ResponseWriter, r *http.Request)
@@ -3430,6 +3450,48 @@ func (siw *ServerInterfaceWrapper) TagNode(w http.ResponseWriter, r *http.Reques
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.TagNode(w, r, nodeID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// MoveNode operation middleware
+func (siw *ServerInterfaceWrapper) MoveNode(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params MoveNodeParams
+
+	// ------------- Optional query parameter "user" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user", r.URL.Query(), &params.User, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.MoveNode(w, r, nodeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4674,6 +4736,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/rename/{newName}", wrapper.RenameNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node/{nodeId}/routes", wrapper.ListNodeRoutes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/tags", wrapper.TagNode)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/user", wrapper.MoveNode)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/expire", wrapper.ExpireNodes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/register", wrapper.RegisterNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/openapi.yaml", wrapper.OpenapiDocument)

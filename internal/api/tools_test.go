@@ -1,0 +1,427 @@
+package api_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Consoles and providers that were written for the older API of the same paths
+// keep working. The tables of this file are the calls that they make, in the
+// forms of all their versions, and what they read in the answers.
+
+// toolCall is one call. WORDS in capitals stand for things that are made for it;
+// things lists them.
+type toolCall struct {
+	operation string // of the document, with its parameters
+	query     string
+	body      string
+	status    int
+	reads     string // members and their kinds; kinds lists them
+}
+
+// What the tools read of each object.
+const (
+	userMembers       = "id=id name=text createdAt=time displayName=any email=any providerId=any provider=any profilePicUrl=any"
+	nodeMembers       = "id=id machineKey=mkey nodeKey=nodekey discoKey=any ipAddresses=texts name=text givenName=text user=owner lastSeen=time? expiry=time? preAuthKey=key? createdAt=time registerMethod=method online=bool approvedRoutes=texts availableRoutes=texts subnetRoutes=texts tags=texts forcedTags=texts validTags=texts invalidTags=texts"
+	preAuthKeyMembers = "user=user? id=id reusable=bool ephemeral=bool used=bool expiration=time createdAt=time aclTags=texts"
+	apiKeyMembers     = "id=id prefix=masked expiration=time createdAt=time lastSeen=time?"
+	routeMembers      = "id=id node=node prefix=text advertised=bool enabled=bool isPrimary=bool createdAt=time updatedAt=time deletedAt=null"
+	problemMembers    = "code=number message=text details=list title=text status=number detail=text"
+)
+
+var (
+	decimal   = regexp.MustCompile(`^[0-9]+$`)
+	maskedKey = regexp.MustCompile(`^fl[kp]_[A-Za-z0-9]{12}_\*\*\*$`)
+	wholeKey  = regexp.MustCompile(`^fl[kp]_[A-Za-z0-9]{12}_[A-Za-z0-9_-]{43}$`)
+	method    = regexp.MustCompile(`^REGISTER_METHOD_(UNSPECIFIED|AUTH_KEY|CLI|OIDC)$`)
+	mkey      = regexp.MustCompile(`^mkey:[0-9a-f]{64}$`)
+	nodekey   = regexp.MustCompile(`^nodekey:[0-9a-f]{64}$`)
+	thing     = regexp.MustCompile(`[A-Z][A-Z_]+[A-Z]`)
+)
+
+// kinds tell whether a value is what a tool expects at a place.
+func kinds() map[string]func(v any) bool {
+	text := func(pattern *regexp.Regexp) func(any) bool {
+		return func(v any) bool { s, ok := v.(string); return ok && pattern.MatchString(s) }
+	}
+	members := func(list string) func(any) bool {
+		return func(v any) bool { return len(unread(v, list)) == 0 }
+	}
+	isTime := func(v any) bool {
+		s, _ := v.(string)
+		at, err := time.Parse(time.RFC3339, s)
+		return err == nil && at.Year() > 2000
+	}
+	known := map[string]func(any) bool{
+		"id": text(decimal), "masked": text(maskedKey), "secret": text(wholeKey), "method": text(method), "mkey": text(mkey), "nodekey": text(nodekey),
+		"any":    func(v any) bool { _, ok := v.(string); return ok },
+		"text":   func(v any) bool { s, ok := v.(string); return ok && s != "" },
+		"bool":   func(v any) bool { _, ok := v.(bool); return ok },
+		"true":   func(v any) bool { return v == true },
+		"number": func(v any) bool { _, ok := v.(float64); return ok },
+		"null":   func(v any) bool { return v == nil },
+		"time":   isTime,
+		"list":   func(v any) bool { _, ok := v.([]any); return ok },
+		"texts": func(v any) bool {
+			list, ok := v.([]any)
+			return ok && !slices.ContainsFunc(list, func(item any) bool { _, ok := item.(string); return !ok })
+		},
+		"user": members(userMembers), "owner": members(strings.Replace(userMembers, "createdAt=time", "createdAt=time?", 1)), // tags own nodes too
+		"key": members(preAuthKeyMembers + " key=masked"), "newKey": members(preAuthKeyMembers + " key=secret"),
+		"apiKey": members(apiKeyMembers), "problem": members(problemMembers),
+	}
+	known["node"] = members(nodeMembers)
+	known["route"] = members(routeMembers)
+	return known
+}
+
+// unread lists the members of v, as "name=kind", that are not what is expected.
+// "name[]=kind" is a list with at least one item.
+func unread(v any, members string) (wrong []string) {
+	o, ok := v.(object)
+	if !ok {
+		return []string{"no object"}
+	}
+	all := kinds()
+	for _, m := range strings.Fields(members) {
+		name, kind, _ := strings.Cut(m, "=")
+		name, isList := strings.CutSuffix(name, "[]")
+		value, present := o[name]
+		bare, optional := strings.CutSuffix(kind, "?")
+		switch {
+		case !present:
+			wrong = append(wrong, name+" is missing")
+		case isList:
+			list, _ := value.([]any)
+			if len(list) == 0 || slices.ContainsFunc(list, func(item any) bool { return !all[bare](item) }) {
+				wrong = append(wrong, fmt.Sprintf("%s is no list of %s: %v", name, bare, value))
+			}
+		case optional && value == nil:
+		case !all[bare](value):
+			wrong = append(wrong, fmt.Sprintf("%s is no %s: %v", name, bare, value))
+		}
+	}
+	return wrong
+}
+
+// calls are all that the tools ask for. A comment names those who send a form;
+// forms without one are sent by all.
+//
+// long: it is the table
+func calls() []toolCall {
+	const nodes, node, user, key, routes = "nodes[]=node", "node=node", "user=user", "preAuthKey=newKey", "routes[]=route"
+	return []toolCall{
+		{"GET /health", "", "", 200, "status=text"},
+		{"GET /version", "", "", 200, "version=text commit=any buildTime=any"},
+		{"GET /api/v1/health", "", "", 200, "databaseConnectivity=true"}, // Terraform
+
+		{"GET /api/v1/user", "", "", 200, "users[]=user"},
+		{"GET /api/v1/user", "name=USERNAME", "", 200, "users[]=user"},
+		{"GET /api/v1/user", "id=USER", "", 200, "users[]=user"},
+		{"GET /api/v1/user", "email=nobody@example.com", "", 200, "users=list"},
+		{"POST /api/v1/user", "", `{"name":"FRESH"}`, 200, user},
+		{"POST /api/v1/user", "", `{"name":"FRESH","displayName":"Ann","email":"FRESH@example.com","pictureUrl":"https://example.com/a.png"}`, 200, user}, // Headplane
+		{"POST /api/v1/user", "", `{"name":"FRESH","display_name":"Ann","picture_url":""}`, 200, user},
+		{"POST /api/v1/user", "", `{"name":"USERNAME"}`, 409, problemMembers},
+		{"DELETE /api/v1/user/USER", "", "", 200, ""},
+		{"DELETE /api/v1/user/USERNAME", "", "", 200, ""}, // up to 0.23
+		{"DELETE /api/v1/user/999999", "", "", 404, problemMembers},
+		{"POST /api/v1/user/USER/rename/FRESH", "", "", 200, user},
+		{"POST /api/v1/user/USERNAME/rename/FRESH", "", "", 200, user}, // up to 0.23
+
+		{"GET /api/v1/preauthkey", "", "", 200, "preAuthKeys[]=key"},
+		{"GET /api/v1/preauthkey", "user=OWNER_OF_KEY", "", 200, "preAuthKeys[]=key"}, // headscale-admin
+		{"GET /api/v1/preauthkey", "user=USER", "", 200, "preAuthKeys=list"},
+		{"POST /api/v1/preauthkey", "", `{"user":"USERNAME","reusable":true,"ephemeral":false,"expiration":"LATER","aclTags":[]}`, 200, key}, // up to 0.25
+		{"POST /api/v1/preauthkey", "", `{"user":"USER","reusable":false,"ephemeral":true,"expiration":"LATER","aclTags":["tag:web"]}`, 200, key},
+		{"POST /api/v1/preauthkey", "", `{"user":USER,"expiration":"LATER"}`, 200, key},
+		{"POST /api/v1/preauthkey", "", `{"user":"USER","reusable":true,"ephemeral":false,"expiration":null,"aclTags":null}`, 200, key}, // Headplane
+		{"POST /api/v1/preauthkey", "", `{"user":"USER","acl_tags":["tag:web"],"expiration":""}`, 200, key},
+		{"POST /api/v1/preauthkey", "", `{"reusable":true,"expiration":"LATER","aclTags":["tag:web"]}`, 200, key},   // from 0.28
+		{"POST /api/v1/preauthkey", "", `{"user":"USER","expiration":"2001-01-01T00:00:00Z"}`, 400, problemMembers}, // born expired
+		{"POST /api/v1/preauthkey/expire", "", `{"user":"OWNER_OF_KEY","key":"WHOLE_KEY"}`, 200, ""},                // up to 0.25
+		{"POST /api/v1/preauthkey/expire", "", `{"user":"OWNER_OF_KEY","key":"MASKED_KEY"}`, 200, ""},               // what lists show
+		{"POST /api/v1/preauthkey/expire", "", `{"user":OWNER_ID,"key":"MASKED_KEY"}`, 200, ""},                     // 0.26, 0.27
+		{"POST /api/v1/preauthkey/expire", "", `{"id":"KEY_ID"}`, 200, ""},                                          // from 0.28
+		{"POST /api/v1/preauthkey/expire", "", `{"id":KEY_ID}`, 200, ""},                                            //
+		{"POST /api/v1/preauthkey/expire", "", `{"id":"999999"}`, 404, problemMembers},                              //
+		{"DELETE /api/v1/preauthkey", "id=KEY_ID", "", 200, ""},                                                     // Terraform
+		{"DELETE /api/v1/preauthkey", "id=999999", "", 404, problemMembers},                                         //
+
+		{"GET /api/v1/node", "", "", 200, nodes},
+		{"GET /api/v1/node", "user=OWNER_OF_NODE", "", 200, nodes},
+		{"GET /api/v1/node", "user=USER", "", 200, "nodes=list"},
+		{"GET /api/v1/node/NODE", "", "", 200, node},
+		{"GET /api/v1/node/999999", "", "", 404, problemMembers},
+		{"DELETE /api/v1/node/NODE", "", "", 200, ""},
+		{"POST /api/v1/node/NODE/expire", "", "", 200, "node=node"},
+		{"POST /api/v1/node/NODE/expire", "", "{}", 200, node},
+		{"POST /api/v1/node/NODE/expire", "expiry=LATER", "", 200, node}, // from 0.27
+		{"POST /api/v1/node/NODE/expire", "disableExpiry=true", "", 200, node},
+		{"POST /api/v1/node/NODE/expire", "", `{"expiry":"LATER"}`, 200, node}, // from 0.30
+		{"POST /api/v1/node/NODE/expire", "", `{"expiry":null,"disableExpiry":true}`, 200, node},
+		{"POST /api/v1/node/NODE/expire", "", `{"expiry":"LATER","disableExpiry":true}`, 400, problemMembers},
+		{"POST /api/v1/node/NODE/rename/FRESH", "", "", 200, node},
+		{"POST /api/v1/node/NODE/rename/not%20a%20name", "", "", 400, problemMembers},
+		{"POST /api/v1/node/NODE/tags", "", `{"tags":["tag:web"]}`, 200, node},
+		{"POST /api/v1/node/NODE/tags", "", `{"tags":[]}`, 400, problemMembers},
+		{"POST /api/v1/node/NODE/tags", "", `{"tags":["web"]}`, 400, problemMembers},
+		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":["10.1.0.0/16"]}`, 200, node},
+		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":["0.0.0.0/0"]}`, 200, node},
+		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":[]}`, 200, node},
+		{"POST /api/v1/node/NODE/user", "user=USERNAME", "", 200, node},       // up to 0.23
+		{"POST /api/v1/node/NODE/user", "", `{"user":"USERNAME"}`, 200, node}, // headscale-admin, headscale-ui
+		{"POST /api/v1/node/NODE/user", "", `{"user":USER}`, 200, node},       // 0.26, 0.27
+		{"POST /api/v1/node/NODE/user", "", `{"user":"nobody"}`, 404, problemMembers},
+		{"POST /api/v1/node/TAGGED_NODE/user", "", `{"user":USER}`, 409, problemMembers},
+		{"GET /api/v1/node/NODE/routes", "", "", 200, routes}, // headscale-admin
+		{"POST /api/v1/node/register", "user=USERNAME&key=LOGIN", "", 200, node},
+		{"POST /api/v1/node/register", "", `{"user":"USER","key":"LOGIN"}`, 200, node},
+		{"POST /api/v1/node/register", "user=USERNAME&key=LOGIN", `{"user":"USERNAME","key":"LOGIN"}`, 200, node}, // Headplane
+		{"POST /api/v1/node/register", "user=USERNAME&key=garbage", "", 400, problemMembers},
+
+		{"GET /api/v1/routes", "", "", 200, routes}, // headscale-admin, as all of these
+		{"POST /api/v1/routes/ROUTE/enable", "", "", 200, ""},
+		{"POST /api/v1/routes/ROUTE/disable", "", "", 200, ""},
+		{"POST /api/v1/routes/999999/enable", "", "", 404, problemMembers},
+		{"DELETE /api/v1/routes/OLD_ROUTE", "", "", 200, ""},
+		{"DELETE /api/v1/routes/ROUTE", "", "", 409, problemMembers}, // still advertised
+
+		{"POST /api/v1/auth/register", "", `{"user":"USERNAME","authId":"LOGIN"}`, 200, node},
+		{"POST /api/v1/auth/register", "", `{"user":"USERNAME","auth_id":"LOGIN"}`, 200, node},
+		{"POST /api/v1/auth/approve", "", `{"user":USER,"authId":"LOGIN"}`, 200, node},
+		{"POST /api/v1/auth/reject", "", `{"authId":"LOGIN"}`, 200, ""},
+		{"POST /api/v1/auth/reject", "", `{"authId":"garbage"}`, 400, problemMembers},
+		{"POST /api/v1/auth/reject", "", `{"authId":"2A3B-4C5D"}`, 404, problemMembers},
+
+		{"GET /api/v1/apikey", "", "", 200, "apiKeys[]=apiKey"},
+		{"POST /api/v1/apikey", "", `{"expiration":"LATER"}`, 200, "apiKey=secret"},
+		{"POST /api/v1/apikey", "", `{"expiration":null}`, 200, "apiKey=secret"},
+		{"POST /api/v1/apikey/expire", "", `{"prefix":"API_KEY_PREFIX"}`, 200, ""},
+		{"POST /api/v1/apikey/expire", "", `{"prefix":"API_KEY_MASKED"}`, 200, ""}, // from 0.28
+		{"POST /api/v1/apikey/expire", "", `{"id":"API_KEY_ID"}`, 200, ""},
+		{"POST /api/v1/apikey/expire", "", `{"id":API_KEY_ID}`, 200, ""},
+		{"POST /api/v1/apikey/expire", "", `{"id":"API_KEY_ID","prefix":"API_KEY_PREFIX"}`, 400, problemMembers},
+		{"DELETE /api/v1/apikey/API_KEY_PREFIX", "", "", 200, ""},
+		{"DELETE /api/v1/apikey/API_KEY_MASKED", "", "", 200, ""},
+		{"DELETE /api/v1/apikey/-", "id=API_KEY_ID", "", 200, ""}, // Terraform
+		{"DELETE /api/v1/apikey/nobodys", "", "", 404, problemMembers},
+
+		{"PUT /api/v1/policy", "", `{"policy":"POLICY"}`, 200, "policy=text updatedAt=time"},
+		{"PUT /api/v1/policy", "", `{"policy":"{"}`, 400, problemMembers},
+		{"GET /api/v1/policy", "", "", 200, "policy=text updatedAt=time"},
+		{"POST /api/v1/policy/check", "", `{"policy":"POLICY"}`, 200, ""}, // from 0.29
+		{"POST /api/v1/policy/check", "", `{"policy":"{"}`, 400, problemMembers},
+	}
+}
+
+// unknownToTools are the operations that no tool of the older API has heard of.
+// What it had under another path has a row in calls.
+func unknownToTools() []string {
+	return strings.Fields(`
+		DELETE/api/v1/dns GET/api/v1/dns PATCH/api/v1/dns PATCH/api/v1/routes/{routeId} PUT/api/v1/node/{nodeId}/addresses
+		GET/api/v1/audit GET/api/v1/events GET/api/v1/presence GET/api/v1/node/{nodeId}/presence GET/api/v1/auth/pending
+		GET/api/v1/debug/digest GET/api/v1/docs GET/api/v1/openapi.yaml GET/api/v1/ssh/pending POST/api/v1/ssh/approve POST/api/v1/ssh/reject
+		GET/api/v1/policy/diff GET/api/v1/policy/versions GET/api/v1/policy/versions/{version} GET/api/v1/policy/why
+		POST/api/v1/policy/confirm POST/api/v1/policy/preview POST/api/v1/policy/revert POST/api/v1/policy/rollback POST/api/v1/policy/test
+		POST/api/v1/machine POST/api/v1/node/expire POST/api/v1/node/{nodeId}/rename`)
+}
+
+// workshop makes what calls speak of, anew for each.
+type workshop struct {
+	*service
+	made int
+	// things that the call at hand speaks of.
+	things map[string]string
+}
+
+func (w *workshop) fresh() string {
+	w.made++
+	return fmt.Sprintf("thing-%d", w.made)
+}
+
+// need makes a thing unless the call has it already.
+func (w *workshop) need(name string) string {
+	w.t.Helper()
+	if w.things[name] == "" {
+		w.makeThing(name)
+	}
+	return w.things[name]
+}
+
+func (w *workshop) makeThing(name string) {
+	w.t.Helper()
+	switch name {
+	case "FRESH":
+		w.things[name] = w.fresh()
+	case "LATER":
+		w.things[name] = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	case "POLICY":
+		w.things[name] = `{\"tagOwners\": {\"tag:web\": []}, \"acls\": [{\"action\": \"accept\", \"src\": [\"*\"], \"dst\": [\"*:*\"]}]} /* ` + w.fresh() + ` */`
+	case "USER", "USERNAME":
+		w.things["USERNAME"] = w.fresh()
+		w.things["USER"] = w.newUser(w.things["USERNAME"])
+	case "WHOLE_KEY", "MASKED_KEY", "KEY_ID", "OWNER_OF_KEY", "OWNER_ID":
+		w.things["OWNER_OF_KEY"] = w.fresh()
+		w.things["OWNER_ID"] = w.newUser(w.things["OWNER_OF_KEY"])
+		key := w.call("POST", "/api/v1/preauthkey", object{"user": w.things["OWNER_ID"]}).ok()["preAuthKey"].(object)
+		w.things["KEY_ID"], w.things["WHOLE_KEY"] = key["id"].(string), key["key"].(string)
+		w.things["MASKED_KEY"] = w.things["WHOLE_KEY"][:17] + "***"
+	case "API_KEY_ID", "API_KEY_PREFIX", "API_KEY_MASKED":
+		key := w.call("POST", "/api/v1/apikey", nil).ok()
+		w.things["API_KEY_ID"], w.things["API_KEY_MASKED"] = key["id"].(string), key["prefix"].(string)
+		w.things["API_KEY_PREFIX"] = strings.TrimSuffix(strings.TrimPrefix(key["prefix"].(string), "flk_"), "_***")
+	case "LOGIN":
+		w.made++
+		w.things[name] = w.arrive(uint64(1_000 + w.made))
+	case "NODE", "OWNER_OF_NODE":
+		w.things["OWNER_OF_NODE"] = w.fresh()
+		w.newUser(w.things["OWNER_OF_NODE"])
+		w.things["NODE"] = w.node(object{"user": w.things["OWNER_OF_NODE"]})
+	case "TAGGED_NODE":
+		w.things[name] = w.node(object{"aclTags": []string{"tag:web"}})
+	case "ROUTE", "OLD_ROUTE":
+		node := w.need("NODE")
+		w.call("POST", "/api/v1/node/"+node+"/approve_routes", object{"routes": []string{"10.2.0.0/16"}}).ok() // not advertised
+		for _, r := range w.call("GET", "/api/v1/node/"+node+"/routes", nil).ok()["routes"].([]any) {
+			as := map[bool]string{true: "ROUTE", false: "OLD_ROUTE"}[r.(object)["advertised"].(bool)]
+			w.things[as] = r.(object)["id"].(string)
+		}
+	default:
+		w.t.Fatalf("nobody knows what %s is", name)
+	}
+}
+
+// node enrols one that advertises a route.
+func (w *workshop) node(key object) string {
+	w.t.Helper()
+	w.made++
+	m := machine(uint64(w.made), w.preAuthKey(key))
+	m["routableIPs"] = []string{"10.1.0.0/16", "0.0.0.0/0", "::/0"}
+	return w.enrol(m).ok()["node"].(object)["id"].(string)
+}
+
+// operationOf a path with its parameters filled in, as the document has it.
+func operationOf(operation string, documented []string) string {
+	method, path, _ := strings.Cut(operation, " ")
+	parts := strings.Split(path, "/")
+	best := ""
+	for _, name := range documented {
+		m, template, _ := strings.Cut(name, " ")
+		want := strings.Split(template, "/")
+		if m != method || len(want) != len(parts) {
+			continue
+		}
+		fits := true
+		for i := range want {
+			fits = fits && (want[i] == parts[i] || strings.HasPrefix(want[i], "{"))
+		}
+		if fits && (best == "" || strings.Count(template, "{") < strings.Count(best, "{")) {
+			best = name
+		}
+	}
+	return best
+}
+
+func TestExistingToolsKeepWorking(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		w := &workshop{service: s.listen()}
+		for _, c := range calls() {
+			t.Run(strings.Join([]string{c.operation, c.query, c.body}, " "), func(t *testing.T) {
+				defer func(whole testing.TB) { s.t = whole }(s.t)
+				s.t, w.things = t, map[string]string{}
+				if strings.HasPrefix(c.operation, "GET") {
+					w.need("NODE")
+					w.need("KEY_ID")
+				}
+				fill := func(text string) string { return thing.ReplaceAllStringFunc(text, w.need) }
+				method, path, _ := strings.Cut(c.operation, " ")
+				path = fill(path)
+				if c.query != "" {
+					path += "?" + fill(c.query)
+				}
+				var body any
+				if c.body != "" {
+					body = fill(c.body)
+				}
+				a := s.call(method, path, body)
+				if a.status != c.status {
+					t.Fatalf("status %d, want %d: %s", a.status, c.status, a.body)
+				}
+				if wrong := unread(a.decoded(), c.reads); len(wrong) > 0 {
+					t.Errorf("%s\n%s", strings.Join(wrong, "\n"), a.body)
+				}
+			})
+		}
+	})
+}
+
+func TestEveryOperationIsCalledByToolsOrUnknownToThem(t *testing.T) {
+	documented := slices.Sorted(maps.Keys(readDocument(t).operations()))
+	known := map[string]bool{}
+	for _, c := range calls() {
+		name := operationOf(c.operation, documented)
+		if name == "" {
+			t.Errorf("%s is not in the document", c.operation)
+		}
+		known[name] = true
+	}
+	for _, name := range unknownToTools() {
+		name = strings.Replace(name, "/", " /", 1)
+		if known[name] {
+			t.Errorf("%s is listed as unknown and has a row", name)
+		}
+		known[name] = true
+	}
+	if diff := cmp.Diff(documented, slices.Sorted(maps.Keys(known))); diff != "" {
+		t.Errorf("give a new operation a row in calls, or list it in unknownToTools (-document +tables):\n%s", diff)
+	}
+}
+
+// Tools tell a wrong key by the word Unauthorized and by the members of the body.
+func TestToolsAreToldThatTheirKeyIsWrong(t *testing.T) {
+	s := sqlite(t)
+	for name, header := range map[string]string{"no key": noKey, "a key of another server": "Authorization: Bearer abcdefg.hijklmnop", "a wrong key": "Authorization: Bearer flk_aaaaaaaaaaaa_b"} {
+		for _, path := range []string{"/api/v1/user", "/api/v1/apikey", "/api/v1/node", "/api/v1/health"} {
+			a := s.call("GET", path, nil, header)
+			body := a.decoded()
+			if a.status != http.StatusUnauthorized || body["title"] != "Unauthorized" || body["code"] != 16.0 || len(unread(body, problemMembers)) > 0 {
+				t.Errorf("%s, %s: %d %s", name, path, a.status, a.body)
+			}
+		}
+	}
+	if a := s.call("GET", "/api/v1/user", nil, noKey); !strings.HasPrefix(a.decoded()["message"].(string), "Unauthorized") {
+		t.Errorf("without a key: %s", a.body)
+	}
+}
+
+// A console finds the key that a person logged in with by its masked form.
+func TestToolsFindTheirOwnKeyInTheList(t *testing.T) {
+	s := sqlite(t)
+	for _, k := range s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any) {
+		prefix, _ := strings.CutSuffix(k.(object)["prefix"].(string), "***")
+		if strings.HasPrefix(s.key, prefix) {
+			return
+		}
+	}
+	t.Error("no listed prefix begins the key")
+}
+
+func TestWhatToolsWouldNotUnderstandIsFound(t *testing.T) {
+	for members, want := range map[string]int{
+		"id=id name=text gone=null list=texts users[]=user?": 1, "id=number": 1, "name=id": 1, "missing=text": 1, "empty=text": 1, "empty=any gone=text?": 0, "gone=text": 1, "name[]=text": 1,
+	} {
+		body := object{"id": "1", "name": "a", "empty": "", "gone": nil, "list": []any{"a"}, "users": []any{object{"id": 1.0}}}
+		if wrong := unread(body, members); len(wrong) != want {
+			t.Errorf("%s: %v", members, wrong)
+		}
+	}
+}
