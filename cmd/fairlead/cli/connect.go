@@ -123,7 +123,7 @@ func (c *connection) Do(req *http.Request) (*http.Response, error) {
 func newConnection(transport *http.Transport, explain func(error) error) *connection {
 	return &connection{
 		client: http.Client{
-			Transport: transport,
+			Transport: once{transport},
 			Timeout:   answerLimit,
 			// A redirected POST would arrive as a GET.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
