@@ -1516,6 +1516,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/debug/profile": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What this replica does now, for those who develop it
+         * @description The stacks of its goroutines and what lies in its memory, as texts of Go's runtime. They name functions and
+         *     lines of Fairlead and hold no data of the network.
+         */
+        get: operations["debugProfile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/openapi.yaml": {
         parameters: {
             query?: never;
@@ -2347,6 +2374,18 @@ export interface components {
             digest: string;
             /** @description Every live replica's last heartbeat, the answering one's included. */
             replicas: components["schemas"]["ReplicaDigest"][];
+        };
+        Profiles: {
+            /**
+             * @description How many goroutines stand at each place.
+             * @example goroutine profile: total 41
+             */
+            goroutines: string;
+            /**
+             * @description Where memory was asked for, and the counters of the allocator.
+             * @example heap profile: 12: 4096 [120: 65536] @ heap/1048576
+             */
+            heap: string;
         };
         ReplicaDigest: {
             /** @example r-4f2a */
@@ -5821,6 +5860,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Digest"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    debugProfile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the profiles */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Profiles"];
                 };
             };
             401: components["responses"]["Unauthorized"];

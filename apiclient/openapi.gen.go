@@ -1491,6 +1491,19 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// Profiles defines model for Profiles.
+type Profiles struct {
+	// Goroutines How many goroutines stand at each place.
+	//
+	// Example: goroutine profile: total 41
+	Goroutines string `json:"goroutines"`
+
+	// Heap Where memory was asked for, and the counters of the allocator.
+	//
+	// Example: heap profile: 12: 4096 [120: 65536] @ heap/1048576
+	Heap string `json:"heap"`
+}
+
 // RegisterMethod How the node joined.
 type RegisterMethod string
 
@@ -2446,6 +2459,14 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/debug/digest (the `DebugDigest` operationId).
 	DebugDigest(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DebugProfile What this replica does now, for those who develop it
+	//
+	// The stacks of its goroutines and what lies in its memory, as texts of Go's runtime. They name functions and
+	// lines of Fairlead and hold no data of the network.
+	//
+	// Corresponds with GET /api/v1/debug/profile (the `DebugProfile` operationId).
+	DebugProfile(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ResetDNS Take the configured settings of DNS again
 	//
 	// All that was changed here is forgotten. `If-Match` works as for a change.
@@ -3392,6 +3413,24 @@ func (c *Client) RejectLogin(ctx context.Context, body RejectLoginJSONRequestBod
 // Corresponds with GET /api/v1/debug/digest (the `DebugDigest` operationId).
 func (c *Client) DebugDigest(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDebugDigestRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DebugProfile What this replica does now, for those who develop it
+//
+// The stacks of its goroutines and what lies in its memory, as texts of Go's runtime. They name functions and
+// lines of Fairlead and hold no data of the network.
+//
+// Corresponds with GET /api/v1/debug/profile (the `DebugProfile` operationId).
+func (c *Client) DebugProfile(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDebugProfileRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -5293,6 +5332,33 @@ func NewDebugDigestRequest(server string) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/api/v1/debug/digest")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDebugProfileRequest constructs an http.Request for the DebugProfile method
+func NewDebugProfileRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/debug/profile")
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -8134,6 +8200,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/debug/digest (the `DebugDigest` operationId).
 	DebugDigestWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DebugDigestResponse, error)
 
+	// DebugProfileWithResponse What this replica does now, for those who develop it
+	//
+	// The stacks of its goroutines and what lies in its memory, as texts of Go's runtime. They name functions and
+	// lines of Fairlead and hold no data of the network.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/debug/profile (the `DebugProfile` operationId).
+	DebugProfileWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DebugProfileResponse, error)
+
 	// ResetDNSWithResponse Take the configured settings of DNS again
 	//
 	// All that was changed here is forgotten. `If-Match` works as for a change.
@@ -9160,6 +9236,33 @@ func (r DebugDigestResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r DebugDigestResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DebugProfileResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Profiles
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r DebugProfileResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DebugProfileResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -10957,6 +11060,22 @@ func (c *ClientWithResponses) DebugDigestWithResponse(ctx context.Context, reqEd
 	return ParseDebugDigestResponse(rsp)
 }
 
+// DebugProfileWithResponse What this replica does now, for those who develop it
+//
+// The stacks of its goroutines and what lies in its memory, as texts of Go's runtime. They name functions and
+// lines of Fairlead and hold no data of the network.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/debug/profile (the `DebugProfile` operationId).
+func (c *ClientWithResponses) DebugProfileWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DebugProfileResponse, error) {
+	rsp, err := c.DebugProfile(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDebugProfileResponse(rsp)
+}
+
 // ResetDNSWithResponse Take the configured settings of DNS again
 //
 // All that was changed here is forgotten. `If-Match` works as for a change.
@@ -12600,6 +12719,46 @@ func ParseDebugDigestResponse(rsp *http.Response) (*DebugDigestResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Digest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDebugProfileResponse parses an HTTP response from a DebugProfileWithResponse call
+func ParseDebugProfileResponse(rsp *http.Response) (*DebugProfileResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DebugProfileResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Profiles
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -132,12 +132,13 @@ func examples() map[string]func(f fixture) *answer {
 			c.close()
 			return &answer{f.t, c.status, c.header, nil}
 		},
-		"GET /api/v1/health":       list("/api/v1/health"),
-		"GET /api/v1/debug/digest": list("/api/v1/debug/digest"),
-		"GET /api/v1/openapi.yaml": list("/api/v1/openapi.yaml"),
-		"GET /api/v1/docs":         list("/api/v1/docs"),
-		"GET /health":              list("/health"),
-		"GET /version":             list("/version"),
+		"GET /api/v1/health":        list("/api/v1/health"),
+		"GET /api/v1/debug/digest":  list("/api/v1/debug/digest"),
+		"GET /api/v1/debug/profile": list("/api/v1/debug/profile"),
+		"GET /api/v1/openapi.yaml":  list("/api/v1/openapi.yaml"),
+		"GET /api/v1/docs":          list("/api/v1/docs"),
+		"GET /health":               list("/health"),
+		"GET /version":              list("/version"),
 		"GET /api/v1/presence": func(f fixture) *answer {
 			f.move(1, true)
 			return f.call("GET", "/api/v1/presence", nil)

@@ -185,6 +185,18 @@ func (c *Config) String() string {
 	return b.String()
 }
 
+// Secrets returns every secret that is set, for those who must keep them out of
+// a text.
+func (c *Config) Secrets() []string {
+	var found []string
+	for _, k := range keysOf(c) {
+		if s, ok := k.show().(Secret); ok && s != "" {
+			found = append(found, string(s))
+		}
+	}
+	return found
+}
+
 // LogValue is String as attributes.
 func (c *Config) LogValue() slog.Value {
 	var attrs []slog.Attr

@@ -226,6 +226,10 @@ func (canned) Version(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
+func (canned) DebugProfile(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.Profiles{Goroutines: "goroutine profile: total 41\n", Heap: "heap profile: 12\n"})
+}
+
 func (canned) DebugDigest(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.Digest{Replica: "r1", Revision: "4711", Digest: "9b74c989", Replicas: []openapi.ReplicaDigest{
 		{ID: "r1", Version: "0.1.1", Revision: "4710", DigestRevision: "4700", Digest: "1f3870be", AgeMillis: 840},

@@ -34,6 +34,7 @@ func commandOf() map[string]string {
 		"diffPolicies": "policy diff", "previewPolicy": "policy preview testdata/policy.hujson", "whyPolicy": "policy why a b", "testPolicy": "policy test",
 		"listAudit": "audit list", "streamEvents": "events",
 		"health": "health", "version": "version", "openapiDocument": "openapi", "debugDigest": "debug digest",
+		"debugProfile": "debug bundle --file -",
 	}
 }
 
@@ -81,7 +82,7 @@ func TestEveryOperationOfTheAPIHasACommand(t *testing.T) {
 		fairlead(t, socket, strings.Fields(line))
 		var asked []string
 		for _, req := range log.requests()[before:] {
-			_, pattern := mux.Handler(httptest.NewRequest(req.Method, req.Path, nil))
+			_, pattern := mux.Handler(httptest.NewRequestWithContext(t.Context(), req.Method, req.Path, http.NoBody))
 			asked = append(asked, ids[pattern])
 		}
 		if !slices.Contains(asked, id) {

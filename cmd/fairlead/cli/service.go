@@ -170,10 +170,11 @@ func get(ctx context.Context, client *apiclient.Client, path string) ([]byte, er
 
 func (t *tool) debug() *cobra.Command {
 	return group(&cobra.Command{
-		Use:     "debug",
-		Short:   "Look into a running server",
-		Example: "  fairlead debug digest",
-	}, t.debugDigest())
+		Use:   "debug",
+		Short: "Look into a running server",
+		Example: `  fairlead debug digest
+  fairlead debug bundle`,
+	}, t.debugDigest(), t.debugBundle())
 }
 
 func (t *tool) debugDigest() *cobra.Command {

@@ -1488,6 +1488,19 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// Profiles defines model for Profiles.
+type Profiles struct {
+	// Goroutines How many goroutines stand at each place.
+	//
+	// Example: goroutine profile: total 41
+	Goroutines string `json:"goroutines"`
+
+	// Heap Where memory was asked for, and the counters of the allocator.
+	//
+	// Example: heap profile: 12: 4096 [120: 65536] @ heap/1048576
+	Heap string `json:"heap"`
+}
+
 // RegisterMethod How the node joined.
 type RegisterMethod string
 
@@ -2263,6 +2276,9 @@ type ServerInterface interface {
 	// DebugDigest Digest of this replica's state, and what the others reported
 	// (GET /api/v1/debug/digest)
 	DebugDigest(w http.ResponseWriter, r *http.Request)
+	// DebugProfile What this replica does now, for those who develop it
+	// (GET /api/v1/debug/profile)
+	DebugProfile(w http.ResponseWriter, r *http.Request)
 	// ResetDNS Take the configured settings of DNS again
 	// (DELETE /api/v1/dns)
 	ResetDNS(w http.ResponseWriter, r *http.Request, params ResetDNSParams)
@@ -2747,6 +2763,20 @@ func (siw *ServerInterfaceWrapper) DebugDigest(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.DebugDigest(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DebugProfile operation middleware
+func (siw *ServerInterfaceWrapper) DebugProfile(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DebugProfile(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4718,6 +4748,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/register", wrapper.RegisterLogin)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/reject", wrapper.RejectLogin)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/debug/digest", wrapper.DebugDigest)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/debug/profile", wrapper.DebugProfile)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/dns", wrapper.ResetDNS)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/dns", wrapper.GetDNS)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/dns", wrapper.ChangeDNS)

@@ -1,0 +1,301 @@
+package cli
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+	"github.com/fairlead-mesh/fairlead/internal/config"
+)
+
+const (
+	bundledAudit = 200
+	bundledLog   = 1 << 20
+)
+
+// bundling is what debug bundle was asked for.
+type bundling struct {
+	file, logFile string
+	withPolicy    bool
+}
+
+func (t *tool) debugBundle() *cobra.Command {
+	var b bundling
+	cmd := &cobra.Command{
+		Use:   "bundle",
+		Short: "Collect what support needs into one file, without secrets",
+		Long: `Collect what support needs into one compressed archive: versions, health,
+digests, nodes, routes, DNS, the last changes, profiles; over the local socket
+also the configuration, metrics and facts about this machine.
+
+Secrets and passwords are left out and public keys are shortened; names and
+addresses of users and nodes are in it, so look before you send it. What cannot
+be had is listed in README.txt, and the rest is collected all the same.`,
+		Example: `  fairlead debug bundle
+  fairlead debug bundle --file support.tar.gz --log-file /var/log/fairlead.log
+  journalctl -u fairlead -n 5000 | fairlead debug bundle --log-file -
+  fairlead debug bundle --with-policy --file - | tar tz`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			return t.bundle(cmd.Context(), client, b)
+		},
+	}
+	cmd.Flags().StringVar(&b.file, "file", "", "write to this `file`, - for standard output (default fairlead-<time>.tar.gz)")
+	cmd.Flags().StringVar(&b.logFile, "log-file", "", "add the end of this `file`, the log of the service; - for standard input")
+	cmd.Flags().BoolVar(&b.withPolicy, "with-policy", false, "add the text of the access policy")
+	return cmd
+}
+
+func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundling) error {
+	to, name := t.Stdout, "standard output"
+	if b.file != "-" {
+		name = cmp.Or(b.file, "fairlead-"+t.Now().UTC().Format("20060102T150405Z")+".tar.gz")
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("%s exists; remove it, or name another with --file", name)
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		to = f
+	}
+	compressed := gzip.NewWriter(to)
+	a := &archive{tool: t, tar: tar.NewWriter(compressed), mask: t.mask()}
+	t.collect(ctx, client, a, b)
+	a.add("README.txt", []byte(a.readme()), nil)
+	if err := errors.Join(a.failed, a.tar.Close(), compressed.Close()); err != nil {
+		return fmt.Errorf("%s is not complete: %w", name, err)
+	}
+	t.note("Wrote %s with %s", name, count(len(a.names), "file"))
+	for _, m := range a.missing {
+		t.note("Missing: %s", m)
+	}
+	return nil
+}
+
+// mask hides the secrets that this run knows, and all that look like one.
+func (t *tool) mask() *mask {
+	m := &mask{known: []string{t.apiKey}}
+	for _, entry := range t.Environ { // the configuration may be what is broken
+		name, value, _ := strings.Cut(entry, "=")
+		if secretVariable.MatchString(name) {
+			m.known = append(m.known, value)
+		}
+	}
+	if c, err := config.Load(t.configFile, t.Environ); err == nil {
+		m.known = append(m.known, c.Secrets()...)
+	}
+	return m
+}
+
+// collect adds all parts.
+func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive, b bundling) {
+	if t.overSocket() {
+		c, err := config.Load(t.configFile, t.Environ)
+		if err != nil {
+			a.add("configuration.txt", nil, err)
+		} else {
+			a.add("configuration.txt", []byte(c.Report()+"\n"+c.String()), nil)
+			text, err := metrics(ctx, c.MetricsListenAddr)
+			a.add("metrics.txt", text, err)
+		}
+		a.add("host.txt", []byte(host()), nil)
+	}
+	a.addJSON("version.json")(answer(client.Version(ctx)))
+	health, err := decodeHealth(answer(client.Health(ctx)))
+	a.addValue("health.json", health, err)
+	a.addJSON("digest.json")(answer(client.DebugDigest(ctx)))
+	if profiles, err := decode[apiclient.Profiles](answer(client.DebugProfile(ctx))); err != nil {
+		a.add("goroutines.txt", nil, err)
+	} else {
+		a.add("goroutines.txt", []byte(profiles.Goroutines), nil)
+		a.add("heap.txt", []byte(profiles.Heap), nil)
+	}
+	t.collectNetwork(ctx, client, a)
+	a.addJSON("dns.json")(answer(client.GetDNS(ctx)))
+	list, err := decode[apiclient.AuditList](answer(client.ListAudit(ctx, &apiclient.ListAuditParams{Limit: new(bundledAudit)})))
+	for i := range list.Entries {
+		if e := &list.Entries[i]; e.Kind == "policy" && !b.withPolicy {
+			e.Before, e.After = withoutText(e.Before), withoutText(e.After)
+		}
+	}
+	a.addValue("audit.json", list.Entries, err)
+	if b.withPolicy {
+		p, err := decode[apiclient.Policy](answer(client.GetPolicy(ctx)))
+		a.add("policy.hujson", []byte(p.Policy), err)
+	}
+	if b.logFile != "" {
+		text, err := t.tail(b.logFile)
+		a.add("log.txt", text, err)
+	}
+}
+
+// collectNetwork adds nodes and routes, and of all else how many there are.
+func (t *tool) collectNetwork(ctx context.Context, client *apiclient.Client, a *archive) {
+	counts := map[string]int{}
+	nodes, err := decode[apiclient.NodeList](answer(client.ListNodes(ctx, &apiclient.ListNodesParams{})))
+	a.addValue("nodes.json", nodes.Nodes, err)
+	for _, n := range nodes.Nodes {
+		counts["nodes"]++
+		counts["nodes "+nodeState(n)]++
+	}
+	routes, routesErr := decode[apiclient.RouteList](answer(client.ListRoutes(ctx, &apiclient.ListRoutesParams{})))
+	a.addValue("routes.json", routes.Routes, routesErr)
+	for _, r := range routes.Routes {
+		counts["routes"]++
+		counts["routes "+routeStatus(r)]++
+	}
+	users, usersErr := decode[apiclient.UserList](answer(client.ListUsers(ctx, &apiclient.ListUsersParams{})))
+	counts["users"] = len(users.Users)
+	keys, keysErr := decode[apiclient.PreAuthKeyList](answer(client.ListPreAuthKeys(ctx, &apiclient.ListPreAuthKeysParams{})))
+	counts["preAuthKeys"] = len(keys.PreAuthKeys)
+	apiKeys, apiKeysErr := decode[apiclient.APIKeyList](answer(client.ListAPIKeys(ctx, &apiclient.ListAPIKeysParams{})))
+	counts["apiKeys"] = len(apiKeys.APIKeys)
+	a.addValue("counts.json", counts, errors.Join(err, routesErr, usersErr, keysErr, apiKeysErr))
+}
+
+// withoutText is a version of the policy but for its text.
+func withoutText(version any) any {
+	if members, ok := version.(map[string]any); ok {
+		delete(members, "policy")
+	}
+	return version
+}
+
+// overSocket says whether the server is the one of this machine.
+func (t *tool) overSocket() bool { return cmp.Or(t.server, t.getenv("FAIRLEAD_CLI_SERVER")) == "" }
+
+// metrics reads what the service tells Prometheus.
+func metrics(ctx context.Context, address string) ([]byte, error) {
+	if address == "" {
+		return nil, errors.New("metrics_listen_addr is not set")
+	}
+	hostname, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if ip := net.ParseIP(hostname); hostname == "" || ip != nil && ip.IsUnspecified() {
+		address = net.JoinHostPort("localhost", port)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	return answer((&http.Client{Timeout: healthLimit}).Do(req))
+}
+
+// host is what this machine says of itself.
+func host() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "system: %s %s, %s\n", runtime.GOOS, runtime.GOARCH, count(runtime.NumCPU(), "processor"))
+	for _, file := range []string{
+		"/etc/os-release", "/proc/version", "/proc/uptime", "/proc/loadavg", "/proc/meminfo", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/cpu.max",
+	} {
+		if text, err := os.ReadFile(file); err == nil {
+			fmt.Fprintf(&b, "\n%s:\n%s", file, text)
+		}
+	}
+	return b.String()
+}
+
+// tail returns the end of a log, from the beginning of a line on.
+func (t *tool) tail(file string) ([]byte, error) {
+	from := t.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.Size() > bundledLog {
+			if _, err := f.Seek(-bundledLog, io.SeekEnd); err != nil {
+				return nil, err
+			}
+		}
+		from = f
+	}
+	text, err := io.ReadAll(from)
+	if len(text) < bundledLog {
+		return text, err
+	}
+	_, text, _ = bytes.Cut(text[len(text)-bundledLog:], []byte("\n"))
+	return text, err
+}
+
+// archive takes the parts of a bundle. A part that could not be had is listed,
+// and keeps none of the others away.
+type archive struct {
+	*tool
+	tar     *tar.Writer
+	mask    *mask
+	names   []string
+	missing []string
+	failed  error // to write
+}
+
+func (a *archive) add(name string, text []byte, err error) {
+	if err != nil {
+		a.missing = append(a.missing, fmt.Sprintf("%s: %s", name, a.mask.text(err.Error())))
+		return
+	}
+	masked := a.mask.text(string(text))
+	header := &tar.Header{Name: "fairlead/" + name, Mode: 0o600, Size: int64(len(masked)), ModTime: a.Now()}
+	if a.failed == nil {
+		a.failed = a.tar.WriteHeader(header)
+	}
+	if a.failed == nil {
+		_, a.failed = io.WriteString(a.tar, masked)
+	}
+	a.names = append(a.names, name)
+}
+
+// addValue adds a shape of the API without what its members call secret.
+func (a *archive) addValue(name string, value any, err error) {
+	text := ""
+	if err == nil {
+		text, err = encodeJSON(value, true)
+	}
+	if err == nil {
+		text, err = a.mask.members(text)
+	}
+	a.add(name, []byte(text), err)
+}
+
+// addJSON adds what answer returned, whatever its shape.
+func (a *archive) addJSON(name string) func(body []byte, err error) {
+	return func(body []byte, err error) {
+		value, err := decode[any](body, err)
+		a.addValue(name, value, err)
+	}
+}
+
+func (a *archive) readme() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Collected by fairlead %s (%s) at %s.\n\nSecrets are replaced by ***, public keys are shortened.\n\n", a.Build.Version, a.Build.Commit, a.Now().UTC().Format(time.RFC3339))
+	for _, name := range a.names {
+		fmt.Fprintln(&b, name)
+	}
+	if len(a.missing) > 0 {
+		b.WriteString("\nMissing:\n" + strings.Join(a.missing, "\n") + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+const masked = "***"
+
+var (
+	keySecret      = regexp.MustCompile(`\b(fl[a-z]_[A-Za-z0-9]{12})_[A-Za-z0-9_-]{16,}`)
+	bearerToken    = regexp.MustCompile(`(?i)\b(bearer) +[^\s"',]+`)
+	privateKey     = regexp.MustCompile(`\b(privkey):[0-9a-fA-F]+`)
+	privatePEM     = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
+	urlPassword    = regexp.MustCompile(`(://[^/\s:@"]*):[^/\s@"]+@`)
+	publicKey      = regexp.MustCompile(`\b((?:mkey|nodekey|discokey|nlpub|chalpub):[0-9a-f]{8})[0-9a-f]{24,}`)
+	secretVariable = regexp.MustCompile(`^FAIRLEAD_.*(PASS|SECRET|TOKEN|API_KEY)$`)
+	secretMember   = regexp.MustCompile(`(?i)(secret|password|passphrase|^pass$|token|private_?key)`)
+)
+
+// mask keeps secrets out of texts that leave the machine.
+type mask struct {
+	known []string // secrets, word for word; empty ones do not count
+}
+
+// text hides the known secrets and what has the form of one.
+func (m *mask) text(text string) string {
+	for _, secret := range m.known {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, masked)
+		}
+	}
+	text = keySecret.ReplaceAllString(text, "${1}_"+masked)
+	text = bearerToken.ReplaceAllString(text, "$1 "+masked)
+	text = privateKey.ReplaceAllString(text, "$1:"+masked)
+	text = privatePEM.ReplaceAllString(text, masked)
+	text = urlPassword.ReplaceAllString(text, "$1:"+masked+"@")
+	return publicKey.ReplaceAllString(text, "$1…")
+}
+
+// members writes JSON for people, without the members that are named like a
+// secret.
+func (m *mask) members(text string) (string, error) {
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return "", err
+	}
+	return encodeJSON(hideMembers(value), false)
+}
+
+func hideMembers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if s, ok := member.(string); ok && s != "" && secretMember.MatchString(name) {
+				v[name] = masked
+			} else {
+				v[name] = hideMembers(member)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = hideMembers(v[i])
+		}
+	}
+	return value
+}
