@@ -4337,6 +4337,12 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**

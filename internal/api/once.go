@@ -158,6 +158,7 @@ func (s *Server) replays() map[string]again {
 		"POST /api/v1/node/{nodeId}/rename":           replayNode,
 		"POST /api/v1/node/{nodeId}/rename/{newName}": replayNode,
 		"POST /api/v1/node/{nodeId}/tags":             replayNode,
+		"POST /api/v1/node/{nodeId}/user":             replayNode,
 		"PUT /api/v1/node/{nodeId}/addresses":         replayNode,
 		"POST /api/v1/node/{nodeId}/approve_routes":   replayNode,
 		"POST /api/v1/machine":                        replayNode,
