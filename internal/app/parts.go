@@ -62,6 +62,7 @@ func (s *service) fill(r *store.Report) {
 	r.Logins = p.control.WaitingLogins()
 	r.SSH = p.control.WaitingSSH()
 	r.PolicyHash = p.control.PolicyFileHash()
+	r.Facts, r.Uses = p.control.Observed(store.MaxSeen)
 }
 
 // build needs a ledger that runs: shared secrets are made by a commit.
@@ -101,6 +102,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), c.DNS.Pinned) },
 		p.control.RevertUnconfirmed,
 		p.control.TestPolicy,
+		p.control.SaveObserved,
 	}
 	if policyFile(c.Policy) != "" {
 		if err := p.control.LoadPolicyFile(ctx); err != nil {

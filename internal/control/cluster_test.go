@@ -154,6 +154,7 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 		History: c.Store.(store.History),
 		Fill: func(report *store.Report) {
 			report.SSH, report.PolicyHash = r.WaitingSSH(), r.PolicyFileHash()
+			report.Facts, report.Uses = r.Observed(store.MaxSeen)
 		},
 	}); err != nil {
 		t.Fatal(err)
@@ -165,7 +166,7 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	loops := []func(context.Context) error{r.ledger.Run, r.ledger.Heart, r.presence.Run, sweeper.Run, r.RevertUnconfirmed, r.TestPolicy}
+	loops := []func(context.Context) error{r.ledger.Run, r.ledger.Heart, r.presence.Run, sweeper.Run, r.RevertUnconfirmed, r.TestPolicy, r.SaveObserved}
 	if policyFile != "" {
 		loops = append(loops, func(ctx context.Context) error {
 			return errors.Join(r.LoadPolicyFile(ctx), r.FollowPolicyFile(ctx, r.hangup))

@@ -55,6 +55,7 @@ type Service struct {
 	serverURL          string
 	waiting            waitingRoom
 	sessions           sessionRoom
+	observed           observations
 	refusals           *identity.RefusalLog
 	registrations      prometheus.Counter
 	policyHealth       policyHealth

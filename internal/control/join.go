@@ -35,6 +35,8 @@ type Joining struct {
 	Tags       []string
 	CapVersion int
 	Host       Host
+
+	addr string // where it comes from
 }
 
 // Joined answers a client.
@@ -62,7 +64,7 @@ type verdict struct {
 
 // Join lets a client in, knows it again, or logs it out.
 func (s *Service) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, error) {
-	a.Kind, a.ID = mesh.ActorNode, shortKey(j.MachineKey)
+	a.Kind, a.ID, j.addr = mesh.ActorNode, shortKey(j.MachineKey), a.Addr
 	v, err := s.join(ctx, a, j)
 	if err == nil && v.ask && s.ownLink(j) {
 		var answered bool
@@ -242,7 +244,7 @@ func (s *Service) admit(w *policy.World, now mesh.Time, g grant, j Joining, addr
 		n.Ephemeral, n.PreAuthKey = j.Ephemeral || g.key.Ephemeral, g.key.ID
 	}
 	keepRoutes(w, now, n)
-	return n, slices.Concat([]mesh.Event{mesh.NodePut{Node: n}}, evs, g.spent()), nil
+	return n, slices.Concat([]mesh.Event{mesh.NodePut{Node: n}}, evs, g.spent(now, j.addr)), nil
 }
 
 // tags are those of the key and those that the device asked for and may have.
@@ -290,14 +292,14 @@ func (g grant) earlier(w *policy.World, j Joining, tagged bool) *mesh.Node {
 }
 
 // spent notes that the grant was used.
-func (g grant) spent() []mesh.Event {
-	switch {
-	case g.login != nil:
+func (g grant) spent(now mesh.Time, from string) (evs []mesh.Event) {
+	if g.login != nil {
 		return []mesh.Event{mesh.LoginGone{ID: g.login.ID}}
-	case g.key != nil && !g.key.Used:
+	}
+	if !g.key.Used {
 		used := *g.key
 		used.Used = true
-		return []mesh.Event{mesh.PreAuthKeyPut{Key: &used}}
+		evs = append(evs, mesh.PreAuthKeyPut{Key: &used})
 	}
-	return nil
+	return append(evs, mesh.PreAuthKeyUsed{ID: g.key.ID, Use: mesh.KeyUse{At: now, From: from, Count: g.key.LastUse.Count + 1}})
 }

@@ -93,7 +93,7 @@ func kinds(evs []mesh.Event) string {
 // long: one table holds every case, so that gaps show.
 func TestJoinDecisions(t *testing.T) {
 	const logout = mesh.Time(123)
-	const created, rekeyed = "node.put address.cursor", "node.put"
+	const created, rekeyed, used = "node.put address.cursor", "node.put", " preauthkey.used"
 	d := newDoor()
 	for name, c := range map[string]struct {
 		machine, node uint64
@@ -127,11 +127,11 @@ func TestJoinDecisions(t *testing.T) {
 		"logout, ephemeral":             {machine: 4, node: 4, wish: logout, events: "node.gone", expired: true},
 		"logout, gone":                  {machine: 9, node: 9, wish: logout, expired: true},
 
-		"new":                {machine: 9, node: 9, key: "user1", events: created + " preauthkey.put", id: 5, owner: 1, registered: true},
-		"new, reusable":      {machine: 9, node: 9, key: "user2", events: created, id: 5, owner: 2, registered: true},
-		"new, tags":          {machine: 9, node: 9, key: "tags", events: created + " preauthkey.put", id: 5, registered: true},
-		"new, ephemeral":     {machine: 9, node: 9, key: "user2", ephemeral: true, events: created, id: 5, owner: 2, registered: true},
-		"new, own tags":      {machine: 9, node: 9, key: "tags", tags: []string{"tag:b"}, events: created + " preauthkey.put", id: 5, registered: true},
+		"new":                {machine: 9, node: 9, key: "user1", events: created + " preauthkey.put" + used, id: 5, owner: 1, registered: true},
+		"new, reusable":      {machine: 9, node: 9, key: "user2", events: created + used, id: 5, owner: 2, registered: true},
+		"new, tags":          {machine: 9, node: 9, key: "tags", events: created + " preauthkey.put" + used, id: 5, registered: true},
+		"new, ephemeral":     {machine: 9, node: 9, key: "user2", ephemeral: true, events: created + used, id: 5, owner: 2, registered: true},
+		"new, own tags":      {machine: 9, node: 9, key: "tags", tags: []string{"tag:b"}, events: created + " preauthkey.put" + used, id: 5, registered: true},
 		"new, strange tags":  {machine: 9, node: 9, key: "tags", tags: []string{"tag:x"}, refusal: "tag not allowed"},
 		"new, no tags":       {machine: 9, node: 9, key: "tags", tags: []string{"nonsense"}, refusal: "is not a tag"},
 		"new, unknown key":   {machine: 9, node: 9, key: "unknown", refusal: "the key is unknown"},
@@ -144,16 +144,16 @@ func TestJoinDecisions(t *testing.T) {
 		"rejected":           {machine: 11, node: 11, rejected: "no"},
 		"approved too late":  {machine: 12, node: 12, ask: true},
 
-		"again":                             {machine: 1, node: 9, key: "user1", events: rekeyed + " preauthkey.put", id: 1, owner: 1, registered: true},
-		"again, after its end":              {machine: 1, node: 9, key: "user2", events: rekeyed, id: 2, owner: 2, registered: true},
+		"again":                             {machine: 1, node: 9, key: "user1", events: rekeyed + " preauthkey.put" + used, id: 1, owner: 1, registered: true},
+		"again, after its end":              {machine: 1, node: 9, key: "user2", events: rekeyed + used, id: 2, owner: 2, registered: true},
 		"again, approved":                   {machine: 1, node: 13, events: rekeyed + " login.gone", id: 1, owner: 1, registered: true},
-		"again, its tagged node":            {machine: 1, node: 9, old: 3, key: "user1", events: rekeyed + " preauthkey.put", id: 3, owner: 1, registered: true},
-		"again, with tags of nobody":        {machine: 1, node: 9, key: "tags", events: rekeyed + " preauthkey.put", id: 3, registered: true},
-		"again, with tags of user 2":        {machine: 1, node: 9, key: "tags of user2", events: rekeyed + " preauthkey.put", id: 3, registered: true},
-		"again, user becomes tagged":        {machine: 1, node: 9, old: 2, key: "tags of user2", events: rekeyed + " preauthkey.put", id: 2, registered: true},
+		"again, its tagged node":            {machine: 1, node: 9, old: 3, key: "user1", events: rekeyed + " preauthkey.put" + used, id: 3, owner: 1, registered: true},
+		"again, with tags of nobody":        {machine: 1, node: 9, key: "tags", events: rekeyed + " preauthkey.put" + used, id: 3, registered: true},
+		"again, with tags of user 2":        {machine: 1, node: 9, key: "tags of user2", events: rekeyed + " preauthkey.put" + used, id: 3, registered: true},
+		"again, user becomes tagged":        {machine: 1, node: 9, old: 2, key: "tags of user2", events: rekeyed + " preauthkey.put" + used, id: 2, registered: true},
 		"again, no key":                     {machine: 1, node: 9, old: 1, ask: true},
-		"same machine, another user":        {machine: 4, node: 9, key: "user2", events: created, id: 5, owner: 2, registered: true},
-		"same machine, user without a node": {machine: 4, node: 9, old: 4, key: "tags", events: created + " preauthkey.put", id: 5, registered: true},
+		"same machine, another user":        {machine: 4, node: 9, key: "user2", events: created + used, id: 5, owner: 2, registered: true},
+		"same machine, user without a node": {machine: 4, node: 9, old: 4, key: "tags", events: created + " preauthkey.put" + used, id: 5, registered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := Joining{MachineKey: meshgen.MachineKey(c.machine), NodeKey: meshgen.NodeKey(c.node), PreAuthKey: d.keys[c.key], Expiry: c.wish, Tags: c.tags, Ephemeral: c.ephemeral}
@@ -244,7 +244,10 @@ func TestReportDecisions(t *testing.T) {
 		s, _ := mesh.Apply(w.Snapshot, w.Rev+1, evs...)
 		return policy.NewWorld(s, nil)
 	}
-	w := apply(d.world, mesh.NodePut{Node: &known}, mesh.NodeNet{ID: 1, Net: at})
+	facts := func(at mesh.Time, udp bool, micros int64) *mesh.Facts {
+		return &mesh.Facts{Node: 1, At: at, NAT: mesh.NAT{UDP: &udp}, Latencies: []mesh.Latency{{Region: 1, Micros: micros}}}
+	}
+	w := apply(d.world, mesh.NodePut{Node: &known}, mesh.NodeNet{ID: 1, Net: at}, mesh.NodeFacts{Facts: facts(1, true, 1)})
 	online := apply(w, mesh.Online{ID: 1, Replica: "a", Conn: 1, At: joinNow})
 	for name, c := range map[string]struct {
 		world  *policy.World
@@ -267,6 +270,10 @@ func TestReportDecisions(t *testing.T) {
 			h.Hostname = "other"
 			r.Host, r.HomeRelay = &h, 99
 		}, "node.put node.net"},
+		"another latency":           {w, func(r *Report) { r.facts = facts(2, true, 2) }, ""},
+		"another latency and relay": {w, func(r *Report) { r.facts, r.HomeRelay = facts(2, true, 2), 99 }, "node.net node.facts"},
+		"behind another NAT":        {w, func(r *Report) { r.facts = facts(2, false, 1) }, "node.facts"},
+		"NAT as it was before":      {w, func(r *Report) { r.facts = facts(0, false, 1) }, ""},
 	} {
 		r := base
 		c.change(&r)

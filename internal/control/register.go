@@ -84,7 +84,9 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	if a.Kind == mesh.ActorNode {
 		a.ID = shortKey(r.MachineKey)
 	}
-	node, created, err := s.register(ctx, a, r.joining())
+	j := r.joining()
+	j.addr = a.Addr
+	node, created, err := s.register(ctx, a, j)
 	if err != nil {
 		s.logRefusal(err, a, r.joining())
 		return nil, err

@@ -32,6 +32,9 @@ type Report struct {
 	Endpoints  []netip.AddrPort
 	DiscoKey   key.DiscoPublic
 	HomeRelay  int
+	Measured   Measured
+
+	facts *mesh.Facts // what is known of the node with this report
 }
 
 // FindClient returns the node that holds a node key, if the machine that asks is
@@ -89,6 +92,12 @@ func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
 		r.Host = &h
 	}
 	r.Endpoints = usable(r.Endpoints)
+	r.facts = s.observe(n.ID, func(f *mesh.Facts, now mesh.Time) {
+		if !r.DiscoKey.IsZero() && r.DiscoKey != n.Net.DiscoKey {
+			f.Warnings = nil // each run of a client has a disco key of its own
+		}
+		r.Measured.change(f, now)
+	})
 	w := s.ledger.World()
 	if evs, err := decideReport(w, max(w.At, mesh.TimeOf(time.Now())), r); err != nil || len(evs) == 0 {
 		return err
@@ -96,7 +105,11 @@ func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
 	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name
 	// A client that has turned away may have said something newer since: the
 	// ledger drops its command.
-	return s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) { return decideReport(w, now, r) })
+	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) { return decideReport(w, now, r) })
+	if err == nil {
+		s.observed.saved([]*mesh.Facts{r.facts}, nil)
+	}
+	return err
 }
 
 // usable drops endpoints that mean nothing elsewhere.
@@ -148,5 +161,18 @@ func decideReport(w *policy.World, now mesh.Time, r Report) ([]mesh.Event, error
 		// unless it was seen after they learned the old one.
 		evs = append(evs, mesh.Offline{ID: n.ID, At: now})
 	}
+	if r.newFacts(w.Snapshot, n.ID, len(evs) > 0) {
+		evs = append(evs, mesh.NodeFacts{Facts: r.facts})
+	}
 	return evs, nil
+}
+
+// newFacts reports whether what the node measured is committed now: how it can be
+// reached from outside is news, and the rest goes with other news.
+func (r Report) newFacts(s *mesh.Snapshot, id mesh.NodeID, news bool) bool {
+	saved, ok := s.Facts(id)
+	if !ok {
+		saved = &mesh.Facts{}
+	}
+	return r.facts != nil && saved.At < r.facts.At && (news || !saved.NAT.Equal(r.facts.NAT))
 }

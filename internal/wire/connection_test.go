@@ -166,7 +166,7 @@ func TestOtherRequestsOfClientsAreAnswered(t *testing.T) {
 		text   string
 	}{
 		"/machine/set-dns":       {501, "certificates are not offered by this server\n"},
-		"/machine/update-health": {204, ""},
+		"/machine/update-health": {404, "no node has this key: it was removed, or has another key now; log in again\n"},
 		"/machine/audit-log":     {200, ""},
 		"/machine/feature/query": {200, `{"Complete":true}`},
 		"/machine/id-token":      {404, "404 page not found\n"},

@@ -3,10 +3,13 @@ package wire
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"tailscale.com/tailcfg"
+	"tailscale.com/types/opt"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 const (
@@ -21,6 +24,7 @@ type hostDescription struct {
 	tags      []string
 	homeRelay int
 	latency   float64 // to the home relay in seconds; zero when unknown
+	measured  control.Measured
 }
 
 // parseHost reads a tailcfg.Hostinfo. It is in the map of all peers, so they are
@@ -71,10 +75,63 @@ func (h *hostDescription) takeNetInfo(info *tailcfg.NetInfo) {
 		return
 	}
 	h.homeRelay = info.PreferredDERP
-	for _, family := range []string{"-v4", "-v6"} {
-		seconds := info.DERPLatency[strconv.Itoa(h.homeRelay)+family]
-		if seconds > 0 && seconds < maxLatency && (h.latency == 0 || seconds < h.latency) {
-			h.latency = seconds
+	h.measured = measuredIn(info)
+	for _, l := range h.measured.Latencies {
+		if l.Region == h.homeRelay {
+			h.latency = float64(l.Micros) / 1e6
 		}
 	}
+}
+
+// netInfoOf reads only that part of a tailcfg.Hostinfo; nil when there is none.
+func netInfoOf(raw json.RawMessage) *tailcfg.NetInfo {
+	var host struct{ NetInfo *tailcfg.NetInfo }
+	if json.Unmarshal(raw, &host) != nil {
+		return nil
+	}
+	return host.NetInfo
+}
+
+// measuredIn tells how a client can be reached and how far the relays are from
+// it, each by the faster of the two families.
+func measuredIn(info *tailcfg.NetInfo) (m control.Measured) {
+	if info == nil {
+		return m
+	}
+	m.NAT = &mesh.NAT{
+		UDP: known(info.WorkingUDP), IPv6: known(info.WorkingIPv6), Varies: known(info.MappingVariesByDestIP), PortMapped: info.HavePortMap,
+	}
+	for _, p := range []struct {
+		name   string
+		offers opt.Bool
+	}{{"pcp", info.PCP}, {"pmp", info.PMP}, {"upnp", info.UPnP}} {
+		if p.offers.EqualBool(true) {
+			m.NAT.PortMapping = append(m.NAT.PortMapping, p.name)
+		}
+	}
+	nearest := map[int]int64{}
+	for name, seconds := range info.DERPLatency {
+		number, _, _ := strings.Cut(name, "-")
+		region, err := strconv.Atoi(number)
+		if err != nil || region <= 0 || seconds <= 0 || seconds >= maxLatency {
+			continue
+		}
+		micros := max(1, int64(seconds*1e6))
+		if best, ok := nearest[region]; !ok || micros < best {
+			nearest[region] = micros
+		}
+	}
+	for region, micros := range nearest {
+		m.Latencies = append(m.Latencies, mesh.Latency{Region: region, Micros: micros})
+	}
+	mesh.SortLatencies(m.Latencies)
+	return m
+}
+
+func known(b opt.Bool) *bool {
+	v, ok := b.Get()
+	if !ok {
+		return nil
+	}
+	return &v
 }

@@ -45,7 +45,7 @@ func (s *Server) machineHandler() http.Handler {
 	mux.HandleFunc("POST /machine/set-dns", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "certificates are not offered by this server", http.StatusNotImplemented)
 	})
-	mux.HandleFunc("POST /machine/update-health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("POST /machine/update-health", s.updateHealth)
 	mux.HandleFunc("POST /machine/audit-log", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /machine/feature/query", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, tailcfg.QueryFeatureResponse{Complete: true})
@@ -179,14 +179,15 @@ func registered(j control.Joined) tailcfg.RegisterResponse {
 
 // mapRequest is the part of tailcfg.MapRequest that is looked at.
 type mapRequest struct {
-	Version   int
-	Compress  string
-	NodeKey   key.NodePublic
-	DiscoKey  key.DiscoPublic
-	Stream    bool
-	OmitPeers bool
-	Hostinfo  json.RawMessage
-	Endpoints []netip.AddrPort
+	Version    int
+	Compress   string
+	NodeKey    key.NodePublic
+	DiscoKey   key.DiscoPublic
+	Stream     bool
+	OmitPeers  bool
+	Hostinfo   json.RawMessage
+	Endpoints  []netip.AddrPort
+	DebugFlags []string
 }
 
 // netmap serves both kinds of map request: one that follows the map and says
@@ -213,6 +214,11 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 	send := s.config.Streams.Once
 	if in.Stream {
 		send = s.config.Streams.Serve
+		// What it measured is with every client that comes back, to whatever
+		// replica; the rest of what it says here may be old.
+		measured := measuredIn(netInfoOf(in.Hostinfo))
+		measured.Flags = in.DebugFlags
+		s.config.Control.Observe(n.ID, measured)
 	}
 	err = send(r.Context(), w, stream.Request{Node: n.ID, NodeKey: in.NodeKey, Compress: in.Compress == "zstd"})
 	switch {
@@ -244,12 +250,28 @@ func (in mapRequest) report(p peer) (control.Report, float64) {
 	report := control.Report{
 		MachineKey: p.machine, NodeKey: in.NodeKey, CapVersion: min(in.Version, newestClient), Endpoints: in.Endpoints, DiscoKey: in.DiscoKey,
 	}
+	report.Measured.Flags = in.DebugFlags
 	if len(in.Hostinfo) == 0 || string(in.Hostinfo) == "null" {
 		return report, 0
 	}
 	host := parseHost(in.Hostinfo)
 	report.Host, report.HomeRelay = &host.Host, host.homeRelay
+	report.Measured.NAT, report.Measured.Latencies = host.measured.NAT, host.measured.Latencies
 	return report, host.latency
+}
+
+// updateHealth takes what clients up to v1.88 complain of; newer ones keep it to
+// themselves, but for their flags.
+func (s *Server) updateHealth(w http.ResponseWriter, r *http.Request) {
+	var in tailcfg.HealthChangeRequest
+	if !decode(w, r, &in) {
+		return
+	}
+	if err := s.config.Control.Warn(r.Context(), peerOf(r).machine, in.NodeKey, in.Subsys, in.Error); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // decode reads the body of a request, or answers it.

@@ -1,0 +1,315 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// saveEvery is how often what a replica observes of one node, or of one key,
+	// is committed, and so the most of it that a restart loses.
+	saveEvery = 10 * time.Minute
+	saveLook  = 5 * time.Second // how long what is due may wait
+	// What one node may make the service remember.
+	maxLatencies     = 64
+	maxWarnings      = 16
+	maxWarningText   = 512
+	maxWarningSource = 64
+	// flagPrefix begins the source of warnings that clients state as a whole
+	// with each request.
+	flagPrefix = "warn-"
+)
+
+// observations are what this replica has seen and not committed: it changes too
+// often, and nobody waits for it. Other replicas hear of it in the heartbeat.
+type observations struct {
+	mu    sync.Mutex
+	facts map[mesh.NodeID]*mesh.Facts // guarded by mu
+	uses  map[mesh.KeyID]mesh.KeyUse  // guarded by mu; of API keys
+}
+
+// Measured is what a client says of its network.
+type Measured struct {
+	// NAT is nil, and Latencies are empty, when it says nothing of them.
+	NAT       *mesh.NAT
+	Latencies []mesh.Latency
+	// Flags are all that the client warns of, in its own words.
+	Flags []string
+}
+
+// change brings facts up to date.
+func (m Measured) change(f *mesh.Facts, now mesh.Time) {
+	if m.NAT != nil {
+		f.NAT = *m.NAT
+	}
+	if len(m.Latencies) > 0 {
+		f.Latencies = nearest(m.Latencies)
+	}
+	for _, w := range f.Warnings {
+		if strings.HasPrefix(w.Source, flagPrefix) && !slices.Contains(m.Flags, w.Source) {
+			f.Warn(w.Source, "", now)
+		}
+	}
+	for _, flag := range m.Flags {
+		if strings.HasPrefix(flag, flagPrefix) {
+			warn(f, flag, flagText(flag), now)
+		}
+	}
+}
+
+// nearest are the regions that matter, if there are too many.
+func nearest(all []mesh.Latency) []mesh.Latency {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b mesh.Latency) int {
+		return cmp.Or(cmp.Compare(a.Micros, b.Micros), cmp.Compare(a.Region, b.Region))
+	})
+	all = all[:min(len(all), maxLatencies)]
+	mesh.SortLatencies(all)
+	return all
+}
+
+// flagText says what a flag means to people.
+func flagText(flag string) string {
+	switch flag {
+	case "warn-ip-forwarding-off":
+		return "IP forwarding is off, so that nobody gets through to the routes behind this device"
+	case "warn-router-unhealthy":
+		return "the client could not set up routes or firewall of its device"
+	case "warn-etc-apt-source-disabled":
+		return "the package source of the client is disabled, so that it gets no updates"
+	}
+	return flag
+}
+
+// warn keeps warnings few and short, whatever a device says.
+func warn(f *mesh.Facts, source, text string, now mesh.Time) {
+	source, text = cleaned(source, maxWarningSource), cleaned(text, maxWarningText)
+	known := slices.ContainsFunc(f.Warnings, func(w mesh.Warning) bool { return w.Source == source })
+	if known || len(f.Warnings) < maxWarnings {
+		f.Warn(source, text, now)
+	}
+}
+
+// Observe takes note of what a node says of its network.
+func (s *Service) Observe(id mesh.NodeID, m Measured) {
+	s.observe(id, func(f *mesh.Facts, now mesh.Time) { m.change(f, now) })
+}
+
+// Warn takes note of a part of a device that complains, or with an empty text no
+// longer does.
+func (s *Service) Warn(ctx context.Context, machine key.MachinePublic, node key.NodePublic, source, text string) error {
+	n, err := s.FindClient(ctx, machine, node)
+	if err != nil {
+		return err
+	}
+	source = strings.TrimPrefix(source, flagPrefix)
+	s.observe(n.ID, func(f *mesh.Facts, now mesh.Time) { warn(f, source, text, now) })
+	return nil
+}
+
+// observe changes what is known of a node and returns it.
+func (s *Service) observe(id mesh.NodeID, change func(*mesh.Facts, mesh.Time)) *mesh.Facts {
+	w, o := s.ledger.World(), &s.observed
+	now := max(w.At, mesh.TimeOf(time.Now()))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := newestFacts(w.Snapshot, s.ledger.Replicas(), id, o.facts[id])
+	next := *known
+	change(&next, now)
+	if next.Equal(known) {
+		return known
+	}
+	next.At = now
+	if o.facts == nil {
+		o.facts = map[mesh.NodeID]*mesh.Facts{}
+	}
+	o.facts[id] = &next
+	return &next
+}
+
+// Facts is the newest that any replica knows of a node. Its time is zero when
+// the node has said nothing yet.
+func (s *Service) Facts(id mesh.NodeID) *mesh.Facts {
+	o := &s.observed
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return newestFacts(s.ledger.World().Snapshot, s.ledger.Replicas(), id, o.facts[id])
+}
+
+func newestFacts(s *mesh.Snapshot, replicas []ledger.Report, id mesh.NodeID, own *mesh.Facts) *mesh.Facts {
+	best := &mesh.Facts{Node: id}
+	if saved, ok := s.Facts(id); ok {
+		best = saved
+	}
+	if own != nil && own.At > best.At {
+		best = own
+	}
+	for _, r := range replicas {
+		for _, f := range r.Facts {
+			if f != nil && f.Node == id && f.At > best.At {
+				best = f
+			}
+		}
+	}
+	return best
+}
+
+// APIKeyUsed takes note that a key was used. It never blocks.
+func (s *Service) APIKeyUsed(id mesh.KeyID, from string) {
+	now, o := mesh.TimeOf(time.Now()), &s.observed
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.uses == nil {
+		o.uses = map[mesh.KeyID]mesh.KeyUse{}
+	}
+	o.uses[id] = mesh.KeyUse{At: now, From: from}
+}
+
+// LastUse is the newest use of an API key that any replica knows of. Its time is
+// zero when there was none.
+func (s *Service) LastUse(k *mesh.APIKey) mesh.KeyUse {
+	best, o := k.LastUse, &s.observed
+	newer := func(u mesh.KeyUse) {
+		if u.At > best.At {
+			best = u
+		}
+	}
+	o.mu.Lock()
+	newer(o.uses[k.ID])
+	o.mu.Unlock()
+	for _, r := range s.ledger.Replicas() {
+		for _, u := range r.Uses {
+			if u.ID == k.ID {
+				newer(u.Use)
+			}
+		}
+	}
+	return best
+}
+
+// Observed is what this replica has seen and not committed, the newest of it
+// that fits into so many bytes. What does not is committed in its time.
+func (s *Service) Observed(limit int) (facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
+	pending, used := s.observed.all()
+	fits := func(v any) bool {
+		text, _ := json.Marshal(v) // cannot fail
+		limit -= len(text) + 1
+		return limit >= 0
+	}
+	for i, u := range used {
+		if !fits(u) {
+			used = used[:i]
+			break
+		}
+	}
+	for i, f := range pending {
+		if !fits(f) {
+			pending = pending[:i]
+			break
+		}
+	}
+	return pending, used
+}
+
+// all returns what is not committed, newest first.
+func (o *observations) all() ([]*mesh.Facts, []mesh.APIKeyUsed) {
+	o.mu.Lock()
+	facts := slices.Collect(maps.Values(o.facts))
+	var uses []mesh.APIKeyUsed
+	for id, u := range o.uses {
+		uses = append(uses, mesh.APIKeyUsed{ID: id, Use: u})
+	}
+	o.mu.Unlock()
+	slices.SortFunc(facts, func(a, b *mesh.Facts) int { return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Node, b.Node)) })
+	slices.SortFunc(uses, func(a, b mesh.APIKeyUsed) int {
+		return cmp.Or(cmp.Compare(b.Use.At, a.Use.At), cmp.Compare(a.ID, b.ID))
+	})
+	return facts, uses
+}
+
+// saved forgets what was committed, unless there is something newer.
+func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, f := range facts {
+		if o.facts[f.Node] == f {
+			delete(o.facts, f.Node)
+		}
+	}
+	for _, u := range uses {
+		if o.uses[u.ID] == u.Use {
+			delete(o.uses, u.ID)
+		}
+	}
+}
+
+// SaveObserved commits what was observed until ctx ends: of each node and key at
+// once when nothing newer than ten minutes is committed, and else when it is.
+func (s *Service) SaveObserved(ctx context.Context) error {
+	tick := time.NewTicker(saveLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := s.saveObserved(ctx, mesh.TimeOf(time.Now())); err != nil {
+			s.log.Debug("what nodes measured and when keys were used waits for the database", "error", err)
+		}
+	}
+}
+
+func (s *Service) saveObserved(ctx context.Context, now mesh.Time) error {
+	facts, uses := s.observed.all()
+	w := s.ledger.World()
+	recent := func(saved mesh.Time) bool { return !saved.Add(saveEvery).Reached(now) }
+	facts = slices.DeleteFunc(facts, func(f *mesh.Facts) bool {
+		saved, ok := w.Facts(f.Node)
+		return ok && recent(saved.At)
+	})
+	uses = slices.DeleteFunc(uses, func(u mesh.APIKeyUsed) bool {
+		k, ok := w.APIKey(u.ID)
+		return ok && recent(k.LastUse.At)
+	})
+	for len(facts)+len(uses) > 0 {
+		f, u := facts[:min(len(facts), chunkNodes)], uses[:min(len(uses), chunkNodes)]
+		if _, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Self().ID)}, decideObserved(f, u)); err != nil {
+			return err
+		}
+		s.observed.saved(f, u)
+		facts, uses = facts[len(f):], uses[len(u):]
+	}
+	return nil
+}
+
+// decideObserved keeps what is newer: the node may have moved to another replica,
+// which has said more since.
+func decideObserved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) ledger.Decide {
+	return func(w *policy.World, _ mesh.Time) (evs []mesh.Event, _ error) {
+		for _, f := range facts {
+			_, there := w.Node(f.Node)
+			if saved, ok := w.Facts(f.Node); there && (!ok || saved.At < f.At) {
+				evs = append(evs, mesh.NodeFacts{Facts: f})
+			}
+		}
+		for _, u := range uses {
+			if k, ok := w.APIKey(u.ID); ok && k.LastUse.At < u.Use.At {
+				evs = append(evs, u)
+			}
+		}
+		return evs, nil
+	}
+}

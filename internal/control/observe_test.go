@@ -1,0 +1,173 @@
+package control_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// measured is a node at some distance from its relay.
+func measured(millis int) control.Measured {
+	return control.Measured{NAT: &mesh.NAT{UDP: new(true)}, Latencies: []mesh.Latency{{Region: 1, Micros: int64(millis) * 1000}}}
+}
+
+func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.enrol(t, 2)
+		created, _, err := a.CreateAPIKey(t.Context(), admin, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(3 * time.Second)
+		start, before := mesh.TimeOf(time.Now()), a.ledger.World().Rev
+		for i := range 60 { // half an hour
+			from := fmt.Sprintf("192.0.2.%d", i)
+			a.Observe(1, measured(10+i))
+			a.APIKeyUsed(created.ID, from)
+			pass(5 * time.Second)
+			if diff := cmp.Diff(a.Facts(1), b.Facts(1)); diff != "" || b.Facts(1).Latencies[0].Micros != int64(10+i)*1000 {
+				t.Fatalf("after %d rounds the replicas know another distance (-a +b):\n%s", i+1, diff)
+			}
+			k, _ := b.ledger.World().APIKey(created.ID)
+			if use := b.LastUse(k); use != a.LastUse(k) || use.From != from {
+				t.Fatalf("after %d rounds the key was last used from %s, want %s", i+1, use.From, from)
+			}
+			pass(25 * time.Second)
+		}
+		if commits := a.ledger.World().Rev - before; commits < 3 || commits > 8 {
+			t.Errorf("%d commits in half an hour", commits)
+		}
+		if f := b.Facts(2); f.At != 0 || f.Node != 2 {
+			t.Errorf("of a silent node: %+v", f)
+		}
+
+		a.kill()
+		b.kill()
+		again := c.start(t, "c", "")
+		k, _ := again.ledger.World().APIKey(created.ID)
+		saved := again.Facts(1)
+		for what, at := range map[string]mesh.Time{"facts": saved.At, "use": again.LastUse(k).At} {
+			if at < start.Add(20*time.Minute) {
+				t.Errorf("a restart lost all %s after %v", what, at.Time())
+			}
+		}
+	})
+}
+
+// A node that moved has said more to its new replica than the old one knows.
+func TestOlderObservationReplacesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.enrol(t, 1)
+		pass(3 * time.Second)
+		c.setAway(true, a)
+		a.Observe(1, measured(1))
+		pass(time.Second)
+		b.Observe(1, measured(2))
+		pass(20 * time.Second)
+		c.setAway(false, a)
+		pass(time.Hour)
+		for _, r := range []*replica{a, b} {
+			if got := r.Facts(1).Latencies[0].Micros; got != 2000 {
+				t.Errorf("%s shows %d µs", r.id, got)
+			}
+		}
+		if facts, _ := a.Observed(store.MaxSeen); len(facts) > 0 {
+			t.Errorf("%d observations wait for ever", len(facts))
+		}
+	})
+}
+
+func TestWarningsFollowWhatTheClientSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.enrol(t, 1)
+		n, _ := r.ledger.World().Node(1)
+		warns := func(source, text string) {
+			t.Helper()
+			if err := r.Warn(t.Context(), n.MachineKey, n.NodeKey, source, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, w := range r.Facts(1).Warnings {
+				got = append(got, w.Source)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		}
+		warns("dns", "no resolver")
+		r.Observe(1, control.Measured{Flags: []string{"netstack", "warn-router-unhealthy"}})
+		check("dns", "warn-router-unhealthy")
+		r.Observe(1, control.Measured{})
+		check("dns")
+		warns("dns", "")
+		check()
+		warns("overall", "trouble")
+		pass(6 * time.Second)
+		err := r.Report(t.Context(), mesh.Actor{}, control.Report{MachineKey: n.MachineKey, NodeKey: n.NodeKey, DiscoKey: meshgen.DiscoKey(2)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check() // it was started anew
+		if saved, _ := r.ledger.World().Facts(1); saved == nil || len(saved.Warnings) > 0 {
+			t.Errorf("committed with the disco key: %+v", saved)
+		}
+		if err := r.Warn(t.Context(), n.MachineKey, meshgen.NodeKey(99), "dns", "x"); err == nil {
+			t.Error("a node that is not there warns")
+		}
+	})
+}
+
+// Nodes that say as much as they can leave a heartbeat short.
+func TestObservationsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 1000
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.enrol(t, nodes)
+		var much control.Measured
+		for i := range 100 {
+			much.Latencies = append(much.Latencies, mesh.Latency{Region: 1 + i, Micros: int64(1e6 - i)})
+			much.Flags = append(much.Flags, fmt.Sprintf("warn-%d-%s", i, strings.Repeat("é", 1000)))
+		}
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.Observe(id, much)
+		}
+		f := r.Facts(1)
+		if len(f.Latencies) != 64 || f.Latencies[0].Region != 37 || len(f.Warnings) != 16 {
+			t.Errorf("%d latencies from region %d on, %d warnings", len(f.Latencies), f.Latencies[0].Region, len(f.Warnings))
+		}
+		for _, w := range f.Warnings {
+			if len(w.Source) > 64 || len(w.Text) > 512 {
+				t.Errorf("%d and %d bytes", len(w.Source), len(w.Text))
+			}
+		}
+		var report store.Report
+		report.Facts, report.Uses = r.Observed(store.MaxSeen)
+		if text, err := json.Marshal(report); err != nil || len(text) > store.MaxSeen+300 || len(report.Facts) == 0 {
+			t.Errorf("a report of %d bytes about %d nodes (%v)", len(text), len(report.Facts), err)
+		}
+		pass(6 * time.Second)
+		if events, commands := c.count(t, mesh.KindNodeFacts); events != nodes || commands != (nodes+255)/256 {
+			t.Errorf("saved by %d events in %d commands", events, commands)
+		}
+	})
+}
