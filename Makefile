@@ -120,8 +120,12 @@ fmt: $(BIN)/golangci-lint ## format the code
 	$(BIN)/golangci-lint fmt
 
 .PHONY: gen
-gen: $(BIN)/oapi-codegen ## write the generated Go code anew
+gen: $(BIN)/oapi-codegen ## write the generated Go code and docs/cli.md anew
 	go generate ./...
+
+.PHONY: man
+man: build ## write the manual's pages into dist/man/man1
+	dist/fairlead man --dir dist/man/man1
 
 .PHONY: gen-ts
 gen-ts: ## write the TypeScript types anew, with npm

@@ -99,7 +99,8 @@ func (t *tool) apiKeysExpire() *cobra.Command {
 id and expires all keys that match.`,
 		Example: `  fairlead apikeys expire 7
   fairlead apikeys expire --prefix 7Qd0`,
-		Args: takesKey(&key),
+		Args:              takesKey(&key),
+		ValidArgsFunction: t.completeAPIKeys,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (key == "") == (prefix == "") {
 				return wrongUsage("give either a key or --prefix")
@@ -127,6 +128,7 @@ id and expires all keys that match.`,
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
+	complete(cmd, "key", t.completeAPIKeys)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`characters` with which the ids of the keys begin")
 	force = confirmable(cmd)
 	return cmd
@@ -143,8 +145,9 @@ func (t *tool) apiKeysDelete() *cobra.Command {
 		Long: `Delete an API key: it is refused from now on, and it is no longer listed.
 
 ` + keyForms,
-		Example: "  fairlead apikeys delete 7",
-		Args:    takesKey(&key),
+		Example:           "  fairlead apikeys delete 7",
+		Args:              takesKey(&key),
+		ValidArgsFunction: t.completeAPIKeys,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, id, err := t.selectKey(key)
 			if err != nil {
@@ -161,6 +164,7 @@ func (t *tool) apiKeysDelete() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
+	complete(cmd, "key", t.completeAPIKeys)
 	force = confirmable(cmd)
 	return cmd
 }

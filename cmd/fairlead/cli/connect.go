@@ -75,16 +75,6 @@ func (t *tool) dial() (*apiclient.Client, error) {
 		}))
 }
 
-// lastRevision is what the last answer was read at, "" when there was none.
-func (t *tool) lastRevision() string {
-	if t.client != nil {
-		if c, ok := t.client.Client.(*connection); ok {
-			return c.revision
-		}
-	}
-	return ""
-}
-
 // edit asks for an answer that has what is known already to have happened.
 func (t *tool) edit(_ context.Context, req *http.Request) error {
 	if t.minRevision != "" {
@@ -102,13 +92,13 @@ type brokenError struct{ error }
 type connection struct {
 	client   http.Client
 	explain  func(error) error
-	revision string // of the last answer
+	revision string // of the first answer since this was emptied
 }
 
 func (c *connection) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.client.Do(req)
 	if err == nil {
-		c.revision = resp.Header.Get("Mesh-Revision")
+		c.revision = cmp.Or(c.revision, resp.Header.Get("Mesh-Revision"))
 		return resp, nil
 	}
 	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {

@@ -275,7 +275,7 @@ If there is a policy, its tagOwners must know the tags.
 	}
 	node.flag(cmd)
 	cmd.Flags().StringSliceVar(&tags, "tags", nil, "all `tag:name` of the node; repeat the flag or put commas between several")
-	complete(cmd, "tags", cobra.NoFileCompletions)
+	complete(cmd, "tags", t.completeTags)
 	return cmd
 }
 

@@ -68,6 +68,7 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 	flags.Var(&life, "expiration", "how long the key can be used, such as 24h or 2w (default 1h, also for 0)")
 	flags.StringSliceVar(&tags, "tags", nil, "`tag:name` for the nodes; repeat the flag or put commas between several")
 	complete(cmd, "user", t.completeUserFlag)
+	complete(cmd, "tags", t.completeTags)
 	return cmd
 }
 
@@ -127,7 +128,8 @@ joined stay.
 ` + keyForms,
 		Example: `  fairlead preauthkeys expire 7
   fairlead preauthkeys expire --user alice flp_b81KzQx0LmN4_***`,
-		Args: takesKey(&key),
+		Args:              takesKey(&key),
+		ValidArgsFunction: t.completePreAuthKeys,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, id, err := t.selectKey(key)
 			if err != nil {
@@ -144,6 +146,7 @@ joined stay.
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
+	complete(cmd, "key", t.completePreAuthKeys)
 	cmd.Flags().StringVar(&user, "user", "", "fail unless the key belongs to this `user`, by name or id")
 	complete(cmd, "user", t.completeUserFlag)
 	force = confirmable(cmd)
@@ -162,8 +165,9 @@ func (t *tool) preAuthKeysDelete() *cobra.Command {
 listed. Nodes that joined with it stay.
 
 ` + keyForms,
-		Example: "  fairlead preauthkeys delete 7",
-		Args:    takesKey(&key),
+		Example:           "  fairlead preauthkeys delete 7",
+		Args:              takesKey(&key),
+		ValidArgsFunction: t.completePreAuthKeys,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, id, err := t.selectKey(key)
 			if err != nil {
@@ -180,6 +184,7 @@ listed. Nodes that joined with it stay.
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
+	complete(cmd, "key", t.completePreAuthKeys)
 	force = confirmable(cmd)
 	return cmd
 }

@@ -141,6 +141,8 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"users", "list", "--server", "mesh.example.com"},
 		{"users", "list", "--api-key", "flk_7Qd0XhVb2mTa_the-secret"},
 		{"completion", "cmd.exe"},
+		{"man"},
+		{"man", "--dir", "/nowhere", "--markdown", "/nowhere"},
 	} {
 		r := fairlead(t, socket, args)
 		if r.status != 2 || r.stdout.Len() > 0 || strings.Count(r.stderr.String(), "\n") != 1 {
@@ -192,6 +194,11 @@ func TestCompletion(t *testing.T) {
 		"dns split set corp.example.com ": ":4\n",
 		"ssh approve ":                    "7K3M-9QXD\talices-laptop to web-1 as root\n0123-4567\tci-7 to web-1 as deploy\n:4\n",
 		"users delete --server nope ":     ":4\n",
+		"apikeys delete ":                 "7Qd0XhVb2mTa\tuntil 2026-05-30T09:30:00Z\n7Qd0ZZZZ0000\texpired 2026-02-28T00:00:00Z\n:4\n",
+		"apikeys expire --key ":           "7Qd0XhVb2mTa\tuntil 2026-05-30T09:30:00Z\n7Qd0ZZZZ0000\texpired 2026-02-28T00:00:00Z\n:4\n",
+		"preauthkeys expire ":             "b81KzQx0LmN4\talice expired 2026-02-01T10:00:00Z\n0000aaaaZZZZ\tuntil 2026-03-02T09:30:00Z\n:4\n",
+		"nodes tag web-1 --tags ":         "tag:server\ntag:web\n:4\n",
+		"nodes tag web-1 --tags tag:a,t":  "tag:a,tag:server\ntag:a,tag:web\n:4\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if got := fairlead(t, socket, args).stdout.String(); got != want {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
 // watchGap is between two looks at a list: under load there are hundreds of
@@ -25,7 +27,11 @@ func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 		if !on {
 			return once(cmd, args)
 		}
-		w := &watch{tool: t, look: func() error { return once(cmd, args) }, screen: t.Stdout}
+		client, err := t.connect()
+		if err != nil {
+			return err
+		}
+		w := &watch{tool: t, client: client, look: func() error { return once(cmd, args) }, screen: t.Stdout}
 		f := &follower{tool: t, retry: time.Second, take: w.take, broke: w.beginBelow}
 		return f.follow(cmd.Context())
 	}
@@ -37,17 +43,19 @@ func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 // alone.
 type watch struct {
 	*tool
-	look   func() error // prints the list as it is now
+	client *apiclient.Client
+	look   func() error // prints the list as it is now, asking client
 	screen io.Writer
 	shown  string // the last picture
 	rows   int    // of it, on a terminal
+	seen   string // the revision of the last look
 	next   time.Time
 }
 
 // take looks anew unless the last look was later than the event.
 func (w *watch) take(ctx context.Context, e streamedEvent) error {
 	revision, _, _ := strings.Cut(e.ID, "-")
-	if revision != "" && e.Event != "reset" && !laterRevision(revision, w.lastRevision()) {
+	if revision != "" && e.Event != "reset" && !laterRevision(revision, w.seen) {
 		return nil
 	}
 	select {
@@ -82,6 +90,10 @@ func (w *watch) picture() (string, error) {
 	w.Stdout, w.Stderr, w.oneLine = &text, io.Discard, true
 	if _, height := w.tool.screen(); height > 0 {
 		w.Stderr = &text
+	}
+	if c, ok := w.client.Client.(*connection); ok {
+		c.revision = "" // a list may come in several answers, of which the first is the oldest
+		defer func() { w.seen = c.revision }()
 	}
 	if err := w.look(); err != nil {
 		return "", err
