@@ -187,8 +187,36 @@ export interface paths {
          *
          *     Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
          *     for development or a long-lived console key.
+         *
+         *     A key cannot open more than the one that makes it.
          */
         post: operations["createApiKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/whoami": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what the caller may do
+         * @description Every valid key may ask.
+         */
+        get: operations["whoami"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1784,6 +1812,8 @@ export interface components {
              * @example flk_7Qd0XhVb2mTa_***
              */
             prefix: string;
+            role: components["schemas"]["Role"];
+            scopes: components["schemas"]["Scopes"];
             /** @description Its time is over, or it was expired by hand. */
             expired: boolean;
             /**
@@ -1803,7 +1833,46 @@ export interface components {
              */
             lastSeen: string | null;
         };
+        /**
+         * @description What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
+         *     `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+         * @example operator
+         * @enum {string}
+         */
+        Role: "read" | "operator" | "admin";
+        /**
+         * @description The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+         *     `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+         * @example [
+         *       "nodes",
+         *       "routes:read"
+         *     ]
+         */
+        Scopes: string[];
+        Caller: {
+            /**
+             * @description How the caller came in, `key` or `local` for somebody on the machine itself.
+             * @example key
+             */
+            kind: string;
+            /**
+             * @description The key with its secret masked, or the account on the machine.
+             * @example flk_7Qd0XhVb2mTa_***
+             */
+            name: string;
+            role: components["schemas"]["Role"];
+            scopes: components["schemas"]["Scopes"];
+            /**
+             * Format: date-time
+             * @description When the key ends. Null for callers without one.
+             * @example 2026-05-30T09:30:00Z
+             */
+            expiration: string | null;
+        };
         ApiKeyCreation: {
+            /** @description Absent means `admin`. */
+            role?: components["schemas"]["Role"];
+            scopes?: components["schemas"]["Scopes"];
             /**
              * Format: date-time
              * @description When the key ends. Absent or null means 90 days from now. A time in the past is refused.
@@ -1821,6 +1890,8 @@ export interface components {
             id: string;
             /** @example flk_7Qd0XhVb2mTa_*** */
             prefix: string;
+            role: components["schemas"]["Role"];
+            scopes: components["schemas"]["Scopes"];
             /**
              * Format: date-time
              * @example 2026-05-30T09:30:00Z
@@ -3941,6 +4012,35 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    whoami: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the caller */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Caller"];
+                };
+            };
             401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];
         };

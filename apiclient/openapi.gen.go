@@ -134,6 +134,27 @@ func (e RegisterMethod) Valid() bool {
 	}
 }
 
+// Defines values for Role.
+const (
+	RoleAdmin    Role = "admin"
+	RoleOperator Role = "operator"
+	RoleRead     Role = "read"
+)
+
+// Valid indicates whether the value is a known member of the Role enum.
+func (e Role) Valid() bool {
+	switch e {
+	case RoleAdmin:
+		return true
+	case RoleOperator:
+		return true
+	case RoleRead:
+		return true
+	default:
+		return false
+	}
+}
+
 // Actor Who made a change.
 type Actor struct {
 	// Address Where the request came from. Empty when it came from nowhere outside.
@@ -184,6 +205,20 @@ type APIKey struct {
 	//
 	// Example: flk_7Qd0XhVb2mTa_***
 	Prefix string `json:"prefix"`
+
+	// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
+	// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+	//
+	//
+	// Example: operator
+	Role Role `json:"role"`
+
+	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	//
+	//
+	// Example: ["nodes","routes:read"]
+	Scopes Scopes `json:"scopes"`
 }
 
 // APIKeyCreation defines model for ApiKeyCreation.
@@ -192,6 +227,16 @@ type APIKeyCreation struct {
 	//
 	// Example: 2026-05-30T09:30:00Z
 	Expiration *time.Time `json:"expiration,omitempty"`
+
+	// Role Absent means `admin`.
+	Role *Role `json:"role,omitempty"`
+
+	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	//
+	//
+	// Example: ["nodes","routes:read"]
+	Scopes Scopes `json:"scopes,omitempty"`
 }
 
 // APIKeyExpiry defines model for ApiKeyExpiry.
@@ -227,6 +272,20 @@ type APIKeyResult struct {
 
 	// Prefix Example: flk_7Qd0XhVb2mTa_***
 	Prefix string `json:"prefix"`
+
+	// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
+	// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+	//
+	//
+	// Example: operator
+	Role Role `json:"role"`
+
+	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	//
+	//
+	// Example: ["nodes","routes:read"]
+	Scopes Scopes `json:"scopes"`
 }
 
 // APIKeySelection Exactly one member.
@@ -256,6 +315,38 @@ type AuditList struct {
 	//
 	// Example: 4711-0
 	Next string `json:"next"`
+}
+
+// Caller defines model for Caller.
+type Caller struct {
+	// Expiration When the key ends. Null for callers without one.
+	//
+	// Example: 2026-05-30T09:30:00Z
+	Expiration *time.Time `json:"expiration"`
+
+	// Kind How the caller came in, `key` or `local` for somebody on the machine itself.
+	//
+	// Example: key
+	Kind string `json:"kind"`
+
+	// Name The key with its secret masked, or the account on the machine.
+	//
+	// Example: flk_7Qd0XhVb2mTa_***
+	Name string `json:"name"`
+
+	// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
+	// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+	//
+	//
+	// Example: operator
+	Role Role `json:"role"`
+
+	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	//
+	//
+	// Example: ["nodes","routes:read"]
+	Scopes Scopes `json:"scopes"`
 }
 
 // Change What happened to one object.
@@ -1536,6 +1627,12 @@ type ReplicaDigest struct {
 	Version string `json:"version"`
 }
 
+// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
+// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+//
+// Example: operator
+type Role string
+
 // Route defines model for Route.
 type Route struct {
 	// Advertised The node offers the route now.
@@ -1685,6 +1782,12 @@ type SSHSession struct {
 	// TargetName Example: db-1
 	TargetName string `json:"targetName"`
 }
+
+// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+//
+// Example: ["nodes","routes:read"]
+type Scopes = []string
 
 // ShellUser defines model for ShellUser.
 type ShellUser struct {
@@ -2335,6 +2438,8 @@ type ClientInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
+	// A key cannot open more than the one that makes it.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/apikey (the `CreateAPIKey` operationId).
@@ -2346,6 +2451,8 @@ type ClientInterface interface {
 	//
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
+	//
+	// A key cannot open more than the one that makes it.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3122,6 +3229,13 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 	RenameUser(ctx context.Context, id UserRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// Whoami Show what the caller may do
+	//
+	// Every valid key may ask.
+	//
+	// Corresponds with GET /api/v1/whoami (the `Whoami` operationId).
+	Whoami(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// Health Health of this replica (no key)
 	//
 	// For probes. Reports the last background check, so it never waits for the database.
@@ -3159,6 +3273,8 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
+// A key cannot open more than the one that makes it.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/apikey (the `CreateAPIKey` operationId).
@@ -3180,6 +3296,8 @@ func (c *Client) CreateAPIKeyWithBody(ctx context.Context, contentType string, b
 //
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
+//
+// A key cannot open more than the one that makes it.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4776,6 +4894,23 @@ func (c *Client) DeleteUser(ctx context.Context, id UserRef, reqEditors ...Reque
 // Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 func (c *Client) RenameUser(ctx context.Context, id UserRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRenameUserRequest(c.Server, id, newName)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Whoami Show what the caller may do
+//
+// Every valid key may ask.
+//
+// Corresponds with GET /api/v1/whoami (the `Whoami` operationId).
+func (c *Client) Whoami(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWhoamiRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -7954,6 +8089,33 @@ func NewRenameUserRequest(server string, id UserRef, newName string) (*http.Requ
 	return req, nil
 }
 
+// NewWhoamiRequest constructs an http.Request for the Whoami method
+func NewWhoamiRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/whoami")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewHealthRequest constructs an http.Request for the Health method
 func NewHealthRequest(server string) (*http.Request, error) {
 	var err error
@@ -8068,6 +8230,8 @@ type ClientWithResponsesInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
+	// A key cannot open more than the one that makes it.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/apikey (the `CreateAPIKey` operationId).
@@ -8079,6 +8243,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
+	//
+	// A key cannot open more than the one that makes it.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8922,6 +9088,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 	RenameUserWithResponse(ctx context.Context, id UserRef, newName string, reqEditors ...RequestEditorFn) (*RenameUserResponse, error)
+
+	// WhoamiWithResponse Show what the caller may do
+	//
+	// Every valid key may ask.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/whoami (the `Whoami` operationId).
+	WhoamiWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*WhoamiResponse, error)
 
 	// HealthWithResponse Health of this replica (no key)
 	//
@@ -10770,6 +10945,33 @@ func (r RenameUserResponse) StatusCode() int {
 	return 0
 }
 
+type WhoamiResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Caller
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r WhoamiResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WhoamiResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type HealthResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10844,6 +11046,8 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
+// A key cannot open more than the one that makes it.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/apikey (the `CreateAPIKey` operationId).
@@ -10861,6 +11065,8 @@ func (c *ClientWithResponses) CreateAPIKeyWithBodyWithResponse(ctx context.Conte
 //
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
+//
+// A key cannot open more than the one that makes it.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12201,6 +12407,21 @@ func (c *ClientWithResponses) RenameUserWithResponse(ctx context.Context, id Use
 		return nil, err
 	}
 	return ParseRenameUserResponse(rsp)
+}
+
+// WhoamiWithResponse Show what the caller may do
+//
+// Every valid key may ask.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/whoami (the `Whoami` operationId).
+func (c *ClientWithResponses) WhoamiWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*WhoamiResponse, error) {
+	rsp, err := c.Whoami(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWhoamiResponse(rsp)
 }
 
 // HealthWithResponse Health of this replica (no key)
@@ -15353,6 +15574,46 @@ func ParseRenameUserResponse(rsp *http.Response) (*RenameUserResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseWhoamiResponse parses an HTTP response from a WhoamiWithResponse call
+func ParseWhoamiResponse(rsp *http.Response) (*WhoamiResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WhoamiResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Caller
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

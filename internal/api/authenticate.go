@@ -66,7 +66,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		}
 		s.control.APIKeyUsed(k.ID, a.Addr)
 		a.Kind, a.ID, a.Name = mesh.ActorKey, k.ID.String(), k.Prefix
-		next.ServeHTTP(w, r.WithContext(withActor(r.Context(), a)))
+		next.ServeHTTP(w, r.WithContext(withAccess(withActor(r.Context(), a), k.Access)))
 	})
 }
 

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -167,7 +166,8 @@ type service struct {
 	handler http.Handler
 	local   http.Handler
 	client  *http.Client
-	key     string // an API key, sent unless a request says otherwise
+	key     string              // an API key, sent unless a request says otherwise
+	dressed func(*http.Request) // has the last word on a request, if there is one
 	ledger  *ledger.Ledger
 	control *control.Service
 	store   *counted
@@ -220,7 +220,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	s.local = server.LocalHandler(func(context.Context) mesh.Actor {
 		return mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "ada"}
 	})
-	if _, s.key, err = s.control.CreateAPIKey(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, time.Time{}); err != nil {
+	if _, s.key, err = s.control.CreateAPIKey(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleAdmin}}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -316,6 +316,9 @@ func (s *service) dress(req *http.Request, headers []string) {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
+	}
+	if s.dressed != nil {
+		s.dressed(req)
 	}
 }
 

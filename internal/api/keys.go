@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
@@ -135,13 +137,34 @@ func (s *Server) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	k, text, err := s.control.CreateAPIKey(r.Context(), actor(r), or(in.Expiration))
+	opens, err := accessIn(in)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if has := access(r); !has.Covers(opens) {
+		s.forbid(w, r, fmt.Sprintf("a key cannot open more than the one that makes it; give it some of the scopes %v", has.Scopes))
+		return
+	}
+	k, text, err := s.control.CreateAPIKey(r.Context(), actor(r), control.NewAPIKey{Access: opens, Expiration: or(in.Expiration)})
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	shape := apiKeyShape(k, now())
-	reply(w, s.ledger.World().Snapshot, openapi.APIKeyResult{APIKey: text, ID: shape.ID, Prefix: shape.Prefix, Expiration: shape.Expiration})
+	reply(w, s.ledger.World().Snapshot, openapi.APIKeyResult{
+		APIKey: text, ID: shape.ID, Prefix: shape.Prefix, Role: shape.Role, Scopes: shape.Scopes, Expiration: shape.Expiration,
+	})
+}
+
+func accessIn(in openapi.APIKeyCreation) (opens mesh.Access, err error) {
+	if opens.Role, err = mesh.ParseRole(string(cmp.Or(or(in.Role), openapi.RoleAdmin))); err != nil {
+		return opens, &badRequest{"role", err.Error()}
+	}
+	if opens.Scopes, err = mesh.ParseScopes(in.Scopes); err != nil {
+		return opens, &badRequest{"scopes", err.Error()}
+	}
+	return opens, nil
 }
 
 // ExpireAPIKeys implements POST /api/v1/apikey/expire. A prefix may stand for

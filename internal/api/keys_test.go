@@ -210,14 +210,14 @@ func TestAPIKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		made := s.call("POST", "/api/v1/apikey", object{}).ok()
 		text := made["apiKey"].(string)
-		want := object{"apiKey": text, "id": "2", "prefix": masked(text), "expiration": made["expiration"]}
+		want := object{"apiKey": text, "id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "expiration": made["expiration"]}
 		if diff := cmp.Diff(want, made); diff != "" {
 			t.Errorf("answer (-want +got):\n%s", diff)
 		}
 		list := s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any)
 		listed := list[1].(object)
 		want = object{
-			"id": "2", "prefix": masked(text), "expiration": made["expiration"], "createdAt": listed["createdAt"], "lastSeen": nil, "expired": false,
+			"id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "expiration": made["expiration"], "createdAt": listed["createdAt"], "lastSeen": nil, "expired": false,
 		}
 		if diff := cmp.Diff(want, listed); diff != "" {
 			t.Errorf("list (-want +got):\n%s", diff)

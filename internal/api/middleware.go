@@ -46,7 +46,7 @@ func (s *Server) LocalHandler(peer func(context.Context) mesh.Actor) http.Handle
 			a := peer(r.Context())
 			a.RequestID = requestID(r)
 			w.Header().Set("X-Request-Id", a.RequestID)
-			next.ServeHTTP(w, r.WithContext(withActor(r.Context(), a)))
+			next.ServeHTTP(w, r.WithContext(withAccess(withActor(r.Context(), a), mesh.Access{Role: mesh.RoleAdmin})))
 		})
 	}))
 }
@@ -58,7 +58,7 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 		BaseRouter:       mux,
 		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, badParameter(err)) },
 	})
-	return authenticate(s.once(s.wellFormed(s.revised(mux))))
+	return authenticate(s.once(s.wellFormed(s.revised(s.permitted(mux)))))
 }
 
 // unmatched answers what no operation does, in the form of all errors.

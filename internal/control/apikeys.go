@@ -13,23 +13,31 @@ import (
 // minPrefix is how much of a prefix may stand for all keys that begin so.
 const minPrefix = 4
 
+// NewAPIKey is what an API key is made from. A zero Expiration means in 90 days.
+type NewAPIKey struct {
+	Access     mesh.Access
+	Expiration time.Time
+}
+
 // CreateAPIKey adds an API key and returns it with its text, which is kept
-// nowhere. A zero expiration means in 90 days.
-func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, expiration time.Time) (*mesh.APIKey, string, error) {
+// nowhere.
+func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh.APIKey, string, error) {
 	issued := identity.NewKey(identity.KindAPI)
 	var key *mesh.APIKey
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		end, err := expiry(expiration, APIKeyLifetime, now)
+		end, err := expiry(in.Expiration, APIKeyLifetime, now)
 		if err != nil {
 			return nil, err
 		}
-		key = &mesh.APIKey{ID: w.Counters.API + 1, Prefix: issued.Prefix, Hash: issued.Hash, Expiry: end, CreatedAt: now}
+		key = &mesh.APIKey{
+			ID: w.Counters.API + 1, Prefix: issued.Prefix, Hash: issued.Hash, Access: in.Access, Expiry: end, CreatedAt: now,
+		}
 		return []mesh.Event{mesh.APIKeyPut{Key: key}}, nil
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	s.logFor(a).Info("API key created", "key", identity.Mask(identity.KindAPI, key.Prefix))
+	s.logFor(a).Info("API key created", "key", identity.Mask(identity.KindAPI, key.Prefix), "role", key.Role, "scopes", key.Scopes)
 	return key, issued.Text, nil
 }
 

@@ -26,7 +26,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.enrol(t, 2)
-		created, _, err := a.CreateAPIKey(t.Context(), admin, time.Time{})
+		created, _, err := a.CreateAPIKey(t.Context(), admin, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleAdmin}})
 		if err != nil {
 			t.Fatal(err)
 		}

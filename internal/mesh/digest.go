@@ -122,7 +122,8 @@ func (k *PreAuthKey) fields(f fields) fields {
 }
 
 func (k *APIKey) fields(f fields) fields {
-	f = f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).int(int64(k.Expiry)).int(int64(k.CreatedAt))
+	f = f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).str(string(k.Role))
+	f = list(f, k.Scopes, fields.str).int(int64(k.Expiry)).int(int64(k.CreatedAt))
 	return k.LastUse.fields(f)
 }
 

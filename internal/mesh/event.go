@@ -408,7 +408,7 @@ func (env envelope) event() (Event, error) {
 	case KindPreAuthKeyGone:
 		return decode(env.Data, func(e PreAuthKeyGone) bool { return valid(e.ID) })
 	case KindAPIKeyPut:
-		return decode(env.Data, func(e APIKeyPut) bool { return e.Key != nil && valid(e.Key.ID) })
+		return decode(env.Data, func(e APIKeyPut) bool { return e.Key != nil && valid(e.Key.ID) && e.Key.completed() })
 	case KindAPIKeyGone:
 		return decode(env.Data, func(e APIKeyGone) bool { return valid(e.ID) })
 	case KindAddressCursor:

@@ -204,11 +204,12 @@ type PreAuthKey struct {
 
 // APIKey opens the admin API. Prefix is its public part.
 type APIKey struct {
-	ID        KeyID  `json:"id"`
-	Prefix    string `json:"prefix"`
-	Hash      Secret `json:"hash"`
-	Expiry    Time   `json:"expiry"`
-	CreatedAt Time   `json:"createdAt"`
+	ID     KeyID  `json:"id"`
+	Prefix string `json:"prefix"`
+	Hash   Secret `json:"hash"`
+	Access
+	Expiry    Time `json:"expiry"`
+	CreatedAt Time `json:"createdAt"`
 
 	// LastUse travels in events of its own: APIKeyPut leaves it as it is.
 	LastUse KeyUse `json:"-"`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -19,15 +20,25 @@ func (t *tool) apiKeys() *cobra.Command {
 }
 
 func (t *tool) apiKeysCreate() *cobra.Command {
-	var life lifetime
+	var (
+		life   lifetime
+		role   string
+		scopes []string
+	)
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create an API key and print it, this once",
 		Long: `Create an API key and print it, this once: the server keeps only a hash.
 
 Recommended lifetimes are 90d in production, 365d for additional keys of a
-console, and 999d only for development or a long-lived console key.`,
+console, and 999d only for development or a long-lived console key.
+
+A key of the role read changes nothing, one of the role operator all but keys,
+webhooks and the policy. Scopes narrow the role to some nouns, such as nodes, or
+nodes:read to look at them only.`,
 		Example: `  fairlead apikeys create
+  fairlead apikeys create --role read
+  fairlead apikeys create --role operator --scope nodes,routes
   fairlead apikeys create --expiration 365d
   export FAIRLEAD_CLI_API_KEY=$(fairlead apikeys create)`,
 		Args: takes(),
@@ -36,7 +47,7 @@ console, and 999d only for development or a long-lived console key.`,
 			if err != nil {
 				return err
 			}
-			created, err := decode[apiclient.APIKeyResult](answer(client.CreateAPIKey(cmd.Context(), apiclient.APIKeyCreation{Expiration: life.after(t.Now())})))
+			created, err := decode[apiclient.APIKeyResult](answer(client.CreateAPIKey(cmd.Context(), apiclient.APIKeyCreation{Role: new(apiclient.Role(role)), Scopes: scopes, Expiration: life.after(t.Now())})))
 			if err != nil {
 				return err
 			}
@@ -48,6 +59,8 @@ console, and 999d only for development or a long-lived console key.`,
 		},
 	}
 	cmd.Flags().Var(&life, "expiration", "how long the key can be used, such as 365d or 1y (default 90d, also for 0)")
+	cmd.Flags().StringVar(&role, "role", "admin", "what the key may do: read, operator or admin")
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "the nouns it may do it with (default all)")
 	return cmd
 }
 
@@ -74,9 +87,9 @@ func (t *tool) apiKeysList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, PREFIX, EXPIRED, EXPIRATION, CREATED", spare: "CREATED, EXPIRED"}
+			shown := columns{names: "ID, PREFIX, ROLE, SCOPES, EXPIRED, EXPIRATION, CREATED", spare: "CREATED, EXPIRED, SCOPES"}
 			return showList(t, shown, list.APIKeys, func(k apiclient.APIKey) []string {
-				return []string{k.ID, k.Prefix, yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt)}
+				return []string{k.ID, k.Prefix, string(k.Role), scopesText(k.Scopes), yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt)}
 			})
 		},
 	}
@@ -84,6 +97,31 @@ func (t *tool) apiKeysList() *cobra.Command {
 	cmd.Flags().BoolVar(&invalid, "invalid", false, "only keys that have expired")
 	return t.watchable(cmd)
 }
+
+func (t *tool) whoami() *cobra.Command {
+	return &cobra.Command{
+		Use:   "whoami",
+		Short: "Show as whom the server sees you, and what you may do",
+		Example: `  fairlead whoami
+  fairlead --server https://mesh.example.com --api-key "$KEY" whoami`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			me, err := decode[apiclient.Caller](answer(client.Whoami(cmd.Context())))
+			if err != nil {
+				return err
+			}
+			return t.show(me, table("KIND, NAME, ROLE, SCOPES, EXPIRATION", []apiclient.Caller{me}, func(c apiclient.Caller) []string {
+				return []string{c.Kind, c.Name, string(c.Role), scopesText(c.Scopes), optionalTimeText(c.Expiration)}
+			}))
+		},
+	}
+}
+
+func scopesText(scopes []string) string { return cmp.Or(strings.Join(scopes, ","), "all") }
 
 func (t *tool) apiKeysExpire() *cobra.Command {
 	var (

@@ -87,9 +87,9 @@ func (canned) DeletePreAuthKey(w http.ResponseWriter, _ *http.Request, _ openapi
 
 func (canned) ListAPIKeys(w http.ResponseWriter, _ *http.Request, _ openapi.ListAPIKeysParams) {
 	reply(w, openapi.APIKeyList{APIKeys: []openapi.APIKey{
-		{ID: "1", Prefix: "flk_7Qd0XhVb2mTa_***", Expiration: at("2026-05-30T09:30:00Z"), CreatedAt: at("2026-03-01T09:30:00Z")},
+		{ID: "1", Prefix: "flk_7Qd0XhVb2mTa_***", Role: openapi.RoleOperator, Scopes: []string{"nodes", "routes:read"}, Expiration: at("2026-05-30T09:30:00Z"), CreatedAt: at("2026-03-01T09:30:00Z")},
 		{
-			ID: "2", Prefix: "flk_7Qd0ZZZZ0000_***", Expiration: at("2026-02-28T00:00:00Z"), CreatedAt: at("2026-01-01T00:00:00Z"),
+			ID: "2", Prefix: "flk_7Qd0ZZZZ0000_***", Role: openapi.RoleAdmin, Scopes: []string{}, Expiration: at("2026-02-28T00:00:00Z"), CreatedAt: at("2026-01-01T00:00:00Z"),
 			LastSeen: new(at("2026-02-27T23:59:59Z")), Expired: true,
 		},
 	}})
@@ -97,7 +97,13 @@ func (canned) ListAPIKeys(w http.ResponseWriter, _ *http.Request, _ openapi.List
 
 func (canned) CreateAPIKey(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.APIKeyResult{
-		APIKey: "flk_7Qd0XhVb2mTa_the-secret", ID: "1", Prefix: "flk_7Qd0XhVb2mTa_***", Expiration: at("2026-05-30T09:30:00Z"),
+		APIKey: "flk_7Qd0XhVb2mTa_the-secret", ID: "1", Prefix: "flk_7Qd0XhVb2mTa_***", Role: openapi.RoleAdmin, Scopes: []string{}, Expiration: at("2026-05-30T09:30:00Z"),
+	})
+}
+
+func (canned) Whoami(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.Caller{
+		Kind: "key", Name: "flk_7Qd0XhVb2mTa_***", Role: openapi.RoleRead, Scopes: []string{"nodes"}, Expiration: new(at("2026-05-30T09:30:00Z")),
 	})
 }
 

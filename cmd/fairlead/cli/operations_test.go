@@ -33,7 +33,7 @@ func commandOf() map[string]string {
 		"rollbackPolicy": "policy rollback 6", "listPolicyVersions": "policy history", "getPolicyVersion": "policy get --version 6",
 		"diffPolicies": "policy diff", "previewPolicy": "policy preview testdata/policy.hujson", "whyPolicy": "policy why a b", "testPolicy": "policy test",
 		"listAudit": "audit list", "streamEvents": "events",
-		"health": "health", "version": "version", "openapiDocument": "openapi", "debugDigest": "debug digest",
+		"whoami": "whoami", "health": "health", "version": "version", "openapiDocument": "openapi", "debugDigest": "debug digest",
 		"debugProfile": "debug bundle --file -",
 	}
 }

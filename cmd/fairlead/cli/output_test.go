@@ -49,7 +49,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		"ssh.txt":     {"ssh list", "ssh approve 7K3M-9QXD", "ssh reject 7K3M-9QXD --reason no"},
 		"audit.txt":   {"audit list"},
 		"events.txt":  {"events"},
-		"service.txt": {"health", "version", "openapi", "debug digest"},
+		"service.txt": {"whoami", "health", "version", "openapi", "debug digest"},
 	} {
 		t.Run(file, func(t *testing.T) {
 			var all strings.Builder

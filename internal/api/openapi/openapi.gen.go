@@ -131,6 +131,27 @@ func (e RegisterMethod) Valid() bool {
 	}
 }
 
+// Defines values for Role.
+const (
+	RoleAdmin    Role = "admin"
+	RoleOperator Role = "operator"
+	RoleRead     Role = "read"
+)
+
+// Valid indicates whether the value is a known member of the Role enum.
+func (e Role) Valid() bool {
+	switch e {
+	case RoleAdmin:
+		return true
+	case RoleOperator:
+		return true
+	case RoleRead:
+		return true
+	default:
+		return false
+	}
+}
+
 // Actor Who made a change.
 type Actor struct {
 	// Address Where the request came from. Empty when it came from nowhere outside.
@@ -181,6 +202,20 @@ type APIKey struct {
 	//
 	// Example: flk_7Qd0XhVb2mTa_***
 	Prefix string `json:"prefix"`
+
+	// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
+	// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+	//
+	//
+	// Example: operator
+	Role Role `json:"role"`
+
+	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	//
+	//
+	// Example: ["nodes","routes:read"]
+	Scopes Scopes `json:"scopes"`
 }
 
 // APIKeyCreation defines model for ApiKeyCreation.
@@ -189,6 +224,16 @@ type APIKeyCreation struct {
 	//
 	// Example: 2026-05-30T09:30:00Z
 	Expiration *time.Time `json:"expiration,omitempty"`
+
+	// Role Absent means `admin`.
+	Role *Role `json:"role,omitempty"`
+
+	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	//
+	//
+	// Example: ["nodes","routes:read"]
+	Scopes Scopes `json:"scopes,omitempty"`
 }
 
 // APIKeyExpiry defines model for ApiKeyExpiry.
@@ -224,6 +269,20 @@ type APIKeyResult struct {
 
 	// Prefix Example: flk_7Qd0XhVb2mTa_***
 	Prefix string `json:"prefix"`
+
+	// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
+	// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+	//
+	//
+	// Example: operator
+	Role Role `json:"role"`
+
+	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	//
+	//
+	// Example: ["nodes","routes:read"]
+	Scopes Scopes `json:"scopes"`
 }
 
 // APIKeySelection Exactly one member.
@@ -253,6 +312,38 @@ type AuditList struct {
 	//
 	// Example: 4711-0
 	Next string `json:"next"`
+}
+
+// Caller defines model for Caller.
+type Caller struct {
+	// Expiration When the key ends. Null for callers without one.
+	//
+	// Example: 2026-05-30T09:30:00Z
+	Expiration *time.Time `json:"expiration"`
+
+	// Kind How the caller came in, `key` or `local` for somebody on the machine itself.
+	//
+	// Example: key
+	Kind string `json:"kind"`
+
+	// Name The key with its secret masked, or the account on the machine.
+	//
+	// Example: flk_7Qd0XhVb2mTa_***
+	Name string `json:"name"`
+
+	// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
+	// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+	//
+	//
+	// Example: operator
+	Role Role `json:"role"`
+
+	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	//
+	//
+	// Example: ["nodes","routes:read"]
+	Scopes Scopes `json:"scopes"`
 }
 
 // Change What happened to one object.
@@ -1533,6 +1624,12 @@ type ReplicaDigest struct {
 	Version string `json:"version"`
 }
 
+// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
+// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+//
+// Example: operator
+type Role string
+
 // Route defines model for Route.
 type Route struct {
 	// Advertised The node offers the route now.
@@ -1682,6 +1779,12 @@ type SSHSession struct {
 	// TargetName Example: db-1
 	TargetName string `json:"targetName"`
 }
+
+// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
+// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+//
+// Example: ["nodes","routes:read"]
+type Scopes = []string
 
 // ShellUser defines model for ShellUser.
 type ShellUser struct {
@@ -2432,6 +2535,9 @@ type ServerInterface interface {
 	// RenameUser Rename a user
 	// (POST /api/v1/user/{id}/rename/{newName})
 	RenameUser(w http.ResponseWriter, r *http.Request, id UserRef, newName string)
+	// Whoami Show what the caller may do
+	// (GET /api/v1/whoami)
+	Whoami(w http.ResponseWriter, r *http.Request)
 	// Health Health of this replica (no key)
 	// (GET /health)
 	Health(w http.ResponseWriter, r *http.Request)
@@ -4590,6 +4696,20 @@ func (siw *ServerInterfaceWrapper) RenameUser(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// Whoami operation middleware
+func (siw *ServerInterfaceWrapper) Whoami(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.Whoami(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // Health operation middleware
 func (siw *ServerInterfaceWrapper) Health(w http.ResponseWriter, r *http.Request) {
 
@@ -4800,6 +4920,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user", wrapper.CreateUser)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/user/{id}", wrapper.DeleteUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/rename/{newName}", wrapper.RenameUser)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/whoami", wrapper.Whoami)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/health", wrapper.Health)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/version", wrapper.Version)
 

@@ -258,7 +258,7 @@ func (w *worker) deletePreAuthKey(ctx context.Context, a mesh.Actor) (mesh.Event
 }
 
 func (w *worker) createAPIKey(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
-	k, _, err := w.service.CreateAPIKey(ctx, a, time.Time{})
+	k, _, err := w.service.CreateAPIKey(ctx, a, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleOperator, Scopes: []string{"nodes"}}})
 	if err != nil {
 		return nil, err
 	}

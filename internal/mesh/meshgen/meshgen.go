@@ -106,7 +106,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	case 12:
 		return mesh.PreAuthKeyGone{ID: keyID}
 	case 13:
-		k := &mesh.APIKey{ID: keyID, Prefix: fmt.Sprintf("apikey%06d", keyID), Expiry: at.Add(1e9), CreatedAt: at}
+		k := &mesh.APIKey{ID: keyID, Prefix: fmt.Sprintf("apikey%06d", keyID), Access: access(keyID), Expiry: at.Add(1e9), CreatedAt: at}
 		binary.BigEndian.PutUint64(k.Hash[:], r.Uint64())
 		return mesh.APIKeyPut{Key: k}
 	case 14:
@@ -313,4 +313,12 @@ func randomNode(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, user mesh.User
 	n.Host, n.CapVersion, n.Renamed = fmt.Sprintf(`{"Hostname":"höst %d","OS":"linux"}`, r.IntN(3)), 106+r.IntN(40), r.IntN(2) == 0
 	n.NodeKey, n.PreAuthKey = NodeKey(uint64(node)*1000+uint64(r.IntN(3))), mesh.KeyID(s.Rev%40)
 	return n
+}
+
+func access(id mesh.KeyID) mesh.Access {
+	a := mesh.Access{Role: mesh.Roles()[int(id)%len(mesh.Roles())]}
+	if id%2 == 0 {
+		a.Scopes = []string{"nodes", "users:read"}
+	}
+	return a
 }

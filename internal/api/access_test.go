@@ -1,0 +1,163 @@
+package api_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// limited makes a key that opens less than everything.
+func (s *service) limited(role mesh.Role, scopes ...string) string {
+	s.t.Helper()
+	_, key, err := s.control.CreateAPIKey(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: role, Scopes: scopes}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return "Authorization: Bearer " + key
+}
+
+// operations of the document by the least role that may use them, written down
+// here a second time: a row that slips in the server is found.
+func leastRoles() map[string]string {
+	least := map[string]string{}
+	for role, lines := range map[string]string{
+		"": `GET /health, GET /version, GET /api/v1/openapi.yaml, GET /api/v1/docs, POST /api/v1/machine, GET /api/v1/whoami`,
+		"read": `GET /api/v1/health, GET /api/v1/debug/digest, GET /api/v1/user, GET /api/v1/preauthkey, GET /api/v1/apikey, GET /api/v1/node,
+			GET /api/v1/node/{nodeId}, GET /api/v1/node/{nodeId}/routes, GET /api/v1/node/{nodeId}/presence, GET /api/v1/routes,
+			GET /api/v1/auth/pending, GET /api/v1/ssh/pending, GET /api/v1/dns, GET /api/v1/policy, GET /api/v1/policy/versions,
+			GET /api/v1/policy/versions/{version}, POST /api/v1/policy/check, GET /api/v1/policy/diff, POST /api/v1/policy/preview,
+			GET /api/v1/policy/why, POST /api/v1/policy/test, GET /api/v1/audit, GET /api/v1/events, GET /api/v1/presence`,
+		"operator": `POST /api/v1/user, DELETE /api/v1/user/{id}, POST /api/v1/user/{id}/rename/{newName}, DELETE /api/v1/node/{nodeId},
+			POST /api/v1/node/{nodeId}/expire, POST /api/v1/node/{nodeId}/rename, POST /api/v1/node/{nodeId}/rename/{newName},
+			POST /api/v1/node/{nodeId}/tags, POST /api/v1/node/{nodeId}/user, PUT /api/v1/node/{nodeId}/addresses, POST /api/v1/node/expire,
+			POST /api/v1/node/{nodeId}/approve_routes, PATCH /api/v1/routes/{routeId}, DELETE /api/v1/routes/{routeId},
+			POST /api/v1/routes/{routeId}/enable, POST /api/v1/routes/{routeId}/disable, POST /api/v1/node/register,
+			POST /api/v1/auth/register, POST /api/v1/auth/approve, POST /api/v1/auth/reject, POST /api/v1/ssh/approve,
+			POST /api/v1/ssh/reject, PATCH /api/v1/dns, DELETE /api/v1/dns`,
+		"admin": `GET /api/v1/debug/profile, POST /api/v1/preauthkey, DELETE /api/v1/preauthkey, POST /api/v1/preauthkey/expire, POST /api/v1/apikey,
+			POST /api/v1/apikey/expire, DELETE /api/v1/apikey/{prefix}, PUT /api/v1/policy, POST /api/v1/policy/confirm,
+			POST /api/v1/policy/revert, POST /api/v1/policy/rollback`,
+	} {
+		for _, op := range strings.Split(lines, ",") {
+			least[strings.TrimSpace(op)] = role
+		}
+	}
+	return least
+}
+
+func TestEveryOperationAsksForItsRole(t *testing.T) {
+	least, ops := leastRoles(), readDocument(t).operations()
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(ops)), slices.Sorted(maps.Keys(least))); diff != "" {
+		t.Fatalf("operations of the document and the table of roles (-document +table):\n%s", diff)
+	}
+	s := sqlite(t).listen()
+	ranks := []string{"", "read", "operator", "admin"}
+	keys := map[string]string{}
+	for _, role := range mesh.Roles() {
+		keys[string(role)] = s.limited(role)
+	}
+	for _, op := range slices.Sorted(maps.Keys(ops)) {
+		for _, role := range mesh.Roles() {
+			t.Run(fmt.Sprintf("%s/%s", role, op), func(t *testing.T) {
+				method, path, _ := strings.Cut(op, " ")
+				// What cannot be read is refused only after the role was looked at. An
+				// empty stream would never end.
+				a := s.call(method, filled(path)+"?limit=x&kinds=x&after=x", `{"no such": "member"`, keys[string(role)], "Last-Event-ID: x")
+				denied := a.status == http.StatusForbidden && strings.HasPrefix(a.decoded()["detail"].(string), "Forbidden: this needs the role ")
+				if want := slices.Index(ranks, string(role)) < slices.Index(ranks, least[op]); denied != want {
+					t.Errorf("a key of the role %s gets %d, want it refused: %v\n%s", role, a.status, want, a.body)
+				}
+			})
+		}
+	}
+}
+
+// Every operation is called as it succeeds for an administrator, who also prepares
+// what it needs.
+func TestReadKeyChangesNothing(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		f, reader, least := populated(t, s), s.limited(mesh.RoleRead), leastRoles()
+		for _, op := range slices.Sorted(maps.Keys(least)) {
+			if least[op] == "" {
+				continue
+			}
+			method, path, _ := strings.Cut(op, " ")
+			itself := regexp.MustCompile("^" + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, `[^/]+`) + "$")
+			before := mesh.Revision(0)
+			s.dressed = func(r *http.Request) {
+				if r.Method == method && itself.MatchString(r.URL.Path) {
+					before = s.ledger.World().Rev
+					r.Header.Set("Authorization", strings.TrimPrefix(reader, "Authorization: "))
+				}
+			}
+			a := examples()[op](f)
+			s.dressed = nil
+			after := s.ledger.World().Rev
+			s.call("POST", "/api/v1/policy/revert", nil) // if one waits to be confirmed
+			if before == 0 || after != before {
+				t.Errorf("%s: a reader brought the service from revision %d to %d", op, before, after)
+			}
+			if want := map[bool]int{true: 200, false: 403}[least[op] == "read"]; a.status != want {
+				t.Errorf("%s: status %d, want %d\n%s", op, a.status, want, a.body)
+			}
+		}
+	})
+}
+
+func TestScopesNarrowTheRole(t *testing.T) {
+	s := sqlite(t).listen()
+	f := populated(t, s)
+	nodes, look := s.limited(mesh.RoleOperator, "nodes"), s.limited(mesh.RoleOperator, "nodes:read", "users")
+	rename := "/api/v1/node/" + f.node + "/rename/other"
+	s.call("GET", "/api/v1/node", nil, nodes).ok()
+	s.call("POST", rename, nil, nodes).ok()
+	s.call("GET", "/api/v1/node", nil, look).ok()
+	s.call("GET", "/api/v1/whoami", nil, nodes).ok()
+	s.call("GET", "/api/v1/user", nil, nodes).fails(403, "Forbidden", "Forbidden: this needs the scope users; the key has [nodes]", "")
+	s.call("POST", rename, nil, look).fails(403, "Forbidden", "Forbidden: this needs the scope nodes; the key has [nodes:read users]", "")
+	s.call("GET", "/api/v1/audit", nil, look).fails(403, "Forbidden", "Forbidden: this needs the scope history; the key has [nodes:read users]", "")
+	lines := s.log.lines(t, "forbidden")
+	if len(lines) != 3 || lines[0]["role"] != "operator" || lines[0]["path"] != "/api/v1/user" {
+		t.Errorf("logged: %v", lines)
+	}
+}
+
+func TestNobodyHandsOutMoreThanHeHas(t *testing.T) {
+	s := sqlite(t).listen()
+	keeper := s.limited(mesh.RoleAdmin, "apikeys", "nodes:read")
+	const words = "Forbidden: a key cannot open more than the one that makes it; give it some of the scopes [apikeys nodes:read]"
+	s.call("POST", "/api/v1/apikey", object{}, keeper).fails(403, "Forbidden", words, "")
+	s.call("POST", "/api/v1/apikey", object{"scopes": []string{"nodes"}}, keeper).fails(403, "Forbidden", words, "")
+	s.call("POST", "/api/v1/apikey", object{"role": "read", "scopes": []string{"nodes:read", "users"}}, keeper).fails(403, "Forbidden", words, "")
+	made := s.call("POST", "/api/v1/apikey", object{"role": "read", "scopes": []string{"nodes:read", "apikeys:read", "nodes:read"}}, keeper).ok()
+	if diff := cmp.Diff([]any{"apikeys:read", "nodes:read"}, made["scopes"]); diff != "" || made["role"] != "read" {
+		t.Errorf("made %v (-want +got):\n%s", made, diff)
+	}
+	s.call("POST", "/api/v1/apikey", object{"role": "owner"}).fails(400, "Bad Request", `"owner" is no role; the roles are read, operator, admin`, "role")
+	a := s.call("POST", "/api/v1/apikey", object{"scopes": []string{"nodes:write"}})
+	if a.status != 400 || !strings.HasPrefix(a.decoded()["detail"].(string), `"nodes:write" is no scope; the scopes are users, `) {
+		t.Errorf("%d: %s", a.status, a.body)
+	}
+}
+
+func TestKeyWithoutRoleInTheRequestIsAdmin(t *testing.T) {
+	s := sqlite(t).listen()
+	key := s.call("POST", "/api/v1/apikey", object{"expiration": nil}).ok()["apiKey"].(string)
+	me := s.call("GET", "/api/v1/whoami", nil, "Authorization: Bearer "+key).ok()
+	if me["role"] != "admin" || me["kind"] != "key" || !strings.HasSuffix(me["name"].(string), "_***") || me["expiration"] == nil {
+		t.Errorf("caller: %v", me)
+	}
+	local := s.direct(s.local, "GET", "/api/v1/whoami", nil, noKey).ok()
+	if local["kind"] != "local" || local["name"] != "ada" || local["role"] != "admin" || local["expiration"] != nil {
+		t.Errorf("caller on the local socket: %v", local)
+	}
+}
