@@ -59,7 +59,7 @@ func healthUnderLoad(t *testing.T, p *process, key string) (p99 time.Duration, r
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
 	var wg sync.WaitGroup
-	client, writes := p.client(key), make([][]time.Duration, callers)
+	client, writes := p.fastClient(key), make([][]time.Duration, callers)
 	for i := range callers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
@@ -115,7 +115,7 @@ func TestFigureRegistration(t *testing.T) {
 		p := serve(t, s)
 		mustCommand(t, s, "users", "create", "alice")
 		key := strings.TrimSpace(mustCommand(t, s, "preauthkeys", "create", "--user", "alice", "--reusable"))
-		client := p.client("")
+		client := p.fastClient("")
 		var all []time.Duration
 		for range 200 {
 			body := registration(key, "laptop")

@@ -24,6 +24,8 @@ func administrates(n mesh.Noun) need { return need{noun: n, least: mesh.RoleAdmi
 
 // needs has a row for each operation, by its pattern in the router. Calls that
 // only work something out are for readers, whatever their method.
+//
+// long: it is the table
 func needs() map[string]need {
 	return map[string]need{
 		"/":                        {anyone: true}, // what is no operation

@@ -49,6 +49,7 @@ var table = map[string]row{
 	"chaos/replica":     {"mesh mesh/meshgen policy store sqlstore ledger identity control chaos", "slog prometheus"},
 	"meshtest":          {"*", "*"},
 	"pgtest":            {"", "sql testing"},
+	"speccheck":         {"", ""},
 	"clienttest":        {"", "tailscale testing"},
 	"disktest":          {"", "testing"},
 	"e2e":               {"", ""},
