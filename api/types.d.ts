@@ -99,6 +99,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/user/bulk": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete many users, each with all nodes and pre-auth keys
+         * @description Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+         *     result for each. All that is done is one change, with one revision. At most 1,000 ids.
+         */
+        post: operations["changeUsers"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/preauthkey": {
         parameters: {
             query?: never;
@@ -156,6 +183,33 @@ export interface paths {
          *     already stays as it is.
          */
         post: operations["expirePreAuthKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/preauthkey/bulk": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Expire or delete many pre-auth keys
+         * @description Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+         *     result for each. All that is done is one change, with one revision. At most 1,000 ids.
+         */
+        post: operations["changePreAuthKeys"];
         delete?: never;
         options?: never;
         head?: never;
@@ -671,6 +725,37 @@ export interface paths {
          *     is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
          */
         post: operations["expireNodes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node/bulk": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Do the same to many nodes
+         * @description Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+         *     result for each. All that is done is one change, with one revision. At most 1,000 ids.
+         *
+         *     `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+         *     `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
+         *     lose its last. `approveRoutes` enables all routes that a node advertises.
+         */
+        post: operations["changeNodes"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3254,6 +3339,90 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** @description What happens to many nodes. */
+        NodesChange: {
+            ids: components["schemas"]["BulkIds"];
+            /**
+             * @example addTags
+             * @enum {string}
+             */
+            action: "expire" | "delete" | "addTags" | "removeTags" | "setTags" | "approveRoutes";
+            /**
+             * @description For `addTags`, `removeTags` and `setTags`.
+             * @example [
+             *       "tag:web"
+             *     ]
+             */
+            tags?: string[];
+        };
+        /** @description What happens to many pre-auth keys. */
+        PreAuthKeysChange: {
+            ids: components["schemas"]["BulkIds"];
+            /**
+             * @example expire
+             * @enum {string}
+             */
+            action: "expire" | "delete";
+        };
+        /** @description What happens to many users. */
+        UsersChange: {
+            ids: components["schemas"]["BulkIds"];
+            /**
+             * @example delete
+             * @enum {string}
+             */
+            action: "delete";
+        };
+        /**
+         * @description The ids of what is to be changed.
+         * @example [
+         *       "1",
+         *       "2"
+         *     ]
+         */
+        BulkIds: string[];
+        BulkResults: {
+            results: components["schemas"]["BulkResult"][];
+        };
+        BulkResult: {
+            /** @example 1 */
+            id: string;
+            /**
+             * @description Whether it was done.
+             * @example true
+             */
+            ok: boolean;
+            /** @description Why not, null when it was done. */
+            error: components["schemas"]["BulkError"] | null;
+        };
+        BulkError: {
+            /**
+             * @description As in a Problem.
+             * @example 5
+             */
+            code: number;
+            /**
+             * @description What happened and what to do.
+             * @example there is no node "2"; list them with: fairlead nodes list
+             */
+            message: string;
+        };
+        NodeBulkResults: {
+            results: components["schemas"]["NodeBulkResult"][];
+        };
+        NodeBulkResult: {
+            /** @example 1 */
+            id: string;
+            /**
+             * @description Whether it was done.
+             * @example true
+             */
+            ok: boolean;
+            /** @description Why not, null when it was done. */
+            error: components["schemas"]["BulkError"] | null;
+            /** @description The node as it is now, null when it was refused or is gone. */
+            node: components["schemas"]["Node"] | null;
+        };
         MemberError: {
             /**
              * @description The member, such as `expiration` or `aclTags[1]`; a query parameter by its name.
@@ -3768,6 +3937,55 @@ export interface operations {
             default: components["responses"]["Failure"];
         };
     };
+    changeUsers: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "ids": [
+                 *         "1",
+                 *         "2"
+                 *       ],
+                 *       "action": "delete"
+                 *     }
+                 */
+                "application/json": components["schemas"]["UsersChange"];
+            };
+        };
+        responses: {
+            /** @description what became of each, in the order of the request */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkResults"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
     listPreAuthKeys: {
         parameters: {
             query?: {
@@ -3926,6 +4144,55 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    changePreAuthKeys: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "ids": [
+                 *         "1",
+                 *         "2"
+                 *       ],
+                 *       "action": "expire"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PreAuthKeysChange"];
+            };
+        };
+        responses: {
+            /** @description what became of each, in the order of the request */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkResults"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4657,6 +4924,58 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    changeNodes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "ids": [
+                 *         "1",
+                 *         "2"
+                 *       ],
+                 *       "action": "addTags",
+                 *       "tags": [
+                 *         "tag:web"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NodesChange"];
+            };
+        };
+        responses: {
+            /** @description what became of each, in the order of the request */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeBulkResults"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];
         };
     };

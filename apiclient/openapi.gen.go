@@ -74,6 +74,36 @@ func (e HealthCheckStatus) Valid() bool {
 	}
 }
 
+// Defines values for NodesChangeAction.
+const (
+	NodesChangeActionAddTags       NodesChangeAction = "addTags"
+	NodesChangeActionApproveRoutes NodesChangeAction = "approveRoutes"
+	NodesChangeActionDelete        NodesChangeAction = "delete"
+	NodesChangeActionExpire        NodesChangeAction = "expire"
+	NodesChangeActionRemoveTags    NodesChangeAction = "removeTags"
+	NodesChangeActionSetTags       NodesChangeAction = "setTags"
+)
+
+// Valid indicates whether the value is a known member of the NodesChangeAction enum.
+func (e NodesChangeAction) Valid() bool {
+	switch e {
+	case NodesChangeActionAddTags:
+		return true
+	case NodesChangeActionApproveRoutes:
+		return true
+	case NodesChangeActionDelete:
+		return true
+	case NodesChangeActionExpire:
+		return true
+	case NodesChangeActionRemoveTags:
+		return true
+	case NodesChangeActionSetTags:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PolicySource.
 const (
 	PolicySourceAPI  PolicySource = "api"
@@ -104,6 +134,24 @@ func (e PolicyVersionSource) Valid() bool {
 	case PolicyVersionSourceAPI:
 		return true
 	case PolicyVersionSourceFile:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PreAuthKeysChangeAction.
+const (
+	PreAuthKeysChangeActionDelete PreAuthKeysChangeAction = "delete"
+	PreAuthKeysChangeActionExpire PreAuthKeysChangeAction = "expire"
+)
+
+// Valid indicates whether the value is a known member of the PreAuthKeysChangeAction enum.
+func (e PreAuthKeysChangeAction) Valid() bool {
+	switch e {
+	case PreAuthKeysChangeActionDelete:
+		return true
+	case PreAuthKeysChangeActionExpire:
 		return true
 	default:
 		return false
@@ -149,6 +197,21 @@ func (e Role) Valid() bool {
 	case RoleOperator:
 		return true
 	case RoleRead:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for UsersChangeAction.
+const (
+	UsersChangeActionDelete UsersChangeAction = "delete"
+)
+
+// Valid indicates whether the value is a known member of the UsersChangeAction enum.
+func (e UsersChangeAction) Valid() bool {
+	switch e {
+	case UsersChangeActionDelete:
 		return true
 	default:
 		return false
@@ -315,6 +378,43 @@ type AuditList struct {
 	//
 	// Example: 4711-0
 	Next string `json:"next"`
+}
+
+// BulkError defines model for BulkError.
+type BulkError struct {
+	// Code As in a Problem.
+	//
+	// Example: 5
+	Code int `json:"code"`
+
+	// Message What happened and what to do.
+	//
+	// Example: there is no node "2"; list them with: fairlead nodes list
+	Message string `json:"message"`
+}
+
+// BulkIds The ids of what is to be changed.
+//
+// Example: ["1","2"]
+type BulkIds = []string
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	// Error Why not, null when it was done.
+	Error *BulkError `json:"error"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// Ok Whether it was done.
+	//
+	// Example: true
+	Ok bool `json:"ok"`
+}
+
+// BulkResults defines model for BulkResults.
+type BulkResults struct {
+	Results []BulkResult `json:"results"`
 }
 
 // Caller defines model for Caller.
@@ -799,6 +899,28 @@ type NodeBuckets struct {
 	Online []float64 `json:"online"`
 }
 
+// NodeBulkResult defines model for NodeBulkResult.
+type NodeBulkResult struct {
+	// Error Why not, null when it was done.
+	Error *BulkError `json:"error"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// Node The node as it is now, null when it was refused or is gone.
+	Node *Node `json:"node"`
+
+	// Ok Whether it was done.
+	//
+	// Example: true
+	Ok bool `json:"ok"`
+}
+
+// NodeBulkResults defines model for NodeBulkResults.
+type NodeBulkResults struct {
+	Results []NodeBulkResult `json:"results"`
+}
+
 // NodeExpiryChange At most one member.
 type NodeExpiryChange struct {
 	// DisableExpiry The node never expires.
@@ -914,6 +1036,25 @@ type NodeTagsChange struct {
 	// Example: ["tag:server"]
 	Tags []string `json:"tags"`
 }
+
+// NodesChange What happens to many nodes.
+type NodesChange struct {
+	// Action Example: addTags
+	Action NodesChangeAction `json:"action"`
+
+	// Ids The ids of what is to be changed.
+	//
+	// Example: ["1","2"]
+	Ids BulkIds `json:"ids"`
+
+	// Tags For `addTags`, `removeTags` and `setTags`.
+	//
+	// Example: ["tag:web"]
+	Tags []string `json:"tags,omitempty"`
+}
+
+// NodesChangeAction Example: addTags
+type NodesChangeAction string
 
 // NodesExpiry defines model for NodesExpiry.
 type NodesExpiry struct {
@@ -1509,6 +1650,20 @@ type PreAuthKeySelection struct {
 	User *string `json:"user,omitempty"`
 }
 
+// PreAuthKeysChange What happens to many pre-auth keys.
+type PreAuthKeysChange struct {
+	// Action Example: expire
+	Action PreAuthKeysChangeAction `json:"action"`
+
+	// Ids The ids of what is to be changed.
+	//
+	// Example: ["1","2"]
+	Ids BulkIds `json:"ids"`
+}
+
+// PreAuthKeysChangeAction Example: expire
+type PreAuthKeysChangeAction string
+
 // PresenceSummary defines model for PresenceSummary.
 type PresenceSummary struct {
 	// From Example: 2026-03-01T00:00:00Z
@@ -1898,6 +2053,20 @@ type UserList struct {
 type UserResult struct {
 	User User `json:"user"`
 }
+
+// UsersChange What happens to many users.
+type UsersChange struct {
+	// Action Example: delete
+	Action UsersChangeAction `json:"action"`
+
+	// Ids The ids of what is to be changed.
+	//
+	// Example: ["1","2"]
+	Ids BulkIds `json:"ids"`
+}
+
+// UsersChangeAction Example: delete
+type UsersChangeAction string
 
 // Version defines model for Version.
 type Version struct {
@@ -2296,6 +2465,9 @@ type ChangeDNSJSONRequestBody = DNSChange
 // EnrolMachineJSONRequestBody defines body for EnrolMachine for application/json ContentType.
 type EnrolMachineJSONRequestBody = MachineEnrolment
 
+// ChangeNodesJSONRequestBody defines body for ChangeNodes for application/json ContentType.
+type ChangeNodesJSONRequestBody = NodesChange
+
 // ExpireNodesJSONRequestBody defines body for ExpireNodes for application/json ContentType.
 type ExpireNodesJSONRequestBody = NodeSelection
 
@@ -2335,6 +2507,9 @@ type TestPolicyJSONRequestBody = PolicyTestRequest
 // CreatePreAuthKeyJSONRequestBody defines body for CreatePreAuthKey for application/json ContentType.
 type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
 
+// ChangePreAuthKeysJSONRequestBody defines body for ChangePreAuthKeys for application/json ContentType.
+type ChangePreAuthKeysJSONRequestBody = PreAuthKeysChange
+
 // ExpirePreAuthKeyJSONRequestBody defines body for ExpirePreAuthKey for application/json ContentType.
 type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
 
@@ -2349,6 +2524,9 @@ type RejectSSHJSONRequestBody = SSHRejectionRequest
 
 // CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
 type CreateUserJSONRequestBody = UserCreation
+
+// ChangeUsersJSONRequestBody defines body for ChangeUsers for application/json ContentType.
+type ChangeUsersJSONRequestBody = UsersChange
 
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error
@@ -2676,6 +2854,34 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 	ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeNodesWithBody Do the same to many nodes
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
+	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
+	ChangeNodesWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeNodes Do the same to many nodes
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
+	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
+	ChangeNodes(ctx context.Context, body ChangeNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ExpireNodesWithBody Expire several nodes now
 	//
@@ -3064,6 +3270,26 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/preauthkey (the `CreatePreAuthKey` operationId).
 	CreatePreAuthKey(ctx context.Context, body CreatePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ChangePreAuthKeysWithBody Expire or delete many pre-auth keys
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/preauthkey/bulk (the `ChangePreAuthKeys` operationId).
+	ChangePreAuthKeysWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangePreAuthKeys Expire or delete many pre-auth keys
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/preauthkey/bulk (the `ChangePreAuthKeys` operationId).
+	ChangePreAuthKeys(ctx context.Context, body ChangePreAuthKeysJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ExpirePreAuthKeyWithBody Expire a pre-auth key
 	//
 	// From now on no node can join with the key. Nodes that joined with it are not affected. A key that has expired
@@ -3215,6 +3441,26 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/user (the `CreateUser` operationId).
 	CreateUser(ctx context.Context, body CreateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeUsersWithBody Delete many users, each with all nodes and pre-auth keys
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/user/bulk (the `ChangeUsers` operationId).
+	ChangeUsersWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeUsers Delete many users, each with all nodes and pre-auth keys
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/user/bulk (the `ChangeUsers` operationId).
+	ChangeUsers(ctx context.Context, body ChangeUsersJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteUser Delete a user with all nodes and pre-auth keys
 	//
@@ -3742,6 +3988,54 @@ func (c *Client) EnrolMachine(ctx context.Context, body EnrolMachineJSONRequestB
 // Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 func (c *Client) ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListNodesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeNodesWithBody Do the same to many nodes
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
+// lose its last. `approveRoutes` enables all routes that a node advertises.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
+func (c *Client) ChangeNodesWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeNodesRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeNodes Do the same to many nodes
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
+// lose its last. `approveRoutes` enables all routes that a node advertises.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
+func (c *Client) ChangeNodes(ctx context.Context, body ChangeNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeNodesRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4549,6 +4843,46 @@ func (c *Client) CreatePreAuthKey(ctx context.Context, body CreatePreAuthKeyJSON
 	return c.Client.Do(req)
 }
 
+// ChangePreAuthKeysWithBody Expire or delete many pre-auth keys
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/preauthkey/bulk (the `ChangePreAuthKeys` operationId).
+func (c *Client) ChangePreAuthKeysWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangePreAuthKeysRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangePreAuthKeys Expire or delete many pre-auth keys
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/preauthkey/bulk (the `ChangePreAuthKeys` operationId).
+func (c *Client) ChangePreAuthKeys(ctx context.Context, body ChangePreAuthKeysJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangePreAuthKeysRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ExpirePreAuthKeyWithBody Expire a pre-auth key
 //
 // From now on no node can join with the key. Nodes that joined with it are not affected. A key that has expired
@@ -4861,6 +5195,46 @@ func (c *Client) CreateUserWithBody(ctx context.Context, contentType string, bod
 // Corresponds with POST /api/v1/user (the `CreateUser` operationId).
 func (c *Client) CreateUser(ctx context.Context, body CreateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateUserRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeUsersWithBody Delete many users, each with all nodes and pre-auth keys
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/user/bulk (the `ChangeUsers` operationId).
+func (c *Client) ChangeUsersWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeUsersRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeUsers Delete many users, each with all nodes and pre-auth keys
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/user/bulk (the `ChangeUsers` operationId).
+func (c *Client) ChangeUsers(ctx context.Context, body ChangeUsersJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeUsersRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5905,6 +6279,46 @@ func NewListNodesRequest(server string, params *ListNodesParams) (*http.Request,
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewChangeNodesRequest calls the generic ChangeNodes builder with application/json body
+func NewChangeNodesRequest(server string, body ChangeNodesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewChangeNodesRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewChangeNodesRequestWithBody constructs an http.Request for the ChangeNodes method, with any body, and a specified content type
+func NewChangeNodesRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/bulk")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -7348,6 +7762,46 @@ func NewCreatePreAuthKeyRequestWithBody(server string, contentType string, body 
 	return req, nil
 }
 
+// NewChangePreAuthKeysRequest calls the generic ChangePreAuthKeys builder with application/json body
+func NewChangePreAuthKeysRequest(server string, body ChangePreAuthKeysJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewChangePreAuthKeysRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewChangePreAuthKeysRequestWithBody constructs an http.Request for the ChangePreAuthKeys method, with any body, and a specified content type
+func NewChangePreAuthKeysRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/preauthkey/bulk")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewExpirePreAuthKeyRequest calls the generic ExpirePreAuthKey builder with application/json body
 func NewExpirePreAuthKeyRequest(server string, body ExpirePreAuthKeyJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -8014,6 +8468,46 @@ func NewCreateUserRequestWithBody(server string, contentType string, body io.Rea
 	return req, nil
 }
 
+// NewChangeUsersRequest calls the generic ChangeUsers builder with application/json body
+func NewChangeUsersRequest(server string, body ChangeUsersJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewChangeUsersRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewChangeUsersRequestWithBody constructs an http.Request for the ChangeUsers method, with any body, and a specified content type
+func NewChangeUsersRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/user/bulk")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewDeleteUserRequest constructs an http.Request for the DeleteUser method
 func NewDeleteUserRequest(server string, id UserRef) (*http.Request, error) {
 	var err error
@@ -8489,6 +8983,34 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 	ListNodesWithResponse(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*ListNodesResponse, error)
 
+	// ChangeNodesWithBodyWithResponse Do the same to many nodes
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
+	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
+	ChangeNodesWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeNodesResponse, error)
+
+	// ChangeNodesWithResponse Do the same to many nodes
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
+	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
+	ChangeNodesWithResponse(ctx context.Context, body ChangeNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeNodesResponse, error)
+
 	// ExpireNodesWithBodyWithResponse Expire several nodes now
 	//
 	// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
@@ -8906,6 +9428,26 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/preauthkey (the `CreatePreAuthKey` operationId).
 	CreatePreAuthKeyWithResponse(ctx context.Context, body CreatePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*CreatePreAuthKeyResponse, error)
 
+	// ChangePreAuthKeysWithBodyWithResponse Expire or delete many pre-auth keys
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/preauthkey/bulk (the `ChangePreAuthKeys` operationId).
+	ChangePreAuthKeysWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangePreAuthKeysResponse, error)
+
+	// ChangePreAuthKeysWithResponse Expire or delete many pre-auth keys
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/preauthkey/bulk (the `ChangePreAuthKeys` operationId).
+	ChangePreAuthKeysWithResponse(ctx context.Context, body ChangePreAuthKeysJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangePreAuthKeysResponse, error)
+
 	// ExpirePreAuthKeyWithBodyWithResponse Expire a pre-auth key
 	//
 	// From now on no node can join with the key. Nodes that joined with it are not affected. A key that has expired
@@ -9071,6 +9613,26 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/user (the `CreateUser` operationId).
 	CreateUserWithResponse(ctx context.Context, body CreateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateUserResponse, error)
+
+	// ChangeUsersWithBodyWithResponse Delete many users, each with all nodes and pre-auth keys
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/user/bulk (the `ChangeUsers` operationId).
+	ChangeUsersWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeUsersResponse, error)
+
+	// ChangeUsersWithResponse Delete many users, each with all nodes and pre-auth keys
+	//
+	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/user/bulk (the `ChangeUsers` operationId).
+	ChangeUsersWithResponse(ctx context.Context, body ChangeUsersJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeUsersResponse, error)
 
 	// DeleteUserWithResponse Delete a user with all nodes and pre-auth keys
 	//
@@ -9647,6 +10209,35 @@ func (r ListNodesResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListNodesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ChangeNodesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NodeBulkResults
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ChangeNodesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ChangeNodesResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -10517,6 +11108,35 @@ func (r CreatePreAuthKeyResponse) StatusCode() int {
 	return 0
 }
 
+type ChangePreAuthKeysResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BulkResults
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ChangePreAuthKeysResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ChangePreAuthKeysResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ExpirePreAuthKeyResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10877,6 +11497,35 @@ func (r CreateUserResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r CreateUserResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ChangeUsersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BulkResults
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ChangeUsersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ChangeUsersResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -11447,6 +12096,46 @@ func (c *ClientWithResponses) ListNodesWithResponse(ctx context.Context, params 
 		return nil, err
 	}
 	return ParseListNodesResponse(rsp)
+}
+
+// ChangeNodesWithBodyWithResponse Do the same to many nodes
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
+// lose its last. `approveRoutes` enables all routes that a node advertises.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
+func (c *ClientWithResponses) ChangeNodesWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeNodesResponse, error) {
+	rsp, err := c.ChangeNodesWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeNodesResponse(rsp)
+}
+
+// ChangeNodesWithResponse Do the same to many nodes
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
+// lose its last. `approveRoutes` enables all routes that a node advertises.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
+func (c *ClientWithResponses) ChangeNodesWithResponse(ctx context.Context, body ChangeNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeNodesResponse, error) {
+	rsp, err := c.ChangeNodes(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeNodesResponse(rsp)
 }
 
 // ExpireNodesWithBodyWithResponse Expire several nodes now
@@ -12112,6 +12801,38 @@ func (c *ClientWithResponses) CreatePreAuthKeyWithResponse(ctx context.Context, 
 	return ParseCreatePreAuthKeyResponse(rsp)
 }
 
+// ChangePreAuthKeysWithBodyWithResponse Expire or delete many pre-auth keys
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/preauthkey/bulk (the `ChangePreAuthKeys` operationId).
+func (c *ClientWithResponses) ChangePreAuthKeysWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangePreAuthKeysResponse, error) {
+	rsp, err := c.ChangePreAuthKeysWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangePreAuthKeysResponse(rsp)
+}
+
+// ChangePreAuthKeysWithResponse Expire or delete many pre-auth keys
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/preauthkey/bulk (the `ChangePreAuthKeys` operationId).
+func (c *ClientWithResponses) ChangePreAuthKeysWithResponse(ctx context.Context, body ChangePreAuthKeysJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangePreAuthKeysResponse, error) {
+	rsp, err := c.ChangePreAuthKeys(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangePreAuthKeysResponse(rsp)
+}
+
 // ExpirePreAuthKeyWithBodyWithResponse Expire a pre-auth key
 //
 // From now on no node can join with the key. Nodes that joined with it are not affected. A key that has expired
@@ -12378,6 +13099,38 @@ func (c *ClientWithResponses) CreateUserWithResponse(ctx context.Context, body C
 		return nil, err
 	}
 	return ParseCreateUserResponse(rsp)
+}
+
+// ChangeUsersWithBodyWithResponse Delete many users, each with all nodes and pre-auth keys
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/user/bulk (the `ChangeUsers` operationId).
+func (c *ClientWithResponses) ChangeUsersWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeUsersResponse, error) {
+	rsp, err := c.ChangeUsersWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeUsersResponse(rsp)
+}
+
+// ChangeUsersWithResponse Delete many users, each with all nodes and pre-auth keys
+//
+// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
+// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/user/bulk (the `ChangeUsers` operationId).
+func (c *ClientWithResponses) ChangeUsersWithResponse(ctx context.Context, body ChangeUsersJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeUsersResponse, error) {
+	rsp, err := c.ChangeUsers(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeUsersResponse(rsp)
 }
 
 // DeleteUserWithResponse Delete a user with all nodes and pre-auth keys
@@ -13341,6 +14094,53 @@ func ParseListNodesResponse(rsp *http.Response) (*ListNodesResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseChangeNodesResponse parses an HTTP response from a ChangeNodesWithResponse call
+func ParseChangeNodesResponse(rsp *http.Response) (*ChangeNodesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ChangeNodesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NodeBulkResults
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
@@ -14852,6 +15652,53 @@ func ParseCreatePreAuthKeyResponse(rsp *http.Response) (*CreatePreAuthKeyRespons
 	return response, nil
 }
 
+// ParseChangePreAuthKeysResponse parses an HTTP response from a ChangePreAuthKeysWithResponse call
+func ParseChangePreAuthKeysResponse(rsp *http.Response) (*ChangePreAuthKeysResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ChangePreAuthKeysResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BulkResults
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseExpirePreAuthKeyResponse parses an HTTP response from a ExpirePreAuthKeyWithResponse call
 func ParseExpirePreAuthKeyResponse(rsp *http.Response) (*ExpirePreAuthKeyResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -15466,6 +16313,53 @@ func ParseCreateUserResponse(rsp *http.Response) (*CreateUserResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseChangeUsersResponse parses an HTTP response from a ChangeUsersWithResponse call
+func ParseChangeUsersResponse(rsp *http.Response) (*ChangeUsersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ChangeUsersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BulkResults
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

@@ -44,11 +44,13 @@ func needs() map[string]need {
 		"POST /api/v1/user":                       operates(mesh.NounUsers),
 		"DELETE /api/v1/user/{id}":                operates(mesh.NounUsers),
 		"POST /api/v1/user/{id}/rename/{newName}": operates(mesh.NounUsers),
+		"POST /api/v1/user/bulk":                  operates(mesh.NounUsers),
 
 		"GET /api/v1/preauthkey":         reads(mesh.NounPreAuthKeys),
 		"POST /api/v1/preauthkey":        administrates(mesh.NounPreAuthKeys),
 		"DELETE /api/v1/preauthkey":      administrates(mesh.NounPreAuthKeys),
 		"POST /api/v1/preauthkey/expire": administrates(mesh.NounPreAuthKeys),
+		"POST /api/v1/preauthkey/bulk":   administrates(mesh.NounPreAuthKeys),
 
 		"GET /api/v1/apikey":             reads(mesh.NounAPIKeys),
 		"POST /api/v1/apikey":            administrates(mesh.NounAPIKeys),
@@ -65,6 +67,7 @@ func needs() map[string]need {
 		"POST /api/v1/node/{nodeId}/user":             operates(mesh.NounNodes),
 		"PUT /api/v1/node/{nodeId}/addresses":         operates(mesh.NounNodes),
 		"POST /api/v1/node/expire":                    operates(mesh.NounNodes),
+		"POST /api/v1/node/bulk":                      operates(mesh.NounNodes), // for approveRoutes also those of routes
 
 		"GET /api/v1/node/{nodeId}/routes":          reads(mesh.NounRoutes),
 		"POST /api/v1/node/{nodeId}/approve_routes": operates(mesh.NounRoutes),
@@ -118,12 +121,16 @@ func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		if all := (mesh.Access{Role: mesh.RoleAdmin, Scopes: has.Scopes}); !all.Allows(need.noun, need.least) {
-			s.forbid(w, r, fmt.Sprintf("this needs the scope %s; the key has %v", need.noun, has.Scopes))
-			return
-		}
-		s.forbid(w, r, fmt.Sprintf("this needs the role %s; the key has %s", need.least, has.Role))
+		s.forbid(w, r, missing(has, need))
 	})
+}
+
+// missing says what a key lacks.
+func missing(has mesh.Access, need need) string {
+	if all := (mesh.Access{Role: mesh.RoleAdmin, Scopes: has.Scopes}); !all.Allows(need.noun, need.least) {
+		return fmt.Sprintf("this needs the scope %s; the key has %v", need.noun, has.Scopes)
+	}
+	return fmt.Sprintf("this needs the role %s; the key has %s", need.least, has.Role)
 }
 
 func (s *Server) forbid(w http.ResponseWriter, r *http.Request, why string) {

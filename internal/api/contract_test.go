@@ -205,6 +205,15 @@ func examples() map[string]func(f fixture) *answer {
 		"POST /api/v1/node/expire": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/node/expire", object{"all": true})
 		},
+		"POST /api/v1/node/bulk": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/node/bulk", object{"ids": []string{f.node, "4711"}, "action": "approveRoutes"})
+		},
+		"POST /api/v1/preauthkey/bulk": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/preauthkey/bulk", object{"ids": []string{f.preAuth, "4711"}, "action": "expire"})
+		},
+		"POST /api/v1/user/bulk": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/user/bulk", object{"ids": []string{f.newUser("erna")}, "action": "delete"})
+		},
 		"POST /api/v1/node/register": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/node/register?user="+f.user+"&key="+f.arrive(11), nil)
 		},

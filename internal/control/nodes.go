@@ -28,7 +28,12 @@ func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 	} else if n, ok := s.NodeNamed(ref); ok {
 		return n, nil
 	}
-	return nil, refuse(NotFound, "node", "there is no node %q; list them with: fairlead nodes list", ref)
+	return nil, NoNode(ref)
+}
+
+// NoNode is the refusal of a node that is not there.
+func NoNode(ref string) error {
+	return refuse(NotFound, "node", "there is no node %q; list them with: fairlead nodes list", ref)
 }
 
 // changeNode commits what change makes of a copy of a node, if it changes
@@ -127,7 +132,7 @@ func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []
 		return nil, err
 	}
 	if len(tags) == 0 {
-		return nil, refuse(Invalid, "tags", "a node with tags cannot lose the last one; delete it and let it join with a key of its user instead")
+		return nil, errLastTag()
 	}
 	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
 		changed, err := decideTag(w, n, tags)
@@ -143,19 +148,28 @@ func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []
 	return after, nil
 }
 
+func errLastTag() error {
+	return refuse(Invalid, "tags", "a node with tags cannot lose the last one; delete it and let it join with a key of its user instead")
+}
+
 func decideTag(w *policy.World, n *mesh.Node, tags []string) (changed bool, err error) {
 	if err := knowTags(w, "tags", tags); err != nil {
 		return false, err
 	}
+	return giveTags(n, tags), nil
+}
+
+// giveTags gives a node to tags.
+func giveTags(n *mesh.Node, tags []string) (changed bool) {
 	if slices.Equal(n.Tags, tags) {
-		return false, nil
+		return false
 	}
 	if !n.Tagged() {
 		n.Owner, n.CreatedBy = 0, n.Owner
 		n.Expiry, n.Lapsed = 0, false
 	}
 	n.Tags = tags
-	return true, nil
+	return true
 }
 
 // MoveNode gives a node to another user.

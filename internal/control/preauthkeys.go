@@ -127,9 +127,15 @@ func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error
 		ok = user.ID == k.User
 	}
 	if !ok {
-		return nil, refuse(NotFound, "key", "there is no such pre-auth key; list them with: fairlead preauthkeys list")
+		return nil, NoPreAuthKey(ref)
 	}
 	return k, nil
+}
+
+// NoPreAuthKey is the refusal of a key that is not there. It does not repeat what may be
+// the text of one.
+func NoPreAuthKey(string) error {
+	return refuse(NotFound, "key", "there is no such pre-auth key; list them with: fairlead preauthkeys list")
 }
 
 // ExpirePreAuthKey ends a key now. One that has ended stays as it is.

@@ -70,7 +70,12 @@ func FindUser(s *mesh.Snapshot, ref string) (*mesh.User, error) {
 	} else if u, ok := s.UserByName(ref); ok {
 		return u, nil
 	}
-	return nil, refuse(NotFound, "user", "there is no user %q; list them with: fairlead users list", ref)
+	return nil, NoUser(ref)
+}
+
+// NoUser is the refusal of a user who is not there.
+func NoUser(ref string) error {
+	return refuse(NotFound, "user", "there is no user %q; list them with: fairlead users list", ref)
 }
 
 // CreateUser adds a user.

@@ -308,34 +308,36 @@ func (Forgotten) Kind() Kind { return KindForgotten }
 // revision.
 func Settle(before *Snapshot, evs []Event) []Event {
 	settled := evs
+	users, nodes := map[UserID]bool{}, map[NodeID]bool{}
 	for _, e := range evs {
-		gone, ok := e.(UserGone)
-		if !ok {
-			continue
+		switch e := e.(type) {
+		case UserGone:
+			users[e.ID] = true
+		case NodeGone:
+			nodes[e.ID] = true
 		}
+	}
+	if len(users) > 0 {
 		for n := range before.Nodes() {
-			if n.Owner == gone.ID {
+			if users[n.Owner] && !nodes[n.ID] {
+				nodes[n.ID] = true
 				settled = append(settled, NodeGone{ID: n.ID})
 			}
 		}
 		for k := range before.PreAuthKeys() {
-			if k.User == gone.ID {
+			if users[k.User] {
 				settled = append(settled, PreAuthKeyGone{ID: k.ID})
 			}
 		}
 		for l := range before.Logins() {
-			if l.User == gone.ID {
+			if users[l.User] {
 				settled = append(settled, LoginGone{ID: l.ID})
 			}
 		}
 	}
-	for _, e := range settled {
-		gone, ok := e.(NodeGone)
-		if !ok {
-			continue
-		}
+	if len(nodes) > 0 {
 		for g := range before.SSHGrants() {
-			if g.Src == gone.ID || g.Dst == gone.ID {
+			if nodes[g.Src] || nodes[g.Dst] {
 				settled = append(settled, SSHGrantGone{ID: g.ID})
 			}
 		}

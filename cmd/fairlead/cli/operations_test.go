@@ -47,6 +47,7 @@ func withoutCommand() map[string]string {
 		"registerLogin":  "an older form of approveLogin",
 		"databaseHealth": "a part of health, for tools that read this form",
 		"docsPage":       "a page for browsers",
+		"changeNodes":    "for consoles", "changePreAuthKeys": "for consoles", "changeUsers": "for consoles",
 	}
 }
 

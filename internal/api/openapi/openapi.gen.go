@@ -71,6 +71,36 @@ func (e HealthCheckStatus) Valid() bool {
 	}
 }
 
+// Defines values for NodesChangeAction.
+const (
+	NodesChangeActionAddTags       NodesChangeAction = "addTags"
+	NodesChangeActionApproveRoutes NodesChangeAction = "approveRoutes"
+	NodesChangeActionDelete        NodesChangeAction = "delete"
+	NodesChangeActionExpire        NodesChangeAction = "expire"
+	NodesChangeActionRemoveTags    NodesChangeAction = "removeTags"
+	NodesChangeActionSetTags       NodesChangeAction = "setTags"
+)
+
+// Valid indicates whether the value is a known member of the NodesChangeAction enum.
+func (e NodesChangeAction) Valid() bool {
+	switch e {
+	case NodesChangeActionAddTags:
+		return true
+	case NodesChangeActionApproveRoutes:
+		return true
+	case NodesChangeActionDelete:
+		return true
+	case NodesChangeActionExpire:
+		return true
+	case NodesChangeActionRemoveTags:
+		return true
+	case NodesChangeActionSetTags:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PolicySource.
 const (
 	PolicySourceAPI  PolicySource = "api"
@@ -101,6 +131,24 @@ func (e PolicyVersionSource) Valid() bool {
 	case PolicyVersionSourceAPI:
 		return true
 	case PolicyVersionSourceFile:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PreAuthKeysChangeAction.
+const (
+	PreAuthKeysChangeActionDelete PreAuthKeysChangeAction = "delete"
+	PreAuthKeysChangeActionExpire PreAuthKeysChangeAction = "expire"
+)
+
+// Valid indicates whether the value is a known member of the PreAuthKeysChangeAction enum.
+func (e PreAuthKeysChangeAction) Valid() bool {
+	switch e {
+	case PreAuthKeysChangeActionDelete:
+		return true
+	case PreAuthKeysChangeActionExpire:
 		return true
 	default:
 		return false
@@ -146,6 +194,21 @@ func (e Role) Valid() bool {
 	case RoleOperator:
 		return true
 	case RoleRead:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for UsersChangeAction.
+const (
+	UsersChangeActionDelete UsersChangeAction = "delete"
+)
+
+// Valid indicates whether the value is a known member of the UsersChangeAction enum.
+func (e UsersChangeAction) Valid() bool {
+	switch e {
+	case UsersChangeActionDelete:
 		return true
 	default:
 		return false
@@ -312,6 +375,43 @@ type AuditList struct {
 	//
 	// Example: 4711-0
 	Next string `json:"next"`
+}
+
+// BulkError defines model for BulkError.
+type BulkError struct {
+	// Code As in a Problem.
+	//
+	// Example: 5
+	Code int `json:"code"`
+
+	// Message What happened and what to do.
+	//
+	// Example: there is no node "2"; list them with: fairlead nodes list
+	Message string `json:"message"`
+}
+
+// BulkIds The ids of what is to be changed.
+//
+// Example: ["1","2"]
+type BulkIds = []string
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	// Error Why not, null when it was done.
+	Error *BulkError `json:"error"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// Ok Whether it was done.
+	//
+	// Example: true
+	Ok bool `json:"ok"`
+}
+
+// BulkResults defines model for BulkResults.
+type BulkResults struct {
+	Results []BulkResult `json:"results"`
 }
 
 // Caller defines model for Caller.
@@ -796,6 +896,28 @@ type NodeBuckets struct {
 	Online []float64 `json:"online"`
 }
 
+// NodeBulkResult defines model for NodeBulkResult.
+type NodeBulkResult struct {
+	// Error Why not, null when it was done.
+	Error *BulkError `json:"error"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// Node The node as it is now, null when it was refused or is gone.
+	Node *Node `json:"node"`
+
+	// Ok Whether it was done.
+	//
+	// Example: true
+	Ok bool `json:"ok"`
+}
+
+// NodeBulkResults defines model for NodeBulkResults.
+type NodeBulkResults struct {
+	Results []NodeBulkResult `json:"results"`
+}
+
 // NodeExpiryChange At most one member.
 type NodeExpiryChange struct {
 	// DisableExpiry The node never expires.
@@ -911,6 +1033,25 @@ type NodeTagsChange struct {
 	// Example: ["tag:server"]
 	Tags []string `json:"tags"`
 }
+
+// NodesChange What happens to many nodes.
+type NodesChange struct {
+	// Action Example: addTags
+	Action NodesChangeAction `json:"action"`
+
+	// Ids The ids of what is to be changed.
+	//
+	// Example: ["1","2"]
+	Ids BulkIds `json:"ids"`
+
+	// Tags For `addTags`, `removeTags` and `setTags`.
+	//
+	// Example: ["tag:web"]
+	Tags []string `json:"tags,omitempty"`
+}
+
+// NodesChangeAction Example: addTags
+type NodesChangeAction string
 
 // NodesExpiry defines model for NodesExpiry.
 type NodesExpiry struct {
@@ -1506,6 +1647,20 @@ type PreAuthKeySelection struct {
 	User *string `json:"user,omitempty"`
 }
 
+// PreAuthKeysChange What happens to many pre-auth keys.
+type PreAuthKeysChange struct {
+	// Action Example: expire
+	Action PreAuthKeysChangeAction `json:"action"`
+
+	// Ids The ids of what is to be changed.
+	//
+	// Example: ["1","2"]
+	Ids BulkIds `json:"ids"`
+}
+
+// PreAuthKeysChangeAction Example: expire
+type PreAuthKeysChangeAction string
+
 // PresenceSummary defines model for PresenceSummary.
 type PresenceSummary struct {
 	// From Example: 2026-03-01T00:00:00Z
@@ -1895,6 +2050,20 @@ type UserList struct {
 type UserResult struct {
 	User User `json:"user"`
 }
+
+// UsersChange What happens to many users.
+type UsersChange struct {
+	// Action Example: delete
+	Action UsersChangeAction `json:"action"`
+
+	// Ids The ids of what is to be changed.
+	//
+	// Example: ["1","2"]
+	Ids BulkIds `json:"ids"`
+}
+
+// UsersChangeAction Example: delete
+type UsersChangeAction string
 
 // Version defines model for Version.
 type Version struct {
@@ -2293,6 +2462,9 @@ type ChangeDNSJSONRequestBody = DNSChange
 // EnrolMachineJSONRequestBody defines body for EnrolMachine for application/json ContentType.
 type EnrolMachineJSONRequestBody = MachineEnrolment
 
+// ChangeNodesJSONRequestBody defines body for ChangeNodes for application/json ContentType.
+type ChangeNodesJSONRequestBody = NodesChange
+
 // ExpireNodesJSONRequestBody defines body for ExpireNodes for application/json ContentType.
 type ExpireNodesJSONRequestBody = NodeSelection
 
@@ -2332,6 +2504,9 @@ type TestPolicyJSONRequestBody = PolicyTestRequest
 // CreatePreAuthKeyJSONRequestBody defines body for CreatePreAuthKey for application/json ContentType.
 type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
 
+// ChangePreAuthKeysJSONRequestBody defines body for ChangePreAuthKeys for application/json ContentType.
+type ChangePreAuthKeysJSONRequestBody = PreAuthKeysChange
+
 // ExpirePreAuthKeyJSONRequestBody defines body for ExpirePreAuthKey for application/json ContentType.
 type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
 
@@ -2346,6 +2521,9 @@ type RejectSSHJSONRequestBody = SSHRejectionRequest
 
 // CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
 type CreateUserJSONRequestBody = UserCreation
+
+// ChangeUsersJSONRequestBody defines body for ChangeUsers for application/json ContentType.
+type ChangeUsersJSONRequestBody = UsersChange
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -2406,6 +2584,9 @@ type ServerInterface interface {
 	// ListNodes List nodes
 	// (GET /api/v1/node)
 	ListNodes(w http.ResponseWriter, r *http.Request, params ListNodesParams)
+	// ChangeNodes Do the same to many nodes
+	// (POST /api/v1/node/bulk)
+	ChangeNodes(w http.ResponseWriter, r *http.Request)
 	// ExpireNodes Expire several nodes now
 	// (POST /api/v1/node/expire)
 	ExpireNodes(w http.ResponseWriter, r *http.Request)
@@ -2493,6 +2674,9 @@ type ServerInterface interface {
 	// CreatePreAuthKey Create a pre-auth key
 	// (POST /api/v1/preauthkey)
 	CreatePreAuthKey(w http.ResponseWriter, r *http.Request)
+	// ChangePreAuthKeys Expire or delete many pre-auth keys
+	// (POST /api/v1/preauthkey/bulk)
+	ChangePreAuthKeys(w http.ResponseWriter, r *http.Request)
 	// ExpirePreAuthKey Expire a pre-auth key
 	// (POST /api/v1/preauthkey/expire)
 	ExpirePreAuthKey(w http.ResponseWriter, r *http.Request)
@@ -2529,6 +2713,9 @@ type ServerInterface interface {
 	// CreateUser Create a user
 	// (POST /api/v1/user)
 	CreateUser(w http.ResponseWriter, r *http.Request)
+	// ChangeUsers Delete many users, each with all nodes and pre-auth keys
+	// (POST /api/v1/user/bulk)
+	ChangeUsers(w http.ResponseWriter, r *http.Request)
 	// DeleteUser Delete a user with all nodes and pre-auth keys
 	// (DELETE /api/v1/user/{id})
 	DeleteUser(w http.ResponseWriter, r *http.Request, id UserRef)
@@ -3199,6 +3386,20 @@ func (siw *ServerInterfaceWrapper) ListNodes(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListNodes(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ChangeNodes operation middleware
+func (siw *ServerInterfaceWrapper) ChangeNodes(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ChangeNodes(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4180,6 +4381,20 @@ func (siw *ServerInterfaceWrapper) CreatePreAuthKey(w http.ResponseWriter, r *ht
 	handler.ServeHTTP(w, r)
 }
 
+// ChangePreAuthKeys operation middleware
+func (siw *ServerInterfaceWrapper) ChangePreAuthKeys(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ChangePreAuthKeys(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ExpirePreAuthKey operation middleware
 func (siw *ServerInterfaceWrapper) ExpirePreAuthKey(w http.ResponseWriter, r *http.Request) {
 
@@ -4635,6 +4850,20 @@ func (siw *ServerInterfaceWrapper) CreateUser(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// ChangeUsers operation middleware
+func (siw *ServerInterfaceWrapper) ChangeUsers(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ChangeUsers(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // DeleteUser operation middleware
 func (siw *ServerInterfaceWrapper) DeleteUser(w http.ResponseWriter, r *http.Request) {
 
@@ -4888,6 +5117,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node/{nodeId}/routes", wrapper.ListNodeRoutes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/tags", wrapper.TagNode)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/user", wrapper.MoveNode)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/bulk", wrapper.ChangeNodes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/expire", wrapper.ExpireNodes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/register", wrapper.RegisterNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/openapi.yaml", wrapper.OpenapiDocument)
@@ -4906,6 +5136,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.DeletePreAuthKey)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.ListPreAuthKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.CreatePreAuthKey)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey/bulk", wrapper.ChangePreAuthKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey/expire", wrapper.ExpirePreAuthKey)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/presence", wrapper.ListPresence)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes", wrapper.ListRoutes)
@@ -4920,6 +5151,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user", wrapper.CreateUser)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/user/{id}", wrapper.DeleteUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/rename/{newName}", wrapper.RenameUser)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/bulk", wrapper.ChangeUsers)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/whoami", wrapper.Whoami)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/health", wrapper.Health)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/version", wrapper.Version)

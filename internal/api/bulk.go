@@ -1,0 +1,117 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ChangeNodes implements POST /api/v1/node/bulk.
+func (s *Server) ChangeNodes(w http.ResponseWriter, r *http.Request) {
+	var in openapi.NodesChange
+	ids, err := bulkIDs(decode(w, r, &in), in.Ids)
+	if need := operates(mesh.NounRoutes); in.Action == control.BulkApproveRoutes && !access(r).Allows(need.noun, need.least) {
+		s.forbid(w, r, missing(access(r), need))
+		return
+	}
+	var results []control.BulkResult
+	if err == nil {
+		results, err = s.control.ChangeNodes(r.Context(), actor(r), ids, control.NodesChange{Action: string(in.Action), Tags: in.Tags})
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap := s.ledger.World().Snapshot
+	reply(w, snap, nodeBulkShape(snap, results))
+}
+
+// ChangePreAuthKeys implements POST /api/v1/preauthkey/bulk.
+func (s *Server) ChangePreAuthKeys(w http.ResponseWriter, r *http.Request) {
+	var in openapi.PreAuthKeysChange
+	ids, err := bulkIDs(decode(w, r, &in), in.Ids)
+	var results []control.BulkResult
+	if err == nil {
+		results, err = s.control.ChangePreAuthKeys(r.Context(), actor(r), ids, string(in.Action))
+	}
+	s.replyBulk(w, r, results, err)
+}
+
+// ChangeUsers implements POST /api/v1/user/bulk.
+func (s *Server) ChangeUsers(w http.ResponseWriter, r *http.Request) {
+	var in openapi.UsersChange
+	ids, err := bulkIDs(decode(w, r, &in), in.Ids)
+	if err == nil && in.Action != control.BulkDelete {
+		err = &badRequest{"action", "action must be delete"}
+	}
+	var results []control.BulkResult
+	if err == nil {
+		results, err = s.control.DeleteUsers(r.Context(), actor(r), ids)
+	}
+	s.replyBulk(w, r, results, err)
+}
+
+// bulkIDs reads ids, unless the body could not be read.
+func bulkIDs(err error, texts []string) (ids []int64, _ error) {
+	for i, text := range texts {
+		id, bad := strconv.ParseInt(text, 10, 64)
+		if err == nil && (bad != nil || id < 1) {
+			err = &badRequest{fmt.Sprintf("ids[%d]", i), fmt.Sprintf("%q is not an id", text)}
+		}
+		ids = append(ids, id)
+	}
+	return ids, err
+}
+
+func (s *Server) replyBulk(w http.ResponseWriter, r *http.Request, results []control.BulkResult, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, s.ledger.World().Snapshot, bulkShape(results))
+}
+
+func bulkShape(results []control.BulkResult) openapi.BulkResults {
+	out := openapi.BulkResults{Results: []openapi.BulkResult{}}
+	for _, r := range results {
+		out.Results = append(out.Results, openapi.BulkResult{ID: strconv.FormatInt(r.ID, 10), Ok: r.Refused == nil, Error: bulkError(r.Refused)})
+	}
+	return out
+}
+
+func nodeBulkShape(snap *mesh.Snapshot, results []control.BulkResult) openapi.NodeBulkResults {
+	out, at := openapi.NodeBulkResults{Results: []openapi.NodeBulkResult{}}, now()
+	for _, r := range results {
+		item := openapi.NodeBulkResult{ID: strconv.FormatInt(r.ID, 10), Ok: r.Refused == nil, Error: bulkError(r.Refused)}
+		if n, there := snap.Node(mesh.NodeID(r.ID)); there && item.Ok {
+			shape := nodeShape(snap, n, at)
+			item.Node = &shape
+		}
+		out.Results = append(out.Results, item)
+	}
+	return out
+}
+
+func bulkError(r *control.Refusal) *openapi.BulkError {
+	if r == nil {
+		return nil
+	}
+	p := refused(r)
+	return &openapi.BulkError{Code: p.Code, Message: p.Detail}
+}
+
+func replayNodesChange(c replayed) (any, error) {
+	results, err := control.RememberedResults(c.mark.Answer, control.NoNode)
+	return nodeBulkShape(c.snap, results), err
+}
+
+func replayBulk(absent func(ref string) error) again {
+	return func(c replayed) (any, error) {
+		results, err := control.RememberedResults(c.mark.Answer, absent)
+		return bulkShape(results), err
+	}
+}

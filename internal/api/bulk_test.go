@@ -1,0 +1,178 @@
+package api_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// several changes many nodes and returns, for each, its tags or why it was refused.
+func (s *service) several(action string, tags []string, ids ...string) (became []string) {
+	s.t.Helper()
+	body := object{"ids": ids, "action": action}
+	if tags != nil {
+		body["tags"] = tags
+	}
+	for i, r := range s.call("POST", "/api/v1/node/bulk", body).ok()["results"].([]any) {
+		r := r.(object)
+		node, there := r["node"].(object)
+		switch {
+		case r["id"] != ids[i]:
+			s.t.Errorf("result %d is about %v, not %s", i, r["id"], ids[i])
+		case r["ok"] != true:
+			e := r["error"].(object)
+			became = append(became, fmt.Sprintf("%v: %s", e["code"], e["message"]))
+		case there:
+			became = append(became, fmt.Sprint(node["tags"]))
+		default:
+			became = append(became, "gone")
+		}
+	}
+	return became
+}
+
+func TestEachOfManyNodesIsDecidedByItself(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		key := s.preAuthKey(object{"user": s.newUser("alice"), "reusable": true})
+		for n := range uint64(3) {
+			s.enrol(machine(n+1, key)).ok()
+		}
+		const absent, last = `5: there is no node "99"; list them with: fairlead nodes list`, "3: a node with tags cannot lose the last one; delete it and let it join with a key of its user instead"
+		for _, c := range []struct {
+			action string
+			tags   []string
+			ids    []string
+			want   []string
+		}{
+			{"setTags", []string{"tag:b"}, []string{"1", "99", "2"}, []string{"[tag:b]", absent, "[tag:b]"}},
+			{"addTags", []string{"tag:a", "tag:b"}, []string{"1", "3"}, []string{"[tag:a tag:b]", "[tag:a tag:b]"}},
+			{"removeTags", []string{"tag:b"}, []string{"1", "2", "3"}, []string{"[tag:a]", last, "[tag:a]"}},
+			{"expire", nil, []string{"1", "1", "2"}, []string{"[tag:a]", "[tag:a]", "[tag:b]"}},
+			{"approveRoutes", nil, []string{"1"}, []string{"[tag:a]"}},
+			{"delete", nil, []string{"1", "1", "99", "3"}, []string{"gone", "gone", absent, "gone"}},
+		} {
+			if diff := cmp.Diff(c.want, s.several(c.action, c.tags, c.ids...)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.action, diff)
+			}
+		}
+		if nodes := s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any); len(nodes) != 1 || nodes[0].(object)["expired"] != true {
+			t.Errorf("%v", nodes)
+		}
+	})
+}
+
+func TestRoutesOfManyNodesAreApproved(t *testing.T) {
+	s := sqlite(t)
+	routers(s, 3, "10.1.0.0/16", "0.0.0.0/0", "::/0")
+	s.several("approveRoutes", nil, "1", "3")
+	for id, want := range map[string]int{"1": 3, "2": 0, "3": 3} {
+		if got := s.call("GET", "/api/v1/node/"+id, nil).ok()["node"].(object)["approvedRoutes"].([]any); len(got) != want {
+			t.Errorf("node %s has %v", id, got)
+		}
+	}
+	if n := len(s.log.lines(t, "route enabled")); n != 6 {
+		t.Errorf("%d routes enabled", n)
+	}
+}
+
+func TestManyKeysAndUsersAreChangedAtOnce(t *testing.T) {
+	s := sqlite(t)
+	alice, bob := s.newUser("alice"), s.newUser("bob")
+	for range 3 {
+		s.preAuthKey(object{"user": "alice"})
+	}
+	call := func(path, action string, ids ...string) (done []any) {
+		for _, r := range s.call("POST", path, object{"ids": ids, "action": action}).ok()["results"].([]any) {
+			done = append(done, r.(object)["ok"])
+		}
+		return done
+	}
+	for _, c := range []struct {
+		got  []any
+		want []any
+	}{
+		{call("/api/v1/preauthkey/bulk", "expire", "1", "99", "2", "1"), []any{true, false, true, true}},
+		{call("/api/v1/preauthkey/bulk", "delete", "1", "1", "99"), []any{true, true, false}},
+		{call("/api/v1/user/bulk", "delete", alice, "99", bob), []any{true, false, true}},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if w := s.ledger.World(); w.UserCount() != 0 || len(slices.Collect(w.PreAuthKeys())) != 0 {
+		t.Error("something is left")
+	}
+}
+
+func TestBulkCallThatIsWrongChangesNothing(t *testing.T) {
+	s := crowded(t, 1)
+	rev := s.ledger.World().Rev
+	long := strings.Split(strings.Repeat("1,", 1000)+"1", ",")
+	for _, c := range []struct {
+		path, action string
+		ids, tags    []string
+		detail, at   string
+	}{
+		{"node", "expire", nil, nil, "ids must name 1 to 1000 objects", "ids"},
+		{"node", "expire", long, nil, "ids must be a list of at most 1000", "ids"},
+		{"node", "expire", []string{"1", "web"}, nil, `"web" is not an id`, "ids[1]"},
+		{"node", "explode", []string{"1"}, nil, "action must be one of expire, delete, addTags, removeTags, setTags and approveRoutes", "action"},
+		{"node", "", []string{"1"}, nil, "action is required", "action"},
+		{"node", "addTags", []string{"1"}, nil, "name the tags", "tags"},
+		{"node", "delete", []string{"1"}, []string{"tag:a"}, "tags are for addTags, removeTags and setTags", "tags"},
+		{"preauthkey", "addTags", []string{"1"}, nil, "action must be expire or delete", "action"},
+		{"user", "expire", []string{"1"}, nil, "action must be delete", "action"},
+	} {
+		body := object{"ids": c.ids, "action": c.action}
+		if c.tags != nil {
+			body["tags"] = c.tags
+		}
+		s.call("POST", "/api/v1/"+c.path+"/bulk", body).fails(400, "Bad Request", c.detail, c.at)
+	}
+	if now := s.ledger.World().Rev; now != rev {
+		t.Errorf("revision %d, was %d", now, rev)
+	}
+}
+
+func TestAThousandNodesAreOneChangeThatIsRemembered(t *testing.T) {
+	s := crowded(t, 1)
+	ids := make([]string, 1000)
+	for i := range ids {
+		ids[i] = fmt.Sprint(i + 500) // half of them are not there
+	}
+	rev := s.ledger.World().Rev
+	var first string
+	for range 2 {
+		a := s.call("POST", "/api/v1/node/bulk", object{"ids": ids, "action": "delete"}, "Idempotency-Key: k")
+		a.ok()
+		done := 0
+		for _, r := range a.decoded()["results"].([]any) {
+			if r := r.(object); r["ok"] == true {
+				done++
+			} else if r["error"].(object)["code"] != 5.0 {
+				t.Fatal(r)
+			}
+		}
+		if done != 501 || s.ledger.World().Rev != rev+1 || s.ledger.World().NodeCount() != 499 {
+			t.Fatalf("%d done, revision %d, %d nodes", done, s.ledger.World().Rev, s.ledger.World().NodeCount())
+		}
+		if diff := cmp.Diff(first, string(a.body)); first != "" && diff != "" {
+			t.Error(diff)
+		}
+		first = string(a.body)
+	}
+}
+
+func TestRoutesOfManyNodesNeedTheirScope(t *testing.T) {
+	s := sqlite(t)
+	routers(s, 1, "10.1.0.0/16")
+	key := s.limited(mesh.RoleOperator, "nodes")
+	s.call("POST", "/api/v1/node/bulk", object{"ids": []string{"1"}, "action": "approveRoutes"}, key).
+		fails(403, "Forbidden", "Forbidden: this needs the scope routes; the key has [nodes]", "")
+	s.call("POST", "/api/v1/node/bulk", object{"ids": []string{"1"}, "action": "expire"}, key).ok()
+}

@@ -1,0 +1,267 @@
+package control
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// MaxBulk is how many objects one call may name.
+const MaxBulk = 1000
+
+// BulkResult is what became of one object of many.
+type BulkResult struct {
+	ID      int64
+	Refused *Refusal // nil when it was done
+}
+
+// each decides about one object. A Refusal is about that object alone.
+type each func(id int64) ([]mesh.Event, error)
+
+// changeMany decides about each object by itself and commits all that is to be done at
+// once: it is remembered together, so that who asks again never meets half of it. The
+// price is that others wait while a thousand are decided.
+func (s *Service) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin func(*policy.World, mesh.Time) (each, error)) ([]BulkResult, error) {
+	if len(ids) == 0 || len(ids) > MaxBulk {
+		return nil, refuse(Invalid, "ids", "ids must name 1 to %d objects", MaxBulk)
+	}
+	var results []BulkResult
+	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+		results = nil
+		decide, err := begin(w, now)
+		if err != nil {
+			return nil, err
+		}
+		decided := map[int64]*Refusal{}
+		for _, id := range ids {
+			refused, again := decided[id]
+			if !again {
+				more, err := decide(id)
+				if refused, err = asRefusal(err); err != nil {
+					return nil, err
+				}
+				evs, decided[id] = append(evs, more...), refused
+			}
+			results = append(results, BulkResult{id, refused})
+		}
+		a.Answers(bulkAnswer(results))
+		return evs, nil
+	})
+	return results, err
+}
+
+func asRefusal(err error) (*Refusal, error) {
+	if r, ok := err.(*Refusal); ok { //nolint:errorlint // what wraps one is a fault
+		return r, nil
+	}
+	return nil, err
+}
+
+// bulkAnswer keeps ids, and the reasons of refusals: "7 8-1 9".
+func bulkAnswer(results []BulkResult) string {
+	words := make([]string, len(results))
+	for i, r := range results {
+		if words[i] = strconv.FormatInt(r.ID, 10); r.Refused != nil {
+			words[i] += "-" + reasonWord(r.Refused.Reason)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func reasonWord(r Reason) string { return strconv.Itoa(int(r)) }
+
+// RememberedResults are those of a call that was made before. absent is the refusal of
+// an object that was not there; the only other reason is the last tag of a node.
+func RememberedResults(answer string, absent func(ref string) error) (results []BulkResult, err error) {
+	for word := range strings.FieldsSeq(answer) {
+		var r BulkResult
+		id, reason, refused := strings.Cut(word, "-")
+		if r.ID, err = strconv.ParseInt(id, 10, 64); err != nil {
+			return nil, err
+		}
+		if refused {
+			why := absent(id)
+			if reason == reasonWord(Invalid) {
+				why = errLastTag()
+			}
+			if r.Refused, err = asRefusal(why); err != nil {
+				return nil, err
+			}
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// doneOf counts what was done.
+func doneOf(results []BulkResult) (n int) {
+	for _, r := range results {
+		if r.Refused == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// What may be done to many objects.
+const (
+	BulkExpire        = "expire"
+	BulkDelete        = "delete"
+	BulkAddTags       = "addTags"
+	BulkRemoveTags    = "removeTags"
+	BulkSetTags       = "setTags"
+	BulkApproveRoutes = "approveRoutes"
+)
+
+// NodesChange says what happens to each of many nodes. Tags are for the actions about
+// them.
+type NodesChange struct {
+	Action string
+	Tags   []string
+}
+
+func (c *NodesChange) check() (err error) {
+	switch c.Action {
+	case BulkAddTags, BulkRemoveTags, BulkSetTags:
+		if c.Tags, err = checkTags("tags", c.Tags); err == nil && len(c.Tags) == 0 {
+			err = refuse(Invalid, "tags", "name the tags")
+		}
+		return err
+	case BulkExpire, BulkDelete, BulkApproveRoutes:
+		if len(c.Tags) > 0 {
+			return refuse(Invalid, "tags", "tags are for addTags, removeTags and setTags")
+		}
+		return nil
+	}
+	return refuse(Invalid, "action", "action must be one of expire, delete, addTags, removeTags, setTags and approveRoutes")
+}
+
+// ChangeNodes does the same to many nodes.
+func (s *Service) ChangeNodes(ctx context.Context, a mesh.Actor, ids []int64, c NodesChange) ([]BulkResult, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, now mesh.Time) (each, error) {
+		if c.Action == BulkAddTags || c.Action == BulkSetTags {
+			if err := knowTags(w, "tags", c.Tags); err != nil {
+				return nil, err
+			}
+		}
+		last := w.Counters.Route
+		return func(id int64) ([]mesh.Event, error) {
+			n, err := FindNode(w.Snapshot, strconv.FormatInt(id, 10))
+			if err != nil {
+				return nil, err
+			}
+			return c.decide(w, now, n, &last)
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.logFor(a).Info("nodes changed", "action", c.Action, "tags", c.Tags, "done", doneOf(results), "asked", len(ids))
+	return results, nil
+}
+
+// decide changes one node. Routes that it gets have the ids after last.
+func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, last *mesh.RouteID) ([]mesh.Event, error) {
+	n := *before
+	changed := false
+	switch c.Action {
+	case BulkDelete:
+		return []mesh.Event{mesh.NodeGone{ID: n.ID}}, nil
+	case BulkExpire:
+		changed = decideExpiry(&n, now, now)
+	case BulkApproveRoutes:
+		n.AllRoutes = slices.Clone(n.AllRoutes)
+		for i := range n.AllRoutes {
+			if r := &n.AllRoutes[i]; slices.Contains(n.RoutableIPs, r.Prefix) {
+				decide(r, true, now)
+			}
+		}
+		changed = !slices.Equal(n.AllRoutes, before.AllRoutes)
+	default:
+		tags, err := c.tagsOf(before)
+		if err != nil {
+			return nil, err
+		}
+		changed = giveTags(&n, tags)
+	}
+	changed = n.KeepRoutes(*last, now, func(p netip.Prefix) bool { return w.Approves(&n, p) }) || changed
+	if !changed {
+		return nil, nil
+	}
+	for _, r := range n.AllRoutes {
+		*last = max(*last, r.ID)
+	}
+	n.UpdatedAt = now
+	return []mesh.Event{mesh.NodePut{Node: &n}}, nil
+}
+
+// tagsOf are the tags that a node is to have.
+func (c *NodesChange) tagsOf(n *mesh.Node) ([]string, error) {
+	var tags []string
+	switch c.Action {
+	case BulkAddTags:
+		tags = slices.Concat(n.Tags, c.Tags)
+	case BulkRemoveTags:
+		tags = slices.DeleteFunc(slices.Clone(n.Tags), func(tag string) bool { return slices.Contains(c.Tags, tag) })
+		if len(tags) == 0 && n.Tagged() {
+			return nil, errLastTag()
+		}
+	default:
+		tags = c.Tags
+	}
+	return checkTags("tags", tags)
+}
+
+// ChangePreAuthKeys expires or deletes many pre-auth keys.
+func (s *Service) ChangePreAuthKeys(ctx context.Context, a mesh.Actor, ids []int64, action string) ([]BulkResult, error) {
+	if action != BulkExpire && action != BulkDelete {
+		return nil, refuse(Invalid, "action", "action must be expire or delete")
+	}
+	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, now mesh.Time) (each, error) {
+		return func(id int64) ([]mesh.Event, error) {
+			k, err := findPreAuthKey(w, strconv.FormatInt(id, 10), "")
+			switch {
+			case err != nil:
+				return nil, err
+			case action == BulkDelete:
+				return []mesh.Event{mesh.PreAuthKeyGone{ID: k.ID}}, nil
+			case k.Expiry.Reached(now):
+				return nil, nil
+			}
+			ended := *k
+			ended.Expiry = now
+			return []mesh.Event{mesh.PreAuthKeyPut{Key: &ended}}, nil
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.logFor(a).Info("pre-auth keys changed", "action", action, "done", doneOf(results), "asked", len(ids))
+	return results, nil
+}
+
+// DeleteUsers removes many users, each with all nodes and pre-auth keys.
+func (s *Service) DeleteUsers(ctx context.Context, a mesh.Actor, ids []int64) ([]BulkResult, error) {
+	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, _ mesh.Time) (each, error) {
+		return func(id int64) ([]mesh.Event, error) {
+			u, err := FindUser(w.Snapshot, strconv.FormatInt(id, 10))
+			if err != nil {
+				return nil, err
+			}
+			return []mesh.Event{mesh.UserGone{ID: u.ID}}, nil
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.logFor(a).Info("users deleted", "done", doneOf(results), "asked", len(ids))
+	return results, nil
+}
