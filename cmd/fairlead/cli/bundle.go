@@ -85,11 +85,21 @@ func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundling)
 	if err := errors.Join(a.failed, a.tar.Close(), compressed.Close()); err != nil {
 		return fmt.Errorf("%s is not complete: %w", name, err)
 	}
-	t.note("Wrote %s with %s", name, count(len(a.names), "file"))
 	for _, m := range a.missing {
 		t.note("Missing: %s", m)
 	}
-	return nil
+	if b.file == "-" {
+		return nil
+	}
+	return t.show(bundleResult{File: name, Files: a.names, Missing: append([]string{}, a.missing...)},
+		fmt.Sprintf("Wrote %s with %s\n", name, count(len(a.names), "file")))
+}
+
+// bundleResult is what became of a bundle.
+type bundleResult struct {
+	File    string   `json:"file"`
+	Files   []string `json:"files"`
+	Missing []string `json:"missing"`
 }
 
 // mask hides the secrets that this run knows, and all that look like one.

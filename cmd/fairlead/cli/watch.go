@@ -103,7 +103,7 @@ func (w *watch) picture() (string, error) {
 
 // draw replaces the last picture on a terminal. Elsewhere it adds one.
 func (w *watch) draw(picture string) error {
-	_, height := w.tool.screen()
+	width, height := w.tool.screen()
 	if height == 0 {
 		switch {
 		case w.format == formatYAML:
@@ -119,6 +119,11 @@ func (w *watch) draw(picture string) error {
 	if fits := max(1, height-1); len(lines) > fits {
 		hidden := len(lines) - fits + 1
 		lines = append(lines[:fits-1], fmt.Sprintf("and %d more lines", hidden))
+	}
+	for i, line := range lines {
+		if !strings.Contains(line, "\x1b") { // a note; a table fits, and its colours have no width
+			lines[i] = cut(line, width)
+		}
 	}
 	back := ""
 	if w.rows > 0 {

@@ -79,6 +79,17 @@ func TestWatchDrawsInPlaceOnATerminal(t *testing.T) {
 	}
 }
 
+func TestWatchedLinesDoNotWrap(t *testing.T) {
+	var out strings.Builder
+	w := &watch{tool: &tool{Env: Env{Size: func() (int, int) { return 10, 5 }}}, screen: &out}
+	if err := w.draw("\x1b[1mID\x1b[0m  NAME\nThe terminal is too narrow for NAME\n"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\x1b[1mID\x1b[0m  NAME\nThe termi…\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
 func TestWatchAsksForWhatTheEventTells(t *testing.T) {
 	asked := make(chan string, 2)
 	ctx, interrupt := context.WithCancel(t.Context())
