@@ -43,15 +43,20 @@ func (n *Node) AddRoute(r Route) {
 
 // KeepRoutes brings AllRoutes and Routes in line with what the device announces,
 // and reports whether they changed. Routes that are new get the ids after last.
-// What nobody decided about is enabled when approve says so. A route that is no
-// longer announced stays known, and enabled: devices restart.
+// What nobody decided about is enabled when approve says so; what was decided
+// about the internet of one family holds for the other. A route that is no longer
+// announced stays known, and enabled: devices restart.
 func (n *Node) KeepRoutes(last RouteID, now Time, approve func(netip.Prefix) bool) (changed bool) {
 	all := slices.Clone(n.AllRoutes)
 	for _, p := range n.RoutableIPs {
 		i, ok := slices.BinarySearchFunc(all, p, Route.comparePrefix)
 		if !ok {
 			last++
-			all = slices.Insert(all, i, Route{ID: last, Prefix: p, CreatedAt: now, UpdatedAt: now})
+			r := Route{ID: last, Prefix: p, CreatedAt: now, UpdatedAt: now}
+			if twin := slices.IndexFunc(all, func(o Route) bool { return Exit(o.Prefix) }); Exit(p) && twin >= 0 && all[twin].Decided {
+				r.Enabled, r.Decided = all[twin].Enabled, true
+			}
+			all = slices.Insert(all, i, r)
 		}
 		if r := &all[i]; !r.Enabled && !r.Decided && approve(p) {
 			r.Enabled, r.UpdatedAt = true, now
