@@ -51,7 +51,8 @@ export interface paths {
             };
             cookie?: never;
         };
-        get?: never;
+        /** Show one user */
+        get: operations["showUser"];
         put?: never;
         post?: never;
         /**
@@ -3448,6 +3449,11 @@ export interface components {
         OneUser: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
+                /**
+                 * @description names the user as it is, for `If-Match`
+                 * @example "5b1f0c2e9a7d4410"
+                 */
+                ETag?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -3458,6 +3464,11 @@ export interface components {
         OneNode: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
+                /**
+                 * @description names what was decided about the node, for `If-Match`
+                 * @example "5b1f0c2e9a7d4410"
+                 */
+                ETag?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -3648,6 +3659,11 @@ export interface components {
         Stale: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
+                /**
+                 * @description names `current`
+                 * @example "5b1f0c2e9a7d4410"
+                 */
+                ETag?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -3855,6 +3871,33 @@ export interface operations {
             default: components["responses"]["Failure"];
         };
     };
+    showUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description user id or name
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneUser"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
     deleteUser: {
         parameters: {
             query?: never;
@@ -3870,6 +3913,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -3894,6 +3942,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -3912,6 +3961,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -3934,6 +3988,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4510,6 +4565,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -4525,6 +4585,7 @@ export interface operations {
             200: components["responses"]["Done"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4554,6 +4615,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -4574,6 +4640,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4592,6 +4659,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -4607,6 +4679,7 @@ export interface operations {
             200: components["responses"]["OneNode"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4625,6 +4698,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -4648,6 +4726,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4666,6 +4745,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -4686,6 +4770,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4710,6 +4795,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -4731,6 +4821,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4749,6 +4840,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -4770,6 +4866,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -4815,6 +4912,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -4835,6 +4937,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };

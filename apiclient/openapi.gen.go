@@ -2278,6 +2278,24 @@ type RegisterNodeParams struct {
 	Key *string `form:"key,omitempty" json:"key,omitempty"`
 }
 
+// DeleteNodeParams defines parameters for DeleteNode.
+type DeleteNodeParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// SetNodeAddressesParams defines parameters for SetNodeAddresses.
+type SetNodeAddressesParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ApproveRoutesParams defines parameters for ApproveRoutes.
+type ApproveRoutesParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // ExpireNodeParams defines parameters for ExpireNode.
 type ExpireNodeParams struct {
 	// Expiry when the node expires, as in the body
@@ -2285,6 +2303,9 @@ type ExpireNodeParams struct {
 
 	// DisableExpiry never, as in the body
 	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
+
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ShowNodePresenceParams defines parameters for ShowNodePresence.
@@ -2296,10 +2317,31 @@ type ShowNodePresenceParams struct {
 	To *To `form:"to,omitempty" json:"to,omitempty"`
 }
 
+// ResetNodeNameParams defines parameters for ResetNodeName.
+type ResetNodeNameParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// RenameNodeParams defines parameters for RenameNode.
+type RenameNodeParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// TagNodeParams defines parameters for TagNode.
+type TagNodeParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // MoveNodeParams defines parameters for MoveNode.
 type MoveNodeParams struct {
 	// User the new owner, by name or id
 	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // SetPolicyParams defines parameters for SetPolicy.
@@ -2442,6 +2484,18 @@ type ListUsersParams struct {
 	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
 	// leaves nothing else out and shows nothing twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// DeleteUserParams defines parameters for DeleteUser.
+type DeleteUserParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// RenameUserParams defines parameters for RenameUser.
+type RenameUserParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // CreateAPIKeyJSONRequestBody defines body for CreateAPIKey for application/json ContentType.
@@ -2928,7 +2982,7 @@ type ClientInterface interface {
 	// The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
 	//
 	// Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
-	DeleteNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+	DeleteNode(ctx context.Context, nodeID NodeRef, params *DeleteNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ShowNode Show one node
 	//
@@ -2943,7 +2997,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
-	SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SetNodeAddresses Give a node addresses of your choice
 	//
@@ -2953,7 +3007,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
-	SetNodeAddresses(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	SetNodeAddresses(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveRoutesWithBody Enable exactly these routes of a node
 	//
@@ -2963,7 +3017,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
-	ApproveRoutesWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ApproveRoutesWithBody(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveRoutes Enable exactly these routes of a node
 	//
@@ -2973,7 +3027,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
-	ApproveRoutes(ctx context.Context, nodeID NodeRef, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ApproveRoutes(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ExpireNodeWithBody Expire a node now, at a time, or never
 	//
@@ -3014,14 +3068,14 @@ type ClientInterface interface {
 	// Undoes a renaming. If another node has that name by now, a number is added.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
-	ResetNodeName(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ResetNodeName(ctx context.Context, nodeID NodeRef, params *ResetNodeNameParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RenameNode Rename a node
 	//
 	// The node keeps the name whatever its device calls itself later.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
-	RenameNode(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RenameNode(ctx context.Context, nodeID NodeRef, newName string, params *RenameNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListNodeRoutes List the routes of a node
 	//
@@ -3036,7 +3090,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
-	TagNodeWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TagNodeWithBody(ctx context.Context, nodeID NodeRef, params *TagNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TagNode Give a node to tags
 	//
@@ -3046,7 +3100,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
-	TagNode(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	TagNode(ctx context.Context, nodeID NodeRef, params *TagNodeParams, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// MoveNodeWithBody Give a node to another user
 	//
@@ -3468,12 +3522,17 @@ type ClientInterface interface {
 	// A node with tags belongs to its tags and stays, even if a key of this user brought it in.
 	//
 	// Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
-	DeleteUser(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+	DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowUser Show one user
+	//
+	// Corresponds with GET /api/v1/user/{id} (the `ShowUser` operationId).
+	ShowUser(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RenameUser Rename a user
 	//
 	// Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
-	RenameUser(ctx context.Context, id UserRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RenameUser(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Whoami Show what the caller may do
 	//
@@ -4131,8 +4190,8 @@ func (c *Client) RegisterNode(ctx context.Context, params *RegisterNodeParams, b
 // The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
 //
 // Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
-func (c *Client) DeleteNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewDeleteNodeRequest(c.Server, nodeID)
+func (c *Client) DeleteNode(ctx context.Context, nodeID NodeRef, params *DeleteNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteNodeRequest(c.Server, nodeID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4166,8 +4225,8 @@ func (c *Client) ShowNode(ctx context.Context, nodeID NodeRef, reqEditors ...Req
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
-func (c *Client) SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSetNodeAddressesRequestWithBody(c.Server, nodeID, contentType, body)
+func (c *Client) SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNodeAddressesRequestWithBody(c.Server, nodeID, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4186,8 +4245,8 @@ func (c *Client) SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, c
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
-func (c *Client) SetNodeAddresses(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSetNodeAddressesRequest(c.Server, nodeID, body)
+func (c *Client) SetNodeAddresses(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNodeAddressesRequest(c.Server, nodeID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4206,8 +4265,8 @@ func (c *Client) SetNodeAddresses(ctx context.Context, nodeID NodeRef, body SetN
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
-func (c *Client) ApproveRoutesWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewApproveRoutesRequestWithBody(c.Server, nodeID, contentType, body)
+func (c *Client) ApproveRoutesWithBody(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveRoutesRequestWithBody(c.Server, nodeID, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4226,8 +4285,8 @@ func (c *Client) ApproveRoutesWithBody(ctx context.Context, nodeID NodeRef, cont
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
-func (c *Client) ApproveRoutes(ctx context.Context, nodeID NodeRef, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewApproveRoutesRequest(c.Server, nodeID, body)
+func (c *Client) ApproveRoutes(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveRoutesRequest(c.Server, nodeID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4307,8 +4366,8 @@ func (c *Client) ShowNodePresence(ctx context.Context, nodeID NodeRef, params *S
 // Undoes a renaming. If another node has that name by now, a number is added.
 //
 // Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
-func (c *Client) ResetNodeName(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewResetNodeNameRequest(c.Server, nodeID)
+func (c *Client) ResetNodeName(ctx context.Context, nodeID NodeRef, params *ResetNodeNameParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResetNodeNameRequest(c.Server, nodeID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4324,8 +4383,8 @@ func (c *Client) ResetNodeName(ctx context.Context, nodeID NodeRef, reqEditors .
 // The node keeps the name whatever its device calls itself later.
 //
 // Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
-func (c *Client) RenameNode(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRenameNodeRequest(c.Server, nodeID, newName)
+func (c *Client) RenameNode(ctx context.Context, nodeID NodeRef, newName string, params *RenameNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRenameNodeRequest(c.Server, nodeID, newName, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4359,8 +4418,8 @@ func (c *Client) ListNodeRoutes(ctx context.Context, nodeID NodeRef, reqEditors 
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
-func (c *Client) TagNodeWithBody(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTagNodeRequestWithBody(c.Server, nodeID, contentType, body)
+func (c *Client) TagNodeWithBody(ctx context.Context, nodeID NodeRef, params *TagNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTagNodeRequestWithBody(c.Server, nodeID, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4379,8 +4438,8 @@ func (c *Client) TagNodeWithBody(ctx context.Context, nodeID NodeRef, contentTyp
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
-func (c *Client) TagNode(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewTagNodeRequest(c.Server, nodeID, body)
+func (c *Client) TagNode(ctx context.Context, nodeID NodeRef, params *TagNodeParams, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTagNodeRequest(c.Server, nodeID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5251,8 +5310,23 @@ func (c *Client) ChangeUsers(ctx context.Context, body ChangeUsersJSONRequestBod
 // A node with tags belongs to its tags and stays, even if a key of this user brought it in.
 //
 // Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
-func (c *Client) DeleteUser(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewDeleteUserRequest(c.Server, id)
+func (c *Client) DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteUserRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowUser Show one user
+//
+// Corresponds with GET /api/v1/user/{id} (the `ShowUser` operationId).
+func (c *Client) ShowUser(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowUserRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -5266,8 +5340,8 @@ func (c *Client) DeleteUser(ctx context.Context, id UserRef, reqEditors ...Reque
 // RenameUser Rename a user
 //
 // Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
-func (c *Client) RenameUser(ctx context.Context, id UserRef, newName string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRenameUserRequest(c.Server, id, newName)
+func (c *Client) RenameUser(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRenameUserRequest(c.Server, id, newName, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6443,7 +6517,7 @@ func NewRegisterNodeRequestWithBody(server string, params *RegisterNodeParams, c
 }
 
 // NewDeleteNodeRequest constructs an http.Request for the DeleteNode method
-func NewDeleteNodeRequest(server string, nodeID NodeRef) (*http.Request, error) {
+func NewDeleteNodeRequest(server string, nodeID NodeRef, params *DeleteNodeParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -6471,6 +6545,21 @@ func NewDeleteNodeRequest(server string, nodeID NodeRef) (*http.Request, error) 
 	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -6511,18 +6600,18 @@ func NewShowNodeRequest(server string, nodeID NodeRef) (*http.Request, error) {
 }
 
 // NewSetNodeAddressesRequest calls the generic SetNodeAddresses builder with application/json body
-func NewSetNodeAddressesRequest(server string, nodeID NodeRef, body SetNodeAddressesJSONRequestBody) (*http.Request, error) {
+func NewSetNodeAddressesRequest(server string, nodeID NodeRef, params *SetNodeAddressesParams, body SetNodeAddressesJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewSetNodeAddressesRequestWithBody(server, nodeID, "application/json", bodyReader)
+	return NewSetNodeAddressesRequestWithBody(server, nodeID, params, "application/json", bodyReader)
 }
 
 // NewSetNodeAddressesRequestWithBody constructs an http.Request for the SetNodeAddresses method, with any body, and a specified content type
-func NewSetNodeAddressesRequestWithBody(server string, nodeID NodeRef, contentType string, body io.Reader) (*http.Request, error) {
+func NewSetNodeAddressesRequestWithBody(server string, nodeID NodeRef, params *SetNodeAddressesParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -6554,22 +6643,37 @@ func NewSetNodeAddressesRequestWithBody(server string, nodeID NodeRef, contentTy
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewApproveRoutesRequest calls the generic ApproveRoutes builder with application/json body
-func NewApproveRoutesRequest(server string, nodeID NodeRef, body ApproveRoutesJSONRequestBody) (*http.Request, error) {
+func NewApproveRoutesRequest(server string, nodeID NodeRef, params *ApproveRoutesParams, body ApproveRoutesJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewApproveRoutesRequestWithBody(server, nodeID, "application/json", bodyReader)
+	return NewApproveRoutesRequestWithBody(server, nodeID, params, "application/json", bodyReader)
 }
 
 // NewApproveRoutesRequestWithBody constructs an http.Request for the ApproveRoutes method, with any body, and a specified content type
-func NewApproveRoutesRequestWithBody(server string, nodeID NodeRef, contentType string, body io.Reader) (*http.Request, error) {
+func NewApproveRoutesRequestWithBody(server string, nodeID NodeRef, params *ApproveRoutesParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -6600,6 +6704,21 @@ func NewApproveRoutesRequestWithBody(server string, nodeID NodeRef, contentType 
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -6687,6 +6806,21 @@ func NewExpireNodeRequestWithBody(server string, nodeID NodeRef, params *ExpireN
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -6764,7 +6898,7 @@ func NewShowNodePresenceRequest(server string, nodeID NodeRef, params *ShowNodeP
 }
 
 // NewResetNodeNameRequest constructs an http.Request for the ResetNodeName method
-func NewResetNodeNameRequest(server string, nodeID NodeRef) (*http.Request, error) {
+func NewResetNodeNameRequest(server string, nodeID NodeRef, params *ResetNodeNameParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -6794,11 +6928,26 @@ func NewResetNodeNameRequest(server string, nodeID NodeRef) (*http.Request, erro
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewRenameNodeRequest constructs an http.Request for the RenameNode method
-func NewRenameNodeRequest(server string, nodeID NodeRef, newName string) (*http.Request, error) {
+func NewRenameNodeRequest(server string, nodeID NodeRef, newName string, params *RenameNodeParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -6833,6 +6982,21 @@ func NewRenameNodeRequest(server string, nodeID NodeRef, newName string) (*http.
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -6873,18 +7037,18 @@ func NewListNodeRoutesRequest(server string, nodeID NodeRef) (*http.Request, err
 }
 
 // NewTagNodeRequest calls the generic TagNode builder with application/json body
-func NewTagNodeRequest(server string, nodeID NodeRef, body TagNodeJSONRequestBody) (*http.Request, error) {
+func NewTagNodeRequest(server string, nodeID NodeRef, params *TagNodeParams, body TagNodeJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewTagNodeRequestWithBody(server, nodeID, "application/json", bodyReader)
+	return NewTagNodeRequestWithBody(server, nodeID, params, "application/json", bodyReader)
 }
 
 // NewTagNodeRequestWithBody constructs an http.Request for the TagNode method, with any body, and a specified content type
-func NewTagNodeRequestWithBody(server string, nodeID NodeRef, contentType string, body io.Reader) (*http.Request, error) {
+func NewTagNodeRequestWithBody(server string, nodeID NodeRef, params *TagNodeParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -6915,6 +7079,21 @@ func NewTagNodeRequestWithBody(server string, nodeID NodeRef, contentType string
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -6989,6 +7168,21 @@ func NewMoveNodeRequestWithBody(server string, nodeID NodeRef, params *MoveNodeP
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -8509,7 +8703,7 @@ func NewChangeUsersRequestWithBody(server string, contentType string, body io.Re
 }
 
 // NewDeleteUserRequest constructs an http.Request for the DeleteUser method
-func NewDeleteUserRequest(server string, id UserRef) (*http.Request, error) {
+func NewDeleteUserRequest(server string, id UserRef, params *DeleteUserParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -8539,11 +8733,60 @@ func NewDeleteUserRequest(server string, id UserRef) (*http.Request, error) {
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewShowUserRequest constructs an http.Request for the ShowUser method
+func NewShowUserRequest(server string, id UserRef) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/user/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
 	return req, nil
 }
 
 // NewRenameUserRequest constructs an http.Request for the RenameUser method
-func NewRenameUserRequest(server string, id UserRef, newName string) (*http.Request, error) {
+func NewRenameUserRequest(server string, id UserRef, newName string, params *RenameUserParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -8578,6 +8821,21 @@ func NewRenameUserRequest(server string, id UserRef, newName string) (*http.Requ
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -9058,7 +9316,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
-	DeleteNodeWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*DeleteNodeResponse, error)
+	DeleteNodeWithResponse(ctx context.Context, nodeID NodeRef, params *DeleteNodeParams, reqEditors ...RequestEditorFn) (*DeleteNodeResponse, error)
 
 	// ShowNodeWithResponse Show one node
 	//
@@ -9075,7 +9333,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
-	SetNodeAddressesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error)
+	SetNodeAddressesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error)
 
 	// SetNodeAddressesWithResponse Give a node addresses of your choice
 	//
@@ -9085,7 +9343,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
-	SetNodeAddressesWithResponse(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error)
+	SetNodeAddressesWithResponse(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error)
 
 	// ApproveRoutesWithBodyWithResponse Enable exactly these routes of a node
 	//
@@ -9095,7 +9353,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
-	ApproveRoutesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error)
+	ApproveRoutesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error)
 
 	// ApproveRoutesWithResponse Enable exactly these routes of a node
 	//
@@ -9105,7 +9363,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
-	ApproveRoutesWithResponse(ctx context.Context, nodeID NodeRef, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error)
+	ApproveRoutesWithResponse(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error)
 
 	// ExpireNodeWithBodyWithResponse Expire a node now, at a time, or never
 	//
@@ -9150,7 +9408,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
-	ResetNodeNameWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*ResetNodeNameResponse, error)
+	ResetNodeNameWithResponse(ctx context.Context, nodeID NodeRef, params *ResetNodeNameParams, reqEditors ...RequestEditorFn) (*ResetNodeNameResponse, error)
 
 	// RenameNodeWithResponse Rename a node
 	//
@@ -9159,7 +9417,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
-	RenameNodeWithResponse(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*RenameNodeResponse, error)
+	RenameNodeWithResponse(ctx context.Context, nodeID NodeRef, newName string, params *RenameNodeParams, reqEditors ...RequestEditorFn) (*RenameNodeResponse, error)
 
 	// ListNodeRoutesWithResponse List the routes of a node
 	//
@@ -9176,7 +9434,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
-	TagNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TagNodeResponse, error)
+	TagNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *TagNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TagNodeResponse, error)
 
 	// TagNodeWithResponse Give a node to tags
 	//
@@ -9186,7 +9444,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
-	TagNodeWithResponse(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*TagNodeResponse, error)
+	TagNodeWithResponse(ctx context.Context, nodeID NodeRef, params *TagNodeParams, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*TagNodeResponse, error)
 
 	// MoveNodeWithBodyWithResponse Give a node to another user
 	//
@@ -9642,14 +9900,21 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
-	DeleteUserWithResponse(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*DeleteUserResponse, error)
+	DeleteUserWithResponse(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*DeleteUserResponse, error)
+
+	// ShowUserWithResponse Show one user
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/user/{id} (the `ShowUser` operationId).
+	ShowUserWithResponse(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*ShowUserResponse, error)
 
 	// RenameUserWithResponse Rename a user
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
-	RenameUserWithResponse(ctx context.Context, id UserRef, newName string, reqEditors ...RequestEditorFn) (*RenameUserResponse, error)
+	RenameUserWithResponse(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*RenameUserResponse, error)
 
 	// WhoamiWithResponse Show what the caller may do
 	//
@@ -10317,6 +10582,8 @@ type DeleteNodeResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -10379,6 +10646,8 @@ type SetNodeAddressesResponse struct {
 	ApplicationProblemJSON404 *NotFound
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -10410,6 +10679,8 @@ type ApproveRoutesResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -10441,6 +10712,8 @@ type ExpireNodeResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -10501,6 +10774,8 @@ type ResetNodeNameResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -10534,6 +10809,8 @@ type RenameNodeResponse struct {
 	ApplicationProblemJSON404 *NotFound
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -10594,6 +10871,8 @@ type TagNodeResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -10627,6 +10906,8 @@ type MoveNodeResponse struct {
 	ApplicationProblemJSON404 *NotFound
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -11541,6 +11822,8 @@ type DeleteUserResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -11561,6 +11844,35 @@ func (r DeleteUserResponse) StatusCode() int {
 	return 0
 }
 
+type ShowUserResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OneUser
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowUserResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowUserResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type RenameUserResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11574,6 +11886,8 @@ type RenameUserResponse struct {
 	ApplicationProblemJSON404 *NotFound
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -12209,8 +12523,8 @@ func (c *ClientWithResponses) RegisterNodeWithResponse(ctx context.Context, para
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
-func (c *ClientWithResponses) DeleteNodeWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*DeleteNodeResponse, error) {
-	rsp, err := c.DeleteNode(ctx, nodeID, reqEditors...)
+func (c *ClientWithResponses) DeleteNodeWithResponse(ctx context.Context, nodeID NodeRef, params *DeleteNodeParams, reqEditors ...RequestEditorFn) (*DeleteNodeResponse, error) {
+	rsp, err := c.DeleteNode(ctx, nodeID, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -12238,8 +12552,8 @@ func (c *ClientWithResponses) ShowNodeWithResponse(ctx context.Context, nodeID N
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
-func (c *ClientWithResponses) SetNodeAddressesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error) {
-	rsp, err := c.SetNodeAddressesWithBody(ctx, nodeID, contentType, body, reqEditors...)
+func (c *ClientWithResponses) SetNodeAddressesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error) {
+	rsp, err := c.SetNodeAddressesWithBody(ctx, nodeID, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -12254,8 +12568,8 @@ func (c *ClientWithResponses) SetNodeAddressesWithBodyWithResponse(ctx context.C
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
-func (c *ClientWithResponses) SetNodeAddressesWithResponse(ctx context.Context, nodeID NodeRef, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error) {
-	rsp, err := c.SetNodeAddresses(ctx, nodeID, body, reqEditors...)
+func (c *ClientWithResponses) SetNodeAddressesWithResponse(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*SetNodeAddressesResponse, error) {
+	rsp, err := c.SetNodeAddresses(ctx, nodeID, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -12270,8 +12584,8 @@ func (c *ClientWithResponses) SetNodeAddressesWithResponse(ctx context.Context, 
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
-func (c *ClientWithResponses) ApproveRoutesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error) {
-	rsp, err := c.ApproveRoutesWithBody(ctx, nodeID, contentType, body, reqEditors...)
+func (c *ClientWithResponses) ApproveRoutesWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error) {
+	rsp, err := c.ApproveRoutesWithBody(ctx, nodeID, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -12286,8 +12600,8 @@ func (c *ClientWithResponses) ApproveRoutesWithBodyWithResponse(ctx context.Cont
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
-func (c *ClientWithResponses) ApproveRoutesWithResponse(ctx context.Context, nodeID NodeRef, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error) {
-	rsp, err := c.ApproveRoutes(ctx, nodeID, body, reqEditors...)
+func (c *ClientWithResponses) ApproveRoutesWithResponse(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveRoutesResponse, error) {
+	rsp, err := c.ApproveRoutes(ctx, nodeID, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -12355,8 +12669,8 @@ func (c *ClientWithResponses) ShowNodePresenceWithResponse(ctx context.Context, 
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
-func (c *ClientWithResponses) ResetNodeNameWithResponse(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*ResetNodeNameResponse, error) {
-	rsp, err := c.ResetNodeName(ctx, nodeID, reqEditors...)
+func (c *ClientWithResponses) ResetNodeNameWithResponse(ctx context.Context, nodeID NodeRef, params *ResetNodeNameParams, reqEditors ...RequestEditorFn) (*ResetNodeNameResponse, error) {
+	rsp, err := c.ResetNodeName(ctx, nodeID, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -12370,8 +12684,8 @@ func (c *ClientWithResponses) ResetNodeNameWithResponse(ctx context.Context, nod
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
-func (c *ClientWithResponses) RenameNodeWithResponse(ctx context.Context, nodeID NodeRef, newName string, reqEditors ...RequestEditorFn) (*RenameNodeResponse, error) {
-	rsp, err := c.RenameNode(ctx, nodeID, newName, reqEditors...)
+func (c *ClientWithResponses) RenameNodeWithResponse(ctx context.Context, nodeID NodeRef, newName string, params *RenameNodeParams, reqEditors ...RequestEditorFn) (*RenameNodeResponse, error) {
+	rsp, err := c.RenameNode(ctx, nodeID, newName, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -12399,8 +12713,8 @@ func (c *ClientWithResponses) ListNodeRoutesWithResponse(ctx context.Context, no
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
-func (c *ClientWithResponses) TagNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TagNodeResponse, error) {
-	rsp, err := c.TagNodeWithBody(ctx, nodeID, contentType, body, reqEditors...)
+func (c *ClientWithResponses) TagNodeWithBodyWithResponse(ctx context.Context, nodeID NodeRef, params *TagNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TagNodeResponse, error) {
+	rsp, err := c.TagNodeWithBody(ctx, nodeID, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -12415,8 +12729,8 @@ func (c *ClientWithResponses) TagNodeWithBodyWithResponse(ctx context.Context, n
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
-func (c *ClientWithResponses) TagNodeWithResponse(ctx context.Context, nodeID NodeRef, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*TagNodeResponse, error) {
-	rsp, err := c.TagNode(ctx, nodeID, body, reqEditors...)
+func (c *ClientWithResponses) TagNodeWithResponse(ctx context.Context, nodeID NodeRef, params *TagNodeParams, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*TagNodeResponse, error) {
+	rsp, err := c.TagNode(ctx, nodeID, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -13141,12 +13455,25 @@ func (c *ClientWithResponses) ChangeUsersWithResponse(ctx context.Context, body 
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
-func (c *ClientWithResponses) DeleteUserWithResponse(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*DeleteUserResponse, error) {
-	rsp, err := c.DeleteUser(ctx, id, reqEditors...)
+func (c *ClientWithResponses) DeleteUserWithResponse(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*DeleteUserResponse, error) {
+	rsp, err := c.DeleteUser(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
 	return ParseDeleteUserResponse(rsp)
+}
+
+// ShowUserWithResponse Show one user
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/user/{id} (the `ShowUser` operationId).
+func (c *ClientWithResponses) ShowUserWithResponse(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*ShowUserResponse, error) {
+	rsp, err := c.ShowUser(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowUserResponse(rsp)
 }
 
 // RenameUserWithResponse Rename a user
@@ -13154,8 +13481,8 @@ func (c *ClientWithResponses) DeleteUserWithResponse(ctx context.Context, id Use
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
-func (c *ClientWithResponses) RenameUserWithResponse(ctx context.Context, id UserRef, newName string, reqEditors ...RequestEditorFn) (*RenameUserResponse, error) {
-	rsp, err := c.RenameUser(ctx, id, newName, reqEditors...)
+func (c *ClientWithResponses) RenameUserWithResponse(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*RenameUserResponse, error) {
+	rsp, err := c.RenameUser(ctx, id, newName, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -14304,6 +14631,13 @@ func ParseDeleteNodeResponse(rsp *http.Response) (*DeleteNodeResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -14412,6 +14746,13 @@ func ParseSetNodeAddressesResponse(rsp *http.Response) (*SetNodeAddressesRespons
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -14466,6 +14807,13 @@ func ParseApproveRoutesResponse(rsp *http.Response) (*ApproveRoutesResponse, err
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -14519,6 +14867,13 @@ func ParseExpireNodeResponse(rsp *http.Response) (*ExpireNodeResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
@@ -14621,6 +14976,13 @@ func ParseResetNodeNameResponse(rsp *http.Response) (*ResetNodeNameResponse, err
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -14681,6 +15043,13 @@ func ParseRenameNodeResponse(rsp *http.Response) (*RenameNodeResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
@@ -14783,6 +15152,13 @@ func ParseTagNodeResponse(rsp *http.Response) (*TagNodeResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -14843,6 +15219,13 @@ func ParseMoveNodeResponse(rsp *http.Response) (*MoveNodeResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
@@ -16408,6 +16791,60 @@ func ParseDeleteUserResponse(rsp *http.Response) (*DeleteUserResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowUserResponse parses an HTTP response from a ShowUserWithResponse call
+func ParseShowUserResponse(rsp *http.Response) (*ShowUserResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowUserResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OneUser
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -16468,6 +16905,13 @@ func ParseRenameUserResponse(rsp *http.Response) (*RenameUserResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

@@ -42,6 +42,7 @@ func needs() map[string]need {
 
 		"GET /api/v1/user":                        reads(mesh.NounUsers),
 		"POST /api/v1/user":                       operates(mesh.NounUsers),
+		"GET /api/v1/user/{id}":                   reads(mesh.NounUsers),
 		"DELETE /api/v1/user/{id}":                operates(mesh.NounUsers),
 		"POST /api/v1/user/{id}/rename/{newName}": operates(mesh.NounUsers),
 		"POST /api/v1/user/bulk":                  operates(mesh.NounUsers),

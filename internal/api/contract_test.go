@@ -238,6 +238,7 @@ func examples() map[string]func(f fixture) *answer {
 		"POST /api/v1/user/{id}/rename/{newName}": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/user/"+f.user+"/rename/carol", nil)
 		},
+		"GET /api/v1/user/{id}":    func(f fixture) *answer { return f.call("GET", "/api/v1/user/"+f.user, nil) },
 		"DELETE /api/v1/user/{id}": func(f fixture) *answer { return f.call("DELETE", "/api/v1/user/"+f.user, nil) },
 		"POST /api/v1/preauthkey": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/preauthkey", object{"user": f.user, "ephemeral": true, "aclTags": []string{"tag:web"}})
@@ -336,7 +337,7 @@ func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
 			continue
 		}
 		get := op(f)
-		head := f.call("HEAD", strings.NewReplacer("{nodeId}", f.node, "{version}", "1", "/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22").Replace(path), nil)
+		head := f.call("HEAD", strings.NewReplacer("{nodeId}", f.node, "{id}", f.user, "{version}", "1", "/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22").Replace(path), nil)
 		if head.status != get.status || len(head.body) != 0 {
 			t.Errorf("HEAD %s: status %d with %d bytes, want %d with none", path, head.status, len(head.body), get.status)
 		}

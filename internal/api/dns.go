@@ -21,7 +21,7 @@ func (s *Server) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.Cha
 	if err == nil {
 		err = s.control.SetDNS(r.Context(), actor(r), control.DNSChange{
 			MagicDNS: in.MagicDNS, Nameservers: in.Nameservers, Split: in.Split, SearchDomains: in.SearchDomains,
-			ExtraRecords: dnsRecords(in.ExtraRecords), IfRevision: dnsRevision(p.IfMatch),
+			ExtraRecords: dnsRecords(in.ExtraRecords), IfRevision: ifRevision(p.IfMatch),
 		})
 	}
 	s.replyDNS(w, r, err)
@@ -29,12 +29,12 @@ func (s *Server) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.Cha
 
 // ResetDNS implements DELETE /api/v1/dns.
 func (s *Server) ResetDNS(w http.ResponseWriter, r *http.Request, p openapi.ResetDNSParams) {
-	s.replyDNS(w, r, s.control.ResetDNS(r.Context(), actor(r), dnsRevision(p.IfMatch)))
+	s.replyDNS(w, r, s.control.ResetDNS(r.Context(), actor(r), ifRevision(p.IfMatch)))
 }
 
-// dnsRevision reads the revision that must be in force; empty means any. What is
+// ifRevision reads the revision that must be in force; empty means any. What is
 // none stays as it is, and is never in force.
-func dnsRevision(ifMatch *string) string {
+func ifRevision(ifMatch *openapi.IfMatch) string {
 	text := strings.TrimSpace(or(ifMatch))
 	if text == "*" {
 		return ""
@@ -62,7 +62,7 @@ func (s *Server) replyDNS(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	snap := s.ledger.World().Snapshot
-	w.Header().Set("ETag", `"`+control.DNSRevision(snap)+`"`)
+	w.Header().Set("ETag", etag(control.DNSRevision(snap)))
 	reply(w, snap, dnsShape(snap))
 }
 

@@ -39,18 +39,23 @@ func (s *Server) filterUser(r *http.Request, ref *string) (mesh.UserID, *mesh.Sn
 	if or(ref) == "" {
 		return 0, s.ledger.World().Snapshot, nil
 	}
-	var refusal error
-	u, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (u *mesh.User, ok bool) {
-		u, refusal = control.FindUser(snap, *ref)
-		return u, refusal == nil
-	})
-	switch {
-	case errors.Is(err, errAbsent):
-		return 0, nil, refusal
-	case err != nil:
+	u, snap, err := s.findUser(r, *ref)
+	if err != nil {
 		return 0, nil, err
 	}
 	return u.ID, snap, nil
+}
+
+func (s *Server) findUser(r *http.Request, ref string) (*mesh.User, *mesh.Snapshot, error) {
+	var refusal error
+	u, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (u *mesh.User, ok bool) {
+		u, refusal = control.FindUser(snap, ref)
+		return u, refusal == nil
+	})
+	if errors.Is(err, errAbsent) {
+		err = refusal
+	}
+	return u, snap, err
 }
 
 // CreatePreAuthKey implements POST /api/v1/preauthkey.

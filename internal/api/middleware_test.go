@@ -27,7 +27,7 @@ func TestWhatNoOperationDoesIsAProblem(t *testing.T) {
 	s.call("GET", "/api/v1/nothing", nil).fails(404, "Not Found", "there is no /api/v1/nothing; the operations are listed at /api/v1/docs", "")
 	s.call("GET", "/", nil, noKey).fails(404, "Not Found", "there is no /; the operations are listed at /api/v1/docs", "")
 	for path, allow := range map[string]string{
-		"/api/v1/user": "GET, HEAD, POST", "/api/v1/user/1": "DELETE", "/api/v1/preauthkey": "GET, HEAD, POST, DELETE", "/health": "GET, HEAD",
+		"/api/v1/user": "GET, HEAD, POST", "/api/v1/user/1": "GET, HEAD, DELETE", "/api/v1/preauthkey": "GET, HEAD, POST, DELETE", "/health": "GET, HEAD",
 	} {
 		for _, method := range []string{"PUT", "OPTIONS", "BREW"} {
 			a := s.call(method, path, nil)

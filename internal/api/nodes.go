@@ -20,6 +20,11 @@ func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string)
 		s.fail(w, r, err)
 		return
 	}
+	replyNodeIn(w, snap, n)
+}
+
+func replyNodeIn(w http.ResponseWriter, snap *mesh.Snapshot, n *mesh.Node) {
+	w.Header().Set("ETag", etag(control.NodeRevision(n)))
 	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
 }
 
@@ -40,13 +45,12 @@ func (s *Server) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node,
 		s.fail(w, r, err)
 		return
 	}
-	snap := s.ledger.World().Snapshot
-	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
+	replyNodeIn(w, s.ledger.World().Snapshot, n)
 }
 
 // DeleteNode implements DELETE /api/v1/node/{nodeId}.
-func (s *Server) DeleteNode(w http.ResponseWriter, r *http.Request, nodeID string) {
-	s.done(w, r, s.control.DeleteNode(r.Context(), actor(r), nodeID))
+func (s *Server) DeleteNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.DeleteNodeParams) {
+	s.done(w, r, s.control.DeleteNode(r.Context(), actor(r), nodeID, ifRevision(p.IfMatch)))
 }
 
 // ExpireNode implements POST /api/v1/node/{nodeId}/expire. A time that tools
@@ -70,11 +74,11 @@ func (s *Server) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID strin
 	switch {
 	case err != nil:
 	case never:
-		n, err = s.control.SetNodeExpiry(r.Context(), actor(r), nodeID, time.Time{})
+		n, err = s.control.SetNodeExpiry(r.Context(), actor(r), nodeID, time.Time{}, ifRevision(p.IfMatch))
 	case unset:
-		n, err = s.control.ExpireNode(r.Context(), actor(r), nodeID)
+		n, err = s.control.ExpireNode(r.Context(), actor(r), nodeID, ifRevision(p.IfMatch))
 	default:
-		n, err = s.control.SetNodeExpiry(r.Context(), actor(r), nodeID, at)
+		n, err = s.control.SetNodeExpiry(r.Context(), actor(r), nodeID, at, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
@@ -97,24 +101,24 @@ func (s *Server) ExpireNodes(w http.ResponseWriter, r *http.Request) {
 }
 
 // RenameNode implements POST /api/v1/node/{nodeId}/rename/{newName}.
-func (s *Server) RenameNode(w http.ResponseWriter, r *http.Request, nodeID, newName string) {
-	n, err := s.control.RenameNode(r.Context(), actor(r), nodeID, newName)
+func (s *Server) RenameNode(w http.ResponseWriter, r *http.Request, nodeID, newName string, p openapi.RenameNodeParams) {
+	n, err := s.control.RenameNode(r.Context(), actor(r), nodeID, newName, ifRevision(p.IfMatch))
 	s.replyNode(w, r, n, err)
 }
 
 // ResetNodeName implements POST /api/v1/node/{nodeId}/rename.
-func (s *Server) ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID string) {
-	n, err := s.control.RenameNode(r.Context(), actor(r), nodeID, "")
+func (s *Server) ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ResetNodeNameParams) {
+	n, err := s.control.RenameNode(r.Context(), actor(r), nodeID, "", ifRevision(p.IfMatch))
 	s.replyNode(w, r, n, err)
 }
 
 // TagNode implements POST /api/v1/node/{nodeId}/tags.
-func (s *Server) TagNode(w http.ResponseWriter, r *http.Request, nodeID string) {
+func (s *Server) TagNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.TagNodeParams) {
 	var in openapi.NodeTagsChange
 	var n *mesh.Node
 	err := decode(w, r, &in)
 	if err == nil {
-		n, err = s.control.TagNode(r.Context(), actor(r), nodeID, in.Tags)
+		n, err = s.control.TagNode(r.Context(), actor(r), nodeID, in.Tags, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
@@ -125,13 +129,13 @@ func (s *Server) MoveNode(w http.ResponseWriter, r *http.Request, nodeID string,
 	var n *mesh.Node
 	err := decode(w, r, &in)
 	if err == nil {
-		n, err = s.control.MoveNode(r.Context(), actor(r), nodeID, cmp.Or(or(in.User), or(p.User)))
+		n, err = s.control.MoveNode(r.Context(), actor(r), nodeID, cmp.Or(or(in.User), or(p.User)), ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
 
 // SetNodeAddresses implements PUT /api/v1/node/{nodeId}/addresses.
-func (s *Server) SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID string) {
+func (s *Server) SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.SetNodeAddressesParams) {
 	var in openapi.NodeAddressesChange
 	err := decode(w, r, &in)
 	var v4, v6 netip.Addr
@@ -143,7 +147,7 @@ func (s *Server) SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID
 	}
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.control.SetNodeAddresses(r.Context(), actor(r), nodeID, v4, v6)
+		n, err = s.control.SetNodeAddresses(r.Context(), actor(r), nodeID, v4, v6, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }

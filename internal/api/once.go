@@ -190,6 +190,7 @@ func replayUser(c replayed) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.w.Header().Set("ETag", etag(control.UserRevision(u)))
 	return openapi.UserResult{User: userShape(c.snap, u)}, nil
 }
 
@@ -226,6 +227,7 @@ func replayNode(c replayed) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.w.Header().Set("ETag", etag(control.NodeRevision(n)))
 	return openapi.NodeResult{Node: nodeShape(c.snap, n, now())}, nil
 }
 
@@ -272,7 +274,7 @@ func replaySSHApproval(c replayed) (any, error) {
 }
 
 func replayDNS(c replayed) (any, error) {
-	c.w.Header().Set("ETag", `"`+control.DNSRevision(c.snap)+`"`)
+	c.w.Header().Set("ETag", etag(control.DNSRevision(c.snap)))
 	return dnsShape(c.snap), nil
 }
 
@@ -281,6 +283,6 @@ func (s *Server) replayedPolicy(c replayed) (any, error) {
 	if !ok {
 		return nil, errAbsent
 	}
-	c.w.Header().Set("ETag", policyETag(p.Version))
+	c.w.Header().Set("ETag", etag(p.Version.String()))
 	return s.policyShape(p), nil
 }

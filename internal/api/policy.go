@@ -22,14 +22,12 @@ func (s *Server) GetPolicy(w http.ResponseWriter, r *http.Request) {
 	snap := s.ledger.World().Snapshot
 	p, ok := snap.Policy()
 	if !ok || p.Text == "" {
-		w.Header().Set("ETag", policyETag(snap.Counters.Policy))
+		w.Header().Set("ETag", etag(snap.Counters.Policy.String()))
 		s.fail(w, r, &control.Refusal{Reason: control.NotFound, Text: noPolicy})
 		return
 	}
 	s.replyPolicy(w, r, p, nil)
 }
-
-func policyETag(v mesh.PolicyVersion) string { return `"` + v.String() + `"` }
 
 // ifMatch reads the version that must be in force; nil means any.
 func ifMatch(header *string) (*mesh.PolicyVersion, error) {
@@ -107,7 +105,7 @@ func (s *Server) replyPolicy(w http.ResponseWriter, r *http.Request, p *mesh.Pol
 		s.fail(w, r, err)
 		return
 	}
-	w.Header().Set("ETag", policyETag(p.Version))
+	w.Header().Set("ETag", etag(p.Version.String()))
 	reply(w, s.ledger.World().Snapshot, s.policyShape(p))
 }
 

@@ -85,7 +85,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &refusal):
 		p := refused(refusal)
 		if refusal.Reason == control.Stale {
-			p.Current = s.current(refusal.Path)
+			p.Current = s.current(w, refusal)
 		}
 		writeProblem(w, p)
 	case errors.Is(err, mesh.ErrNoAddress):
@@ -103,17 +103,35 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// current is what a stale request should have begun with.
-func (s *Server) current(what string) any {
+// current is what a stale request should have begun with. Its ETag goes with it.
+// What is gone by now is not there.
+func (s *Server) current(w http.ResponseWriter, stale *control.Refusal) any {
 	snap := s.ledger.World().Snapshot
-	if what == "dns" {
+	tag := func(revision string) { w.Header().Set("ETag", etag(revision)) }
+	switch stale.Path {
+	case "dns":
+		tag(control.DNSRevision(snap))
 		return dnsShape(snap)
-	}
-	if p, ok := snap.Policy(); ok {
-		return s.policyShape(p)
+	case "node":
+		if n, err := control.FindNode(snap, stale.Object); err == nil {
+			tag(control.NodeRevision(n))
+			return nodeShape(snap, n, now())
+		}
+	case "user":
+		if u, err := control.FindUser(snap, stale.Object); err == nil {
+			tag(control.UserRevision(u))
+			return userShape(snap, u)
+		}
+	default:
+		if p, ok := snap.Policy(); ok {
+			tag(p.Version.String())
+			return s.policyShape(p)
+		}
 	}
 	return nil
 }
+
+func etag(revision string) string { return `"` + revision + `"` }
 
 // rejected is the title of refusals to let a node in.
 const rejected = "Node registration rejected"

@@ -116,7 +116,7 @@ func (s *Server) DeleteRoute(w http.ResponseWriter, r *http.Request, routeID str
 }
 
 // ApproveRoutes implements POST /api/v1/node/{nodeId}/approve_routes.
-func (s *Server) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID string) {
+func (s *Server) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ApproveRoutesParams) {
 	var in openapi.NodeRoutesChange
 	err := decode(w, r, &in)
 	if err == nil && in.Routes == nil {
@@ -124,15 +124,15 @@ func (s *Server) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID st
 	}
 	var prefixes []netip.Prefix
 	for i, text := range in.Routes {
-		var p netip.Prefix
-		if p, err = network(fmt.Sprintf("routes[%d]", i), text); err != nil {
+		var prefix netip.Prefix
+		if prefix, err = network(fmt.Sprintf("routes[%d]", i), text); err != nil {
 			break
 		}
-		prefixes = append(prefixes, p)
+		prefixes = append(prefixes, prefix)
 	}
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.control.ApproveRoutes(r.Context(), actor(r), nodeID, prefixes)
+		n, err = s.control.ApproveRoutes(r.Context(), actor(r), nodeID, prefixes, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }

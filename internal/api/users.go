@@ -73,13 +73,27 @@ func (s *Server) replyUser(w http.ResponseWriter, r *http.Request, u *mesh.User,
 		s.fail(w, r, err)
 		return
 	}
-	snap := s.ledger.World().Snapshot
+	replyUserIn(w, s.ledger.World().Snapshot, u)
+}
+
+func replyUserIn(w http.ResponseWriter, snap *mesh.Snapshot, u *mesh.User) {
+	w.Header().Set("ETag", etag(control.UserRevision(u)))
 	reply(w, snap, openapi.UserResult{User: userShape(snap, u)})
 }
 
+// ShowUser implements GET /api/v1/user/{id}.
+func (s *Server) ShowUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef) {
+	u, snap, err := s.findUser(r, id)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	replyUserIn(w, snap, u)
+}
+
 // DeleteUser implements DELETE /api/v1/user/{id}.
-func (s *Server) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef) {
-	nodes, err := s.control.DeleteUser(r.Context(), actor(r), id)
+func (s *Server) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, p openapi.DeleteUserParams) {
+	nodes, err := s.control.DeleteUser(r.Context(), actor(r), id, ifRevision(p.IfMatch))
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -88,7 +102,7 @@ func (s *Server) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.U
 }
 
 // RenameUser implements POST /api/v1/user/{id}/rename/{newName}.
-func (s *Server) RenameUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, newName string) {
-	u, err := s.control.RenameUser(r.Context(), actor(r), id, newName)
+func (s *Server) RenameUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, newName string, p openapi.RenameUserParams) {
+	u, err := s.control.RenameUser(r.Context(), actor(r), id, newName, ifRevision(p.IfMatch))
 	s.replyUser(w, r, u, err)
 }

@@ -122,7 +122,8 @@ const (
 // Refusal is an answer for the caller, not a fault: its text says what to do.
 type Refusal struct {
 	Reason Reason
-	Path   string // the member of the request that is wrong, if one is
+	Path   string // the member of the request that is wrong, if one is; when stale, what kind of thing has changed
+	Object string // when stale, the id of what has changed, if there are several of the kind
 	Text   string
 }
 

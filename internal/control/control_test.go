@@ -151,7 +151,7 @@ func TestUserNamesAreUniqueWithoutRegardToCase(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := s.RenameUser(t.Context(), admin, "aLiCe", "alice"); err != nil {
+	if _, err := s.RenameUser(t.Context(), admin, "aLiCe", "alice", ""); err != nil {
 		t.Errorf("a user cannot change the case of the name: %v", err)
 	}
 }
@@ -334,7 +334,7 @@ func TestCallersMayLeaveAtAnyMoment(t *testing.T) {
 			defer cancel()
 			_, _ = s.Register(ctx, admin, control.Registration{PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(i)), NodeKey: meshgen.NodeKey(uint64(i)), Hostname: "host"})
 			_, _ = s.CreateUser(ctx, admin, control.NewUser{Name: fmt.Sprint("user", i)})
-			_, _ = s.DeleteUser(ctx, admin, fmt.Sprint("user", i-1))
+			_, _ = s.DeleteUser(ctx, admin, fmt.Sprint("user", i-1), "")
 		})
 	}
 	wg.Wait()

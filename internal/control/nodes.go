@@ -37,13 +37,14 @@ func NoNode(ref string) error {
 }
 
 // changeNode commits what change makes of a copy of a node, if it changes
-// anything, and returns the node before and after.
-func (s *Service) changeNode(ctx context.Context, a mesh.Actor, ref string,
+// anything, and returns the node before and after. With ifRevision, here and in
+// all that change a node, it must have this NodeRevision.
+func (s *Service) changeNode(ctx context.Context, a mesh.Actor, ref, ifRevision string,
 	change func(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool, err error),
 ) (before, after *mesh.Node, err error) {
 	var was, is *mesh.Node
 	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
-		if was, err = FindNode(w.Snapshot, ref); err != nil {
+		if was, err = nodeAt(w.Snapshot, ref, ifRevision); err != nil {
 			return nil, err
 		}
 		n := *was
@@ -62,10 +63,10 @@ func (s *Service) changeNode(ctx context.Context, a mesh.Actor, ref string,
 }
 
 // DeleteNode removes a node; its device must join again.
-func (s *Service) DeleteNode(ctx context.Context, a mesh.Actor, ref string) error {
+func (s *Service) DeleteNode(ctx context.Context, a mesh.Actor, ref, ifRevision string) error {
 	var node *mesh.Node
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
-		if node, err = FindNode(w.Snapshot, ref); err != nil {
+		if node, err = nodeAt(w.Snapshot, ref, ifRevision); err != nil {
 			return nil, err
 		}
 		return []mesh.Event{mesh.NodeGone{ID: node.ID}}, nil
@@ -92,14 +93,14 @@ func checkNodeName(name string) error {
 
 // RenameNode gives a node another name in the mesh's DNS, which it keeps
 // whatever its device calls itself. Without a name it follows its device again.
-func (s *Service) RenameNode(ctx context.Context, a mesh.Actor, ref, name string) (*mesh.Node, error) {
+func (s *Service) RenameNode(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.Node, error) {
 	name = strings.ToLower(name)
 	if name != "" {
 		if err := checkNodeName(name); err != nil {
 			return nil, err
 		}
 	}
-	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
+	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
 		return decideRename(w, n, name)
 	})
 	if err != nil {
@@ -126,7 +127,7 @@ func decideRename(w *policy.World, n *mesh.Node, name string) (changed bool, err
 
 // TagNode gives a node to tags, in place of its user or of the tags it had. A
 // node of a user stays for ever then.
-func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []string) (*mesh.Node, error) {
+func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []string, ifRevision string) (*mesh.Node, error) {
 	tags, err := checkTags("tags", tags)
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []
 	if len(tags) == 0 {
 		return nil, errLastTag()
 	}
-	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
+	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
 		changed, err := decideTag(w, n, tags)
 		return keepRoutes(w, now, n) || changed, err
 	})
@@ -173,11 +174,11 @@ func giveTags(n *mesh.Node, tags []string) (changed bool) {
 }
 
 // MoveNode gives a node to another user.
-func (s *Service) MoveNode(ctx context.Context, a mesh.Actor, ref, user string) (*mesh.Node, error) {
+func (s *Service) MoveNode(ctx context.Context, a mesh.Actor, ref, user, ifRevision string) (*mesh.Node, error) {
 	if user == "" {
 		return nil, refuse(Invalid, "user", "user is required: who will own the node, by name or id")
 	}
-	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
+	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
 		owner, err := FindUser(w.Snapshot, user)
 		if err != nil {
 			return false, err
@@ -201,23 +202,23 @@ func (s *Service) MoveNode(ctx context.Context, a mesh.Actor, ref, user string) 
 
 // ExpireNode makes a node authenticate again. One that has expired stays as it
 // is.
-func (s *Service) ExpireNode(ctx context.Context, a mesh.Actor, ref string) (*mesh.Node, error) {
+func (s *Service) ExpireNode(ctx context.Context, a mesh.Actor, ref, ifRevision string) (*mesh.Node, error) {
 	const longAgo = mesh.Time(1)
-	return s.setExpiry(ctx, a, ref, longAgo)
+	return s.setExpiry(ctx, a, ref, longAgo, ifRevision)
 }
 
 // SetNodeExpiry says when a node must authenticate again. A time that has passed
 // means now, the zero time never. A node that had expired is back at once if its
 // time is yet to come.
-func (s *Service) SetNodeExpiry(ctx context.Context, a mesh.Actor, ref string, at time.Time) (*mesh.Node, error) {
+func (s *Service) SetNodeExpiry(ctx context.Context, a mesh.Actor, ref string, at time.Time, ifRevision string) (*mesh.Node, error) {
 	if at.UTC().Year() > maxYear {
 		return nil, refuse(Invalid, "expiry", "the expiry lies after the year %d", maxYear)
 	}
-	return s.setExpiry(ctx, a, ref, mesh.TimeOf(at))
+	return s.setExpiry(ctx, a, ref, mesh.TimeOf(at), ifRevision)
 }
 
-func (s *Service) setExpiry(ctx context.Context, a mesh.Actor, ref string, at mesh.Time) (*mesh.Node, error) {
-	before, after, err := s.changeNode(ctx, a, ref, func(_ *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
+func (s *Service) setExpiry(ctx context.Context, a mesh.Actor, ref string, at mesh.Time, ifRevision string) (*mesh.Node, error) {
+	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(_ *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
 		return decideExpiry(n, at, now), nil
 	})
 	switch {
@@ -352,11 +353,11 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, after,
 
 // SetNodeAddresses gives a node addresses of its own choice; one that is not
 // valid leaves what the node has.
-func (s *Service) SetNodeAddresses(ctx context.Context, a mesh.Actor, ref string, v4, v6 netip.Addr) (*mesh.Node, error) {
+func (s *Service) SetNodeAddresses(ctx context.Context, a mesh.Actor, ref string, v4, v6 netip.Addr, ifRevision string) (*mesh.Node, error) {
 	if !v4.IsValid() && !v6.IsValid() {
 		return nil, refuse(Invalid, "", "name an address: ipv4, ipv6 or both")
 	}
-	before, after, err := s.changeNode(ctx, a, ref, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
+	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
 		was4, was6 := n.IPv4, n.IPv6
 		for _, want := range []struct {
 			path   string

@@ -190,14 +190,14 @@ func (s *Service) DeleteRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID
 
 // ApproveRoutes enables exactly these routes of a node, announced or not yet. One
 // route to the internet means both.
-func (s *Service) ApproveRoutes(ctx context.Context, a mesh.Actor, ref string, prefixes []netip.Prefix) (*mesh.Node, error) {
+func (s *Service) ApproveRoutes(ctx context.Context, a mesh.Actor, ref string, prefixes []netip.Prefix, ifRevision string) (*mesh.Node, error) {
 	wanted, err := wantedRoutes(prefixes)
 	if err != nil {
 		return nil, err
 	}
 	var id mesh.NodeID
 	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		before, err := FindNode(w.Snapshot, ref)
+		before, err := nodeAt(w.Snapshot, ref, ifRevision)
 		if err != nil {
 			return nil, err
 		}

@@ -113,7 +113,7 @@ func TestRoutesToTheInternetGoTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "one disabled", "1 0.0.0.0/0 a, 1 ::/0 a")
-	if _, err := s.ApproveRoutes(t.Context(), admin, "2", nets("0.0.0.0/0")); err != nil {
+	if _, err := s.ApproveRoutes(t.Context(), admin, "2", nets("0.0.0.0/0"), ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "approved before they are announced", "1 0.0.0.0/0 a, 1 ::/0 a, 2 0.0.0.0/0 e, 2 ::/0 e")
@@ -132,12 +132,12 @@ func TestApprovedRoutesAreExactlyThese(t *testing.T) {
 		{nets("10.2.0.0/16", "10.3.0.0/16"), "1 10.1.0.0/16 a, 1 10.2.0.0/16 a e p, 1 10.3.0.0/16 e"},
 		{nil, "1 10.1.0.0/16 a, 1 10.2.0.0/16 a, 1 10.3.0.0/16"},
 	} {
-		if _, err := s.ApproveRoutes(t.Context(), admin, "1", c.approve); err != nil {
+		if _, err := s.ApproveRoutes(t.Context(), admin, "1", c.approve, ""); err != nil {
 			t.Fatal(err)
 		}
 		s.wantRoutes(t, fmt.Sprint(c.approve), c.want)
 	}
-	if _, err := s.ApproveRoutes(t.Context(), admin, "1", nets("10.1.2.3/16")); reason(err) != control.Invalid {
+	if _, err := s.ApproveRoutes(t.Context(), admin, "1", nets("10.1.2.3/16"), ""); reason(err) != control.Invalid {
 		t.Errorf("a prefix with host bits: %v", err)
 	}
 }

@@ -136,14 +136,15 @@ func knownBy(w *policy.World, path, text string, except mesh.UserID) error {
 	return nil
 }
 
-// RenameUser gives a user another name.
-func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string) (*mesh.User, error) {
+// RenameUser gives a user another name. With ifRevision the user must have this
+// UserRevision.
+func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.User, error) {
 	if err := CheckUserName(name); err != nil {
 		return nil, err
 	}
 	var was, user *mesh.User
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
-		if was, err = FindUser(w.Snapshot, ref); err != nil {
+		if was, err = userAt(w.Snapshot, ref, ifRevision); err != nil {
 			return nil, err
 		}
 		if err := nameFree(w, name, was.ID); err != nil {
@@ -168,12 +169,12 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name string
 }
 
 // DeleteUser removes a user with all nodes and pre-auth keys, and returns how
-// many nodes went.
-func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref string) (int, error) {
+// many nodes went. ifRevision is as in RenameUser.
+func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref, ifRevision string) (int, error) {
 	var user *mesh.User
 	var nodes int
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
-		if user, err = FindUser(w.Snapshot, ref); err != nil {
+		if user, err = userAt(w.Snapshot, ref, ifRevision); err != nil {
 			return nil, err
 		}
 		nodes = w.NodesOwned(user.ID)

@@ -26,9 +26,9 @@ func TestNobodyIsKnownAsSomebodyElse(t *testing.T) {
 		_, err := s.CreateUser(t.Context(), ada, c.user)
 		wantReason(t, err, c.want)
 	}
-	_, err := s.RenameUser(t.Context(), ada, "bob", "ann@example.com")
+	_, err := s.RenameUser(t.Context(), ada, "bob", "ann@example.com", "")
 	wantReason(t, err, control.Conflict)
-	if _, err := s.RenameUser(t.Context(), ada, "ann", "ann@example.com"); err != nil {
+	if _, err := s.RenameUser(t.Context(), ada, "ann", "ann@example.com", ""); err != nil {
 		t.Error(err)
 	}
 }

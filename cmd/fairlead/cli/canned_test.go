@@ -61,11 +61,19 @@ func (canned) CreateUser(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.UserResult{User: alice()})
 }
 
-func (canned) DeleteUser(w http.ResponseWriter, _ *http.Request, _ string) {
+func (canned) ShowUser(w http.ResponseWriter, _ *http.Request, id string) {
+	if id != "alice" {
+		http.NotFound(w, nil)
+		return
+	}
+	reply(w, openapi.UserResult{User: alice()})
+}
+
+func (canned) DeleteUser(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DeleteUserParams) {
 	reply(w, openapi.UserDeletion{DeletedNodes: 2})
 }
 
-func (canned) RenameUser(w http.ResponseWriter, _ *http.Request, _, _ string) {
+func (canned) RenameUser(w http.ResponseWriter, _ *http.Request, _, _ string, _ openapi.RenameUserParams) {
 	reply(w, openapi.UserResult{User: alice()})
 }
 
@@ -140,14 +148,29 @@ func (canned) ShowNode(w http.ResponseWriter, _ *http.Request, _ string) { oneNo
 
 func oneNode(w http.ResponseWriter) { reply(w, openapi.NodeResult{Node: nodes()[1]}) }
 
-func (canned) RenameNode(w http.ResponseWriter, _ *http.Request, _, _ string) { oneNode(w) }
-func (canned) ResetNodeName(w http.ResponseWriter, _ *http.Request, _ string) { oneNode(w) }
+func (canned) RenameNode(w http.ResponseWriter, _ *http.Request, _, _ string, _ openapi.RenameNodeParams) {
+	oneNode(w)
+}
+
+func (canned) ResetNodeName(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ResetNodeNameParams) {
+	oneNode(w)
+}
+
+func (canned) TagNode(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.TagNodeParams) {
+	oneNode(w)
+}
+
+func (canned) SetNodeAddresses(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.SetNodeAddressesParams) {
+	oneNode(w)
+}
+
+func (canned) DeleteNode(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DeleteNodeParams) {
+	reply(w, openapi.Empty{})
+}
+
 func (canned) MoveNode(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.MoveNodeParams) {
 	oneNode(w)
 }
-func (canned) TagNode(w http.ResponseWriter, _ *http.Request, _ string)          { oneNode(w) }
-func (canned) SetNodeAddresses(w http.ResponseWriter, _ *http.Request, _ string) { oneNode(w) }
-func (canned) DeleteNode(w http.ResponseWriter, _ *http.Request, _ string)       { reply(w, openapi.Empty{}) }
 
 func (canned) ExpireNode(w http.ResponseWriter, r *http.Request, _ string, _ openapi.ExpireNodeParams) {
 	var change openapi.NodeExpiryChange

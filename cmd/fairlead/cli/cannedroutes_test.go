@@ -34,7 +34,7 @@ func (canned) DeleteRoute(w http.ResponseWriter, _ *http.Request, _ string) {
 	reply(w, openapi.Empty{})
 }
 
-func (canned) ApproveRoutes(w http.ResponseWriter, _ *http.Request, _ string) {
+func (canned) ApproveRoutes(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ApproveRoutesParams) {
 	node := nodes()[1]
 	node.ApprovedRoutes = []string{"10.1.0.0/16", "192.168.7.0/24"}
 	reply(w, openapi.NodeResult{Node: node})

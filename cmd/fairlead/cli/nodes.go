@@ -205,6 +205,11 @@ func nodeDetails(n apiclient.Node) string {
 		{"Machine key", n.MachineKey},
 		{"Node key", n.NodeKey},
 	}
+	return details(rows)
+}
+
+// details lays names and values out, one of each in a line.
+func details(rows [][]string) string {
 	_, text, _ := strings.Cut(table("", rows, func(row []string) []string { return row }), "\n")
 	return text
 }
@@ -233,9 +238,9 @@ calls itself. A name has at most 63 letters, digits and hyphens.
 			ref, more := node.from(args)
 			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
 				if reset {
-					return answer(client.ResetNodeName(cmd.Context(), ref))
+					return answer(client.ResetNodeName(cmd.Context(), ref, nil))
 				}
-				return answer(client.RenameNode(cmd.Context(), ref, more[0]))
+				return answer(client.RenameNode(cmd.Context(), ref, more[0], nil))
 			}, func(n apiclient.Node) string { return fmt.Sprintf("Renamed node %s to %s\n", ref, n.GivenName) })
 		},
 	}
@@ -267,7 +272,7 @@ If there is a policy, its tagOwners must know the tags.
 				return wrongUsage("--tags is missing")
 			}
 			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
-				return answer(client.TagNode(cmd.Context(), ref, apiclient.NodeTagsChange{Tags: tags}))
+				return answer(client.TagNode(cmd.Context(), ref, nil, apiclient.NodeTagsChange{Tags: tags}))
 			}, func(n apiclient.Node) string {
 				return fmt.Sprintf("Node %s belongs to %s\n", n.GivenName, strings.Join(n.Tags, ", "))
 			})
@@ -331,7 +336,7 @@ break.
 				return wrongUsage("--ipv4 or --ipv6 is missing")
 			}
 			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
-				return answer(client.SetNodeAddresses(cmd.Context(), ref, apiclient.NodeAddressesChange{Ipv4: ifSet(v4), Ipv6: ifSet(v6)}))
+				return answer(client.SetNodeAddresses(cmd.Context(), ref, nil, apiclient.NodeAddressesChange{Ipv4: ifSet(v4), Ipv6: ifSet(v6)}))
 			}, func(n apiclient.Node) string {
 				return fmt.Sprintf("Node %s has %s\n", n.GivenName, strings.Join(n.IPAddresses, ", "))
 			})
@@ -375,7 +380,7 @@ with a new key or login.
 					return err
 				}
 			}
-			done, err := decode[apiclient.Empty](answer(client.DeleteNode(cmd.Context(), ref)))
+			done, err := decode[apiclient.Empty](answer(client.DeleteNode(cmd.Context(), ref, nil)))
 			if err != nil {
 				return err
 			}

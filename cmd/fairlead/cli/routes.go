@@ -280,7 +280,7 @@ means both.
 				return wrongUsage("--routes is missing")
 			}
 			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
-				return answer(client.ApproveRoutes(cmd.Context(), ref, apiclient.NodeRoutesChange{Routes: append([]string{}, routes...)}))
+				return answer(client.ApproveRoutes(cmd.Context(), ref, nil, apiclient.NodeRoutesChange{Routes: append([]string{}, routes...)}))
 			}, func(n apiclient.Node) string {
 				return fmt.Sprintf("Node %s has the enabled routes %s\n", n.GivenName, cmp.Or(strings.Join(n.ApprovedRoutes, ", "), "-"))
 			})

@@ -18,10 +18,10 @@ const completionLimit = time.Second
 func (t *tool) users() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "users",
-		Short: "Create, list, rename and delete users",
+		Short: "Create, list, show, rename and delete users",
 		Example: `  fairlead users create alice
   fairlead users list`,
-	}, t.usersCreate(), t.usersList(), t.usersRename(), t.usersDelete())
+	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersDelete())
 }
 
 func (t *tool) usersCreate() *cobra.Command {
@@ -85,6 +85,37 @@ func (t *tool) usersList() *cobra.Command {
 	})
 }
 
+func (t *tool) usersShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show <user>",
+		Short: "Show one user",
+		Long:  "Show one user, given by name or id.",
+		Example: `  fairlead users show alice
+  fairlead users show 3 --output yaml`,
+		Args:              takes("user"),
+		ValidArgsFunction: t.completeUsers,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			found, err := decode[apiclient.UserResult](answer(client.ShowUser(cmd.Context(), args[0])))
+			if err != nil {
+				return err
+			}
+			u := found.User
+			return t.show(u, details([][]string{
+				{"ID", u.ID},
+				{"Name", u.Name},
+				{"Display name", u.DisplayName},
+				{"E-mail", u.Email},
+				{"Nodes", strconv.Itoa(u.NodeCount)},
+				{"Created", optionalTimeText(u.CreatedAt)},
+			}))
+		},
+	}
+}
+
 func (t *tool) usersRename() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rename <user> <new-name>",
@@ -99,7 +130,7 @@ func (t *tool) usersRename() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			renamed, err := decode[apiclient.UserResult](answer(client.RenameUser(cmd.Context(), args[0], args[1])))
+			renamed, err := decode[apiclient.UserResult](answer(client.RenameUser(cmd.Context(), args[0], args[1], nil)))
 			if err != nil {
 				return err
 			}
@@ -127,17 +158,18 @@ The nodes lose access at once. Nodes with tags belong to their tags and stay.`,
 				return err
 			}
 			if t.Terminal && !*force {
-				user, err := findUser(cmd.Context(), client, args[0])
+				found, err := decode[apiclient.UserResult](answer(client.ShowUser(cmd.Context(), args[0])))
 				if err != nil {
 					return err
 				}
+				user := found.User
 				question := fmt.Sprintf("Delete user %s, with all pre-auth keys and %s that lose access at once?",
 					user.Name, count(user.NodeCount, "node"))
 				if err := t.confirm(*force, question); err != nil {
 					return err
 				}
 			}
-			deleted, err := decode[apiclient.UserDeletion](answer(client.DeleteUser(cmd.Context(), args[0])))
+			deleted, err := decode[apiclient.UserDeletion](answer(client.DeleteUser(cmd.Context(), args[0], nil)))
 			if err != nil {
 				return err
 			}
@@ -146,20 +178,6 @@ The nodes lose access at once. Nodes with tags belong to their tags and stay.`,
 	}
 	force = confirmable(cmd)
 	return cmd
-}
-
-// findUser looks a user up by name, then by id.
-func findUser(ctx context.Context, client *apiclient.Client, nameOrID string) (apiclient.User, error) {
-	for _, query := range []apiclient.ListUsersParams{{Name: &nameOrID}, {ID: &nameOrID}} {
-		list, err := decode[apiclient.UserList](answer(client.ListUsers(ctx, &query)))
-		if err != nil {
-			return apiclient.User{}, err
-		}
-		if len(list.Users) > 0 {
-			return list.Users[0], nil
-		}
-	}
-	return apiclient.User{}, fmt.Errorf("there is no user %q; list them with: fairlead users list", nameOrID)
 }
 
 // completeUsers completes the first argument with user names.

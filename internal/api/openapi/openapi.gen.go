@@ -2275,6 +2275,24 @@ type RegisterNodeParams struct {
 	Key *string `form:"key,omitempty" json:"key,omitempty"`
 }
 
+// DeleteNodeParams defines parameters for DeleteNode.
+type DeleteNodeParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// SetNodeAddressesParams defines parameters for SetNodeAddresses.
+type SetNodeAddressesParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ApproveRoutesParams defines parameters for ApproveRoutes.
+type ApproveRoutesParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // ExpireNodeParams defines parameters for ExpireNode.
 type ExpireNodeParams struct {
 	// Expiry when the node expires, as in the body
@@ -2282,6 +2300,9 @@ type ExpireNodeParams struct {
 
 	// DisableExpiry never, as in the body
 	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
+
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ShowNodePresenceParams defines parameters for ShowNodePresence.
@@ -2293,10 +2314,31 @@ type ShowNodePresenceParams struct {
 	To *To `form:"to,omitempty" json:"to,omitempty"`
 }
 
+// ResetNodeNameParams defines parameters for ResetNodeName.
+type ResetNodeNameParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// RenameNodeParams defines parameters for RenameNode.
+type RenameNodeParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// TagNodeParams defines parameters for TagNode.
+type TagNodeParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // MoveNodeParams defines parameters for MoveNode.
 type MoveNodeParams struct {
 	// User the new owner, by name or id
 	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // SetPolicyParams defines parameters for SetPolicy.
@@ -2439,6 +2481,18 @@ type ListUsersParams struct {
 	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
 	// leaves nothing else out and shows nothing twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// DeleteUserParams defines parameters for DeleteUser.
+type DeleteUserParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// RenameUserParams defines parameters for RenameUser.
+type RenameUserParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // CreateAPIKeyJSONRequestBody defines body for CreateAPIKey for application/json ContentType.
@@ -2595,16 +2649,16 @@ type ServerInterface interface {
 	RegisterNode(w http.ResponseWriter, r *http.Request, params RegisterNodeParams)
 	// DeleteNode Delete a node
 	// (DELETE /api/v1/node/{nodeId})
-	DeleteNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	DeleteNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params DeleteNodeParams)
 	// ShowNode Show one node
 	// (GET /api/v1/node/{nodeId})
 	ShowNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
 	// SetNodeAddresses Give a node addresses of your choice
 	// (PUT /api/v1/node/{nodeId}/addresses)
-	SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params SetNodeAddressesParams)
 	// ApproveRoutes Enable exactly these routes of a node
 	// (POST /api/v1/node/{nodeId}/approve_routes)
-	ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ApproveRoutesParams)
 	// ExpireNode Expire a node now, at a time, or never
 	// (POST /api/v1/node/{nodeId}/expire)
 	ExpireNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ExpireNodeParams)
@@ -2613,16 +2667,16 @@ type ServerInterface interface {
 	ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ShowNodePresenceParams)
 	// ResetNodeName Let a node be called as its device calls itself
 	// (POST /api/v1/node/{nodeId}/rename)
-	ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ResetNodeNameParams)
 	// RenameNode Rename a node
 	// (POST /api/v1/node/{nodeId}/rename/{newName})
-	RenameNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, newName string)
+	RenameNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, newName string, params RenameNodeParams)
 	// ListNodeRoutes List the routes of a node
 	// (GET /api/v1/node/{nodeId}/routes)
 	ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
 	// TagNode Give a node to tags
 	// (POST /api/v1/node/{nodeId}/tags)
-	TagNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
+	TagNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params TagNodeParams)
 	// MoveNode Give a node to another user
 	// (POST /api/v1/node/{nodeId}/user)
 	MoveNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params MoveNodeParams)
@@ -2718,10 +2772,13 @@ type ServerInterface interface {
 	ChangeUsers(w http.ResponseWriter, r *http.Request)
 	// DeleteUser Delete a user with all nodes and pre-auth keys
 	// (DELETE /api/v1/user/{id})
-	DeleteUser(w http.ResponseWriter, r *http.Request, id UserRef)
+	DeleteUser(w http.ResponseWriter, r *http.Request, id UserRef, params DeleteUserParams)
+	// ShowUser Show one user
+	// (GET /api/v1/user/{id})
+	ShowUser(w http.ResponseWriter, r *http.Request, id UserRef)
 	// RenameUser Rename a user
 	// (POST /api/v1/user/{id}/rename/{newName})
-	RenameUser(w http.ResponseWriter, r *http.Request, id UserRef, newName string)
+	RenameUser(w http.ResponseWriter, r *http.Request, id UserRef, newName string, params RenameUserParams)
 	// Whoami Show what the caller may do
 	// (GET /api/v1/whoami)
 	Whoami(w http.ResponseWriter, r *http.Request)
@@ -3484,8 +3541,32 @@ func (siw *ServerInterfaceWrapper) DeleteNode(w http.ResponseWriter, r *http.Req
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteNodeParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.DeleteNode(w, r, nodeID)
+		siw.Handler.DeleteNode(w, r, nodeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3536,8 +3617,32 @@ func (siw *ServerInterfaceWrapper) SetNodeAddresses(w http.ResponseWriter, r *ht
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SetNodeAddressesParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.SetNodeAddresses(w, r, nodeID)
+		siw.Handler.SetNodeAddresses(w, r, nodeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3562,8 +3667,32 @@ func (siw *ServerInterfaceWrapper) ApproveRoutes(w http.ResponseWriter, r *http.
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ApproveRoutesParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ApproveRoutes(w, r, nodeID)
+		siw.Handler.ApproveRoutes(w, r, nodeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3615,6 +3744,27 @@ func (siw *ServerInterfaceWrapper) ExpireNode(w http.ResponseWriter, r *http.Req
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "disableExpiry", Err: err})
 		}
 		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -3698,8 +3848,32 @@ func (siw *ServerInterfaceWrapper) ResetNodeName(w http.ResponseWriter, r *http.
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ResetNodeNameParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ResetNodeName(w, r, nodeID)
+		siw.Handler.ResetNodeName(w, r, nodeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3733,8 +3907,32 @@ func (siw *ServerInterfaceWrapper) RenameNode(w http.ResponseWriter, r *http.Req
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RenameNodeParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.RenameNode(w, r, nodeID, newName)
+		siw.Handler.RenameNode(w, r, nodeID, newName, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3785,8 +3983,32 @@ func (siw *ServerInterfaceWrapper) TagNode(w http.ResponseWriter, r *http.Reques
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params TagNodeParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.TagNode(w, r, nodeID)
+		siw.Handler.TagNode(w, r, nodeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3825,6 +4047,27 @@ func (siw *ServerInterfaceWrapper) MoveNode(w http.ResponseWriter, r *http.Reque
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user", Err: err})
 		}
 		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -4879,8 +5122,58 @@ func (siw *ServerInterfaceWrapper) DeleteUser(w http.ResponseWriter, r *http.Req
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteUserParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.DeleteUser(w, r, id)
+		siw.Handler.DeleteUser(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ShowUser operation middleware
+func (siw *ServerInterfaceWrapper) ShowUser(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id UserRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", r.PathValue("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ShowUser(w, r, id)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4914,8 +5207,32 @@ func (siw *ServerInterfaceWrapper) RenameUser(w http.ResponseWriter, r *http.Req
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RenameUserParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.RenameUser(w, r, id, newName)
+		siw.Handler.RenameUser(w, r, id, newName, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -5150,6 +5467,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/user", wrapper.ListUsers)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user", wrapper.CreateUser)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/user/{id}", wrapper.DeleteUser)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/user/{id}", wrapper.ShowUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/rename/{newName}", wrapper.RenameUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/bulk", wrapper.ChangeUsers)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/whoami", wrapper.Whoami)

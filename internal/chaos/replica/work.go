@@ -201,7 +201,7 @@ func (w *worker) renameUser(ctx context.Context, a mesh.Actor) (mesh.Event, erro
 	if err != nil {
 		return nil, err
 	}
-	u, err := w.service.RenameUser(ctx, a, was.ID.String(), userName())
+	u, err := w.service.RenameUser(ctx, a, was.ID.String(), userName(), "")
 	return mesh.UserPut{User: u}, err
 }
 
@@ -210,7 +210,7 @@ func (w *worker) deleteUser(ctx context.Context, a mesh.Actor) (mesh.Event, erro
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.service.DeleteUser(ctx, a, u.ID.String())
+	_, err = w.service.DeleteUser(ctx, a, u.ID.String(), "")
 	return mesh.UserGone{ID: u.ID}, err
 }
 

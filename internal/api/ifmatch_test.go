@@ -1,0 +1,148 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// write is a change to the one node or user of a fixture.
+type write struct {
+	method, path string
+	body         any
+}
+
+// nodeWrites are all that change one node, the last removes it. Each differs from
+// the one before.
+var nodeWrites = []write{
+	{"POST", "/rename/web", nil},
+	{"POST", "/rename", nil},
+	{"POST", "/expire", object{"expiry": "2090-01-01T00:00:00Z"}},
+	{"POST", "/expire?disableExpiry=true", nil},
+	{"POST", "/expire", nil},
+	{"PUT", "/addresses", object{"ipv4": "100.64.7.1"}},
+	{"POST", "/approve_routes", object{"routes": []string{"10.1.0.0/16"}}},
+	{"POST", "/user?user=bob", nil},
+	{"POST", "/tags", object{"tags": []string{"tag:web"}}},
+	{"DELETE", "", nil},
+}
+
+var userWrites = []write{{"POST", "/rename/ada", nil}, {"DELETE", "", nil}}
+
+func TestEveryWriteOnANodeOrUserTakesIfMatch(t *testing.T) {
+	var documented []string
+	doc := readDocument(t)
+	for name, op := range doc.operations() {
+		params, _ := op["parameters"].([]any)
+		for _, p := range params {
+			if doc.follow(p)["name"] == "If-Match" {
+				documented = append(documented, name)
+			}
+		}
+	}
+	for _, name := range []string{
+		"DELETE /api/v1/node/{nodeId}", "POST /api/v1/node/{nodeId}/rename", "POST /api/v1/node/{nodeId}/rename/{newName}", "POST /api/v1/node/{nodeId}/expire",
+		"POST /api/v1/node/{nodeId}/tags", "POST /api/v1/node/{nodeId}/user", "PUT /api/v1/node/{nodeId}/addresses", "POST /api/v1/node/{nodeId}/approve_routes",
+		"DELETE /api/v1/user/{id}", "POST /api/v1/user/{id}/rename/{newName}",
+	} {
+		if !slices.Contains(documented, name) {
+			t.Errorf("%s does not say that it takes If-Match", name)
+		}
+	}
+	engines(t, func(t *testing.T, s *service) {
+		f := populated(t, s)
+		f.newUser("bob")
+		f.ifMatch("node", "/api/v1/node/"+f.node, nodeWrites)
+		f.ifMatch("user", "/api/v1/user/"+f.user, userWrites)
+	})
+}
+
+// ifMatch makes each write from a stale version, from the current one, and shows
+// that the answer names the next.
+func (f fixture) ifMatch(kind, path string, writes []write) {
+	f.t.Helper()
+	for _, w := range writes {
+		before := f.call("GET", path, nil)
+		current, etag := before.ok()[kind], before.header.Get("ETag")
+		for _, stale := range []string{`"0000000000000000"`, `"x"`, `""`, etag + `, "x"`} {
+			a := f.call(w.method, path+w.path, w.body, "If-Match: "+stale)
+			if a.status != http.StatusPreconditionFailed {
+				f.t.Fatalf("%v from %s: %d %s", w, stale, a.status, a.body)
+			}
+			if diff := cmp.Diff(current, a.decoded()["current"]); diff != "" || a.header.Get("ETag") != etag {
+				f.t.Errorf("%v: current of %s (-want +got):\n%s", w, a.header.Get("ETag"), diff)
+			}
+		}
+		a := f.call(w.method, path+w.path, w.body, "If-Match: "+etag)
+		a.ok()
+		if w.method == "DELETE" {
+			continue
+		}
+		if after := f.call("GET", path, nil).header.Get("ETag"); after == etag || a.header.Get("ETag") != after {
+			f.t.Errorf("%v: was %s, answered %s, is %s", w, etag, a.header.Get("ETag"), after)
+		}
+		f.call(w.method, path+w.path, w.body, "If-Match: *").ok()
+	}
+}
+
+func TestWhatADeviceDoesLeavesItsETag(t *testing.T) {
+	f := populated(t, sqlite(t))
+	path := "/api/v1/node/" + f.node
+	f.route("10.1.0.0/16")
+	etag := f.call("GET", path, nil).header.Get("ETag")
+	for name, change := range map[string]func(n mesh.Node) mesh.Event{
+		"endpoints": func(n mesh.Node) mesh.Event { return mesh.NodeNet{ID: n.ID, Net: meshgen.Net(7)} },
+		"online":    func(n mesh.Node) mesh.Event { return mesh.Online{ID: n.ID, Replica: "r", Conn: 1, At: 7} },
+		"offline":   func(n mesh.Node) mesh.Event { return mesh.Offline{ID: n.ID, At: 8} },
+		"describes itself": func(n mesh.Node) mesh.Event {
+			n.Hostname, n.Name, n.OS, n.ClientVersion, n.Host, n.UpdatedAt = "other", "other", "plan9", "2", "{}", n.UpdatedAt+1
+			return mesh.NodePut{Node: &n}
+		},
+		"does not answer":  func(n mesh.Node) mesh.Event { n.Unwell = true; return mesh.NodePut{Node: &n} },
+		"its time is over": func(n mesh.Node) mesh.Event { n.Lapsed = true; return mesh.NodePut{Node: &n} },
+	} {
+		_, err := f.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
+			n, _ := w.Node(1)
+			return []mesh.Event{change(*n)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.call("GET", path, nil).header.Get("ETag"); got != etag {
+			t.Errorf("%s: %s, was %s", name, got, etag)
+		}
+	}
+	user := f.call("GET", "/api/v1/user/alice", nil).header.Get("ETag")
+	f.enrol(machine(2, f.preAuthKey(object{"user": "alice"}))).ok()
+	if got := f.call("GET", "/api/v1/user/1", nil); got.header.Get("ETag") != user || got.ok()["user"].(object)["nodeCount"] != 2.0 {
+		t.Errorf("a user with another node: %s, was %s", got.header.Get("ETag"), user)
+	}
+}
+
+func TestOfTwoChangesFromOneNodeOneWins(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		f := populated(t, s)
+		etag := f.call("GET", "/api/v1/node/"+f.node, nil).header.Get("ETag")
+		oneWins(t, func(i int) int {
+			return f.call("POST", fmt.Sprintf("/api/v1/node/%s/rename/web-%d", f.node, i), nil, "If-Match: "+etag).status
+		})
+	})
+}
+
+func TestOneUserIsShownByNameOrID(t *testing.T) {
+	f := populated(t, sqlite(t))
+	want := f.call("GET", "/api/v1/user", nil).ok()["users"].([]any)[0]
+	for _, ref := range []string{"1", "alice", "ALICE"} {
+		if diff := cmp.Diff(want, f.call("GET", "/api/v1/user/"+ref, nil).ok()["user"]); diff != "" {
+			t.Errorf("%s (-listed +shown):\n%s", ref, diff)
+		}
+	}
+	f.call("GET", "/api/v1/user/bob", nil).fails(404, "Not Found", `there is no user "bob"; list them with: fairlead users list`, "")
+}

@@ -1,0 +1,74 @@
+package control
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// NodeRevision names what people and the policy decided about a node: each change
+// of that gives another. What the device does or says of itself gives none.
+func NodeRevision(n *mesh.Node) string {
+	type route struct {
+		ID               mesh.RouteID
+		Enabled, Decided bool
+		Preference       int
+	}
+	decided := struct {
+		ID               mesh.NodeID
+		CreatedAt        mesh.Time
+		Owner, CreatedBy mesh.UserID
+		Tags             []string
+		Name             string
+		IPv4, IPv6       netip.Addr
+		Expiry           mesh.Time
+		Routes           []route
+	}{ID: n.ID, CreatedAt: n.CreatedAt, Owner: n.Owner, CreatedBy: n.CreatedBy, Tags: n.Tags, IPv4: n.IPv4, IPv6: n.IPv6, Expiry: n.Expiry}
+	if n.Renamed {
+		decided.Name = n.Name
+	}
+	for _, r := range n.AllRoutes {
+		if r.Enabled || r.Decided || r.Preference != 0 {
+			decided.Routes = append(decided.Routes, route{r.ID, r.Enabled, r.Decided, r.Preference})
+		}
+	}
+	return contentRevision(decided)
+}
+
+// UserRevision names a user as it is: each change gives another. How many nodes
+// the user has is no part of it.
+func UserRevision(u *mesh.User) string { return contentRevision(u) }
+
+// contentRevision needs no place in the database, and is the same on every
+// replica. The price is that what goes back to what it was has the revision that
+// it had: a request made from that is not stale.
+func contentRevision(content any) string {
+	data, err := json.Marshal(content)
+	if err != nil {
+		panic(err) // the types are ours, and can be encoded
+	}
+	sum := sha256.Sum256(data)
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+// nodeAt finds the node that a change is for. With ifRevision the node must be as
+// the change was made from.
+func nodeAt(s *mesh.Snapshot, ref, ifRevision string) (*mesh.Node, error) {
+	n, err := FindNode(s, ref)
+	if err == nil && ifRevision != "" && ifRevision != NodeRevision(n) {
+		err = &Refusal{Reason: Stale, Path: "node", Object: n.ID.String(), Text: fmt.Sprintf("node %s has changed since: look at it, and change it again", n.Name)}
+	}
+	return n, err
+}
+
+// userAt does the same for a user.
+func userAt(s *mesh.Snapshot, ref, ifRevision string) (*mesh.User, error) {
+	u, err := FindUser(s, ref)
+	if err == nil && ifRevision != "" && ifRevision != UserRevision(u) {
+		err = &Refusal{Reason: Stale, Path: "user", Object: u.ID.String(), Text: fmt.Sprintf("user %s has changed since: look at it, and change it again", u.Name)}
+	}
+	return u, err
+}
