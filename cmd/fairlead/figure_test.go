@@ -110,6 +110,33 @@ func percentile(all []time.Duration, n int) time.Duration {
 	return all[min(len(all)*n/100, len(all)-1)]
 }
 
+func TestFigureAnswersOfTheAPI(t *testing.T) {
+	const users, calls, limit = 200, 500, 50 * time.Millisecond
+	onBothDisks(t, func(t *testing.T, s settings) {
+		p := serve(t, s)
+		client := p.fastClient(newKey(t, s))
+		for n := range users {
+			client.must(t, 200, "POST", "/api/v1/user", fmt.Sprintf(`{"name": "user%d"}`, n))
+		}
+		for method, path := range map[string]string{"GET": "/api/v1/user", "POST": "/api/v1/user"} {
+			var all []time.Duration
+			for n := range calls {
+				body := ""
+				if method == "POST" {
+					body = fmt.Sprintf(`{"name": "person%d"}`, n)
+				}
+				begin := time.Now()
+				client.must(t, 200, method, path, body)
+				all = append(all, time.Since(begin))
+			}
+			t.Logf("%s %s: p50 %v, p99 %v", method, path, percentile(all, 50), percentile(all, 99))
+			if p99 := percentile(all, 99); p99 >= limit {
+				t.Errorf("%s %s takes %v at the 99th percentile, promised are %v", method, path, p99, limit)
+			}
+		}
+	})
+}
+
 func TestFigureRegistration(t *testing.T) {
 	onBothDisks(t, func(t *testing.T, s settings) {
 		p := serve(t, s)
