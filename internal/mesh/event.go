@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // Kind names an event in the log. A kind is never removed and its payload only
@@ -308,19 +309,24 @@ func (Forgotten) Kind() Kind { return KindForgotten }
 // revision.
 func Settle(before *Snapshot, evs []Event) []Event {
 	settled := evs
-	users, nodes := map[UserID]bool{}, map[NodeID]bool{}
+	// What was granted to a node ends with it, and when it becomes somebody else's.
+	users, nodes, grantees := map[UserID]bool{}, map[NodeID]bool{}, map[NodeID]bool{}
 	for _, e := range evs {
 		switch e := e.(type) {
 		case UserGone:
 			users[e.ID] = true
 		case NodeGone:
-			nodes[e.ID] = true
+			nodes[e.ID], grantees[e.ID] = true, true
+		case NodePut:
+			if old, ok := before.Node(e.Node.ID); ok && (old.Owner != e.Node.Owner || !slices.Equal(old.Tags, e.Node.Tags)) {
+				grantees[e.Node.ID] = true
+			}
 		}
 	}
 	if len(users) > 0 {
 		for n := range before.Nodes() {
 			if users[n.Owner] && !nodes[n.ID] {
-				nodes[n.ID] = true
+				nodes[n.ID], grantees[n.ID] = true, true
 				settled = append(settled, NodeGone{ID: n.ID})
 			}
 		}
@@ -335,9 +341,9 @@ func Settle(before *Snapshot, evs []Event) []Event {
 			}
 		}
 	}
-	if len(nodes) > 0 {
+	if len(grantees) > 0 {
 		for g := range before.SSHGrants() {
-			if nodes[g.Src] || nodes[g.Dst] {
+			if grantees[g.Src] || grantees[g.Dst] {
 				settled = append(settled, SSHGrantGone{ID: g.ID})
 			}
 		}

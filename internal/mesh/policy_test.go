@@ -114,3 +114,31 @@ func TestSSHGrantsGoWithTheirNodes(t *testing.T) {
 		}
 	}
 }
+
+func TestSSHGrantEndsWhenItsNodesBecomeSomebodyElses(t *testing.T) {
+	src, dst, other := meshgen.Node(1, 1), meshgen.Node(2, 1), meshgen.Node(3, 1)
+	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.UserPut{User: meshgen.User(2)},
+		mesh.NodePut{Node: src}, mesh.NodePut{Node: dst}, mesh.NodePut{Node: other},
+		mesh.SSHGrantPut{Grant: &mesh.SSHGrant{ID: 1, Src: 1, Dst: 2, User: "root"}})
+	changed := func(n *mesh.Node, change func(*mesh.Node)) mesh.Event {
+		c := *n
+		change(&c)
+		return mesh.NodePut{Node: &c}
+	}
+	for _, c := range []struct {
+		what string
+		e    mesh.Event
+		ends bool
+	}{
+		{"the source is renamed", changed(src, func(n *mesh.Node) { n.Name = "other-name" }), false},
+		{"the source gets another owner", changed(src, func(n *mesh.Node) { n.Owner = 2 }), true},
+		{"the source is tagged", changed(src, func(n *mesh.Node) { n.Owner, n.Tags = 0, []string{"tag:ci"} }), true},
+		{"the destination gets another owner", changed(dst, func(n *mesh.Node) { n.Owner = 2 }), true},
+		{"another node gets another owner", changed(other, func(n *mesh.Node) { n.Owner = 2 }), false},
+	} {
+		settled := mesh.Settle(s, []mesh.Event{c.e})
+		if ends := slices.Contains(settled, mesh.Event(mesh.SSHGrantGone{ID: 1})); ends != c.ends {
+			t.Errorf("%s: the grant ends: %v, want %v", c.what, ends, c.ends)
+		}
+	}
+}
