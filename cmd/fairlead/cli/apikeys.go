@@ -61,6 +61,9 @@ nodes:read to look at them only.`,
 	cmd.Flags().Var(&life, "expiration", "how long the key can be used, such as 365d or 1y (default 90d, also for 0)")
 	cmd.Flags().StringVar(&role, "role", "admin", "what the key may do: read, operator or admin")
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "the nouns it may do it with (default all)")
+	complete(cmd, "role", cobra.FixedCompletions([]string{"read", "operator", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "scope", cobra.NoFileCompletions)
+	complete(cmd, "expiration", cobra.NoFileCompletions)
 	return cmd
 }
 
@@ -114,9 +117,10 @@ func (t *tool) whoami() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(me, table("KIND, NAME, ROLE, SCOPES, EXPIRATION", []apiclient.Caller{me}, func(c apiclient.Caller) []string {
+			shown := columns{names: "KIND, NAME, ROLE, SCOPES, EXPIRATION", spare: "EXPIRATION"}
+			return showTable(t, me, shown, []apiclient.Caller{me}, func(c apiclient.Caller) []string {
 				return []string{c.Kind, c.Name, string(c.Role), scopesText(c.Scopes), optionalTimeText(c.Expiration)}
-			}))
+			})
 		},
 	}
 }

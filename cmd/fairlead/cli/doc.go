@@ -4,7 +4,10 @@
 // database; what a command may do is decided by the server.
 //
 // A tool is one run of the command line: the process around it and the global
-// flags. A lifetime is a duration from now that the server is told as a time.
+// flags. A lifetime is a duration from now that the server is told as a time. A
+// picture is all that a list command prints at one time; a list that is watched
+// draws a new one when it differs from the last. A mask is what a text goes
+// through that leaves the machine.
 //
-// It imports config and apiclient, and starts no goroutine.
+// It imports config, policy and apiclient, and starts no goroutine.
 package cli

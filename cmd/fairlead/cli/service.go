@@ -110,7 +110,8 @@ func (t *tool) version() *cobra.Command {
 			if v, err := decode[apiclient.Version](answer(client.Version(ctx))); err == nil {
 				all.Server = &binaryVersion{v.ProductVersion, v.Commit, v.BuildTime, v.Go.Version}
 			}
-			return t.show(all, table("PART, VERSION, COMMIT, BUILT, GO", []string{"client", "server"}, func(part string) []string {
+			shown := columns{names: "PART, VERSION, COMMIT, BUILT, GO", spare: "GO, BUILT, COMMIT"}
+			return showTable(t, all, shown, []string{"client", "server"}, func(part string) []string {
 				v := &all.Client
 				if part == "server" {
 					v = all.Server
@@ -119,7 +120,7 @@ func (t *tool) version() *cobra.Command {
 					return []string{part, "no answer", "", "", ""}
 				}
 				return []string{part, v.Version, v.Commit, v.BuildTime, v.Go}
-			}))
+			})
 		},
 	}
 }
@@ -204,8 +205,8 @@ reports its newest revision; under steady change, every 1024th.`,
 				age := time.Duration(r.AgeMillis) * time.Millisecond
 				rows = append(rows, []string{r.ID, r.Version, r.Revision, r.DigestRevision, r.Digest, age.String()})
 			}
-			const header = "REPLICA, VERSION, REVISION, AT REVISION, DIGEST, AGE"
-			if err := t.show(digest, table(header, rows, func(row []string) []string { return row })); err != nil {
+			shown := columns{names: "REPLICA, VERSION, REVISION, AT REVISION, DIGEST, AGE", spare: "DIGEST, VERSION"}
+			if err := showTable(t, digest, shown, rows, func(row []string) []string { return row }); err != nil {
 				return err
 			}
 			t.note("%s", compared(digest))

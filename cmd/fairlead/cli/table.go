@@ -30,8 +30,13 @@ func split(names string) []string {
 // showList prints items as the API has them, or as a table that fits the
 // terminal. Into files and pipes it is as wide as it is.
 func showList[T any](t *tool, c columns, items []T, cells func(T) []string) error {
+	return showTable(t, items, c, items, cells)
+}
+
+// showTable is showList for items that are part of a value.
+func showTable[T any](t *tool, value any, c columns, items []T, cells func(T) []string) error {
 	if !t.forPeople() {
-		return t.show(items, "")
+		return t.show(value, "")
 	}
 	g := gridOf(c.names, items, cells)
 	width, _ := t.screen()

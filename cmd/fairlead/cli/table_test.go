@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 )
 
 // screenOf makes stdout a terminal.
@@ -15,9 +16,18 @@ func screenOf(width, height int) func(*Env) {
 func TestListsFitTheTerminal(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	noColour := func(env *Env) { env.Environ = append(env.Environ, "NO_COLOR=1") }
-	for _, list := range []string{"users list", "nodes list", "preauthkeys list", "apikeys list", "routes list", "auth list", "ssh list", "audit list", "policy history"} {
+	lists := []string{"version", "whoami", "debug digest"}
+	eachCommand(New(Env{}), func(cmd *cobra.Command) {
+		if cmd.Flags().Lookup("watch") != nil {
+			lists = append(lists, strings.TrimPrefix(cmd.CommandPath(), "fairlead "))
+		}
+	})
+	for _, list := range lists {
 		for _, width := range []int{20, 40, 60, 80, 100, 200} {
 			r := fairlead(t, socket, strings.Fields(list), screenOf(width, 24), noColour)
+			if r.status != 0 || r.stdout.Len() == 0 {
+				t.Errorf("%s: status %d, %s", list, r.status, &r.stderr)
+			}
 			for line := range strings.Lines(r.stdout.String()) {
 				if got := displayWidth(strings.TrimSuffix(line, "\n")); got > width {
 					t.Errorf("%s at %d columns has a line of %d: %s", list, width, got, line)
