@@ -7,13 +7,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// cannedBulk refuses node 12 and does all else.
+// cannedBulk refuses what has the id 12 and does all else.
 func cannedBulk(r *http.Request, done func(id string, refused *openapi.BulkError)) {
 	var in struct{ Ids []string }
 	_ = json.NewDecoder(r.Body).Decode(&in)
 	for _, id := range in.Ids {
 		if id == "12" {
-			done(id, &openapi.BulkError{Code: 5, Message: `there is no node "12"; list them with: fairlead nodes list`})
+			done(id, &openapi.BulkError{Code: 5, Message: "it is gone; look at the list"})
 		} else {
 			done(id, nil)
 		}

@@ -21,6 +21,7 @@ type expiration struct {
 	all, allOffline bool
 	at              string
 	never           bool
+	found           nodeSet // by filters alone
 }
 
 // check says what is wrong with the arguments, before anybody is asked.
@@ -33,6 +34,12 @@ func (e *expiration) check(args []string) error {
 		if n == "" {
 			return errors.New("node must not be empty")
 		}
+	}
+	if e.found.filtered() {
+		if len(e.nodes) > 0 || e.all || e.allOffline || e.at != "" || e.never {
+			return errors.New("--user and --tag take no nodes, and no --all, --all-offline, --at or --never")
+		}
+		return nil
 	}
 	switch {
 	case e.all && e.allOffline:
@@ -83,7 +90,7 @@ func (t *tool) nodesExpire() *cobra.Command {
 		force *bool
 	)
 	cmd := &cobra.Command{
-		Use:   "expire (<node>... | --all | --all-offline)",
+		Use:   "expire (<node>...|--user|--tag|--all|--all-offline)",
 		Short: "Make nodes sign in again, now, at a time or never",
 		Long: `Expire nodes: they lose access until they sign in again, and keep their names
 and addresses. Nodes that have expired already are skipped and counted.
@@ -94,14 +101,21 @@ back at once if its time is yet to come.
 ` + nodeForms,
 		Example: `  fairlead nodes expire alices-laptop 100.64.0.7
   fairlead nodes expire --identifier 7
+  fairlead nodes expire --user alice
   fairlead nodes expire --all-offline
   fairlead nodes expire alices-laptop --at 30d
   fairlead nodes expire printer --never`,
 		Args:              func(_ *cobra.Command, args []string) error { return e.check(args) },
 		ValidArgsFunction: t.completeNodes,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if e.at != "" || e.never {
+			switch {
+			case e.at != "" || e.never:
 				return t.changeExpiry(cmd.Context(), &e)
+			case e.found.filtered():
+				return t.changeNodes(cmd.Context(), &e.found, *force, nodesWork{
+					change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionExpire},
+					question: "Expire %s, with no access until the next sign-in?", done: "Expired %s",
+				})
 			}
 			client, err := t.connect()
 			if err != nil {
@@ -126,6 +140,7 @@ back at once if its time is yet to come.
 	flags := cmd.Flags()
 	flags.UintSliceVar(&e.identifiers, "identifier", nil, "`id` of a node, beside the arguments")
 	flags.Lookup("identifier").DefValue = "" // or help shows an empty list
+	e.found.filters(t, cmd)
 	flags.BoolVar(&e.all, "all", false, "all nodes, those with tags included")
 	flags.BoolVar(&e.allOffline, "all-offline", false, "all nodes that hold no connection")
 	flags.StringVar(&e.at, "at", "", "expire at this `time`, such as 2027-01-31T12:00:00Z, or after a while, such as 30d")

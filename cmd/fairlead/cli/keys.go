@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +63,19 @@ func takesKey(key *string) cobra.PositionalArgs {
 			return errors.New("give the key once, alone or with --key")
 		case len(args) == 1:
 			*key = args[0]
+		}
+		return nil
+	}
+}
+
+// takesKeys accepts several keys as well.
+func takesKeys(key *string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < 2 {
+			return takesKey(key)(cmd, args)
+		}
+		if *key != "" || slices.Contains(args, "") {
+			return errors.New("give the keys alone or one with --key, none of them empty")
 		}
 		return nil
 	}

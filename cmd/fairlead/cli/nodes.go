@@ -250,26 +250,35 @@ calls itself. A name has at most 63 letters, digits and hyphens.
 }
 
 func (t *tool) nodesTag() *cobra.Command {
-	var node nodeRef
-	var tags []string
+	var (
+		nodes             nodeSet
+		tags, add, remove []string
+		force             *bool
+	)
 	cmd := &cobra.Command{
-		Use:   "tag <node> --tags <tag:name>",
-		Short: "Give a node to tags",
-		Long: `Give a node to tags, in place of the tags or the user it belongs to. A node with
+		Use:   "tag <node>... (--tags | --add | --remove) <tag:name>",
+		Short: "Give nodes to tags",
+		Long: `Give nodes to tags, in place of the tags or the user they belong to. A node with
 tags does not expire by itself and cannot go back to a user; it would have to
-join again.
+join again. --add and --remove leave a node the other tags it has.
 
 If there is a policy, its tagOwners must know the tags.
 
 ` + nodeForms,
 		Example: `  fairlead nodes tag web-1 --tags tag:server
-  fairlead nodes tag 7 --tags tag:server,tag:web`,
-		Args:              node.takes(),
-		ValidArgsFunction: t.completeNode,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, _ := node.from(args)
-			if len(tags) == 0 {
-				return wrongUsage("--tags is missing")
+  fairlead nodes tag 7 --tags tag:server,tag:web
+  fairlead nodes tag web-1 web-2 --add tag:blue
+  fairlead nodes tag --tag tag:blue --remove tag:blue`,
+		Args:              nodes.takes,
+		ValidArgsFunction: t.completeNodes,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			work, err := tagWork(tags, add, remove)
+			if err != nil {
+				return err
+			}
+			ref, one := nodes.one()
+			if !one || len(tags) == 0 {
+				return t.changeNodes(cmd.Context(), &nodes, *force || one, work)
 			}
 			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
 				return answer(client.TagNode(cmd.Context(), ref, nil, apiclient.NodeTagsChange{Tags: tags}))
@@ -278,10 +287,43 @@ If there is a policy, its tagOwners must know the tags.
 			})
 		},
 	}
-	node.flag(cmd)
-	cmd.Flags().StringSliceVar(&tags, "tags", nil, "all `tag:name` of the node; repeat the flag or put commas between several")
-	complete(cmd, "tags", t.completeTags)
+	nodes.flags(t, cmd)
+	cmd.Flags().StringSliceVar(&tags, "tags", nil, "all `tag:name` of a node; repeat the flag or put commas between several")
+	cmd.Flags().StringSliceVar(&add, "add", nil, "give `tag:name` beside those that a node has")
+	cmd.Flags().StringSliceVar(&remove, "remove", nil, "take `tag:name` away")
+	for _, name := range []string{"tags", "add", "remove"} {
+		complete(cmd, name, t.completeTags)
+	}
+	force = confirmable(cmd)
 	return cmd
+}
+
+// tagWork is what one of the flags --tags, --add and --remove asks for.
+func tagWork(tags, add, remove []string) (work nodesWork, err error) {
+	given := 0
+	for _, c := range []struct {
+		tags           []string
+		action         apiclient.NodesChangeAction
+		question, done string
+	}{
+		{tags, apiclient.NodesChangeActionSetTags, "Give %%s to %s, in place of the user or tags they belong to?", "Gave %%s to %s"},
+		{add, apiclient.NodesChangeActionAddTags, "Give %%s to %s, so that none belongs to a user any more?", "Gave %%s to %s"},
+		{remove, apiclient.NodesChangeActionRemoveTags, "Take %[1]s away from %%s?", "Took %[1]s away from %%s"},
+	} {
+		if len(c.tags) == 0 {
+			continue
+		}
+		given++
+		names := strings.ReplaceAll(strings.Join(c.tags, ", "), "%", "%%")
+		work = nodesWork{apiclient.NodesChange{Action: c.action, Tags: c.tags}, fmt.Sprintf(c.question, names), fmt.Sprintf(c.done, names)}
+	}
+	switch given {
+	case 0:
+		return work, wrongUsage("--tags is missing")
+	case 1:
+		return work, nil
+	}
+	return work, wrongUsage("give only one of --tags, --add and --remove")
 }
 
 func (t *tool) nodesMove() *cobra.Command {
@@ -350,22 +392,29 @@ break.
 
 func (t *tool) nodesDelete() *cobra.Command {
 	var (
-		node  nodeRef
+		nodes nodeSet
 		force *bool
 	)
 	cmd := &cobra.Command{
-		Use:   "delete <node>",
-		Short: "Delete a node",
-		Long: `Delete a node. It loses access at once; its device can join again as a new node,
-with a new key or login.
+		Use:   "delete (<node>... | --user | --tag)",
+		Short: "Delete nodes",
+		Long: `Delete nodes. They lose access at once; their devices can join again as new
+nodes, with a new key or login.
 
 ` + nodeForms,
 		Example: `  fairlead nodes delete alices-laptop
-  fairlead nodes delete --identifier 7`,
-		Args:              node.takes(),
-		ValidArgsFunction: t.completeNode,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, _ := node.from(args)
+  fairlead nodes delete --identifier 7,8,9
+  fairlead nodes delete --tag tag:ci`,
+		Args:              nodes.takes,
+		ValidArgsFunction: t.completeNodes,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ref, one := nodes.one()
+			if !one {
+				return t.changeNodes(cmd.Context(), &nodes, *force, nodesWork{
+					change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionDelete},
+					question: "Delete %s, which lose access at once?", done: "Deleted %s",
+				})
+			}
 			client, err := t.connect()
 			if err != nil {
 				return err
@@ -387,7 +436,7 @@ with a new key or login.
 			return t.show(done, fmt.Sprintf("Deleted node %s\n", ref))
 		},
 	}
-	node.flag(cmd)
+	nodes.flags(t, cmd)
 	force = confirmable(cmd)
 	return cmd
 }

@@ -21,7 +21,7 @@ func commandOf() map[string]string {
 		"listApiKeys": "apikeys list", "createApiKey": "apikeys create", "expireApiKeys": "apikeys expire 1", "deleteApiKey": "apikeys delete 1",
 		"listNodes": "nodes list", "showNode": "nodes show 1", "deleteNode": "nodes delete 1", "expireNode": "nodes expire 1 --never",
 		"expireNodes": "nodes expire --all", "renameNode": "nodes rename 1 web", "resetNodeName": "nodes rename 1 --reset",
-		"tagNode": "nodes tag 1 --tags tag:a", "moveNode": "nodes move 1 --user bob", "setNodeAddresses": "nodes address 1 --ipv4 100.64.0.9",
+		"tagNode": "nodes tag 1 --tags tag:a", "changeNodes": "nodes delete 1 2", "changePreAuthKeys": "preauthkeys expire 1 12", "changeUsers": "users delete alice alice", "moveNode": "nodes move 1 --user bob", "setNodeAddresses": "nodes address 1 --ipv4 100.64.0.9",
 		"approveRoutes": "nodes approve-routes 1 --routes 10.0.0.0/8", "showNodePresence": "nodes presence 1", "listPresence": "nodes presence",
 		"enrolMachine": "nodes enrol web --auth-key a --machine-key b --node-key c",
 		"listRoutes":   "routes list", "changeRoute": "routes prefer 7 --preference 1", "deleteRoute": "routes delete 7",
@@ -47,7 +47,6 @@ func withoutCommand() map[string]string {
 		"registerLogin":  "an older form of approveLogin",
 		"databaseHealth": "a part of health, for tools that read this form",
 		"docsPage":       "a page for browsers",
-		"changeNodes":    "for consoles", "changePreAuthKeys": "for consoles", "changeUsers": "for consoles",
 	}
 }
 

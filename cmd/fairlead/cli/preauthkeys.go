@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -120,17 +122,20 @@ func (t *tool) preAuthKeysExpire() *cobra.Command {
 		force     *bool
 	)
 	cmd := &cobra.Command{
-		Use:   "expire <key>",
-		Short: "Expire a pre-auth key",
-		Long: `Expire a pre-auth key: no further node can join with it. Nodes that have
+		Use:   "expire <key>...",
+		Short: "Expire pre-auth keys",
+		Long: `Expire pre-auth keys: no further node can join with them. Nodes that have
 joined stay.
 
 ` + keyForms,
 		Example: `  fairlead preauthkeys expire 7
   fairlead preauthkeys expire --user alice flp_b81KzQx0LmN4_***`,
-		Args:              takesKey(&key),
+		Args:              takesKeys(&key),
 		ValidArgsFunction: t.completePreAuthKeys,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return t.changePreAuthKeys(cmd.Context(), *force, args, user, apiclient.PreAuthKeysChangeActionExpire, "Expire %s, so that no further node can join with them?", "Expired %s")
+			}
 			client, id, err := t.selectKey(key)
 			if err != nil {
 				return err
@@ -159,16 +164,20 @@ func (t *tool) preAuthKeysDelete() *cobra.Command {
 		force *bool
 	)
 	cmd := &cobra.Command{
-		Use:   "delete <key>",
-		Short: "Delete a pre-auth key",
-		Long: `Delete a pre-auth key: no further node can join with it, and it is no longer
-listed. Nodes that joined with it stay.
+		Use:   "delete <key>...",
+		Short: "Delete pre-auth keys",
+		Long: `Delete pre-auth keys: no further node can join with them, and they are no longer
+listed. Nodes that joined with them stay.
 
 ` + keyForms,
-		Example:           "  fairlead preauthkeys delete 7",
-		Args:              takesKey(&key),
+		Example: `  fairlead preauthkeys delete 7
+  fairlead preauthkeys delete 7 8 9`,
+		Args:              takesKeys(&key),
 		ValidArgsFunction: t.completePreAuthKeys,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return t.changePreAuthKeys(cmd.Context(), *force, args, "", apiclient.PreAuthKeysChangeActionDelete, "Delete %s, so that no further node can join with them?", "Deleted %s")
+			}
 			client, id, err := t.selectKey(key)
 			if err != nil {
 				return err
@@ -187,6 +196,33 @@ listed. Nodes that joined with it stay.
 	complete(cmd, "key", t.completePreAuthKeys)
 	force = confirmable(cmd)
 	return cmd
+}
+
+// changePreAuthKeys changes several keys. A user, if given, must own all of them.
+func (t *tool) changePreAuthKeys(ctx context.Context, force bool, keys []string, user string, action apiclient.PreAuthKeysChangeAction, question, done string) error {
+	client, err := t.connect()
+	if err != nil {
+		return err
+	}
+	list, err := decode[apiclient.PreAuthKeyList](answer(client.ListPreAuthKeys(ctx, &apiclient.ListPreAuthKeysParams{User: ifSet(user)})))
+	if err != nil {
+		return err
+	}
+	var chosen choice
+	for _, key := range keys {
+		name := keyID(key)
+		i := slices.IndexFunc(list.PreAuthKeys, func(k apiclient.PreAuthKey) bool { return k.ID == name || keyID(k.Key) == name })
+		if i < 0 {
+			return fmt.Errorf("there is no pre-auth key %s; list them with: fairlead preauthkeys list", name)
+		}
+		chosen.add(list.PreAuthKeys[i].ID, name)
+	}
+	if err := t.confirm(force, fmt.Sprintf(question, chosen.text("pre-auth key"))); err != nil {
+		return err
+	}
+	return t.changeMany(chosen, "pre-auth key", done, func(chunk []string) ([]byte, error) {
+		return answer(client.ChangePreAuthKeys(ctx, apiclient.PreAuthKeysChange{Ids: chunk, Action: action}))
+	})
 }
 
 // userName is the owner of a key or node as lists show it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,6 +188,16 @@ func takes(names ...string) cobra.PositionalArgs {
 			return fmt.Errorf("%s is missing", names[len(args)])
 		}
 		return nil
+	}
+}
+
+// takesSome accepts one or more arguments of one kind.
+func takesSome(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s is missing", name)
+		}
+		return takes(slices.Repeat([]string{name}, len(args))...)(cmd, args)
 	}
 }
 

@@ -259,25 +259,38 @@ node advertises it again it is a new route.`,
 }
 
 func (t *tool) nodesApproveRoutes() *cobra.Command {
-	var node nodeRef
+	var nodes nodeSet
 	var routes []string
+	var all bool
 	cmd := &cobra.Command{
-		Use:   "approve-routes <node> --routes <network>",
+		Use:   "approve-routes <node>... (--routes <network> | --all)",
 		Short: "Enable exactly these routes of a node",
 		Long: `Enable exactly these routes of a node, advertised or not yet, and disable all
 others; --routes "" disables all. For an exit node either of 0.0.0.0/0 and ::/0
 means both.
 
+With --all, enable all routes that the nodes advertise.
+
 ` + nodeForms,
 		Example: `  fairlead nodes approve-routes web-1 --routes 192.168.7.0/24,10.1.0.0/16
   fairlead nodes approve-routes web-1 --routes 0.0.0.0/0
-  fairlead nodes approve-routes web-1 --routes ""`,
-		Args:              node.takes(),
-		ValidArgsFunction: t.completeNode,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, _ := node.from(args)
-			if !cmd.Flags().Changed("routes") {
+  fairlead nodes approve-routes web-1 --routes ""
+  fairlead nodes approve-routes --tag tag:router --all`,
+		Args:              nodes.takes,
+		ValidArgsFunction: t.completeNodes,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ref, one := nodes.one()
+			switch given := cmd.Flags().Changed("routes"); {
+			case given && all:
+				return wrongUsage("give only one of --routes and --all")
+			case all:
+				return t.changeNodes(cmd.Context(), &nodes, true, nodesWork{
+					change: apiclient.NodesChange{Action: apiclient.NodesChangeActionApproveRoutes}, done: "Enabled all routes that %s advertise",
+				})
+			case !given:
 				return wrongUsage("--routes is missing")
+			case !one:
+				return wrongUsage("--routes is for one node; several take --all")
 			}
 			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
 				return answer(client.ApproveRoutes(cmd.Context(), ref, nil, apiclient.NodeRoutesChange{Routes: append([]string{}, routes...)}))
@@ -286,7 +299,8 @@ means both.
 			})
 		},
 	}
-	node.flag(cmd)
+	nodes.flags(t, cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "all routes that the nodes advertise")
 	cmd.Flags().StringSliceVar(&routes, "routes", nil, "all `networks` to enable; repeat the flag or put commas between several")
 	complete(cmd, "routes", cobra.NoFileCompletions)
 	return cmd

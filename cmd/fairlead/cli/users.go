@@ -142,20 +142,23 @@ func (t *tool) usersRename() *cobra.Command {
 func (t *tool) usersDelete() *cobra.Command {
 	var force *bool
 	cmd := &cobra.Command{
-		Use:   "delete <user>",
-		Short: "Delete a user with all nodes and pre-auth keys",
-		Long: `Delete a user, given by name or id, with all nodes and pre-auth keys of the
-user.
+		Use:   "delete <user>...",
+		Short: "Delete users with all nodes and pre-auth keys",
+		Long: `Delete users, given by name or id, with all nodes and pre-auth keys of theirs.
 
 The nodes lose access at once. Nodes with tags belong to their tags and stay.`,
 		Example: `  fairlead users delete alice
-  fairlead users delete 3 --force`,
-		Args:              takes("user"),
+  fairlead users delete 3 --force
+  fairlead users delete alice bob`,
+		Args:              takesSome("user"),
 		ValidArgsFunction: t.completeUsers,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := t.connect()
 			if err != nil {
 				return err
+			}
+			if len(args) > 1 {
+				return t.deleteUsers(cmd.Context(), client, *force, args)
 			}
 			if t.Terminal && !*force {
 				found, err := decode[apiclient.UserResult](answer(client.ShowUser(cmd.Context(), args[0])))
@@ -178,6 +181,25 @@ The nodes lose access at once. Nodes with tags belong to their tags and stay.`,
 	}
 	force = confirmable(cmd)
 	return cmd
+}
+
+func (t *tool) deleteUsers(ctx context.Context, client *apiclient.Client, force bool, refs []string) error {
+	var chosen choice
+	nodes := 0
+	for _, ref := range refs {
+		found, err := decode[apiclient.UserResult](answer(client.ShowUser(ctx, ref)))
+		if err != nil {
+			return err
+		}
+		chosen.add(found.User.ID, found.User.Name)
+		nodes += found.User.NodeCount
+	}
+	if err := t.confirm(force, fmt.Sprintf("Delete %s, with all pre-auth keys and %s that lose access at once?", chosen.text("user"), count(nodes, "node"))); err != nil {
+		return err
+	}
+	return t.changeMany(chosen, "user", "Deleted %s", func(chunk []string) ([]byte, error) {
+		return answer(client.ChangeUsers(ctx, apiclient.UsersChange{Ids: chunk, Action: apiclient.UsersChangeActionDelete}))
+	})
 }
 
 // completeUsers completes the first argument with user names.

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+// bulkChunk is how many objects one call names: few enough for a person to see that
+// long work goes on.
+const bulkChunk = 200
+
+// nodeSet is the nodes of a command: its arguments and --identifier, or all that the
+// filters find.
+type nodeSet struct {
+	refs        []string
+	identifiers []uint
+	user, tag   string
+}
+
+func (s *nodeSet) flags(t *tool, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.UintSliceVar(&s.identifiers, "identifier", nil, "`id` of a node, beside the arguments")
+	flags.Lookup("identifier").DefValue = "" // or help shows an empty list
+	complete(cmd, "identifier", cobra.NoFileCompletions)
+	s.filters(t, cmd)
+}
+
+func (s *nodeSet) filters(t *tool, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.user, "user", "", "all nodes of this `user`, by name or id")
+	cmd.Flags().StringVar(&s.tag, "tag", "", "all nodes with this `tag:name`")
+	complete(cmd, "user", t.completeUserFlag)
+	complete(cmd, "tag", t.completeTags)
+}
+
+func (s *nodeSet) filtered() bool { return s.user != "" || s.tag != "" }
+
+// takes is how a command reads its arguments.
+func (s *nodeSet) takes(_ *cobra.Command, args []string) error {
+	s.refs = slices.Clone(args)
+	for _, id := range s.identifiers {
+		s.refs = append(s.refs, strconv.FormatUint(uint64(id), 10))
+	}
+	switch {
+	case slices.Contains(s.refs, ""):
+		return errors.New("node must not be empty")
+	case s.filtered() && len(s.refs) > 0:
+		return errors.New("--user and --tag take no nodes")
+	case !s.filtered() && len(s.refs) == 0:
+		return errors.New("node is missing")
+	}
+	return nil
+}
+
+// one is the node if the command names exactly one.
+func (s *nodeSet) one() (ref string, ok bool) {
+	if len(s.refs) != 1 {
+		return "", false
+	}
+	return s.refs[0], true
+}
+
+func (s *nodeSet) find(ctx context.Context, client *apiclient.Client) (nodes []apiclient.Node, err error) {
+	if s.filtered() {
+		return allPages(func(limit *int, cursor *string) ([]apiclient.Node, *string, error) {
+			list, err := decode[apiclient.NodeList](answer(client.ListNodes(ctx, &apiclient.ListNodesParams{
+				User: ifSet(s.user), Tag: ifSet(s.tag), Limit: limit, Cursor: cursor,
+			})))
+			return list.Nodes, list.Next, err
+		})
+	}
+	for _, ref := range s.refs {
+		found, err := decode[apiclient.NodeResult](answer(client.ShowNode(ctx, ref)))
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, found.Node)
+	}
+	return nodes, nil
+}
+
+// nodesWork is what a command does to many nodes. The question and what is said when
+// it is done hold %s where the nodes are named or counted.
+type nodesWork struct {
+	change         apiclient.NodesChange
+	question, done string
+}
+
+// changeNodes does it, once a person has agreed.
+func (t *tool) changeNodes(ctx context.Context, set *nodeSet, force bool, work nodesWork) error {
+	client, err := t.connect()
+	if err != nil {
+		return err
+	}
+	nodes, err := set.find(ctx, client)
+	if err != nil {
+		return err
+	}
+	if len(nodes) == 0 {
+		return t.show([]apiclient.NodeBulkResult{}, "No node matches\n")
+	}
+	var chosen choice
+	for _, n := range nodes {
+		chosen.add(n.ID, n.GivenName)
+	}
+	if err := t.confirm(force, fmt.Sprintf(work.question, chosen.text("node"))); err != nil {
+		return err
+	}
+	results, err := inChunks(t, chosen.ids, func(chunk []string) ([]apiclient.NodeBulkResult, error) {
+		work.change.Ids = chunk
+		out, err := decode[apiclient.NodeBulkResults](answer(client.ChangeNodes(ctx, work.change)))
+		return out.Results, err
+	})
+	refused := map[int]string{}
+	for i, r := range results {
+		if r.Error != nil {
+			refused[i] = r.Error.Message
+		}
+	}
+	return t.showBulk(results, len(results), refused, chosen.names, "node", work.done, err)
+}
+
+// choice is what a command is about, each once.
+type choice struct {
+	ids, names []string
+	seen       map[string]bool
+}
+
+func (c *choice) add(id, name string) {
+	if c.seen == nil {
+		c.seen = map[string]bool{}
+	}
+	if !c.seen[id] {
+		c.seen[id] = true
+		c.ids, c.names = append(c.ids, id), append(c.names, name)
+	}
+}
+
+// text names a few of many things: "7 nodes (a, b, c, d, e and 2 more)".
+func (c *choice) text(thing string) string {
+	const shown = 5
+	list := strings.Join(c.names[:min(shown, len(c.names))], ", ")
+	if more := len(c.names) - shown; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s (%s)", count(len(c.names), thing), list)
+}
+
+// inChunks calls for some ids after the other, and shows a person how far it is.
+func inChunks[T any](t *tool, ids []string, call func(chunk []string) ([]T, error)) (all []T, err error) {
+	shown := t.Terminal && len(ids) > bulkChunk
+	if shown {
+		defer fmt.Fprint(t.Stderr, "\r\x1b[K")
+	}
+	for chunk := range slices.Chunk(ids, bulkChunk) {
+		if shown {
+			fmt.Fprintf(t.Stderr, "\r%d of %d", len(all), len(ids))
+		}
+		results, err := call(chunk)
+		if err != nil && len(all) > 0 {
+			err = fmt.Errorf("after %d of %d: %w", len(all), len(ids), err)
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, results...)
+	}
+	return all, nil
+}
+
+// showBulk says what was done, and on stderr what was not. Any refusal is a failure.
+func (t *tool) showBulk(results any, asked int, refused map[int]string, names []string, thing, done string, err error) error {
+	if asked == 0 {
+		return err
+	}
+	text := fmt.Sprintf(done, count(asked-len(refused), thing)) + "\n"
+	if shown := t.show(results, text); shown != nil {
+		return errors.Join(shown, err)
+	}
+	for i := range asked {
+		if why, ok := refused[i]; ok {
+			fmt.Fprint(t.Stderr, printable(fmt.Sprintf("%s: %s\n", names[i], why)))
+		}
+	}
+	if len(refused) > 0 {
+		err = errors.Join(err, fmt.Errorf("%s of %d refused", count(len(refused), thing), asked))
+	}
+	return err
+}
+
+// changeMany does something to many objects that are no nodes.
+func (t *tool) changeMany(chosen choice, thing, done string, call func(ids []string) ([]byte, error)) error {
+	results, err := inChunks(t, chosen.ids, func(chunk []string) ([]apiclient.BulkResult, error) {
+		out, err := decode[apiclient.BulkResults](call(chunk))
+		return out.Results, err
+	})
+	refused := map[int]string{}
+	for i, r := range results {
+		if r.Error != nil {
+			refused[i] = r.Error.Message
+		}
+	}
+	return t.showBulk(results, len(results), refused, chosen.names, thing, done, err)
+}
