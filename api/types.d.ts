@@ -1549,6 +1549,229 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List webhooks
+         * @description In the order of their ids, at most 50 in all. Secrets are never shown again.
+         */
+        get: operations["listWebhooks"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description The receiver is told of what happens from now on: each event that `events` asks for is posted to `url`, one after
+         *     the other in the order of the event stream. An event counts as delivered when the receiver answers with a status of
+         *     200 to 299 within 10 seconds. Otherwise it is tried again, after a second at first and then up to a minute later, and
+         *     for a day; those that follow wait. After a day it is kept as a failed event and the next one's turn comes. The answer
+         *     410 disables the webhook. An event may come twice: know it by its id.
+         *
+         *     The body is a [Change](#/components/schemas/Change) with two members more: `event`, its name as in the event stream,
+         *     such as `node.created`, and `type`, what other services of this kind call it: `nodeCreated`, `nodeApproved`,
+         *     `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`, and the same as `event` for all
+         *     others. Take no notice of names that you do not know. `webhook.test` is a test; `reset` says that some of what
+         *     happened before is no longer kept: read anew what you need.
+         *
+         *     Each request carries these headers:
+         *
+         *     - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the id and name of the event, and whose it is;
+         *     - `Mesh-Timestamp`: when it was sent, in seconds since 1970;
+         *     - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
+         *       secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
+         *
+         *     The secret is shown in this answer alone.
+         */
+        post: operations["createWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        /** Show a webhook */
+        get: operations["getWebhook"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description What its receiver has not been told is not told any more, and its failed events are forgotten.
+         */
+        delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a webhook
+         * @description A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
+         *     receiver fails, any change makes the service try again at once.
+         */
+        patch: operations["changeWebhook"];
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}/rotate": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a webhook another secret
+         * @description Events are signed with the new secret at once. Those that the receiver refuses until it knows it are tried again, so
+         *     none is lost. The secret is shown in this answer alone.
+         */
+        post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}/test": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test
+         * @description Sends an event `webhook.test` to the receiver now, whatever the webhook asks for and also when it is disabled, and
+         *     answers with what the receiver made of it. A receiver that does not take it is no error of this call.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}/failed": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List events that the receiver did not take
+         * @description Those that were given up after a day, newest first: the last thousand, for 30 days.
+         */
+        get: operations["listFailedEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+                /**
+                 * @description id in the list of failed events
+                 * @example 7
+                 */
+                failedId: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a failed event again
+         * @description Sends it now, as it was, and answers with what the receiver made of it. If it takes the event, that is no longer
+         *     listed. An event that the history has forgotten (`history.retention`) answers 404.
+         */
+        post: operations["redeliverEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/presence": {
         parameters: {
             query?: never;
@@ -3180,7 +3403,7 @@ export interface components {
              */
             verb: string;
             /**
-             * @description `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`; more may come.
+             * @description `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook`; more may come.
              * @example node
              */
             kind: string;
@@ -3197,6 +3420,175 @@ export interface components {
             after: {
                 [key: string]: unknown;
             } | null;
+        };
+        Webhook: {
+            /** @example 1 */
+            id: string;
+            /**
+             * @description Where events are posted. Keys of the role `read`, and the audit, show no more of it than the host.
+             * @example https://receiver.example.com/mesh
+             */
+            url: string;
+            /** @example chat of the administrators */
+            description: string;
+            /**
+             * @description Which events the receiver is told of; empty means all. `node.created` is one event, `node.*` all of nodes; the
+             *     names in `type` of an event work too.
+             * @example [
+             *       "node.*",
+             *       "policyUpdate"
+             *     ]
+             */
+            events: string[];
+            /** @example true */
+            enabled: boolean;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            updatedAt: string;
+            delivery: components["schemas"]["WebhookState"];
+        };
+        /** @description How the receiver does. It is noted at most once a second. */
+        WebhookState: {
+            /**
+             * @description How many attempts have failed since the last that succeeded; 0 when all is well.
+             * @example 0
+             */
+            failures: number;
+            /**
+             * Format: date-time
+             * @description When the receiver last took an event; null if it never did.
+             * @example 2026-03-01T09:30:00Z
+             */
+            lastSuccess: string | null;
+            /**
+             * Format: date-time
+             * @description When it last did not; null if it always did.
+             * @example 2026-02-01T09:30:00Z
+             */
+            lastFailure: string | null;
+            /**
+             * @description What the last failure was; empty if there was none.
+             * @example 503 Service Unavailable
+             */
+            lastAnswer: string;
+        };
+        WebhookList: {
+            webhooks: components["schemas"]["Webhook"][];
+        };
+        WebhookResult: {
+            webhook: components["schemas"]["Webhook"];
+        };
+        WebhookSecretResult: {
+            webhook: components["schemas"]["Webhook"];
+            /**
+             * @description The key of the signatures, all of it, as text. It is never shown again.
+             * @example flw_3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+             */
+            secret: string;
+        };
+        WebhookCreation: {
+            /**
+             * @description An http or https address, without a password.
+             * @example https://receiver.example.com/mesh
+             */
+            url: string;
+            /** @example chat of the administrators */
+            description?: string;
+            /**
+             * @description Which events the receiver is told of; without it all. At most 50.
+             * @example [
+             *       "node.*",
+             *       "policyUpdate"
+             *     ]
+             */
+            events?: string[];
+            /**
+             * @description Whether events are sent; true without it.
+             * @example true
+             */
+            enabled?: boolean;
+        };
+        WebhookChange: {
+            /** @example https://receiver.example.com/mesh */
+            url?: string;
+            /** @example chat of the administrators */
+            description?: string;
+            /**
+             * @description Takes the place of the whole list; `[]` means all.
+             * @example [
+             *       "node.*"
+             *     ]
+             */
+            events?: string[];
+            /** @example false */
+            enabled?: boolean;
+        };
+        /** @description What a receiver made of one event. */
+        WebhookDelivery: {
+            /** @example true */
+            delivered: boolean;
+            /**
+             * @description The status of its answer; 0 when there was none.
+             * @example 204
+             */
+            status: number;
+            /**
+             * @description How long it took.
+             * @example 42
+             */
+            millis: number;
+            /**
+             * @description How the body of the answer begins.
+             * @example
+             */
+            reply: string;
+            /**
+             * @description Why the event counts as not delivered; empty when it does not.
+             * @example
+             */
+            problem: string;
+        };
+        FailedEventList: {
+            events: components["schemas"]["FailedEvent"][];
+            /**
+             * @description The `cursor` that asks for those that follow; empty when there are none.
+             * @example 7
+             */
+            next: string;
+        };
+        FailedEvent: {
+            /** @example 7 */
+            id: string;
+            /**
+             * @description Its position in the history, as in the event stream.
+             * @example 4711-0
+             */
+            eventId: string;
+            /** @example node.created */
+            event: string;
+            /**
+             * @description How often the replica that gave it up had tried; 0 when the receiver failed for those before.
+             * @example 1443
+             */
+            attempts: number;
+            /**
+             * @description What the last failure was.
+             * @example 503 Service Unavailable
+             */
+            answer: string;
+            /**
+             * Format: date-time
+             * @description When it was given up.
+             * @example 2026-03-01T09:30:00Z
+             */
+            at: string;
         };
         NodePresence: {
             /** @example 1 */
@@ -3495,6 +3887,36 @@ export interface components {
                 "application/json": components["schemas"]["RouteList"];
             };
         };
+        /** @description the webhook */
+        OneWebhook: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["WebhookResult"];
+            };
+        };
+        /** @description the webhook and its secret */
+        WebhookWithSecret: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["WebhookSecretResult"];
+            };
+        };
+        /** @description what the receiver made of it */
+        WebhookDelivery: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["WebhookDelivery"];
+            };
+        };
         /** @description the request is not understood; `errors` names the members */
         BadRequest: {
             headers: {
@@ -3744,6 +4166,11 @@ export interface components {
          * @example 2026-03-02T00:00:00Z
          */
         To: string;
+        /**
+         * @description webhook id
+         * @example 1
+         */
+        WebhookRef: string;
         /**
          * @description the `ETag` of what must be in force, or `*` for anything
          * @example "7"
@@ -6276,6 +6703,305 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listWebhooks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the webhooks */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookList"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookCreation"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookWithSecret"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneWebhook"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    deleteWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Done"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    changeWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookChange"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneWebhook"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    rotateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
+                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["WebhookWithSecret"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["WebhookDelivery"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listFailedEvents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description how many at most, up to 1000; 100 without it
+                 * @example 100
+                 */
+                limit?: number;
+                /**
+                 * @description `next` of the answer before
+                 * @example 7
+                 */
+                cursor?: string;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the events */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FailedEventList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    redeliverEvent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description webhook id
+                 * @example 1
+                 */
+                webhookId: components["parameters"]["WebhookRef"];
+                /**
+                 * @description id in the list of failed events
+                 * @example 7
+                 */
+                failedId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["WebhookDelivery"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             default: components["responses"]["Failure"];
         };
     };

@@ -109,6 +109,16 @@ func needs() map[string]need {
 		"GET /api/v1/events":                 reads(mesh.NounHistory),
 		"GET /api/v1/presence":               reads(mesh.NounHistory),
 		"GET /api/v1/node/{nodeId}/presence": reads(mesh.NounHistory),
+
+		"GET /api/v1/webhooks":                                          reads(mesh.NounWebhooks),
+		"POST /api/v1/webhooks":                                         administrates(mesh.NounWebhooks),
+		"GET /api/v1/webhooks/{webhookId}":                              reads(mesh.NounWebhooks),
+		"PATCH /api/v1/webhooks/{webhookId}":                            administrates(mesh.NounWebhooks),
+		"DELETE /api/v1/webhooks/{webhookId}":                           administrates(mesh.NounWebhooks),
+		"POST /api/v1/webhooks/{webhookId}/rotate":                      administrates(mesh.NounWebhooks),
+		"POST /api/v1/webhooks/{webhookId}/test":                        operates(mesh.NounWebhooks),
+		"GET /api/v1/webhooks/{webhookId}/failed":                       reads(mesh.NounWebhooks),
+		"POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver": operates(mesh.NounWebhooks),
 	}
 }
 

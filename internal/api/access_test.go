@@ -35,7 +35,8 @@ func leastRoles() map[string]string {
 			GET /api/v1/node/{nodeId}, GET /api/v1/node/{nodeId}/routes, GET /api/v1/node/{nodeId}/presence, GET /api/v1/routes,
 			GET /api/v1/auth/pending, GET /api/v1/ssh/pending, GET /api/v1/dns, GET /api/v1/policy, GET /api/v1/policy/versions,
 			GET /api/v1/policy/versions/{version}, POST /api/v1/policy/check, GET /api/v1/policy/diff, POST /api/v1/policy/preview,
-			GET /api/v1/policy/why, POST /api/v1/policy/test, GET /api/v1/audit, GET /api/v1/events, GET /api/v1/presence`,
+			GET /api/v1/policy/why, POST /api/v1/policy/test, GET /api/v1/audit, GET /api/v1/events, GET /api/v1/presence,
+			GET /api/v1/webhooks, GET /api/v1/webhooks/{webhookId}, GET /api/v1/webhooks/{webhookId}/failed`,
 		"operator": `POST /api/v1/user, DELETE /api/v1/user/{id}, POST /api/v1/user/{id}/rename/{newName}, DELETE /api/v1/node/{nodeId},
 			POST /api/v1/node/{nodeId}/expire, POST /api/v1/node/{nodeId}/rename, POST /api/v1/node/{nodeId}/rename/{newName},
 			POST /api/v1/node/{nodeId}/tags, POST /api/v1/node/{nodeId}/user, PUT /api/v1/node/{nodeId}/addresses, POST /api/v1/node/expire,
@@ -43,10 +44,12 @@ func leastRoles() map[string]string {
 			POST /api/v1/node/{nodeId}/approve_routes, PATCH /api/v1/routes/{routeId}, DELETE /api/v1/routes/{routeId},
 			POST /api/v1/routes/{routeId}/enable, POST /api/v1/routes/{routeId}/disable, POST /api/v1/node/register,
 			POST /api/v1/auth/register, POST /api/v1/auth/approve, POST /api/v1/auth/reject, POST /api/v1/ssh/approve,
-			POST /api/v1/ssh/reject, PATCH /api/v1/dns, DELETE /api/v1/dns`,
+			POST /api/v1/ssh/reject, PATCH /api/v1/dns, DELETE /api/v1/dns,
+			POST /api/v1/webhooks/{webhookId}/test, POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver`,
 		"admin": `GET /api/v1/debug/profile, POST /api/v1/preauthkey, DELETE /api/v1/preauthkey, POST /api/v1/preauthkey/expire, POST /api/v1/preauthkey/bulk, POST /api/v1/apikey,
 			POST /api/v1/apikey/expire, DELETE /api/v1/apikey/{prefix}, PUT /api/v1/policy, POST /api/v1/policy/confirm,
-			POST /api/v1/policy/revert, POST /api/v1/policy/rollback`,
+			POST /api/v1/policy/revert, POST /api/v1/policy/rollback, POST /api/v1/webhooks, PATCH /api/v1/webhooks/{webhookId},
+			DELETE /api/v1/webhooks/{webhookId}, POST /api/v1/webhooks/{webhookId}/rotate`,
 	} {
 		for _, op := range strings.Split(lines, ",") {
 			least[strings.TrimSpace(op)] = role

@@ -104,7 +104,7 @@ func examples() map[string]func(f fixture) *answer {
 			return f.call("POST", path, nil)
 		}
 	}
-	return map[string]func(f fixture) *answer{
+	calls := map[string]func(f fixture) *answer{
 		"GET /api/v1/policy":                    withPolicy("GET", "/api/v1/policy", nil),
 		"GET /api/v1/policy/diff":               withPolicy("GET", "/api/v1/policy/diff", nil),
 		"GET /api/v1/policy/versions":           withPolicy("GET", "/api/v1/policy/versions", nil),
@@ -264,6 +264,8 @@ func examples() map[string]func(f fixture) *answer {
 			return f.call("POST", "/api/v1/machine", machine(2, key), noKey)
 		},
 	}
+	maps.Copy(calls, webhookExamples())
+	return calls
 }
 
 // That the answers keep to the document is seen to by every call.

@@ -33,6 +33,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/webhook"
 )
 
 // pg is started by the first test that wants it: most do not, and each worker
@@ -159,6 +160,9 @@ func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 // sealer makes and opens the login links of all tests.
 var sealer = identity.NewLoginSealer(key.NewMachine())
 
+// hookSecrets are those of the webhooks of all tests.
+var hookSecrets = identity.NewWebhookSecrets(key.NewMachine())
+
 // service is the API over a real ledger, on a port of its own.
 type service struct {
 	t       testing.TB
@@ -170,6 +174,7 @@ type service struct {
 	dressed func(*http.Request) // has the last word on a request, if there is one
 	ledger  *ledger.Ledger
 	control *control.Service
+	courier *webhook.Courier
 	store   *counted
 	log     *journal
 	metrics *prometheus.Registry
@@ -195,7 +200,10 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	cc := control.Config{
 		Ledger: s.ledger, Log: log, Registerer: s.metrics,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
-		Logins: sealer, ServerURL: "https://mesh.example.com",
+		Logins: sealer, ServerURL: "https://mesh.example.com", Webhooks: hookSecrets,
+		Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
+			return s.courier.Deliver(ctx, w, row)
+		},
 	}
 	ac := api.Config{
 		Ledger: s.ledger, Log: log, Registerer: s.metrics, Document: apispec.Document,
@@ -214,6 +222,9 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 		}
 	}
 	s.control = control.New(cc)
+	s.courier = webhook.New(webhook.Config{
+		Ledger: s.ledger, Control: s.control, Log: log, Registerer: s.metrics, Secret: hookSecrets.Secret, Encode: api.EncodeWebhookEvent, AllowLocal: true,
+	})
 	ac.Control = s.control
 	server := api.New(ac)
 	s.handler = server.Handler(nil)

@@ -182,6 +182,10 @@ func (s *Server) replays() map[string]again {
 		"POST /api/v1/policy/confirm":                 s.replayedPolicy,
 		"POST /api/v1/policy/revert":                  s.replayedPolicy,
 		"POST /api/v1/policy/rollback":                s.replayedPolicy,
+		"POST /api/v1/webhooks":                       replayWebhookSecret,
+		"POST /api/v1/webhooks/{webhookId}/rotate":    replayWebhookSecret,
+		"PATCH /api/v1/webhooks/{webhookId}":          replayWebhook,
+		"DELETE /api/v1/webhooks/{webhookId}":         nothing,
 	}
 }
 

@@ -146,6 +146,10 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return login(e.Login)
 	case mesh.SSHGrantPut:
 		return grant(e.Grant)
+	case mesh.WebhookPut:
+		return describeWebhook(s, e.Webhook.ID)
+	case mesh.WebhookGone:
+		return describeWebhook(s, e.ID)
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
 		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.Remembered, mesh.Forgotten:
 	}

@@ -192,10 +192,11 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 		})
 	}
 	// A replica that goes away says no more who is online: its nodes will be
-	// elsewhere in a moment.
+	// elsewhere in a moment. So will be those who tell the receivers of webhooks.
 	present, leave := context.WithCancel(failed)
 	defer leave()
 	g.Go(func() error { return p.presence.Run(present) })
+	g.Go(func() error { return p.courier.Run(present) })
 	for _, loop := range p.loops {
 		g.Go(func() error { return loop(failed) })
 	}

@@ -16,10 +16,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/stream"
+	"github.com/fairlead-mesh/fairlead/internal/webhook"
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
@@ -29,6 +31,7 @@ type parts struct {
 	presence *control.Presence
 	hub      *stream.Hub
 	clients  *wire.Server
+	courier  *webhook.Courier
 	relay    *relay.Server // nil when there is none
 	// public and local answer on their listeners.
 	public, local http.Handler
@@ -74,12 +77,19 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parts{}
+	p, secrets := &parts{}, identity.NewWebhookSecrets(noise)
 	p.control = control.New(control.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
 		NodeExpiry: c.Node.Expiry, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
-		PolicyFile: policyFile(c.Policy),
+		PolicyFile: policyFile(c.Policy), Webhooks: secrets,
+		Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
+			return p.courier.Deliver(ctx, w, row)
+		},
+	})
+	p.courier = webhook.New(webhook.Config{
+		Ledger: s.ledger, Control: p.control, Log: s.log, Registerer: s.registry, Secret: secrets.Secret, Encode: api.EncodeWebhookEvent,
+		Version: s.Build.Version, AllowLocal: c.Webhooks.AllowLocal,
 	})
 	p.presence = control.NewPresence(control.PresenceConfig{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry, ServerURL: c.ServerURL})

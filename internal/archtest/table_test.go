@@ -24,7 +24,7 @@ var table = map[string]row{
 	"wire":            {"mesh netmap ledger control identity stream", "keys tailcfg tailscale http slog prometheus"},
 	"api":             {"mesh policy ledger control identity api/openapi ./api", "keys http slog prometheus"},
 	"api/openapi":     {"", "http"},
-	"webhook":         {"mesh ledger", "http slog prometheus"},
+	"webhook":         {"mesh policy ledger control", "http slog prometheus"},
 	"relay":           {"", "keys tailcfg tailscale http slog prometheus"},
 	"backup":          {"mesh store sqlstore", "slog"},
 	"config":          {"mesh", "slog"},

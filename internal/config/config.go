@@ -41,6 +41,7 @@ type Config struct {
 	Policy   Policy
 	Node     Node
 	History  History
+	Webhooks Webhooks
 	Log      Log
 
 	File     string    // the file that was read, empty when there was none
@@ -148,6 +149,11 @@ type Ephemeral struct {
 // History is the audit trail and the events kept for consumers.
 type History struct {
 	Retention time.Duration
+}
+
+// Webhooks are receivers of events elsewhere.
+type Webhooks struct {
+	AllowLocal bool // they may be on this machine or its link
 }
 
 // Log says how much is logged and in which form.

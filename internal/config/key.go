@@ -94,6 +94,10 @@ func serviceKeys(c *Config) []key {
 			"How long the audit trail and past events are kept.",
 		},
 		{
+			"webhooks.allow_local", boolean(&c.Webhooks.AllowLocal), "false", none,
+			"Whether receivers of webhooks may be on this machine or its link: loopback and link-local addresses, such as those where clouds keep passwords.",
+		},
+		{
 			"log.level", level(&c.Log.Level), "info", none,
 			"`debug` and `trace` write large logs.",
 		},

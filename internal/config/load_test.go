@@ -166,6 +166,7 @@ derp:
 policy: {mode: file, path: /acl.json}
 node: {expiry: 180d, ephemeral: {inactivity_timeout: 1h}}
 history: {retention: 2y}
+webhooks: {allow_local: true}
 log: {level: trace, format: json}
 `
 
@@ -200,10 +201,11 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 				PrivateKeyPath: "/r.key", IPv4: netip.MustParseAddr("203.0.113.5"), IPv6: netip.MustParseAddr("2001:db8::5"),
 			},
 		},
-		Policy:  Policy{Mode: "file", Path: "/acl.json"},
-		Node:    Node{Expiry: 180 * 24 * time.Hour, Ephemeral: Ephemeral{InactivityTimeout: time.Hour}},
-		History: History{Retention: 2 * 365 * 24 * time.Hour},
-		Log:     Log{Level: LevelTrace, Format: "json"},
+		Policy:   Policy{Mode: "file", Path: "/acl.json"},
+		Node:     Node{Expiry: 180 * 24 * time.Hour, Ephemeral: Ephemeral{InactivityTimeout: time.Hour}},
+		History:  History{Retention: 2 * 365 * 24 * time.Hour},
+		Webhooks: Webhooks{AllowLocal: true},
+		Log:      Log{Level: LevelTrace, Format: "json"},
 	}
 	if diff := cmp.Diff(want, got, equal()); diff != "" {
 		t.Error(diff)

@@ -7,6 +7,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -39,6 +40,10 @@ type Config struct {
 	// ServerURL is where they lead. Without Logins such devices are refused.
 	Logins    *identity.LoginSealer
 	ServerURL string
+	// Webhooks makes the secrets of webhooks, and Deliver sends one event to the
+	// receiver of one, once.
+	Webhooks *identity.WebhookSecrets
+	Deliver  func(context.Context, *mesh.Webhook, ledger.AuditRow) WebhookAnswer
 	// PolicyFile is the file that is the policy; without it the policy is what
 	// was saved last.
 	PolicyFile string
@@ -53,6 +58,8 @@ type Service struct {
 	nodeExpiry         time.Duration
 	logins             *identity.LoginSealer
 	serverURL          string
+	webhooks           *identity.WebhookSecrets
+	deliver            func(context.Context, *mesh.Webhook, ledger.AuditRow) WebhookAnswer
 	waiting            waitingRoom
 	sessions           sessionRoom
 	observed           observations
@@ -68,6 +75,7 @@ func New(c Config) *Service {
 	s := &Service{
 		ledger: c.Ledger, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6,
 		randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, logins: c.Logins, serverURL: strings.TrimSuffix(c.ServerURL, "/"),
+		webhooks: c.Webhooks, deliver: c.Deliver,
 		refusals: identity.NewRefusalLog(c.Log),
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",

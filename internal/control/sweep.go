@@ -120,6 +120,9 @@ func untilExpiry(s *mesh.Snapshot, now mesh.Time) time.Duration {
 	return next
 }
 
+// reasonExpired tells of nodes whose time has come.
+const reasonExpired = "expired"
+
 func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 	s.watch(now)
 	lost, away := s.roll.lost(now), idle(s.inactivity)
@@ -130,7 +133,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		reason string
 		find   finding
 	}{
-		{"expired", expired},
+		{reasonExpired, expired},
 		{"ephemeral and away for too long", away},
 		{"replica is gone", lostNodes(lost)},
 		{"login answer has ended", endedLogins},

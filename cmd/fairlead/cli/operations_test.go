@@ -33,6 +33,9 @@ func commandOf() map[string]string {
 		"rollbackPolicy": "policy rollback 6", "listPolicyVersions": "policy history", "getPolicyVersion": "policy get --version 6",
 		"diffPolicies": "policy diff", "previewPolicy": "policy preview testdata/policy.hujson", "whyPolicy": "policy why a b", "testPolicy": "policy test",
 		"listAudit": "audit list", "streamEvents": "events",
+		"listWebhooks": "webhooks list", "createWebhook": "webhooks create https://receiver.example.com", "getWebhook": "webhooks show 1",
+		"changeWebhook": "webhooks update 1 --enable", "deleteWebhook": "webhooks delete 1", "rotateWebhookSecret": "webhooks rotate 1",
+		"testWebhook": "webhooks test 1", "listFailedEvents": "webhooks failed 1", "redeliverEvent": "webhooks redeliver 1 7",
 		"whoami": "whoami", "health": "health", "version": "version", "openapiDocument": "openapi", "debugDigest": "debug digest",
 		"debugProfile": "debug bundle --file -",
 	}

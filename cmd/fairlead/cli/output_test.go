@@ -47,9 +47,14 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"policy confirm", "policy revert", "policy history", "policy diff 6 7", "policy rollback 6", "policy check testdata/policy.hujson",
 			"policy preview testdata/policy.hujson --viewer alice", "policy why alice db-1:5432", "policy why alice db-1", "policy why tag:ci db-1", "policy why alice 10.1.2.3:443", "policy test",
 		},
-		"ssh.txt":     {"ssh list", "ssh approve 7K3M-9QXD", "ssh reject 7K3M-9QXD --reason no"},
-		"audit.txt":   {"audit list"},
-		"events.txt":  {"events"},
+		"ssh.txt":    {"ssh list", "ssh approve 7K3M-9QXD", "ssh reject 7K3M-9QXD --reason no"},
+		"audit.txt":  {"audit list"},
+		"events.txt": {"events"},
+		"webhooks.txt": {
+			"webhooks list", "webhooks show 2", "webhooks create https://receiver.example.com/mesh --events node.*,policyUpdate --description chat",
+			"webhooks update 1 --events node.created --disable", "webhooks rotate 1", "webhooks test 1", "webhooks test 2", "webhooks failed 1",
+			"webhooks redeliver 1 --all", "webhooks redeliver 2 7 8", "webhooks delete 1",
+		},
 		"service.txt": {"whoami", "health", "version", "openapi", "debug digest"},
 	} {
 		t.Run(file, func(t *testing.T) {

@@ -68,7 +68,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	},
-		t.users(), t.preAuthKeys(), t.apiKeys(), t.nodes(), t.routes(), t.dns(), t.auth(), t.policy(), t.ssh(), t.audit(), t.events(),
+		t.users(), t.preAuthKeys(), t.apiKeys(), t.nodes(), t.routes(), t.dns(), t.auth(), t.policy(), t.ssh(), t.audit(), t.events(), t.webhooks(),
 		t.whoami(), t.health(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
 	)
 	help := helpCommand()

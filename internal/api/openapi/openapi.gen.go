@@ -467,7 +467,7 @@ type Change struct {
 	// Example: 4711-0
 	ID string `json:"id"`
 
-	// Kind `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`; more may come.
+	// Kind `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook`; more may come.
 	//
 	// Example: node
 	Kind string `json:"kind"`
@@ -603,6 +603,45 @@ type Digest struct {
 
 // Empty An object without members.
 type Empty = map[string]interface{}
+
+// FailedEvent defines model for FailedEvent.
+type FailedEvent struct {
+	// Answer What the last failure was.
+	//
+	// Example: 503 Service Unavailable
+	Answer string `json:"answer"`
+
+	// At When it was given up.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	At time.Time `json:"at"`
+
+	// Attempts How often the replica that gave it up had tried; 0 when the receiver failed for those before.
+	//
+	// Example: 1443
+	Attempts int `json:"attempts"`
+
+	// Event Example: node.created
+	Event string `json:"event"`
+
+	// EventID Its position in the history, as in the event stream.
+	//
+	// Example: 4711-0
+	EventID string `json:"eventId"`
+
+	// ID Example: 7
+	ID string `json:"id"`
+}
+
+// FailedEventList defines model for FailedEventList.
+type FailedEventList struct {
+	Events []FailedEvent `json:"events"`
+
+	// Next The `cursor` that asks for those that follow; empty when there are none.
+	//
+	// Example: 7
+	Next string `json:"next"`
+}
 
 // GoVersion defines model for GoVersion.
 type GoVersion struct {
@@ -2093,6 +2132,145 @@ type Version struct {
 	Version string `json:"version"`
 }
 
+// Webhook defines model for Webhook.
+type Webhook struct {
+	// CreatedAt Example: 2026-03-01T09:30:00Z
+	CreatedAt time.Time `json:"createdAt"`
+
+	// Delivery How the receiver does. It is noted at most once a second.
+	Delivery WebhookState `json:"delivery"`
+
+	// Description Example: chat of the administrators
+	Description string `json:"description"`
+
+	// Enabled Example: true
+	Enabled bool `json:"enabled"`
+
+	// Events Which events the receiver is told of; empty means all. `node.created` is one event, `node.*` all of nodes; the
+	// names in `type` of an event work too.
+	//
+	//
+	// Example: ["node.*","policyUpdate"]
+	Events []string `json:"events"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// UpdatedAt Example: 2026-03-01T09:30:00Z
+	UpdatedAt time.Time `json:"updatedAt"`
+
+	// URL Where events are posted. Keys of the role `read`, and the audit, show no more of it than the host.
+	//
+	// Example: https://receiver.example.com/mesh
+	URL string `json:"url"`
+}
+
+// WebhookChange defines model for WebhookChange.
+type WebhookChange struct {
+	// Description Example: chat of the administrators
+	Description *string `json:"description,omitempty"`
+
+	// Enabled Example: false
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// Events Takes the place of the whole list; `[]` means all.
+	//
+	// Example: ["node.*"]
+	Events *[]string `json:"events,omitempty"`
+
+	// URL Example: https://receiver.example.com/mesh
+	URL *string `json:"url,omitempty"`
+}
+
+// WebhookCreation defines model for WebhookCreation.
+type WebhookCreation struct {
+	// Description Example: chat of the administrators
+	Description *string `json:"description,omitempty"`
+
+	// Enabled Whether events are sent; true without it.
+	//
+	// Example: true
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// Events Which events the receiver is told of; without it all. At most 50.
+	//
+	// Example: ["node.*","policyUpdate"]
+	Events []string `json:"events,omitempty"`
+
+	// URL An http or https address, without a password.
+	//
+	// Example: https://receiver.example.com/mesh
+	URL string `json:"url"`
+}
+
+// WebhookDelivery What a receiver made of one event.
+type WebhookDelivery struct {
+	// Delivered Example: true
+	Delivered bool `json:"delivered"`
+
+	// Millis How long it took.
+	//
+	// Example: 42
+	Millis int `json:"millis"`
+
+	// Problem Why the event counts as not delivered; empty when it does not.
+	//
+	// Example:
+	Problem string `json:"problem"`
+
+	// Reply How the body of the answer begins.
+	//
+	// Example:
+	Reply string `json:"reply"`
+
+	// Status The status of its answer; 0 when there was none.
+	//
+	// Example: 204
+	Status int `json:"status"`
+}
+
+// WebhookList defines model for WebhookList.
+type WebhookList struct {
+	Webhooks []Webhook `json:"webhooks"`
+}
+
+// WebhookResult defines model for WebhookResult.
+type WebhookResult struct {
+	Webhook Webhook `json:"webhook"`
+}
+
+// WebhookSecretResult defines model for WebhookSecretResult.
+type WebhookSecretResult struct {
+	// Secret The key of the signatures, all of it, as text. It is never shown again.
+	//
+	// Example: flw_3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+	Secret  string  `json:"secret"`
+	Webhook Webhook `json:"webhook"`
+}
+
+// WebhookState How the receiver does. It is noted at most once a second.
+type WebhookState struct {
+	// Failures How many attempts have failed since the last that succeeded; 0 when all is well.
+	//
+	// Example: 0
+	Failures int `json:"failures"`
+
+	// LastAnswer What the last failure was; empty if there was none.
+	//
+	// Example: 503 Service Unavailable
+	LastAnswer string `json:"lastAnswer"`
+
+	// LastFailure When it last did not; null if it always did.
+	//
+	// Example: 2026-02-01T09:30:00Z
+	LastFailure *time.Time `json:"lastFailure"`
+
+	// LastSuccess When the receiver last took an event; null if it never did.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	LastSuccess *time.Time `json:"lastSuccess"`
+}
+
 // Cursor defines model for Cursor.
 type Cursor = string
 
@@ -2116,6 +2294,9 @@ type To = time.Time
 
 // UserRef defines model for UserRef.
 type UserRef = string
+
+// WebhookRef defines model for WebhookRef.
+type WebhookRef = string
 
 // BadPolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
@@ -2155,6 +2336,9 @@ type OneRoute = RouteResult
 // OneUser defines model for OneUser.
 type OneUser = UserResult
 
+// OneWebhook defines model for OneWebhook.
+type OneWebhook = WebhookResult
+
 // PinnedDNS An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
 type PinnedDNS = Problem
@@ -2169,6 +2353,9 @@ type Stale = Problem
 // Unauthorized An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
 // Headscale's API read.
 type Unauthorized = Problem
+
+// WebhookWithSecret defines model for WebhookWithSecret.
+type WebhookWithSecret = WebhookSecretResult
 
 // ListAPIKeysParams defines parameters for ListAPIKeys.
 type ListAPIKeysParams struct {
@@ -2495,6 +2682,15 @@ type RenameUserParams struct {
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
+// ListFailedEventsParams defines parameters for ListFailedEvents.
+type ListFailedEventsParams struct {
+	// Limit how many at most, up to 1000; 100 without it
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the answer before
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // CreateAPIKeyJSONRequestBody defines body for CreateAPIKey for application/json ContentType.
 type CreateAPIKeyJSONRequestBody = APIKeyCreation
 
@@ -2578,6 +2774,12 @@ type CreateUserJSONRequestBody = UserCreation
 
 // ChangeUsersJSONRequestBody defines body for ChangeUsers for application/json ContentType.
 type ChangeUsersJSONRequestBody = UsersChange
+
+// CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
+type CreateWebhookJSONRequestBody = WebhookCreation
+
+// ChangeWebhookJSONRequestBody defines body for ChangeWebhook for application/json ContentType.
+type ChangeWebhookJSONRequestBody = WebhookChange
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -2779,6 +2981,33 @@ type ServerInterface interface {
 	// RenameUser Rename a user
 	// (POST /api/v1/user/{id}/rename/{newName})
 	RenameUser(w http.ResponseWriter, r *http.Request, id UserRef, newName string, params RenameUserParams)
+	// ListWebhooks List webhooks
+	// (GET /api/v1/webhooks)
+	ListWebhooks(w http.ResponseWriter, r *http.Request)
+	// CreateWebhook Create a webhook
+	// (POST /api/v1/webhooks)
+	CreateWebhook(w http.ResponseWriter, r *http.Request)
+	// DeleteWebhook Delete a webhook
+	// (DELETE /api/v1/webhooks/{webhookId})
+	DeleteWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookRef)
+	// GetWebhook Show a webhook
+	// (GET /api/v1/webhooks/{webhookId})
+	GetWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookRef)
+	// ChangeWebhook Change a webhook
+	// (PATCH /api/v1/webhooks/{webhookId})
+	ChangeWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookRef)
+	// ListFailedEvents List events that the receiver did not take
+	// (GET /api/v1/webhooks/{webhookId}/failed)
+	ListFailedEvents(w http.ResponseWriter, r *http.Request, webhookID WebhookRef, params ListFailedEventsParams)
+	// RedeliverEvent Send a failed event again
+	// (POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver)
+	RedeliverEvent(w http.ResponseWriter, r *http.Request, webhookID WebhookRef, failedID string)
+	// RotateWebhookSecret Give a webhook another secret
+	// (POST /api/v1/webhooks/{webhookId}/rotate)
+	RotateWebhookSecret(w http.ResponseWriter, r *http.Request, webhookID WebhookRef)
+	// TestWebhook Send a test
+	// (POST /api/v1/webhooks/{webhookId}/test)
+	TestWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookRef)
 	// Whoami Show what the caller may do
 	// (GET /api/v1/whoami)
 	Whoami(w http.ResponseWriter, r *http.Request)
@@ -5242,6 +5471,254 @@ func (siw *ServerInterfaceWrapper) RenameUser(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// ListWebhooks operation middleware
+func (siw *ServerInterfaceWrapper) ListWebhooks(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListWebhooks(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateWebhook operation middleware
+func (siw *ServerInterfaceWrapper) CreateWebhook(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateWebhook(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteWebhook operation middleware
+func (siw *ServerInterfaceWrapper) DeleteWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhookId" -------------
+	var webhookID WebhookRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhookId", r.PathValue("webhookId"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhookId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteWebhook(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetWebhook operation middleware
+func (siw *ServerInterfaceWrapper) GetWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhookId" -------------
+	var webhookID WebhookRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhookId", r.PathValue("webhookId"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhookId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetWebhook(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ChangeWebhook operation middleware
+func (siw *ServerInterfaceWrapper) ChangeWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhookId" -------------
+	var webhookID WebhookRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhookId", r.PathValue("webhookId"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhookId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ChangeWebhook(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListFailedEvents operation middleware
+func (siw *ServerInterfaceWrapper) ListFailedEvents(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhookId" -------------
+	var webhookID WebhookRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhookId", r.PathValue("webhookId"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhookId", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFailedEventsParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListFailedEvents(w, r, webhookID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RedeliverEvent operation middleware
+func (siw *ServerInterfaceWrapper) RedeliverEvent(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhookId" -------------
+	var webhookID WebhookRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhookId", r.PathValue("webhookId"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhookId", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "failedId" -------------
+	var failedID string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "failedId", r.PathValue("failedId"), &failedID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "failedId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RedeliverEvent(w, r, webhookID, failedID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RotateWebhookSecret operation middleware
+func (siw *ServerInterfaceWrapper) RotateWebhookSecret(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhookId" -------------
+	var webhookID WebhookRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhookId", r.PathValue("webhookId"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhookId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RotateWebhookSecret(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// TestWebhook operation middleware
+func (siw *ServerInterfaceWrapper) TestWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhookId" -------------
+	var webhookID WebhookRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhookId", r.PathValue("webhookId"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhookId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.TestWebhook(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // Whoami operation middleware
 func (siw *ServerInterfaceWrapper) Whoami(w http.ResponseWriter, r *http.Request) {
 
@@ -5470,6 +5947,15 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/user/{id}", wrapper.ShowUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/rename/{newName}", wrapper.RenameUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/bulk", wrapper.ChangeUsers)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/webhooks", wrapper.ListWebhooks)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/webhooks", wrapper.CreateWebhook)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/webhooks/{webhookId}", wrapper.DeleteWebhook)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/webhooks/{webhookId}", wrapper.GetWebhook)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/webhooks/{webhookId}", wrapper.ChangeWebhook)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/webhooks/{webhookId}/failed", wrapper.ListFailedEvents)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver", wrapper.RedeliverEvent)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/webhooks/{webhookId}/rotate", wrapper.RotateWebhookSecret)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/webhooks/{webhookId}/test", wrapper.TestWebhook)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/whoami", wrapper.Whoami)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/health", wrapper.Health)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/version", wrapper.Version)

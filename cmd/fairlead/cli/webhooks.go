@@ -1,0 +1,426 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+func (t *tool) webhooks() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "webhooks",
+		Short: "Tell receivers elsewhere what happens",
+		Example: `  fairlead webhooks create https://receiver.example.com/mesh --events "node.*"
+  fairlead webhooks list`,
+	}, t.webhooksList(), t.webhooksShow(), t.webhooksCreate(), t.webhooksUpdate(), t.webhooksRotate(), t.webhooksTest(), t.webhooksFailed(), t.webhooksRedeliver(), t.webhooksDelete())
+}
+
+func (t *tool) webhooksList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List webhooks",
+		Example: `  fairlead webhooks list
+  fairlead webhooks list --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			list, err := decode[apiclient.WebhookList](answer(client.ListWebhooks(cmd.Context())))
+			if err != nil {
+				return err
+			}
+			shown := columns{names: "ID, URL, EVENTS, STATE, LAST SUCCESS, DESCRIPTION", spare: "DESCRIPTION, LAST SUCCESS, EVENTS"}
+			return showList(t, shown, list.Webhooks, func(w apiclient.Webhook) []string {
+				return []string{w.ID, w.URL, eventsText(w.Events), webhookState(w), optionalTimeText(w.Delivery.LastSuccess), w.Description}
+			})
+		},
+	}
+	return t.watchable(cmd)
+}
+
+func eventsText(events []string) string { return cmp.Or(strings.Join(events, ", "), "all") }
+
+// webhookState says in a word whether the receiver hears of events.
+func webhookState(w apiclient.Webhook) string {
+	switch {
+	case !w.Enabled:
+		return "disabled"
+	case w.Delivery.Failures > 0:
+		return "failing"
+	}
+	return "ok"
+}
+
+func webhookDetails(w apiclient.Webhook) string {
+	rows := [][]string{
+		{"ID", w.ID},
+		{"URL", w.URL},
+		{"Description", w.Description},
+		{"Events", eventsText(w.Events)},
+		{"State", webhookState(w)},
+		{"Failures in a row", strconv.Itoa(w.Delivery.Failures)},
+		{"Last success", optionalTimeText(w.Delivery.LastSuccess)},
+		{"Last failure", optionalTimeText(w.Delivery.LastFailure)},
+		{"Last problem", w.Delivery.LastAnswer},
+		{"Created", timeText(w.CreatedAt)},
+		{"Changed", timeText(w.UpdatedAt)},
+	}
+	_, text, _ := strings.Cut(table("", rows, func(row []string) []string { return row }), "\n")
+	return text
+}
+
+// showWebhook prints the webhook that an operation answers with.
+func (t *tool) showWebhook(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Webhook) string) error {
+	client, err := t.connect()
+	if err != nil {
+		return err
+	}
+	result, err := decode[apiclient.WebhookResult](call(client))
+	if err != nil {
+		return err
+	}
+	return t.show(result.Webhook, text(result.Webhook))
+}
+
+func (t *tool) webhooksShow() *cobra.Command {
+	return &cobra.Command{
+		Use:               "show <webhook-id>",
+		Short:             "Show one webhook, and how its receiver does",
+		Example:           "  fairlead webhooks show 1",
+		Args:              takes("webhook id"),
+		ValidArgsFunction: t.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.showWebhook(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.GetWebhook(cmd.Context(), args[0]))
+			}, webhookDetails)
+		},
+	}
+}
+
+// eventForms describes what --events takes.
+const eventForms = `--events takes names such as node.created, kinds such as "node.*", and the names
+nodeCreated, nodeApproved, nodeKeyExpired, nodeDeleted, userCreated, userDeleted
+and policyUpdate.`
+
+func (t *tool) webhooksCreate() *cobra.Command {
+	var description string
+	var events []string
+	cmd := &cobra.Command{
+		Use:   "create <url>",
+		Short: "Create a webhook and print its secret, this once",
+		Long: `Create a webhook and print its secret, this once. From now on the receiver at
+the address is posted every event, or those of --events, signed with the secret.
+
+` + eventForms,
+		Example: `  fairlead webhooks create https://receiver.example.com/mesh
+  fairlead webhooks create https://chat.example.com/x --events "node.*,user.*"`,
+		Args: takes("url"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			return t.showSecret(decode[apiclient.WebhookSecretResult](answer(client.CreateWebhook(cmd.Context(), apiclient.WebhookCreation{
+				URL: args[0], Description: ifSet(description), Events: events,
+			}))))
+		},
+	}
+	webhookFlags(cmd, &description, &events)
+	return cmd
+}
+
+func webhookFlags(cmd *cobra.Command, description *string, events *[]string) {
+	cmd.Flags().StringVar(description, "description", "", "a `text` for people")
+	cmd.Flags().StringSliceVar(events, "events", nil, "only these `events`; repeat the flag or put commas between several")
+	complete(cmd, "description", cobra.NoFileCompletions)
+	complete(cmd, "events", cobra.NoFileCompletions)
+}
+
+func (t *tool) showSecret(made apiclient.WebhookSecretResult, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := t.show(made, made.Secret+"\n"); err != nil {
+		return err
+	}
+	t.note("Webhook %s has this secret, which is not shown again", made.Webhook.ID)
+	return nil
+}
+
+func (t *tool) webhooksUpdate() *cobra.Command {
+	var url, description string
+	var events []string
+	var enable, disable bool
+	cmd := &cobra.Command{
+		Use:   "update <webhook-id>",
+		Short: "Change a webhook",
+		Long: `Change a webhook. What is not given stays as it is; --events "" means all. One
+that is disabled misses what happens meanwhile.
+
+` + eventForms,
+		Example: `  fairlead webhooks update 1 --url https://other.example.com/mesh
+  fairlead webhooks update 1 --events user.created,user.deleted
+  fairlead webhooks update 1 --enable`,
+		Args:              takes("webhook id"),
+		ValidArgsFunction: t.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			enabled, err := either(enable, disable, "--enable and --disable")
+			if err != nil {
+				return err
+			}
+			change := apiclient.WebhookChange{URL: ifSet(url), Enabled: enabled}
+			if cmd.Flags().Changed("description") {
+				change.Description = &description
+			}
+			if cmd.Flags().Changed("events") {
+				change.Events = new(append([]string{}, events...))
+			}
+			if change == (apiclient.WebhookChange{}) {
+				return wrongUsage("say what to change: --url, --events, --description, --enable or --disable")
+			}
+			return t.showWebhook(func(client *apiclient.Client) ([]byte, error) {
+				return answer(client.ChangeWebhook(cmd.Context(), args[0], change))
+			}, webhookDetails)
+		},
+	}
+	webhookFlags(cmd, &description, &events)
+	cmd.Flags().StringVar(&url, "url", "", "another `address` of the receiver")
+	cmd.Flags().BoolVar(&enable, "enable", false, "tell the receiver of what happens from now on")
+	cmd.Flags().BoolVar(&disable, "disable", false, "tell it nothing any more")
+	complete(cmd, "url", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (t *tool) webhooksRotate() *cobra.Command {
+	var force *bool
+	cmd := &cobra.Command{
+		Use:   "rotate <webhook-id>",
+		Short: "Give a webhook another secret and print it, this once",
+		Long: `Give a webhook another secret and print it, this once. Events that the receiver
+refuses until it knows the new one are tried again.`,
+		Example:           "  fairlead webhooks rotate 1",
+		Args:              takes("webhook id"),
+		ValidArgsFunction: t.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			if err := t.confirm(*force, fmt.Sprintf("Replace the secret of webhook %s, so that its receiver must be given the new one?", printable(args[0]))); err != nil {
+				return err
+			}
+			return t.showSecret(decode[apiclient.WebhookSecretResult](answer(client.RotateWebhookSecret(cmd.Context(), args[0]))))
+		},
+	}
+	force = confirmable(cmd)
+	return cmd
+}
+
+// deliveryText says what a receiver made of an event.
+func deliveryText(d apiclient.WebhookDelivery) string {
+	text := fmt.Sprintf("Delivered in %d ms: %d", d.Millis, d.Status)
+	if !d.Delivered {
+		text = fmt.Sprintf("Not delivered after %d ms: %s", d.Millis, d.Problem)
+	}
+	if d.Reply != "" {
+		text += "\n" + d.Reply
+	}
+	return text + "\n"
+}
+
+var errNotDelivered = errors.New("the receiver did not take it")
+
+func (t *tool) webhooksTest() *cobra.Command {
+	return &cobra.Command{
+		Use:               "test <webhook-id>",
+		Short:             "Send a test to a receiver and show its answer",
+		Long:              "Send an event webhook.test to the receiver now, and show its answer.",
+		Example:           "  fairlead webhooks test 1",
+		Args:              takes("webhook id"),
+		ValidArgsFunction: t.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			return t.showDelivery(decode[apiclient.WebhookDelivery](answer(client.TestWebhook(cmd.Context(), args[0]))))
+		},
+	}
+}
+
+func (t *tool) showDelivery(d apiclient.WebhookDelivery, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := t.show(d, deliveryText(d)); err != nil {
+		return err
+	}
+	if !d.Delivered {
+		return errNotDelivered
+	}
+	return nil
+}
+
+// failed reads the failed events of a webhook, newest first; a limit of zero
+// means all.
+func (t *tool) failed(ctx context.Context, client *apiclient.Client, webhook string, limit int) (events []apiclient.FailedEvent, err error) {
+	const most = 1000
+	params := &apiclient.ListFailedEventsParams{Limit: new(cmp.Or(limit, most))}
+	for {
+		page, err := decode[apiclient.FailedEventList](answer(client.ListFailedEvents(ctx, webhook, params)))
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, page.Events...)
+		if page.Next == "" || limit > 0 {
+			return events, nil
+		}
+		params.Cursor = &page.Next
+	}
+}
+
+func (t *tool) webhooksFailed() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "failed <webhook-id>",
+		Short: "List events that a receiver did not take within a day",
+		Long: `List events that a receiver did not take within a day, newest first. The last
+thousand are kept, for 30 days.`,
+		Example: `  fairlead webhooks failed 1
+  fairlead webhooks failed 1 --limit 10`,
+		Args:              takes("webhook id"),
+		ValidArgsFunction: t.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			events, err := t.failed(cmd.Context(), client, args[0], limit)
+			if err != nil {
+				return err
+			}
+			shown := columns{names: "ID, EVENT, EVENT ID, GIVEN UP, ATTEMPTS, PROBLEM", spare: "ATTEMPTS, EVENT ID, GIVEN UP"}
+			return showList(t, shown, events, func(e apiclient.FailedEvent) []string {
+				return []string{e.ID, e.Event, e.EventID, timeText(e.At), strconv.Itoa(e.Attempts), e.Answer}
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 0, "only the newest, this `number` of them, up to 1000")
+	complete(cmd, "limit", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (t *tool) webhooksRedeliver() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "redeliver <webhook-id> (<failed-id>... | --all)",
+		Short: "Send failed events again",
+		Long: `Send failed events again, one after the other, and stop at the first that the
+receiver does not take. With --all the oldest comes first.`,
+		Example: `  fairlead webhooks redeliver 1 7
+  fairlead webhooks redeliver 1 --all`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return errors.New("webhook id is missing")
+			case all == (len(args) > 1):
+				return errors.New("give either ids of failed events or --all")
+			}
+			return nil
+		},
+		ValidArgsFunction: t.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			ids := args[1:]
+			if all {
+				events, err := t.failed(cmd.Context(), client, args[0], 0)
+				if err != nil {
+					return err
+				}
+				for _, e := range slices.Backward(events) {
+					ids = append(ids, e.ID)
+				}
+			}
+			return t.redeliver(cmd.Context(), client, args[0], ids)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all failed events of the webhook")
+	return cmd
+}
+
+func (t *tool) redeliver(ctx context.Context, client *apiclient.Client, webhook string, ids []string) error {
+	var failure error
+	done := []apiclient.WebhookDelivery{}
+	for _, id := range ids {
+		d, err := decode[apiclient.WebhookDelivery](answer(client.RedeliverEvent(ctx, webhook, id)))
+		if err == nil {
+			done = append(done, d)
+			if !d.Delivered {
+				err = fmt.Errorf("%w: %s", errNotDelivered, d.Problem)
+			}
+		}
+		if err != nil {
+			failure = fmt.Errorf("event %s: %w", id, err)
+			break
+		}
+	}
+	delivered := len(done)
+	if delivered > 0 && !done[delivered-1].Delivered {
+		delivered--
+	}
+	return errors.Join(t.show(done, fmt.Sprintf("Delivered %d of %s\n", delivered, count(len(ids), "event"))), failure)
+}
+
+func (t *tool) webhooksDelete() *cobra.Command {
+	var force *bool
+	cmd := &cobra.Command{
+		Use:               "delete <webhook-id>",
+		Short:             "Delete a webhook",
+		Long:              "Delete a webhook, with its failed events. Its receiver hears no more.",
+		Example:           "  fairlead webhooks delete 1",
+		Args:              takes("webhook id"),
+		ValidArgsFunction: t.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			if err := t.confirm(*force, fmt.Sprintf("Delete webhook %s, so that its receiver hears no more?", printable(args[0]))); err != nil {
+				return err
+			}
+			done, err := decode[apiclient.Empty](answer(client.DeleteWebhook(cmd.Context(), args[0])))
+			if err != nil {
+				return err
+			}
+			return t.show(done, fmt.Sprintf("Deleted webhook %s\n", args[0]))
+		},
+	}
+	force = confirmable(cmd)
+	return cmd
+}
+
+// completeWebhook completes with the ids of webhooks.
+func (t *tool) completeWebhook(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+			list, _ := decode[apiclient.WebhookList](answer(client.ListWebhooks(ctx)))
+			for _, w := range list.Webhooks {
+				ids = append(ids, w.ID+"\t"+cell(cmp.Or(w.Description, w.URL)))
+			}
+		})
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,259 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ListWebhooks implements GET /api/v1/webhooks.
+func (s *Server) ListWebhooks(w http.ResponseWriter, r *http.Request) {
+	snap := s.ledger.World().Snapshot
+	out := openapi.WebhookList{Webhooks: []openapi.Webhook{}}
+	for hook := range snap.Webhooks() {
+		out.Webhooks = append(out.Webhooks, webhookFor(r, hook))
+	}
+	reply(w, snap, out)
+}
+
+// CreateWebhook implements POST /api/v1/webhooks.
+func (s *Server) CreateWebhook(w http.ResponseWriter, r *http.Request) {
+	var in openapi.WebhookCreation
+	if err := decode(w, r, &in); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	hook, secret, err := s.control.CreateWebhook(r.Context(), actor(r), control.WebhookChange{
+		URL: &in.URL, Description: in.Description, Events: &in.Events, Enabled: in.Enabled,
+	})
+	s.replySecret(w, r, hook, secret, err)
+}
+
+func (s *Server) replySecret(w http.ResponseWriter, r *http.Request, hook *mesh.Webhook, secret string, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, s.ledger.World().Snapshot, openapi.WebhookSecretResult{Webhook: webhookShape(hook), Secret: secret})
+}
+
+// GetWebhook implements GET /api/v1/webhooks/{webhookId}.
+func (s *Server) GetWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
+	id, err := webhookRef(webhookID)
+	var hook *mesh.Webhook
+	if err == nil {
+		hook, err = s.control.Webhook(r.Context(), id)
+	}
+	s.replyWebhook(w, r, hook, err)
+}
+
+func (s *Server) replyWebhook(w http.ResponseWriter, r *http.Request, hook *mesh.Webhook, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, s.ledger.World().Snapshot, openapi.WebhookResult{Webhook: webhookFor(r, hook)})
+}
+
+// ChangeWebhook implements PATCH /api/v1/webhooks/{webhookId}.
+func (s *Server) ChangeWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
+	var in openapi.WebhookChange
+	err := decode(w, r, &in)
+	var id mesh.WebhookID
+	if err == nil {
+		id, err = webhookRef(webhookID)
+	}
+	var hook *mesh.Webhook
+	if err == nil {
+		hook, err = s.control.ChangeWebhook(r.Context(), actor(r), id, control.WebhookChange{
+			URL: in.URL, Description: in.Description, Events: in.Events, Enabled: in.Enabled,
+		})
+	}
+	s.replyWebhook(w, r, hook, err)
+}
+
+// DeleteWebhook implements DELETE /api/v1/webhooks/{webhookId}.
+func (s *Server) DeleteWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
+	id, err := webhookRef(webhookID)
+	if err == nil {
+		err = s.control.DeleteWebhook(r.Context(), actor(r), id)
+	}
+	s.done(w, r, err)
+}
+
+// RotateWebhookSecret implements POST /api/v1/webhooks/{webhookId}/rotate.
+func (s *Server) RotateWebhookSecret(w http.ResponseWriter, r *http.Request, webhookID string) {
+	id, err := webhookRef(webhookID)
+	var hook *mesh.Webhook
+	var secret string
+	if err == nil {
+		hook, secret, err = s.control.RotateWebhook(r.Context(), actor(r), id)
+	}
+	s.replySecret(w, r, hook, secret, err)
+}
+
+// TestWebhook implements POST /api/v1/webhooks/{webhookId}/test.
+func (s *Server) TestWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
+	id, err := webhookRef(webhookID)
+	var answer control.WebhookAnswer
+	if err == nil {
+		answer, err = s.control.TestWebhook(r.Context(), actor(r), id)
+	}
+	s.replyDelivery(w, r, answer, err)
+}
+
+func (s *Server) replyDelivery(w http.ResponseWriter, r *http.Request, a control.WebhookAnswer, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, s.ledger.World().Snapshot, openapi.WebhookDelivery{
+		Delivered: a.Delivered, Status: a.Status, Millis: int(a.Took.Milliseconds()), Reply: a.Reply, Problem: a.Problem,
+	})
+}
+
+// ListFailedEvents implements GET /api/v1/webhooks/{webhookId}/failed.
+func (s *Server) ListFailedEvents(w http.ResponseWriter, r *http.Request, webhookID string, p openapi.ListFailedEventsParams) {
+	id, err := webhookRef(webhookID)
+	var before mesh.DeadLetterID
+	if err == nil && or(p.Cursor) != "" {
+		if before, err = letterRef(*p.Cursor); err != nil {
+			err = &badRequest{"cursor", "cursor must be next of an answer before"}
+		}
+	}
+	limit := or(p.Limit)
+	if p.Limit != nil && limit == 0 {
+		limit = -1 // none is no limit that anyone means
+	}
+	snap := s.ledger.World().Snapshot
+	var letters []mesh.DeadLetter
+	var more bool
+	if err == nil {
+		letters, more, err = s.control.DeadLetters(r.Context(), id, before, limit)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	out := openapi.FailedEventList{Events: []openapi.FailedEvent{}}
+	for _, l := range letters {
+		out.Events = append(out.Events, openapi.FailedEvent{
+			ID: l.ID.String(), EventID: ledger.Position{Rev: l.Rev, Index: l.Index}.String(), Event: l.Event, Attempts: l.Attempts, Answer: l.Answer, At: l.At.Time(),
+		})
+	}
+	if more {
+		out.Next = letters[len(letters)-1].ID.String()
+	}
+	reply(w, snap, out)
+}
+
+// RedeliverEvent implements POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver.
+func (s *Server) RedeliverEvent(w http.ResponseWriter, r *http.Request, webhookID, failedID string) {
+	id, err := webhookRef(webhookID)
+	var letter mesh.DeadLetterID
+	if err == nil {
+		letter, err = letterRef(failedID)
+	}
+	a := actor(r)
+	a.Once = nil // to send it again is what is asked for
+	var answer control.WebhookAnswer
+	if err == nil {
+		answer, err = s.control.Redeliver(r.Context(), a, id, letter)
+	}
+	s.replyDelivery(w, r, answer, err)
+}
+
+// webhookRef reads the id of a webhook. What is no number is the id of none.
+func webhookRef(text string) (mesh.WebhookID, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 || id > mesh.MaxID {
+		return 0, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no webhook %.50q; list them with: fairlead webhooks list", text)}
+	}
+	return mesh.WebhookID(id), nil
+}
+
+func letterRef(text string) (mesh.DeadLetterID, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 || id > mesh.MaxID {
+		return 0, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no failed event %.50q; list them with: fairlead webhooks failed", text)}
+	}
+	return mesh.DeadLetterID(id), nil
+}
+
+func webhookShape(w *mesh.Webhook) openapi.Webhook {
+	p := w.Progress
+	return openapi.Webhook{
+		ID: w.ID.String(), URL: w.URL, Description: w.Description, Events: list(w.Events), Enabled: !w.Disabled,
+		CreatedAt: w.CreatedAt.Time(), UpdatedAt: w.UpdatedAt.Time(),
+		Delivery: openapi.WebhookState{Failures: p.Failures, LastSuccess: moment(p.LastSuccess), LastFailure: moment(p.LastFailure), LastAnswer: p.LastAnswer},
+	}
+}
+
+// webhookFor shows readers no more of the address than the host: paths of receivers
+// hold passwords.
+func webhookFor(r *http.Request, w *mesh.Webhook) openapi.Webhook {
+	shape := webhookShape(w)
+	if !access(r).Allows(mesh.NounWebhooks, mesh.RoleOperator) {
+		shape.URL = hostOf(w.URL)
+	}
+	return shape
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+}
+
+// describeWebhook shows as little, and nothing that the receiver said: what is
+// recorded is sent to other receivers.
+func describeWebhook(s *mesh.Snapshot, id mesh.WebhookID) (kind, name string, shape []byte) {
+	w, ok := s.Webhook(id)
+	return "webhook", id.String(), shapeOf(ok, func() any {
+		recorded := webhookShape(w)
+		recorded.URL, recorded.Delivery = hostOf(w.URL), openapi.WebhookState{}
+		return recorded
+	})
+}
+
+// webhookEvent is what a receiver is sent: a change, and its names.
+type webhookEvent struct {
+	openapi.Change
+	Event string `json:"event"`
+	Type  string `json:"type"`
+}
+
+// EncodeWebhookEvent gives a change in the form that receivers are sent.
+func EncodeWebhookEvent(row ledger.AuditRow) []byte {
+	change := changeShape(row)
+	change.ID = control.EventID(row)
+	return encoded(webhookEvent{change, control.EventName(row), control.EventType(row)})
+}
+
+func replayWebhook(c replayed) (any, error) {
+	id, err := webhookRef(c.mark.Object)
+	if err != nil {
+		return nil, err
+	}
+	w, ok := c.snap.Webhook(id)
+	if !ok {
+		return nil, errAbsent
+	}
+	return openapi.WebhookResult{Webhook: webhookFor(c.r, w)}, nil
+}
+
+func replayWebhookSecret(c replayed) (any, error) {
+	result, err := replayWebhook(c)
+	if err != nil {
+		return nil, err
+	}
+	return nil, &shownOnce{"webhook secret", c.mark.Object, result.(openapi.WebhookResult).Webhook}
+}

@@ -1,0 +1,299 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// maxWebhooks bounds what one change may cost.
+	maxWebhooks           = 50
+	maxWebhookURL         = 2000
+	maxWebhookDescription = 200
+	maxWebhookEvents      = 50
+	maxDeadLetters        = 1000
+	defaultDeadLetters    = 100
+)
+
+// WebhookAnswer is what a receiver made of one event.
+type WebhookAnswer struct {
+	Delivered bool
+	Status    int           // of HTTP; zero when there was no answer
+	Took      time.Duration // until the answer, or until it was given up
+	Reply     string        // how the body of the answer begins
+	Problem   string        // why it counts as not delivered
+}
+
+// Text is the short form of a failure.
+func (a WebhookAnswer) Text() string {
+	if a.Reply == "" || a.Delivered {
+		return a.Problem
+	}
+	return a.Problem + ": " + a.Reply
+}
+
+// WebhookChange is what is to be set of a webhook; nil leaves it as it is.
+type WebhookChange struct {
+	URL, Description *string
+	Events           *[]string
+	Enabled          *bool
+}
+
+func (c WebhookChange) check() error {
+	if c.URL != nil {
+		if err := checkWebhookURL(*c.URL); err != nil {
+			return err
+		}
+	}
+	if c.Description != nil {
+		if err := checkText("description", *c.Description, maxWebhookDescription); err != nil {
+			return err
+		}
+	}
+	if c.Events == nil {
+		return nil
+	}
+	if len(*c.Events) > maxWebhookEvents {
+		return refuse(Invalid, "events", "events has more than %d names; a kind with .* such as node.* stands for all of its events", maxWebhookEvents)
+	}
+	for i, name := range *c.Events {
+		if !KnownEvent(name) {
+			return refuse(Invalid, fmt.Sprintf("events[%d]", i), "%.50q is no event: give a name such as node.created, a kind such as node.*, or one of %v", name, eventTypes())
+		}
+	}
+	return nil
+}
+
+// checkWebhookURL leaves it to the delivery to look where a name leads: that may
+// change.
+func checkWebhookURL(text string) error {
+	if err := checkText("url", text, maxWebhookURL); err != nil {
+		return err
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "":
+		return refuse(Invalid, "url", "url must be an address such as https://receiver.example.com/mesh")
+	case u.User != nil:
+		return refuse(Invalid, "url", "url must not carry a user name or password: the receiver knows the service by its signature")
+	case u.Fragment != "":
+		return refuse(Invalid, "url", "url must not have a part behind #, which is never sent")
+	}
+	return nil
+}
+
+// apply returns the changed copy.
+func (c WebhookChange) apply(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
+	if c.URL != nil {
+		w.URL = *c.URL
+	}
+	if c.Description != nil {
+		w.Description = *c.Description
+	}
+	if c.Events != nil {
+		w.Events = slices.Compact(slices.Sorted(slices.Values(*c.Events)))
+	}
+	if c.Enabled != nil {
+		w.Disabled = !*c.Enabled
+	}
+	w.UpdatedAt = now
+	return &w
+}
+
+// fromNow makes a receiver hear of what comes after the revision that is being
+// made.
+func fromNow(w *policy.World, p mesh.WebhookProgress) mesh.WebhookProgress {
+	p.Rev, p.Index, p.Failures = w.Rev+1, math.MaxInt32, 0
+	return p
+}
+
+// CreateWebhook adds a webhook, which is told of what happens from now on, and
+// returns it with its secret.
+func (s *Service) CreateWebhook(ctx context.Context, a mesh.Actor, c WebhookChange) (*mesh.Webhook, string, error) {
+	if c.URL == nil {
+		return nil, "", refuse(Invalid, "url", "url is required")
+	}
+	if err := c.check(); err != nil {
+		return nil, "", err
+	}
+	salt := identity.NewWebhookSalt()
+	var made *mesh.Webhook
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		if w.WebhookCount() >= maxWebhooks {
+			return nil, refuse(Conflict, "", "there are %d webhooks, and no more are possible: delete one with: fairlead webhooks delete", maxWebhooks)
+		}
+		made = c.apply(mesh.Webhook{ID: w.Counters.Webhook + 1, Salt: salt, CreatedAt: now}, now)
+		made.Progress = fromNow(w, mesh.WebhookProgress{})
+		return []mesh.Event{mesh.WebhookPut{Webhook: made}, mesh.WebhookMoved{ID: made.ID, Progress: made.Progress}}, nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	s.logFor(a).Info("webhook created", "webhook", made.ID)
+	return made, s.webhooks.Secret(salt), nil
+}
+
+// findWebhook finds a webhook or refuses.
+func findWebhook(s *mesh.Snapshot, id mesh.WebhookID) (*mesh.Webhook, error) {
+	w, ok := s.Webhook(id)
+	if !ok {
+		return nil, refuse(NotFound, "webhook", "there is no webhook %d; list them with: fairlead webhooks list", id)
+	}
+	return w, nil
+}
+
+// editWebhook commits a changed copy of a webhook.
+func (s *Service) editWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID, edit func(mesh.Webhook, mesh.Time) *mesh.Webhook) (*mesh.Webhook, error) {
+	var changed *mesh.Webhook
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		old, err := findWebhook(w.Snapshot, id)
+		if err != nil {
+			return nil, err
+		}
+		changed = edit(*old, now)
+		evs := []mesh.Event{mesh.WebhookPut{Webhook: changed}}
+		if old.Disabled && !changed.Disabled { // nobody waits for what happened meanwhile
+			changed.Progress = fromNow(w, old.Progress)
+			evs = append(evs, mesh.WebhookMoved{ID: id, Progress: changed.Progress})
+		}
+		return evs, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.logFor(a).Info("webhook changed", "webhook", id, "enabled", !changed.Disabled, "reason", a.Reason)
+	return changed, nil
+}
+
+// ChangeWebhook changes a webhook. One that is enabled again is told of what
+// happens from then on.
+func (s *Service) ChangeWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID, c WebhookChange) (*mesh.Webhook, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return s.editWebhook(ctx, a, id, c.apply)
+}
+
+// RotateWebhook gives a webhook another secret and returns it. Events that the
+// receiver refuses meanwhile are tried again.
+func (s *Service) RotateWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (*mesh.Webhook, string, error) {
+	salt := identity.NewWebhookSalt()
+	w, err := s.editWebhook(ctx, a, id, func(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
+		w.Salt, w.UpdatedAt = salt, now
+		return &w
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return w, s.webhooks.Secret(salt), nil
+}
+
+// DisableWebhook ends what is sent to a receiver, for a reason.
+func (s *Service) DisableWebhook(ctx context.Context, id mesh.WebhookID, reason string) error {
+	_, err := s.editWebhook(ctx, mesh.Actor{Kind: mesh.ActorServer, Reason: reason}, id, func(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
+		w.Disabled, w.UpdatedAt = true, now
+		return &w
+	})
+	return err
+}
+
+// DeleteWebhook removes a webhook and what its receiver has not taken.
+func (s *Service) DeleteWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID) error {
+	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
+		if _, err := findWebhook(w.Snapshot, id); err != nil {
+			return nil, err
+		}
+		return []mesh.Event{mesh.WebhookGone{ID: id}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.logFor(a).Info("webhook deleted", "webhook", id)
+	return nil
+}
+
+// Webhook finds a webhook, also one that another replica has just made.
+func (s *Service) Webhook(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook, error) {
+	w, err := findWebhook(s.ledger.World().Snapshot, id)
+	if err != nil {
+		if err := s.ledger.Sync(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+		}
+		w, err = findWebhook(s.ledger.World().Snapshot, id)
+	}
+	return w, err
+}
+
+// TestWebhook sends a test to a receiver, enabled or not, and returns what it
+// made of it.
+func (s *Service) TestWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (WebhookAnswer, error) {
+	w, err := s.Webhook(ctx, id)
+	if err != nil {
+		return WebhookAnswer{}, err
+	}
+	now := max(mesh.TimeOf(time.Now()), s.ledger.World().At)
+	answer := s.deliver(ctx, w, ledger.AuditRow{
+		Position: ledger.Position{}, At: now, Actor: a, Kind: "webhook", Verb: "test", Object: id.String(),
+	})
+	s.logFor(a).Info("webhook tested", "webhook", id, "delivered", answer.Delivered, "status", answer.Status)
+	return answer, nil
+}
+
+// DeadLetters returns what a receiver did not take, newest first, with ids below
+// before; zero means from the newest. A limit of zero means what suits a page.
+func (s *Service) DeadLetters(ctx context.Context, id mesh.WebhookID, before mesh.DeadLetterID, limit int) (letters []mesh.DeadLetter, more bool, err error) {
+	if limit < 0 || limit > maxDeadLetters {
+		return nil, false, refuse(Invalid, "limit", "limit must be from 1 to %d", maxDeadLetters)
+	}
+	if limit == 0 {
+		limit = defaultDeadLetters
+	}
+	if _, err := s.Webhook(ctx, id); err != nil {
+		return nil, false, err
+	}
+	letters, err = s.ledger.DeadLetters(ctx, id, before, limit+1) // one more tells whether any follow
+	return letters[:min(limit, len(letters))], len(letters) > limit, err
+}
+
+// Redeliver sends one event that a receiver did not take again, and forgets it
+// if the receiver takes it now.
+func (s *Service) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookID, letter mesh.DeadLetterID) (WebhookAnswer, error) {
+	var none WebhookAnswer
+	w, err := s.Webhook(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	found, err := s.ledger.DeadLetters(ctx, id, letter+1, 1)
+	if err != nil {
+		return none, err
+	}
+	if len(found) == 0 || found[0].ID != letter {
+		return none, refuse(NotFound, "letter", "webhook %d has no failed event %d; list them with: fairlead webhooks failed %d", id, letter, id)
+	}
+	at := ledger.Position{Rev: found[0].Rev, Index: found[0].Index}
+	rows, err := s.Changes(ctx, ledger.Position{Rev: at.Rev, Index: at.Index - 1}, at.Rev, 1)
+	if errors.Is(err, ledger.ErrForgotten) || err == nil && (len(rows) == 0 || rows[0].Position != at) {
+		return none, refuse(NotFound, "letter", "event %v is no longer kept: history.retention says for how long events are", at)
+	}
+	if err != nil {
+		return none, err
+	}
+	answer := s.deliver(ctx, w, rows[0])
+	if answer.Delivered {
+		_, err = s.ledger.Commit(ctx, a, func(*policy.World, mesh.Time) ([]mesh.Event, error) {
+			return []mesh.Event{mesh.DeadLetterGone{ID: letter}}, nil
+		})
+	}
+	s.logFor(a).Info("failed event sent again", "webhook", id, "event", at.String(), "delivered", answer.Delivered, "status", answer.Status)
+	return answer, err
+}

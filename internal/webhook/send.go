@@ -1,0 +1,140 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+const (
+	attemptTimeout = 10 * time.Second
+	// replyLimit is how much of an answer is shown to people, and maxReply how
+	// much is read so that the connection can be used again.
+	replyLimit = 512
+	maxReply   = 16 << 10
+	maxHeader  = 64 << 10
+)
+
+// newClient makes connections to receivers, and to nobody else on their behalf:
+// no proxy, no redirect, and no address of this machine unless that is allowed.
+// Addresses are judged when a connection is made: what a name means can change.
+func newClient(allowLocal bool) *http.Client {
+	dialer := &net.Dialer{Timeout: attemptTimeout}
+	if !allowLocal {
+		dialer.Control = refuseLocal
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: attemptTimeout,
+			MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxHeader,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+var errLocal = errors.New("the address is of the server itself or of its link: set webhooks.allow_local to allow that")
+
+func refuseLocal(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	a := at.Addr().Unmap()
+	if a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() {
+		return fmt.Errorf("%s: %w", a, errLocal)
+	}
+	return nil
+}
+
+// Deliver sends one event to the receiver of a webhook, once.
+func (c *Courier) Deliver(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) (answer control.WebhookAnswer) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	began := time.Now()
+	defer func() { answer.Took = time.Since(began) }()
+	body := c.encode(row)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
+	if err != nil {
+		answer.Problem = withoutURL(err)
+		return answer
+	}
+	timestamp := strconv.FormatInt(began.Unix(), 10)
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "User-Agent": c.userAgent,
+		"Mesh-Webhook-Id": w.ID.String(), "Mesh-Event-Id": control.EventID(row), "Mesh-Event": control.EventName(row),
+		"Mesh-Timestamp": timestamp, "Mesh-Signature": sign(c.secret(w.Salt), timestamp, body),
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		answer.Problem = withoutURL(err)
+		return answer
+	}
+	defer resp.Body.Close()
+	reply, _ := io.ReadAll(io.LimitReader(resp.Body, maxReply)) // what cannot be read changes nothing
+	answer.Status, answer.Reply = resp.StatusCode, shown(reply)
+	switch resp.StatusCode / 100 {
+	case 2:
+		answer.Delivered = true
+	case 3:
+		answer.Problem = statusText(resp.StatusCode) + ", which is not followed: give the address that it leads to"
+	default:
+		answer.Problem = statusText(resp.StatusCode)
+	}
+	return answer
+}
+
+func statusText(status int) string {
+	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
+}
+
+// sign proves that an event comes from the service, and when it was sent.
+func sign(secret, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(timestamp + "."))
+	mac.Write(body)
+	return "v1=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// withoutURL is the text of an error of the HTTP client. A URL may hold what
+// only its receiver should know.
+func withoutURL(err error) string {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		if outer.Timeout() {
+			return fmt.Sprintf("no answer within %v", attemptTimeout)
+		}
+		err = outer.Err
+	}
+	return shown([]byte(err.Error()))
+}
+
+// shown is how a text begins, fit for a log, a terminal and both databases.
+func shown(text []byte) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(string(text[:min(replyLimit, len(text))]), ""))
+	return strings.Join(strings.Fields(clean), " ")
+}

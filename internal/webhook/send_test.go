@@ -1,0 +1,99 @@
+package webhook_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/webhook"
+)
+
+func TestReceiverOnThisMachineIsRefused(t *testing.T) {
+	r := start(t, sqlite(t), func(c *webhook.Config) { c.AllowLocal = false })
+	w, rec := r.hook()
+	port := rec.server.URL[strings.LastIndexByte(rec.server.URL, ':')+1:]
+	for _, host := range []string{"127.0.0.1", "127.8.8.8", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]", "224.0.0.1"} {
+		to := *w
+		to.URL = "http://" + host + ":" + port
+		answer := r.courier.Deliver(t.Context(), &to, test())
+		if answer.Delivered || answer.Status != 0 || !strings.Contains(answer.Problem, "webhooks.allow_local") && host != "[fe80::1]" {
+			t.Errorf("%s: %+v", host, answer)
+		}
+	}
+	if n := rec.requests(); n != 0 {
+		t.Errorf("%d requests came", n)
+	}
+}
+
+func TestRedirectIsNotFollowed(t *testing.T) {
+	r := start(t, sqlite(t))
+	_, elsewhere := r.hook()
+	w, rec := r.hook()
+	rec.mu.Lock()
+	rec.status, rec.header = http.StatusTemporaryRedirect, map[string]string{"Location": elsewhere.server.URL}
+	rec.mu.Unlock()
+	answer, err := r.TestWebhook(t.Context(), admin, w.ID)
+	if err != nil || answer.Delivered || answer.Status != http.StatusTemporaryRedirect || !strings.Contains(answer.Problem, "not followed") {
+		t.Errorf("%+v (%v)", answer, err)
+	}
+	elsewhere.mu.Lock()
+	defer elsewhere.mu.Unlock()
+	for _, name := range elsewhere.names {
+		if name == control.EventTest {
+			t.Error("it was followed")
+		}
+	}
+}
+
+func TestTestComesWhateverIsAskedFor(t *testing.T) {
+	r := start(t, sqlite(t))
+	w, rec := r.hook("policy.*")
+	if _, err := r.ChangeWebhook(t.Context(), admin, w.ID, control.WebhookChange{Enabled: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if answer, err := r.TestWebhook(t.Context(), admin, w.ID); err != nil || !answer.Delivered || answer.Status != http.StatusNoContent || answer.Took <= 0 {
+			t.Errorf("%+v (%v)", answer, err)
+		}
+	}
+	if got, again := rec.has(); len(got) != 2 || again != 0 || rec.names[0] != control.EventTest {
+		t.Errorf("came %v", rec.taken)
+	}
+}
+
+func TestSecretsAreShownOnce(t *testing.T) {
+	r := start(t, sqlite(t))
+	w, rec := r.hook()
+	before := rec.secret
+	_, after, err := r.RotateWebhook(t.Context(), admin, w.ID)
+	if err != nil || before == after || !strings.HasPrefix(after, "flw_") || len(after) < 40 {
+		t.Fatalf("%q became %q (%v)", before, after, err)
+	}
+	rec.mu.Lock()
+	rec.secret = ""
+	rec.mu.Unlock()
+	rec.server.Close() // errors of the client name the address
+	if answer, err := r.TestWebhook(t.Context(), admin, w.ID); err != nil || answer.Problem == "" || strings.Contains(answer.Problem, "path-with-token") {
+		t.Errorf("%+v (%v)", answer, err)
+	}
+	r.user("anna")
+	eventually(t, 5*time.Second, "the failure is logged", func() bool { return strings.Contains(r.log.String(), "does not take events") })
+	rows, _, err := r.Audit(t.Context(), ledger.AuditQuery{Kinds: []string{"webhook"}})
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%d changes of the webhook (%v)", len(rows), err)
+	}
+	var events string
+	for _, row := range rows {
+		events += string(row.Before) + string(row.After)
+	}
+	for name, text := range map[string]string{"log": r.log.String(), "audit": events} {
+		for _, secret := range []string{before, after, "path-with-token", r.webhook(w.ID).Salt} {
+			if strings.Contains(text, secret) {
+				t.Errorf("the %s tells %s", name, secret)
+			}
+		}
+	}
+}
