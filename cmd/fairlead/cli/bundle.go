@@ -65,7 +65,10 @@ be had is listed in README.txt, and the rest is collected all the same.`,
 }
 
 func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundling) error {
-	to, name := t.Stdout, "standard output"
+	to, name, done := t.Stdout, "standard output", func() error { return nil }
+	if width, _ := t.screen(); b.file == "-" && width > 0 {
+		return wrongUsage("standard output is a terminal; send it into a file or another command")
+	}
 	if b.file != "-" {
 		name = cmp.Or(b.file, "fairlead-"+t.Now().UTC().Format("20060102T150405Z")+".tar.gz")
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -75,14 +78,13 @@ func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundling)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
-		to = f
+		to, done = f, f.Close
 	}
 	compressed := gzip.NewWriter(to)
 	a := &archive{tool: t, tar: tar.NewWriter(compressed), mask: t.mask()}
 	t.collect(ctx, client, a, b)
 	a.add("README.txt", []byte(a.readme()), nil)
-	if err := errors.Join(a.failed, a.tar.Close(), compressed.Close()); err != nil {
+	if err := errors.Join(a.failed, a.tar.Close(), compressed.Close(), done()); err != nil {
 		return fmt.Errorf("%s is not complete: %w", name, err)
 	}
 	for _, m := range a.missing {

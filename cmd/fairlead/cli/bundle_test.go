@@ -89,6 +89,13 @@ func TestBundleOfAServerThatIsNotThereHasTheRest(t *testing.T) {
 	}
 }
 
+func TestBundleIsNotWrittenOntoATerminal(t *testing.T) {
+	r := fairlead(t, "/nowhere", []string{"debug", "bundle", "--file", "-"}, screenOf(80, 24))
+	if r.status != 2 || r.stdout.Len() > 0 {
+		t.Errorf("status %d, %d bytes", r.status, r.stdout.Len())
+	}
+}
+
 func TestBundleFromElsewhereSaysNothingAboutThisMachine(t *testing.T) {
 	files := unpacked(t, &fairlead(t, "", []string{"debug", "bundle", "--file", "-", "--server", remote(t), "--api-key", "flk_x"}).stdout)
 	for _, local := range []string{"host.txt", "configuration.txt", "metrics.txt"} {
