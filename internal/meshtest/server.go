@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	apispec "github.com/fairlead-mesh/fairlead/api"
+	"github.com/fairlead-mesh/fairlead/internal/apitest"
 	"github.com/fairlead-mesh/fairlead/internal/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 )
@@ -69,15 +71,16 @@ type Server struct {
 	Metrics string // address of the metrics
 	Socket  string
 
-	t      testing.TB
-	binary string
-	place  *clienttest.Namespace // nil for this host
-	env    []string
-	log    transcript
-	began  int // length of the log when the process started
-	cmd    *exec.Cmd
-	ended  chan struct{} // closed when the process has ended
-	wait   sync.WaitGroup
+	t        testing.TB
+	contract *apitest.Contract // what the API's answers are held to
+	binary   string
+	place    *clienttest.Namespace // nil for this host
+	env      []string
+	log      transcript
+	began    int // length of the log when the process started
+	cmd      *exec.Cmd
+	ended    chan struct{} // closed when the process has ended
+	wait     sync.WaitGroup
 }
 
 // Start starts a server and returns when it is ready. A test that fails shows
@@ -88,8 +91,13 @@ func Start(t testing.TB, c Config) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	contract, err := apitest.Load(apispec.Document)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &Server{
-		Addr: freeIn(t, c.Namespace), Metrics: FreeAddr(t), Socket: filepath.Join(dir, "socket"), t: t, binary: c.Binary, place: c.Namespace,
+		contract: contract,
+		Addr:     freeIn(t, c.Namespace), Metrics: FreeAddr(t), Socket: filepath.Join(dir, "socket"), t: t, binary: c.Binary, place: c.Namespace,
 	}
 	s.URL = "http://" + s.Addr
 	s.env = s.environ(c, dir)
@@ -284,12 +292,12 @@ func (s *Server) PreAuthKey(user string, flags ...string) string {
 // API sends a request over the socket and returns the body of an answer that is
 // no refusal.
 func (s *Server) API(ctx context.Context, method, path, body string) ([]byte, error) {
-	client := &http.Client{Transport: &http.Transport{
+	client := &http.Client{Transport: s.contract.Transport(s.t, &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", s.Socket)
 		},
-	}}
+	})}
 	return fetch(ctx, client, method, "http://"+s.Addr+path, body)
 }
 
