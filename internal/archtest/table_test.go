@@ -40,6 +40,8 @@ var table = map[string]row{
 	"./cmd/fairlead-console": {"./console/bff", "slog"},
 	"./console/bff":          {"./apiclient", "http slog prometheus"},
 
+	"./docs/examples/webhook-receiver": {"", "http"},
+
 	"./bench/load":      {"", ""},
 	"./bench/meshbench": {"", "keys tailcfg tailscale http"},
 
