@@ -31,19 +31,21 @@ func TestBundleHasNoSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustCommand(t, s, "policy", "set", policy)
+		hook := strings.TrimSpace(mustCommand(t, s, "webhooks", "create", "https://hooks.example.com/in/to-ken-in-the-path"))
 		noise, err := os.ReadFile(s["noise.private_key_path"])
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
 		}
 		privateKey := strings.TrimPrefix(strings.TrimSpace(string(noise)), "privkey:")
 		log := filepath.Join(t.TempDir(), "log")
-		text := fmt.Sprintf("%s\nevil line with %s, %s, %s and privkey:%s\n", p.log, preAuth, apiKey, s["database.postgres.pass"], privateKey)
+		text := fmt.Sprintf("%s\nevil line with %s, %s, %s, %s and privkey:%s\n", p.log, hook, preAuth, apiKey, s["database.postgres.pass"], privateKey)
 		if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		secrets := map[string]string{
 			"pre-auth key": preAuth[len("flp_aaaaaaaaaaaa_"):], "API key": apiKey[len("flk_aaaaaaaaaaaa_"):], "policy": "secret-plan",
 			"database password": s["database.postgres.pass"], "private key": privateKey,
+			"webhook secret": hook[len("flw_"):], "webhook address": "to-ken-in-the-path",
 		}
 		local := s.with("metrics_listen_addr", p.metrics)
 		away := settings{"unix_socket": "/nowhere"}

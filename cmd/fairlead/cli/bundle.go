@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -143,6 +144,11 @@ func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive
 		a.add("heap.txt", []byte(profiles.Heap), nil)
 	}
 	t.collectNetwork(ctx, client, a)
+	hooks, err := decode[apiclient.WebhookList](answer(client.ListWebhooks(ctx)))
+	for i := range hooks.Webhooks {
+		hooks.Webhooks[i].URL = hostOf(hooks.Webhooks[i].URL) // the rest is often a credential
+	}
+	a.addValue("webhooks.json", hooks.Webhooks, err)
 	a.addJSON("dns.json")(answer(client.GetDNS(ctx)))
 	list, err := decode[apiclient.AuditList](answer(client.ListAudit(ctx, &apiclient.ListAuditParams{Limit: new(bundledAudit)})))
 	for i := range list.Entries {
@@ -183,6 +189,15 @@ func (t *tool) collectNetwork(ctx context.Context, client *apiclient.Client, a *
 	apiKeys, apiKeysErr := decode[apiclient.APIKeyList](answer(client.ListAPIKeys(ctx, &apiclient.ListAPIKeysParams{})))
 	counts["apiKeys"] = len(apiKeys.APIKeys)
 	a.addValue("counts.json", counts, errors.Join(err, routesErr, usersErr, keysErr, apiKeysErr))
+}
+
+// hostOf is a URL without its path.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return masked
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // withoutText is a version of the policy but for its text.

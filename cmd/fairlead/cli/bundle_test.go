@@ -60,7 +60,7 @@ func TestBundleHasWhatSupportNeeds(t *testing.T) {
 	files := unpacked(t, &r.stdout)
 	want := []string{
 		"README.txt", "audit.json", "configuration.txt", "counts.json", "digest.json", "dns.json", "goroutines.txt", "health.json", "heap.txt", "host.txt",
-		"log.txt", "nodes.json", "policy.hujson", "routes.json", "version.json",
+		"log.txt", "nodes.json", "policy.hujson", "routes.json", "version.json", "webhooks.json",
 	}
 	if diff := cmp.Diff(want, names(files)); diff != "" || r.status != 0 {
 		t.Errorf("status %d, %s, files (-want +got):\n%s", r.status, &r.stderr, diff)
@@ -118,8 +118,9 @@ func TestMaskHidesWhatLooksLikeASecret(t *testing.T) {
 	m := &mask{known: []string{"", "correct-horse"}}
 	for text, want := range map[string]string{
 		"key flk_7Qd0XhVb2mTa_abcdefghijklmnopqrstuvwxyz0123456789-_ABCDE.": "key flk_7Qd0XhVb2mTa_***.",
-		"flp_b81KzQx0LmN4_***":                                                 "flp_b81KzQx0LmN4_***",
-		`{"key":"flw_b81KzQx0LmN4_abcdefghijklmnopqrstu"}`:                     `{"key":"flw_b81KzQx0LmN4_***"}`,
+		"flp_b81KzQx0LmN4_***": "flp_b81KzQx0LmN4_***",
+		"secret flw_3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA":               "secret flw_***",
+		`{"key":"flx_b81KzQx0LmN4_abcdefghijklmnopqrstu"}`:                     `{"key":"flx_b81KzQx0LmN4_***"}`,
 		"Authorization: Bearer abc.def":                                        "Authorization: Bearer ***",
 		"privkey:" + hex:                                                       "privkey:***",
 		"nodekey:" + hex + " mkey:" + hex:                                      "nodekey:0f1e2d3c… mkey:0f1e2d3c…",

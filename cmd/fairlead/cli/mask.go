@@ -10,6 +10,7 @@ const masked = "***"
 
 var (
 	keySecret      = regexp.MustCompile(`\b(fl[a-z]_[A-Za-z0-9]{12})_[A-Za-z0-9_-]{16,}`)
+	webhookSecret  = regexp.MustCompile(`\b(flw)_[A-Za-z0-9_-]{16,}`)
 	bearerToken    = regexp.MustCompile(`(?i)\b(bearer) +[^\s"',]+`)
 	privateKey     = regexp.MustCompile(`\b(privkey):[0-9a-fA-F]+`)
 	privatePEM     = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
@@ -32,6 +33,7 @@ func (m *mask) text(text string) string {
 		}
 	}
 	text = keySecret.ReplaceAllString(text, "${1}_"+masked)
+	text = webhookSecret.ReplaceAllString(text, "${1}_"+masked)
 	text = bearerToken.ReplaceAllString(text, "$1 "+masked)
 	text = privateKey.ReplaceAllString(text, "$1:"+masked)
 	text = privatePEM.ReplaceAllString(text, masked)

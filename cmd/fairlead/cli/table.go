@@ -173,9 +173,9 @@ func paint(header bool, column, text string) string {
 	case header:
 		code = bold
 	case column != "STATE" && column != "STATUS":
-	case slices.Contains([]string{"online", "enabled", "active", "pass"}, text):
+	case slices.Contains([]string{"online", "enabled", "ok"}, text):
 		code = green
-	case slices.Contains([]string{"expired", "failing", "failed", "dead"}, text):
+	case slices.Contains([]string{"expired", "failing"}, text):
 		code = red
 	default:
 		code = faint

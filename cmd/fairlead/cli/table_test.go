@@ -19,7 +19,11 @@ func TestListsFitTheTerminal(t *testing.T) {
 	lists := []string{"version", "whoami", "debug digest"}
 	eachCommand(New(Env{}), func(cmd *cobra.Command) {
 		if cmd.Flags().Lookup("watch") != nil {
-			lists = append(lists, strings.TrimPrefix(cmd.CommandPath(), "fairlead "))
+			line := strings.TrimPrefix(cmd.CommandPath(), "fairlead ")
+			if strings.Contains(cmd.Use, " <") { // it takes the id of something
+				line += " 1"
+			}
+			lists = append(lists, line)
 		}
 	})
 	for _, list := range lists {

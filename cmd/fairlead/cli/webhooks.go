@@ -317,7 +317,7 @@ thousand are kept, for 30 days.`,
 	}
 	cmd.Flags().IntVar(&limit, "limit", 0, "only the newest, this `number` of them, up to 1000")
 	complete(cmd, "limit", cobra.NoFileCompletions)
-	return cmd
+	return t.watchable(cmd)
 }
 
 func (t *tool) webhooksRedeliver() *cobra.Command {
