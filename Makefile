@@ -98,17 +98,19 @@ e2e-matrix: ## run all supported clients against the server
 e2e e2e-matrix: $(BIN)/gotestsum
 	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/e2e -clients=$(CLIENTS)
 
-.PHONY: load load-10k quiet load-short
+.PHONY: load load-10k load-lists quiet load-short
 load:       LOAD = -run='^TestRatioToReference$$' ./bench/load -nodes=$(or $(N),2000) -rounds=$(ROUNDS)
 load-10k:   LOAD = -run='^TestFigureQuietNodes$$' ./bench/load -nodes=10000 -idle=1m
+load-lists: LOAD = -run='^TestFigureLists$$' ./bench/load -nodes=2000 -lists=15s -turns=4 -changes=5
 quiet:      LOAD = -run='^TestFigureQuietNodes$$' ./bench/load -nodes=1000 -idle=10m
 load-short: LOAD = ./bench/load
 load: ## compare CPU and memory under 2,000 nodes with the reference (N=500 ROUNDS=3)
 load-10k: ## connect 10,000 nodes and measure them at rest
+load-lists: ## read lists of 2,000 nodes for 60 seconds, alone and beside changes
 quiet: ## measure 1,000 quiet nodes for 10 minutes
-load-short: ## the same with 200 nodes and in a minute, as part of figures
-quiet load load-10k load-short: FORMAT = standard-verbose
-quiet load load-10k load-short: $(BIN)/gotestsum
+load-short: ## the same with 200 nodes and in two minutes, as part of figures
+quiet load load-10k load-lists load-short: FORMAT = standard-verbose
+quiet load load-10k load-lists load-short: $(BIN)/gotestsum
 	$(call GOTEST) -timeout=60m -count=1 -v $(LOAD)
 
 .PHONY: lint

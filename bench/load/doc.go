@@ -5,9 +5,11 @@
 //
 // Two kinds of limits are held: multiples of what the reference of meshbench
 // needs for the same on the same machine, and the absolute figures promised for
-// nodes that do nothing. CPU time is compared, never duration, because other
-// programs on the machine stretch only the latter.
+// nodes that do nothing and for lists of nodes. CPU time is compared, never
+// duration, because other programs on the machine stretch only the latter; the
+// exception is how long a list takes.
 //
 // Unless flags say otherwise the meshes are small enough for every change:
-// make load-short. The real sizes are make load, make load-10k and make quiet.
+// make load-short. The real sizes are make load, make load-10k, make load-lists
+// and make quiet.
 package load

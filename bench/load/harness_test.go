@@ -50,6 +50,7 @@ func build(t *testing.T) (b binaries) {
 type target struct {
 	meshbench    string
 	url, authKey string
+	apiKey       string // of fairlead
 	pid, dbPID   int
 }
 
@@ -79,7 +80,7 @@ func (b binaries) startFairlead(t *testing.T) (target, *pgtest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return target{meshbench: b.meshbench, url: s.URL, authKey: s.PreAuthKey("load", "--reusable"), pid: s.PID(), dbPID: dbPID}, pg
+	return target{meshbench: b.meshbench, url: s.URL, authKey: s.PreAuthKey("load", "--reusable"), apiKey: s.APIKey(), pid: s.PID(), dbPID: dbPID}, pg
 }
 
 // startReference starts the server that others are measured against.
@@ -124,6 +125,17 @@ type outcome struct {
 	DBWritten    float64 `json:"db_written_mb"`
 	MapMessages  int     `json:"map_messages"`
 	KeepAlives   int     `json:"keep_alives"`
+
+	PagedP99   float64 `json:"paged_p99_ms"`
+	WholeP99   float64 `json:"whole_p99_ms"`
+	BesideP50  float64 `json:"paged_beside_changes_p50_ms"`
+	BesideP99  float64 `json:"paged_beside_changes_p99_ms"`
+	WholeBytes float64 `json:"whole_bytes"`
+	Requests   int
+	ListsCPU   float64 `json:"lists_cpu_pct"`
+	ToldAlone  float64 `json:"server_cpu_us_per_told_alone"`
+	ToldBeside float64 `json:"server_cpu_us_per_told_beside_lists"`
+	CPURise    float64 `json:"server_cpu_rise_pct"`
 }
 
 // load runs scenarios against a server and returns their outcomes by name. It

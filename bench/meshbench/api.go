@@ -32,7 +32,7 @@ func (b *bench) apiPath(ctx context.Context, client *http.Client, path string) {
 		connections.Go(func() {
 			for time.Since(start) < b.apiFor && ctx.Err() == nil {
 				begin := time.Now()
-				size, err := b.fetch(ctx, client, path)
+				size, err := b.fetch(ctx, client, path, io.Discard)
 				if err != nil {
 					failed.Add(1)
 					continue
@@ -56,7 +56,7 @@ func (b *bench) apiPath(ctx context.Context, client *http.Client, path string) {
 	b.emit(r, "path", "requests_per_s", "latency_p50_ms", "latency_p99_ms", "body_bytes", "server_cpu_ms_per_request", "failed")
 }
 
-func (b *bench) fetch(ctx context.Context, client *http.Client, path string) (size int64, err error) {
+func (b *bench) fetch(ctx context.Context, client *http.Client, path string, into io.Writer) (size int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+path, nil)
 	if err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (b *bench) fetch(ctx context.Context, client *http.Client, path string) (si
 		return 0, err
 	}
 	defer res.Body.Close()
-	size, err = io.Copy(io.Discard, res.Body)
+	size, err = io.Copy(into, res.Body)
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", path, res.Status)
 	}

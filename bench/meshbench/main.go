@@ -25,6 +25,7 @@ Load scenarios (each registers --n nodes first; give several with commas):
   churn       --rate endpoint changes a second for --churn-for
   reconnect   all nodes lose their connection and return at once
   api         GET requests on the admin API at --api-concurrency
+  lists       lists of nodes, half whole, half paged, beside --rate changes a second
   all         register,idle,fanout,churn,reconnect,api
 
 Reference:
@@ -95,6 +96,9 @@ type config struct {
 	idleFor       time.Duration
 	apiFor        time.Duration
 	apiConns      int
+	listsFor      time.Duration
+	listsTurns    int
+	listsRate     float64
 
 	stepLimit      time.Duration
 	requestTimeout time.Duration
@@ -126,6 +130,9 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.DurationVar(&c.idleFor, "idle-for", 10*time.Second, "idle: duration")
 	fs.DurationVar(&c.apiFor, "api-for", 5*time.Second, "api: duration per path")
 	fs.IntVar(&c.apiConns, "api-concurrency", 16, "api: connections")
+	fs.DurationVar(&c.listsFor, "lists-for", 15*time.Second, "lists: duration of one turn without load, with changes, with lists and with both")
+	fs.IntVar(&c.listsTurns, "lists-turns", 1, "lists: turns of each")
+	fs.Float64Var(&c.listsRate, "lists-rate", 100, "lists: requests per second")
 	fs.DurationVar(&c.stepLimit, "step-limit", 20*time.Minute, "register, reconnect: give up when not all nodes have converged after")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "limit for one dial or request")
 	fs.DurationVar(&c.quiet, "quiet", 3*time.Second, "no message but keep-alives for this long means settled")
@@ -164,19 +171,21 @@ func (c *config) choose(command string) error {
 		c.scenarios = all
 	}
 	for _, s := range c.scenarios {
-		if !slices.Contains(all, s) {
+		if s != "lists" && !slices.Contains(all, s) {
 			return fmt.Errorf("unknown command %q: meshbench help lists them", s)
 		}
 	}
 	switch {
 	case c.url == "":
 		return errors.New("--url is missing")
-	case c.wants("api") && c.apiKey == "" && command != "all":
+	case (c.wants("api") && command != "all" || c.wants("lists")) && c.apiKey == "":
 		return errors.New("--api-key is missing")
 	case c.needsNodes() && len(c.authKeys) == 0:
 		return errors.New("--auth-key is missing")
 	case c.nodes < 2 || c.concurrency < 1 || c.changes < 1:
 		return errors.New("--n must be 2 or more, --concurrency and --changes 1 or more")
+	case c.listsTurns < 1 || c.listsRate <= 0:
+		return errors.New("--lists-turns must be 1 or more, --lists-rate more than 0")
 	}
 	return nil
 }
@@ -229,6 +238,7 @@ func (b *bench) afterRegister(ctx context.Context, c *cluster) error {
 		{"fanout", b.fanout},
 		{"churn", b.churn},
 		{"reconnect", b.reconnect},
+		{"lists", b.lists},
 		{"api", func(ctx context.Context, _ *cluster) error { return b.api(ctx) }},
 	}
 	for _, step := range steps {

@@ -104,11 +104,13 @@ func TestNodesExpectOnlyPeersThatTheirKeySees(t *testing.T) {
 
 func TestMissingFlagsAreNamed(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                       "no command",
-		"dance":                                  "unknown command",
-		"idle":                                   "--url is missing",
-		"idle --url=http://x":                    "--auth-key is missing",
-		"api --url=http://x":                     "--api-key is missing",
+		"":                                  "no command",
+		"dance":                             "unknown command",
+		"idle":                              "--url is missing",
+		"idle --url=http://x":               "--auth-key is missing",
+		"api --url=http://x":                "--api-key is missing",
+		"lists --url=http://x --auth-key=k": "--api-key is missing",
+		"lists --url=http://x --auth-key=k --api-key=k --lists-rate=0": "--lists-turns must be",
 		"churn --rate=x":                         "--rate x",
 		"idle --url=http://x --auth-key=k --n=1": "--n must be",
 		"refserver --keep-alive=1us":             "too short",
