@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
@@ -40,23 +41,20 @@ func Load(document []byte) (*Contract, error) {
 		}
 	}
 	for _, s := range doc.Components.Schemas {
-		closeObjects(s)
+		closeObjects(s.Value)
 	}
 	return c, nil
 }
 
-func closeObjects(ref *openapi3.SchemaRef) {
-	if ref == nil {
-		return
-	}
-	s := ref.Value
+// closeObjects closes a schema and those inside it that have no name of their own.
+func closeObjects(s *openapi3.Schema) {
 	if s.Type.Is("object") && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
 		s.AdditionalProperties.Has = new(bool)
 	}
-	closeObjects(s.Items)
-	for _, inner := range s.Properties {
-		if inner.Ref == "" {
-			closeObjects(inner)
+	inside := slices.AppendSeq([]*openapi3.SchemaRef{s.Items, s.AdditionalProperties.Schema}, maps.Values(s.Properties))
+	for _, inner := range inside {
+		if inner != nil && inner.Ref == "" {
+			closeObjects(inner.Value)
 		}
 	}
 }
