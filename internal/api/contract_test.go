@@ -296,7 +296,7 @@ func TestEveryOperationAnswersAsDocumented(t *testing.T) {
 
 // filled replaces the parameters of a path.
 func filled(path string) string {
-	return strings.NewReplacer("{id}", "1", "{newName}", "bob", "{prefix}", "1", "{nodeId}", "1", "{routeId}", "1", "{version}", "1").Replace(path)
+	return strings.NewReplacer("{id}", "1", "{newName}", "bob", "{prefix}", "1", "{nodeId}", "1", "{routeId}", "1", "{version}", "1", "{webhookId}", "1", "{failedId}", "1").Replace(path)
 }
 
 func TestExactlyThreeOperationsNeedNoKey(t *testing.T) {
@@ -339,7 +339,7 @@ func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
 			continue
 		}
 		get := op(f)
-		head := f.call("HEAD", strings.NewReplacer("{nodeId}", f.node, "{id}", f.user, "{version}", "1", "/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22").Replace(path), nil)
+		head := f.call("HEAD", strings.NewReplacer("{nodeId}", f.node, "{id}", f.user, "{webhookId}", f.ledger.World().Counters.Webhook.String(), "{version}", "1", "/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22").Replace(path), nil)
 		if head.status != get.status || len(head.body) != 0 {
 			t.Errorf("HEAD %s: status %d with %d bytes, want %d with none", path, head.status, len(head.body), get.status)
 		}

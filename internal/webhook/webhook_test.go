@@ -154,3 +154,27 @@ func TestReceiverThatIsGoneDisablesItsWebhook(t *testing.T) {
 		t.Errorf("came %v of %v", got, all)
 	}
 }
+
+func TestReceiverIsToldWhatIsForgotten(t *testing.T) {
+	database := pg.Database(t)
+	a := start(t, postgres(t, database))
+	w, rec := a.hook()
+	rec.answer(http.StatusServiceUnavailable)
+	a.user("anna")
+	eventually(t, 5*time.Second, "the receiver was asked", func() bool { return rec.requests() > 0 })
+	a.kill()
+	st := postgres(t, database)
+	if n, err := st.(store.History).Forget(t.Context(), -time.Hour, -time.Hour); n == 0 || err != nil {
+		t.Fatalf("forgot %d (%v)", n, err)
+	}
+	rec.answer(http.StatusOK)
+	b := start(t, st)
+	eventually(t, 30*time.Second, "the gap is told", func() bool { got, _ := rec.has(); return len(got) == 1 })
+	b.user("bert")
+	eventually(t, 10*time.Second, "the next event comes", func() bool { got, _ := rec.has(); return len(got) == 2 })
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if diff := cmp.Diff([]string{control.EventReset, "user.created"}, rec.names); diff != "" {
+		t.Errorf("webhook %d (-want +got):\n%s", w.ID, diff)
+	}
+}

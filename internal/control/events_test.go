@@ -1,0 +1,53 @@
+package control_test
+
+import (
+	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+func TestEventsHaveTheNamesOfTheField(t *testing.T) {
+	server := mesh.Actor{Kind: mesh.ActorServer, Reason: "expired"}
+	for _, c := range []struct {
+		row        ledger.AuditRow
+		name, kind string
+	}{
+		{ledger.AuditRow{Kind: "node", Verb: "created"}, "node.created", "nodeCreated"},
+		{ledger.AuditRow{Kind: "node", Verb: "deleted"}, "node.deleted", "nodeDeleted"},
+		{ledger.AuditRow{Kind: "node", Verb: "online"}, "node.online", "node.online"},
+		{ledger.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{"expired":false}`), After: []byte(`{"expired":true}`)}, "node.changed", "nodeKeyExpired"},
+		{ledger.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{"expired":true}`), After: []byte(`{"expired":true}`)}, "node.changed", "node.changed"},
+		{ledger.AuditRow{Kind: "node", Verb: "changed", Actor: server, Before: []byte(`{"expired":true}`), After: []byte(`{"expired":true}`)}, "node.changed", "nodeKeyExpired"},
+		{ledger.AuditRow{Kind: "login", Verb: "created", After: []byte(`{"rejected":""}`)}, "login.created", "nodeApproved"},
+		{ledger.AuditRow{Kind: "login", Verb: "created", After: []byte(`{"rejected":"not ours"}`)}, "login.created", "login.created"},
+		{ledger.AuditRow{Kind: "user", Verb: "created"}, "user.created", "userCreated"},
+		{ledger.AuditRow{Kind: "user", Verb: "deleted"}, "user.deleted", "userDeleted"},
+		{ledger.AuditRow{Kind: "user", Verb: "changed"}, "user.changed", "user.changed"},
+		{ledger.AuditRow{Kind: "policy", Verb: "created"}, "policy.created", "policyUpdate"},
+		{ledger.AuditRow{Kind: "policy", Verb: "changed"}, "policy.changed", "policy.changed"},
+		{ledger.AuditRow{Kind: "dns", Verb: "changed"}, "dns.changed", "dns.changed"},
+	} {
+		name, kind := control.EventName(c.row), control.EventType(c.row)
+		if name != c.name || kind != c.kind {
+			t.Errorf("%+v is %s and %s, want %s and %s", c.row, name, kind, c.name, c.kind)
+		}
+		for _, asked := range []string{name, kind, c.row.Kind + ".*"} {
+			if !control.KnownEvent(asked) || !control.EventWanted(&mesh.Webhook{Events: []string{"apikey.*", asked}}, c.row) {
+				t.Errorf("%s does not ask for %+v", asked, c.row)
+			}
+		}
+		if control.EventWanted(&mesh.Webhook{Events: []string{"apikey.*", "webhook.created"}}, c.row) || !control.EventWanted(&mesh.Webhook{}, c.row) {
+			t.Errorf("%+v comes when it is not asked for, or not when all are", c.row)
+		}
+	}
+}
+
+func TestUnknownEventsAreNotAskedFor(t *testing.T) {
+	for _, name := range []string{"", "*", ".*", "node", "node.", "nodes.*", "node.exploded", "user.online", "nodecreated", "webhook.test", "reset", "node.created.*"} {
+		if control.KnownEvent(name) {
+			t.Errorf("%q counts as an event", name)
+		}
+	}
+}
