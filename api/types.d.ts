@@ -389,7 +389,10 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** Show one node */
+        /**
+         * Show one node
+         * @description With `host`, what the device says of itself and of its network.
+         */
         get: operations["showNode"];
         put?: never;
         post?: never;
@@ -851,6 +854,39 @@ export interface paths {
          *     reached. The router that serves now stays.
          */
         patch: operations["changeRoute"];
+        trace?: never;
+    };
+    "/api/v1/routes/{routeId}/history": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description route id
+                 * @example 1
+                 */
+                routeId: components["parameters"]["RouteRef"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Tell which nodes served a network, and when
+         * @description Of all nodes with a route to the same network, which one was primary, newest first. Exit nodes all serve at the
+         *     same time, so that the internet has no history. Kept as long as the audit.
+         */
+        get: operations["showRouteHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/routes/{routeId}/enable": {
@@ -2045,6 +2081,23 @@ export interface components {
             ephemeral: boolean;
             /** @description At least one node has joined with it. */
             used: boolean;
+            /**
+             * Format: int64
+             * @description How often it let a node in, also such as are gone or came again.
+             * @example 1
+             */
+            uses: number;
+            /**
+             * Format: date-time
+             * @description When it last let a node in. Null if it never did.
+             * @example 2026-03-01T09:31:00Z
+             */
+            lastUsed: string | null;
+            /**
+             * @description The address from which that node came.
+             * @example 198.51.100.7
+             */
+            lastUsedFrom: string;
             /** @description Its time is over, or it was expired by hand. */
             expired: boolean;
             /**
@@ -2137,10 +2190,16 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description Always null so far.
-             * @example null
+             * @description When it was last used, on any replica. Null if it never was. A restart may lose the uses of the last ten
+             *     minutes.
+             * @example 2026-03-02T12:00:00Z
              */
             lastSeen: string | null;
+            /**
+             * @description The address from which it was last used.
+             * @example 198.51.100.7
+             */
+            lastUsedFrom: string;
         };
         /**
          * @description What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
@@ -2283,6 +2342,8 @@ export interface components {
             arch: string;
             /** @example 1.92.3 */
             clientVersion: string;
+            /** @description In the answer to the question for one node, and in lists where asked for. */
+            host?: components["schemas"]["NodeHost"];
             /** @description The node holds a connection to a replica of this service. */
             online: boolean;
             /**
@@ -2348,6 +2409,143 @@ export interface components {
              * @example []
              */
             invalidTags: string[];
+        };
+        /** @description What a device says of itself and of the network that it is in. */
+        NodeHost: {
+            /** @example linux */
+            os: string;
+            /**
+             * @description On Linux, of the kernel.
+             * @example 6.12.0
+             */
+            osVersion: string;
+            /** @example debian */
+            distro: string;
+            /** @example 13 */
+            distroVersion: string;
+            /**
+             * @description Of a phone.
+             * @example
+             */
+            deviceModel: string;
+            /** @example amd64 */
+            arch: string;
+            /** @example 1.92.3 */
+            clientVersion: string;
+            /**
+             * @description Where peers try to reach it.
+             * @example [
+             *       "198.51.100.7:41641",
+             *       "192.168.7.3:41641"
+             *     ]
+             */
+            endpoints: string[];
+            /** @description The relay by which it can always be reached. Null until it has chosen one. */
+            relay: components["schemas"]["RelayRegion"] | null;
+            /** @description How far it is from the relays, at most 64 of them. */
+            latencies: components["schemas"]["RelayLatency"][];
+            nat: components["schemas"]["NodeNAT"];
+            /** @description What its client warns of, at most 16. Clients since 1.90 say little of it. */
+            health: components["schemas"]["HealthMessage"][];
+            /**
+             * Format: date-time
+             * @description When `latencies`, `nat` or `health` last changed. Null if the device never told them.
+             * @example 2026-03-02T12:00:00Z
+             */
+            reportedAt: string | null;
+        };
+        RelayRegion: {
+            /** @example 900 */
+            id: number;
+            /**
+             * @description Empty if the region is no longer in the map.
+             * @example fra
+             */
+            code: string;
+            /**
+             * @description Empty if the region is no longer in the map.
+             * @example Frankfurt
+             */
+            name: string;
+        };
+        RelayLatency: {
+            region: components["schemas"]["RelayRegion"];
+            /**
+             * Format: double
+             * @example 12.5
+             */
+            milliseconds: number;
+        };
+        /** @description How the device can be reached from outside. What it has not found out is null. */
+        NodeNAT: {
+            /**
+             * @description UDP gets through. Without it all goes through relays.
+             * @example true
+             */
+            udp: boolean | null;
+            /**
+             * @description IPv6 reaches the internet.
+             * @example false
+             */
+            ipv6: boolean | null;
+            /**
+             * @description Its router shows it under another port or address to everyone, so that direct connections to others behind
+             *     such a router fail.
+             * @example false
+             */
+            mappingVaries: boolean | null;
+            /**
+             * @description Its router has opened a port for it.
+             * @example false
+             */
+            portMapped: boolean;
+            /**
+             * @description The protocols by which its router would, of `pcp`, `pmp` and `upnp`.
+             * @example [
+             *       "upnp"
+             *     ]
+             */
+            portMapping: string[];
+        };
+        HealthMessage: {
+            /**
+             * @description The part of the client that warns.
+             * @example warn-ip-forwarding-off
+             */
+            source: string;
+            /** @example IP forwarding is off, so that nobody gets through to the routes behind this device */
+            message: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-02T12:00:00Z
+             */
+            since: string;
+        };
+        RouteHistory: {
+            /** @example 192.168.7.0/24 */
+            prefix: string;
+            /** @description Newest first. Between two of them nobody had the route. */
+            terms: components["schemas"]["RouteTerm"][];
+        };
+        RouteTerm: {
+            /** @example 1 */
+            nodeId: string;
+            /**
+             * @description As it was called then.
+             * @example east
+             */
+            nodeName: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:31:00Z
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description Null while it lasts.
+             * @example null
+             */
+            until: string | null;
         };
         /**
          * @description How the node joined.
@@ -4911,6 +5109,16 @@ export interface operations {
                  */
                 search?: string;
                 /**
+                 * @description only nodes that joined with this pre-auth key, by id or prefix
+                 * @example 1
+                 */
+                preAuthKey?: string;
+                /**
+                 * @description also tell `host` of each node, which makes the answer several times larger
+                 * @example true
+                 */
+                host?: boolean;
+                /**
                  * @description how many at most, from 1 to 1000; all without it
                  * @example 100
                  */
@@ -5687,6 +5895,49 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["OneRoute"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    showRouteHistory: {
+        parameters: {
+            query?: {
+                /**
+                 * @description how many at most, from 1 to 1000
+                 * @example 20
+                 */
+                limit?: number;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description route id
+                 * @example 1
+                 */
+                routeId: components["parameters"]["RouteRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description who served the network */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RouteHistory"];
+                };
+            };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];

@@ -261,8 +261,17 @@ type APIKey struct {
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// LastSeen Always null so far.
+	// LastSeen When it was last used, on any replica. Null if it never was. A restart may lose the uses of the last ten
+	// minutes.
+	//
+	//
+	// Example: 2026-03-02T12:00:00Z
 	LastSeen *time.Time `json:"lastSeen"`
+
+	// LastUsedFrom The address from which it was last used.
+	//
+	// Example: 198.51.100.7
+	LastUsedFrom string `json:"lastUsedFrom"`
 
 	// Prefix The key with its secret masked.
 	//
@@ -680,6 +689,20 @@ type HealthCheck struct {
 // HealthCheckStatus defines model for HealthCheck.Status.
 type HealthCheckStatus string
 
+// HealthMessage defines model for HealthMessage.
+type HealthMessage struct {
+	// Message Example: IP forwarding is off, so that nobody gets through to the routes behind this device
+	Message string `json:"message"`
+
+	// Since Example: 2026-03-02T12:00:00Z
+	Since time.Time `json:"since"`
+
+	// Source The part of the client that warns.
+	//
+	// Example: warn-ip-forwarding-off
+	Source string `json:"source"`
+}
+
 // Login The answer to a device that asked to join.
 type Login struct {
 	// ID Example: 1
@@ -848,6 +871,9 @@ type Node struct {
 	// Example: alices-laptop
 	GivenName string `json:"givenName"`
 
+	// Host In the answer to the question for one node, and in lists where asked for.
+	Host *NodeHost `json:"host,omitempty"`
+
 	// Hostname The same as `name`.
 	//
 	// Example: Alices-Laptop
@@ -973,6 +999,56 @@ type NodeExpiryChange struct {
 	Expiry *time.Time `json:"expiry,omitempty"`
 }
 
+// NodeHost What a device says of itself and of the network that it is in.
+type NodeHost struct {
+	// Arch Example: amd64
+	Arch string `json:"arch"`
+
+	// ClientVersion Example: 1.92.3
+	ClientVersion string `json:"clientVersion"`
+
+	// DeviceModel Of a phone.
+	//
+	// Example:
+	DeviceModel string `json:"deviceModel"`
+
+	// Distro Example: debian
+	Distro string `json:"distro"`
+
+	// DistroVersion Example: 13
+	DistroVersion string `json:"distroVersion"`
+
+	// Endpoints Where peers try to reach it.
+	//
+	// Example: ["198.51.100.7:41641","192.168.7.3:41641"]
+	Endpoints []string `json:"endpoints"`
+
+	// Health What its client warns of, at most 16. Clients since 1.90 say little of it.
+	Health []HealthMessage `json:"health"`
+
+	// Latencies How far it is from the relays, at most 64 of them.
+	Latencies []RelayLatency `json:"latencies"`
+
+	// Nat How the device can be reached from outside. What it has not found out is null.
+	Nat NodeNAT `json:"nat"`
+
+	// OS Example: linux
+	OS string `json:"os"`
+
+	// OSVersion On Linux, of the kernel.
+	//
+	// Example: 6.12.0
+	OSVersion string `json:"osVersion"`
+
+	// Relay The relay by which it can always be reached. Null until it has chosen one.
+	Relay *RelayRegion `json:"relay"`
+
+	// ReportedAt When `latencies`, `nat` or `health` last changed. Null if the device never told them.
+	//
+	// Example: 2026-03-02T12:00:00Z
+	ReportedAt *time.Time `json:"reportedAt"`
+}
+
 // NodeList defines model for NodeList.
 type NodeList struct {
 	// Next The cursor of what follows; left out when nothing does.
@@ -980,6 +1056,36 @@ type NodeList struct {
 	// Example: 100
 	Next  *Next  `json:"next,omitempty"`
 	Nodes []Node `json:"nodes"`
+}
+
+// NodeNAT How the device can be reached from outside. What it has not found out is null.
+type NodeNAT struct {
+	// Ipv6 IPv6 reaches the internet.
+	//
+	// Example: false
+	Ipv6 *bool `json:"ipv6"`
+
+	// MappingVaries Its router shows it under another port or address to everyone, so that direct connections to others behind
+	// such a router fail.
+	//
+	//
+	// Example: false
+	MappingVaries *bool `json:"mappingVaries"`
+
+	// PortMapped Its router has opened a port for it.
+	//
+	// Example: false
+	PortMapped bool `json:"portMapped"`
+
+	// PortMapping The protocols by which its router would, of `pcp`, `pmp` and `upnp`.
+	//
+	// Example: ["upnp"]
+	PortMapping []string `json:"portMapping"`
+
+	// UDP UDP gets through. Without it all goes through relays.
+	//
+	// Example: true
+	UDP *bool `json:"udp"`
 }
 
 // NodeName defines model for NodeName.
@@ -1629,6 +1735,16 @@ type PreAuthKey struct {
 	// Example: flp_b81KzQx0LmN4_***
 	Key string `json:"key"`
 
+	// LastUsed When it last let a node in. Null if it never did.
+	//
+	// Example: 2026-03-01T09:31:00Z
+	LastUsed *time.Time `json:"lastUsed"`
+
+	// LastUsedFrom The address from which that node came.
+	//
+	// Example: 198.51.100.7
+	LastUsedFrom string `json:"lastUsedFrom"`
+
 	// Reusable More than one node may join with it.
 	Reusable bool `json:"reusable"`
 
@@ -1637,6 +1753,11 @@ type PreAuthKey struct {
 
 	// User Owner of the nodes that join. Null for a key that has only tags.
 	User *User `json:"user"`
+
+	// Uses How often it let a node in, also such as are gone or came again.
+	//
+	// Example: 1
+	Uses int64 `json:"uses"`
 }
 
 // PreAuthKeyCreation defines model for PreAuthKeyCreation.
@@ -1792,6 +1913,29 @@ type Profiles struct {
 // RegisterMethod How the node joined.
 type RegisterMethod string
 
+// RelayLatency defines model for RelayLatency.
+type RelayLatency struct {
+	// Milliseconds Example: 12.5
+	Milliseconds float64     `json:"milliseconds"`
+	Region       RelayRegion `json:"region"`
+}
+
+// RelayRegion defines model for RelayRegion.
+type RelayRegion struct {
+	// Code Empty if the region is no longer in the map.
+	//
+	// Example: fra
+	Code string `json:"code"`
+
+	// ID Example: 900
+	ID int `json:"id"`
+
+	// Name Empty if the region is no longer in the map.
+	//
+	// Example: Frankfurt
+	Name string `json:"name"`
+}
+
 // ReplicaDigest defines model for ReplicaDigest.
 type ReplicaDigest struct {
 	// AgeMillis Milliseconds since the report, by the database's clock.
@@ -1882,6 +2026,15 @@ type RouteChange struct {
 	Preference int `json:"preference"`
 }
 
+// RouteHistory defines model for RouteHistory.
+type RouteHistory struct {
+	// Prefix Example: 192.168.7.0/24
+	Prefix string `json:"prefix"`
+
+	// Terms Newest first. Between two of them nobody had the route.
+	Terms []RouteTerm `json:"terms"`
+}
+
 // RouteList defines model for RouteList.
 type RouteList struct {
 	// Next The cursor of what follows; left out when nothing does.
@@ -1894,6 +2047,23 @@ type RouteList struct {
 // RouteResult defines model for RouteResult.
 type RouteResult struct {
 	Route Route `json:"route"`
+}
+
+// RouteTerm defines model for RouteTerm.
+type RouteTerm struct {
+	// From Example: 2026-03-01T09:31:00Z
+	From time.Time `json:"from"`
+
+	// NodeID Example: 1
+	NodeID string `json:"nodeId"`
+
+	// NodeName As it was called then.
+	//
+	// Example: east
+	NodeName string `json:"nodeName"`
+
+	// Until Null while it lasts.
+	Until *time.Time `json:"until"`
 }
 
 // SSHApproval defines model for SSHApproval.
@@ -2448,6 +2618,12 @@ type ListNodesParams struct {
 	// regard to case
 	Search *string `form:"search,omitempty" json:"search,omitempty"`
 
+	// PreAuthKey only nodes that joined with this pre-auth key, by id or prefix
+	PreAuthKey *string `form:"preAuthKey,omitempty" json:"preAuthKey,omitempty"`
+
+	// Host also tell `host` of each node, which makes the answer several times larger
+	Host *bool `form:"host,omitempty" json:"host,omitempty"`
+
 	// Limit how many at most, from 1 to 1000; all without it
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -2652,6 +2828,12 @@ type ListRoutesParams struct {
 	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
 	// leaves nothing else out and shows nothing twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ShowRouteHistoryParams defines parameters for ShowRouteHistory.
+type ShowRouteHistoryParams struct {
+	// Limit how many at most, from 1 to 1000
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListUsersParams defines parameters for ListUsers.
@@ -3188,6 +3370,8 @@ type ClientInterface interface {
 
 	// ShowNode Show one node
 	//
+	// With `host`, what the device says of itself and of its network.
+	//
 	// Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
 	ShowNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -3624,6 +3808,14 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
 	EnableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowRouteHistory Tell which nodes served a network, and when
+	//
+	// Of all nodes with a route to the same network, which one was primary, newest first. Exit nodes all serve at the
+	// same time, so that the internet has no history. Kept as long as the audit.
+	//
+	// Corresponds with GET /api/v1/routes/{routeId}/history (the `ShowRouteHistory` operationId).
+	ShowRouteHistory(ctx context.Context, routeID RouteRef, params *ShowRouteHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveSSHWithBody Let an SSH session begin
 	//
@@ -4532,6 +4724,8 @@ func (c *Client) DeleteNode(ctx context.Context, nodeID NodeRef, params *DeleteN
 
 // ShowNode Show one node
 //
+// With `host`, what the device says of itself and of its network.
+//
 // Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
 func (c *Client) ShowNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowNodeRequest(c.Server, nodeID)
@@ -5429,6 +5623,24 @@ func (c *Client) DisableRoute(ctx context.Context, routeID RouteRef, reqEditors 
 // Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
 func (c *Client) EnableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewEnableRouteRequest(c.Server, routeID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowRouteHistory Tell which nodes served a network, and when
+//
+// Of all nodes with a route to the same network, which one was primary, newest first. Exit nodes all serve at the
+// same time, so that the internet has no history. Kept as long as the audit.
+//
+// Corresponds with GET /api/v1/routes/{routeId}/history (the `ShowRouteHistory` operationId).
+func (c *Client) ShowRouteHistory(ctx context.Context, routeID RouteRef, params *ShowRouteHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowRouteHistoryRequest(c.Server, routeID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6874,6 +7086,30 @@ func NewListNodesRequest(server string, params *ListNodesParams) (*http.Request,
 		if params.Search != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "search", *params.Search, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PreAuthKey != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "preAuthKey", *params.PreAuthKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Host != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "host", *params.Host, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -8977,6 +9213,67 @@ func NewEnableRouteRequest(server string, routeID RouteRef) (*http.Request, erro
 	return req, nil
 }
 
+// NewShowRouteHistoryRequest constructs an http.Request for the ShowRouteHistory method
+func NewShowRouteHistoryRequest(server string, routeID RouteRef, params *ShowRouteHistoryParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "routeId", routeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/routes/%s/history", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewApproveSSHRequest calls the generic ApproveSSH builder with application/json body
 func NewApproveSSHRequest(server string, body ApproveSSHJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -10248,6 +10545,8 @@ type ClientWithResponsesInterface interface {
 
 	// ShowNodeWithResponse Show one node
 	//
+	// With `host`, what the device says of itself and of its network.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
@@ -10722,6 +11021,16 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
 	EnableRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*EnableRouteResponse, error)
+
+	// ShowRouteHistoryWithResponse Tell which nodes served a network, and when
+	//
+	// Of all nodes with a route to the same network, which one was primary, newest first. Exit nodes all serve at the
+	// same time, so that the internet has no history. Kept as long as the audit.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/routes/{routeId}/history (the `ShowRouteHistory` operationId).
+	ShowRouteHistoryWithResponse(ctx context.Context, routeID RouteRef, params *ShowRouteHistoryParams, reqEditors ...RequestEditorFn) (*ShowRouteHistoryResponse, error)
 
 	// ApproveSSHWithBodyWithResponse Let an SSH session begin
 	//
@@ -12699,6 +13008,37 @@ func (r EnableRouteResponse) StatusCode() int {
 	return 0
 }
 
+type ShowRouteHistoryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RouteHistory
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowRouteHistoryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowRouteHistoryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ApproveSSHResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -13866,6 +14206,8 @@ func (c *ClientWithResponses) DeleteNodeWithResponse(ctx context.Context, nodeID
 
 // ShowNodeWithResponse Show one node
 //
+// With `host`, what the device says of itself and of its network.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
@@ -14621,6 +14963,22 @@ func (c *ClientWithResponses) EnableRouteWithResponse(ctx context.Context, route
 		return nil, err
 	}
 	return ParseEnableRouteResponse(rsp)
+}
+
+// ShowRouteHistoryWithResponse Tell which nodes served a network, and when
+//
+// Of all nodes with a route to the same network, which one was primary, newest first. Exit nodes all serve at the
+// same time, so that the internet has no history. Kept as long as the audit.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/routes/{routeId}/history (the `ShowRouteHistory` operationId).
+func (c *ClientWithResponses) ShowRouteHistoryWithResponse(ctx context.Context, routeID RouteRef, params *ShowRouteHistoryParams, reqEditors ...RequestEditorFn) (*ShowRouteHistoryResponse, error) {
+	rsp, err := c.ShowRouteHistory(ctx, routeID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowRouteHistoryResponse(rsp)
 }
 
 // ApproveSSHWithBodyWithResponse Let an SSH session begin
@@ -17958,6 +18316,60 @@ func ParseEnableRouteResponse(rsp *http.Response) (*EnableRouteResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowRouteHistoryResponse parses an HTTP response from a ShowRouteHistoryWithResponse call
+func ParseShowRouteHistoryResponse(rsp *http.Response) (*ShowRouteHistoryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowRouteHistoryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RouteHistory
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized

@@ -105,10 +105,11 @@ func needs() map[string]need {
 		"GET /api/v1/policy/why":                reads(mesh.NounPolicy),
 		"POST /api/v1/policy/test":              reads(mesh.NounPolicy),
 
-		"GET /api/v1/audit":                  reads(mesh.NounHistory),
-		"GET /api/v1/events":                 reads(mesh.NounHistory),
-		"GET /api/v1/presence":               reads(mesh.NounHistory),
-		"GET /api/v1/node/{nodeId}/presence": reads(mesh.NounHistory),
+		"GET /api/v1/audit":                    reads(mesh.NounHistory),
+		"GET /api/v1/events":                   reads(mesh.NounHistory),
+		"GET /api/v1/presence":                 reads(mesh.NounHistory),
+		"GET /api/v1/node/{nodeId}/presence":   reads(mesh.NounHistory),
+		"GET /api/v1/routes/{routeId}/history": reads(mesh.NounHistory),
 
 		"GET /api/v1/webhooks":                                          reads(mesh.NounWebhooks),
 		"POST /api/v1/webhooks":                                         administrates(mesh.NounWebhooks),

@@ -95,6 +95,19 @@ func lookup[T any](ctx context.Context, l *ledger.Ledger, find func(*mesh.Snapsh
 	return v, snap, nil
 }
 
+// search is a lookup of what says itself why it is not there.
+func search[T any](r *http.Request, l *ledger.Ledger, find func(*mesh.Snapshot) (T, error)) (T, *mesh.Snapshot, error) {
+	var refusal error
+	v, snap, err := lookup(r.Context(), l, func(snap *mesh.Snapshot) (v T, ok bool) {
+		v, refusal = find(snap)
+		return v, refusal == nil
+	})
+	if errors.Is(err, errAbsent) {
+		err = refusal
+	}
+	return v, snap, err
+}
+
 type actorKey struct{}
 
 func withActor(ctx context.Context, a mesh.Actor) context.Context {

@@ -146,6 +146,9 @@ func examples() map[string]func(f fixture) *answer {
 			f.move(1, true)
 			return f.call("GET", "/api/v1/presence", nil)
 		},
+		"GET /api/v1/routes/{routeId}/history": func(f fixture) *answer {
+			return f.call("GET", "/api/v1/routes/"+f.route("10.9.0.0/16")+"/history", nil)
+		},
 		"GET /api/v1/node/{nodeId}/presence": func(f fixture) *answer {
 			return f.call("GET", "/api/v1/node/"+f.node+"/presence", nil)
 		},
@@ -332,14 +335,17 @@ func TestExactlyThreeOperationsNeedNoKey(t *testing.T) {
 
 func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
 	f := populated(t, sqlite(t))
+	route := f.route("10.9.0.0/16")
 	for name, op := range examples() {
 		method, path, _ := strings.Cut(name, " ")
-		// The digest may change with the next beat, presence with the time, a profile always.
-		if method != http.MethodGet || strings.Contains(path, "/debug/") || strings.HasSuffix(path, "/presence") {
+		// The digest may change with the next beat, presence with the time, a profile always, a key with its use.
+		if method != http.MethodGet || strings.Contains(path, "/debug/") || strings.HasSuffix(path, "/presence") || strings.HasSuffix(path, "/apikey") {
 			continue
 		}
 		get := op(f)
-		head := f.call("HEAD", strings.NewReplacer("{nodeId}", f.node, "{id}", f.user, "{webhookId}", f.ledger.World().Counters.Webhook.String(), "{version}", "1", "/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22").Replace(path), nil)
+		replace := strings.NewReplacer("{nodeId}", f.node, "{id}", f.user, "{routeId}", route, "{webhookId}", f.ledger.World().Counters.Webhook.String(), "{version}", "1",
+			"/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22")
+		head := f.call("HEAD", replace.Replace(path), nil)
 		if head.status != get.status || len(head.body) != 0 {
 			t.Errorf("HEAD %s: status %d with %d bytes, want %d with none", path, head.status, len(head.body), get.status)
 		}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -47,15 +46,7 @@ func (s *Server) filterUser(r *http.Request, ref *string) (mesh.UserID, *mesh.Sn
 }
 
 func (s *Server) findUser(r *http.Request, ref string) (*mesh.User, *mesh.Snapshot, error) {
-	var refusal error
-	u, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (u *mesh.User, ok bool) {
-		u, refusal = control.FindUser(snap, ref)
-		return u, refusal == nil
-	})
-	if errors.Is(err, errAbsent) {
-		err = refusal
-	}
-	return u, snap, err
+	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.User, error) { return control.FindUser(snap, ref) })
 }
 
 // CreatePreAuthKey implements POST /api/v1/preauthkey.
@@ -131,7 +122,11 @@ func (s *Server) ListAPIKeys(w http.ResponseWriter, r *http.Request, p openapi.L
 	snap, at := s.ledger.World().Snapshot, now()
 	lister[*mesh.APIKey, mesh.KeyID]{
 		name: "apiKeys", id: func(k *mesh.APIKey) mesh.KeyID { return k.ID },
-		encode: func(k *mesh.APIKey) []byte { return encoded(apiKeyShape(k, at)) },
+		encode: func(k *mesh.APIKey) []byte {
+			newest := *k
+			newest.LastUse = s.control.LastUse(k)
+			return encoded(apiKeyShape(&newest, at))
+		},
 	}.reply(w, snap, part, where(snap.APIKeys(), func(k *mesh.APIKey) bool { return matches(p.Valid, !k.Expiry.Reached(at)) }))
 }
 

@@ -40,7 +40,7 @@ func TestPreAuthKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 		text := made["key"].(string)
 		want := object{
 			"id": "1", "key": text, "user": made["user"], "reusable": true, "ephemeral": true, "used": false, "expired": false,
-			"expiration": until.Format(time.RFC3339Nano), "createdAt": made["createdAt"], "aclTags": []any{"tag:db", "tag:web"},
+			"uses": 0.0, "lastUsed": nil, "lastUsedFrom": "", "expiration": until.Format(time.RFC3339Nano), "createdAt": made["createdAt"], "aclTags": []any{"tag:db", "tag:web"},
 		}
 		if diff := cmp.Diff(want, made); diff != "" || made["user"].(object)["name"] != "alice" {
 			t.Errorf("answer (-want +got):\n%s", diff)
@@ -217,7 +217,7 @@ func TestAPIKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 		list := s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any)
 		listed := list[1].(object)
 		want = object{
-			"id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "expiration": made["expiration"], "createdAt": listed["createdAt"], "lastSeen": nil, "expired": false,
+			"id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "expiration": made["expiration"], "createdAt": listed["createdAt"], "lastSeen": nil, "lastUsedFrom": "", "expired": false,
 		}
 		if diff := cmp.Diff(want, listed); diff != "" {
 			t.Errorf("list (-want +got):\n%s", diff)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -22,9 +23,17 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 		return
 	}
 	snap, at := filter.snap, now()
+	encode := func(n *mesh.Node) []byte { return s.nodes.encoded(snap, n, at) }
+	if or(p.Host) {
+		regions := snap.Regions()
+		encode = func(n *mesh.Node) []byte {
+			shape := nodeShape(snap, n, at)
+			shape.Host = hostShape(n, s.control.Facts(n.ID), regions)
+			return encoded(shape)
+		}
+	}
 	lister[*mesh.Node, mesh.NodeID]{
-		name: "nodes", id: func(n *mesh.Node) mesh.NodeID { return n.ID },
-		encode: func(n *mesh.Node) []byte { return s.nodes.encoded(snap, n, at) },
+		name: "nodes", id: func(n *mesh.Node) mesh.NodeID { return n.ID }, encode: encode,
 	}.reply(w, snap, part, where(snap.Nodes(), filter.wants))
 }
 
@@ -36,6 +45,7 @@ type nodeFilter struct {
 	tag, os string
 	online  *bool
 	route   netip.Prefix
+	key     *mesh.PreAuthKey
 	text    string // in lower case
 }
 
@@ -46,12 +56,17 @@ func (s *Server) filterNodes(r *http.Request, p openapi.ListNodesParams) (f node
 			return f, err
 		}
 	}
-	f.owner, f.snap, err = s.filterUser(r, p.User)
+	if f.owner, f.snap, err = s.filterUser(r, p.User); err != nil || or(p.PreAuthKey) == "" {
+		return f, err
+	}
+	f.key, f.snap, err = search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.PreAuthKey, error) {
+		return control.FindPreAuthKey(snap, *p.PreAuthKey)
+	})
 	return f, err
 }
 
 func (f *nodeFilter) wants(n *mesh.Node) bool {
-	return (f.owner == 0 || n.Owner == f.owner) &&
+	return (f.owner == 0 || n.Owner == f.owner) && (f.key == nil || n.PreAuthKey == f.key.ID) &&
 		(f.tag == "" || slices.Contains(n.Tags, f.tag)) &&
 		(f.os == "" || strings.EqualFold(n.OS, f.os)) &&
 		matches(f.online, n.Presence.Online) &&

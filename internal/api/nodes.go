@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -20,7 +19,10 @@ func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string)
 		s.fail(w, r, err)
 		return
 	}
-	replyNodeIn(w, snap, n)
+	w.Header().Set("ETag", etag(control.NodeRevision(n)))
+	shape := nodeShape(snap, n, now())
+	shape.Host = hostShape(n, s.control.Facts(n.ID), snap.Regions())
+	reply(w, snap, openapi.NodeResult{Node: shape})
 }
 
 func replyNodeIn(w http.ResponseWriter, snap *mesh.Snapshot, n *mesh.Node) {
@@ -29,15 +31,7 @@ func replyNodeIn(w http.ResponseWriter, snap *mesh.Snapshot, n *mesh.Node) {
 }
 
 func (s *Server) findNode(r *http.Request, ref string) (*mesh.Node, *mesh.Snapshot, error) {
-	var refusal error
-	n, snap, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (n *mesh.Node, ok bool) {
-		n, refusal = control.FindNode(snap, ref)
-		return n, refusal == nil
-	})
-	if errors.Is(err, errAbsent) {
-		err = refusal
-	}
-	return n, snap, err
+	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.Node, error) { return control.FindNode(snap, ref) })
 }
 
 func (s *Server) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node, err error) {

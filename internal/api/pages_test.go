@@ -166,8 +166,9 @@ func TestListOfNodesFollowsEveryChange(t *testing.T) {
 	same := func(what string) {
 		t.Helper()
 		for _, n := range s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any) {
-			shown := s.call("GET", "/api/v1/node/"+n.(object)["id"].(string), nil).ok()["node"]
-			if diff := cmp.Diff(shown, n); diff != "" {
+			shown := s.call("GET", "/api/v1/node/"+n.(object)["id"].(string), nil).ok()["node"].(object)
+			delete(shown, "host") // lists have it where asked for
+			if diff := cmp.Diff(any(shown), n); diff != "" {
 				t.Errorf("%s (-shown +listed):\n%s", what, diff)
 			}
 		}

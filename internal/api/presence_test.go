@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // moveAt brings a node online or takes it offline at a time that has passed.
@@ -21,12 +20,7 @@ func (s *service) moveAt(node mesh.NodeID, online bool, at time.Time) {
 	if online {
 		e = mesh.Online{ID: node, At: mesh.TimeOf(at)}
 	}
-	_, err := s.ledger.Commit(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(*policy.World, mesh.Time) ([]mesh.Event, error) {
-		return []mesh.Event{e}, nil
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	s.commit(e)
 }
 
 func period(from, to time.Time) string {

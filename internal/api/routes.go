@@ -56,6 +56,33 @@ func replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, part page, wanted f
 	}.reply(w, snap, part, slices.Values(routes))
 }
 
+// ShowRouteHistory implements GET /api/v1/routes/{routeId}/history.
+func (s *Server) ShowRouteHistory(w http.ResponseWriter, r *http.Request, routeID string, p openapi.ShowRouteHistoryParams) {
+	id, err := routeRef(routeID)
+	var route control.NodeRoute
+	var snap *mesh.Snapshot
+	if err == nil {
+		route, snap, err = search(r, s.ledger, func(snap *mesh.Snapshot) (control.NodeRoute, error) { return control.FindRoute(snap, id) })
+	}
+	limit := -1 // none is no limit that anyone means
+	if p.Limit == nil || *p.Limit != 0 {
+		limit = or(p.Limit)
+	}
+	var terms []control.Term
+	if err == nil {
+		terms, err = s.control.RouteHistory(r.Context(), route, limit)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	out := openapi.RouteHistory{Prefix: route.Prefix.String(), Terms: []openapi.RouteTerm{}}
+	for _, t := range terms {
+		out.Terms = append(out.Terms, openapi.RouteTerm{NodeID: t.Node.String(), NodeName: t.Name, From: t.At.Time(), Until: moment(t.Until)})
+	}
+	reply(w, snap, out)
+}
+
 func routeShape(s *mesh.Snapshot, r control.NodeRoute, at mesh.Time) openapi.Route {
 	return openapi.Route{
 		ID: r.Route.ID.String(), Node: nodeShape(s, r.Node, at), Prefix: r.Prefix.String(), Advertised: r.Announced(), Enabled: r.Enabled,

@@ -67,6 +67,7 @@ func (v preAuthKeyView) shape() *openapi.PreAuthKey {
 	return &openapi.PreAuthKey{
 		ID: k.ID.String(), Key: identity.Mask(identity.KindPreAuth, k.Prefix), User: v.user.shape(), Reusable: k.Reusable, Ephemeral: k.Ephemeral, Used: k.Used,
 		Expired: v.expired, Expiration: k.Expiry.Time(), CreatedAt: k.CreatedAt.Time(), ACLTags: list(k.Tags),
+		Uses: k.LastUse.Count, LastUsed: moment(k.LastUse.At), LastUsedFrom: k.LastUse.From,
 	}
 }
 

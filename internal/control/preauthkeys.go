@@ -111,22 +111,31 @@ func (s *Service) CreatePreAuthKey(ctx context.Context, a mesh.Actor, in NewPreA
 	return key, issued.Text, nil
 }
 
-// findPreAuthKey finds a key by id, prefix, masked or whole text. An owner, if
-// given, is a check: a key of somebody else is not found.
-func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error) {
+// FindPreAuthKey finds a key by id, prefix, masked or whole text.
+func FindPreAuthKey(s *mesh.Snapshot, ref string) (*mesh.PreAuthKey, error) {
 	r := identity.ParseRef(identity.KindPreAuth, ref)
-	k, ok := w.PreAuthKeyByPrefix(r.Prefix)
+	k, ok := s.PreAuthKeyByPrefix(r.Prefix)
 	if !ok {
-		k, ok = w.PreAuthKey(r.ID)
-	}
-	if ok && owner != "" {
-		user, err := FindUser(w.Snapshot, owner)
-		if err != nil {
-			return nil, err
-		}
-		ok = user.ID == k.User
+		k, ok = s.PreAuthKey(r.ID)
 	}
 	if !ok {
+		return nil, NoPreAuthKey(ref)
+	}
+	return k, nil
+}
+
+// findPreAuthKey does the same. An owner, if given, is a check: a key of somebody
+// else is not found.
+func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error) {
+	k, err := FindPreAuthKey(w.Snapshot, ref)
+	if err != nil || owner == "" {
+		return k, err
+	}
+	user, err := FindUser(w.Snapshot, owner)
+	switch {
+	case err != nil:
+		return nil, err
+	case user.ID != k.User:
 		return nil, NoPreAuthKey(ref)
 	}
 	return k, nil

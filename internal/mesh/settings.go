@@ -3,6 +3,7 @@ package mesh
 import (
 	"encoding/json"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -63,6 +64,29 @@ func (s *Snapshot) Relays() (elsewhere string, embedded map[string]Relay) {
 		elsewhere = v.Value
 	}
 	return elsewhere, embedded
+}
+
+// Region is what people call a relay.
+type Region struct{ Code, Name string }
+
+// Regions returns the relays that clients are told of, by their numbers.
+func (s *Snapshot) Regions() map[int]Region {
+	type region struct{ RegionCode, RegionName string }
+	elsewhere, embedded := s.Relays()
+	var whole struct{ Regions map[int]region }
+	_ = json.Unmarshal([]byte(elsewhere), &whole) // what cannot be read has no names
+	all := map[int]Region{}
+	for id, r := range whole.Regions {
+		all[id] = Region{r.RegionCode, r.RegionName}
+	}
+	for number, relay := range embedded {
+		var r region
+		id, err := strconv.Atoi(number)
+		if err == nil && json.Unmarshal(relay.Region, &r) == nil {
+			all[id] = Region{r.RegionCode, r.RegionName}
+		}
+	}
+	return all
 }
 
 func settingOf[T any](s *Snapshot, key string) (value T) {

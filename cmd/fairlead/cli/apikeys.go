@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -90,9 +91,12 @@ func (t *tool) apiKeysList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, PREFIX, ROLE, SCOPES, EXPIRED, EXPIRATION, CREATED", spare: "CREATED, EXPIRED, SCOPES"}
+			shown := columns{names: "ID, PREFIX, ROLE, SCOPES, EXPIRED, EXPIRATION, CREATED, LAST USED, FROM", spare: "FROM, CREATED, EXPIRED, SCOPES"}
 			return showList(t, shown, list.APIKeys, func(k apiclient.APIKey) []string {
-				return []string{k.ID, k.Prefix, string(k.Role), scopesText(k.Scopes), yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt)}
+				return []string{
+					k.ID, k.Prefix, string(k.Role), scopesText(k.Scopes), yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt),
+					lastUsed(k.LastSeen), k.LastUsedFrom,
+				}
 			})
 		},
 	}
@@ -126,6 +130,13 @@ func (t *tool) whoami() *cobra.Command {
 }
 
 func scopesText(scopes []string) string { return cmp.Or(strings.Join(scopes, ","), "all") }
+
+func lastUsed(at *time.Time) string {
+	if at == nil {
+		return "never"
+	}
+	return timeText(*at)
+}
 
 func (t *tool) apiKeysExpire() *cobra.Command {
 	var (

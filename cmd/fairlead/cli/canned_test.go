@@ -40,6 +40,7 @@ func preAuthKeys() []openapi.PreAuthKey {
 	return []openapi.PreAuthKey{
 		{
 			ID: "1", Key: "flp_b81KzQx0LmN4_***", User: new(alice()), Used: true, Expired: true,
+			Uses: 1, LastUsed: new(at("2026-02-01T09:10:00Z")), LastUsedFrom: "198.51.100.7",
 			Expiration: at("2026-02-01T10:00:00Z"), CreatedAt: at("2026-02-01T09:00:00Z"), ACLTags: []string{},
 		},
 		{
@@ -98,7 +99,7 @@ func (canned) ListAPIKeys(w http.ResponseWriter, _ *http.Request, _ openapi.List
 		{ID: "1", Prefix: "flk_7Qd0XhVb2mTa_***", Role: openapi.RoleOperator, Scopes: []string{"nodes", "routes:read"}, Expiration: at("2026-05-30T09:30:00Z"), CreatedAt: at("2026-03-01T09:30:00Z")},
 		{
 			ID: "2", Prefix: "flk_7Qd0ZZZZ0000_***", Role: openapi.RoleAdmin, Scopes: []string{}, Expiration: at("2026-02-28T00:00:00Z"), CreatedAt: at("2026-01-01T00:00:00Z"),
-			LastSeen: new(at("2026-02-27T23:59:59Z")), Expired: true,
+			LastSeen: new(at("2026-02-27T23:59:59Z")), LastUsedFrom: "198.51.100.7", Expired: true,
 		},
 	}})
 }
@@ -144,7 +145,20 @@ func (canned) ListNodes(w http.ResponseWriter, _ *http.Request, _ openapi.ListNo
 	reply(w, openapi.NodeList{Nodes: nodes()})
 }
 
-func (canned) ShowNode(w http.ResponseWriter, _ *http.Request, _ string) { oneNode(w) }
+func (canned) ShowNode(w http.ResponseWriter, _ *http.Request, _ string) {
+	node, near, far := nodes()[1], openapi.RelayRegion{ID: 900, Code: "fra", Name: "Frankfurt"}, openapi.RelayRegion{ID: 12}
+	node.Host = &openapi.NodeHost{
+		OS: "linux", OSVersion: "6.12.0", Distro: "debian", DistroVersion: "13", Arch: "amd64", ClientVersion: "1.92.3",
+		Endpoints: []string{"198.51.100.7:41641", "192.168.7.3:41641"}, Relay: &near,
+		Latencies: []openapi.RelayLatency{{Region: far, Milliseconds: 80}, {Region: near, Milliseconds: 12.5}},
+		Nat:       openapi.NodeNAT{UDP: new(true), MappingVaries: new(false), PortMapping: []string{"pcp", "upnp"}},
+		Health: []openapi.HealthMessage{{
+			Source: "warn-ip-forwarding-off", Message: "IP forwarding is off", Since: at("2026-03-01T09:00:00Z"),
+		}},
+		ReportedAt: new(at("2026-03-01T09:29:00Z")),
+	}
+	reply(w, openapi.NodeResult{Node: node})
+}
 
 func oneNode(w http.ResponseWriter) { reply(w, openapi.NodeResult{Node: nodes()[1]}) }
 

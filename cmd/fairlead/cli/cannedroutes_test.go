@@ -34,6 +34,13 @@ func (canned) DeleteRoute(w http.ResponseWriter, _ *http.Request, _ string) {
 	reply(w, openapi.Empty{})
 }
 
+func (canned) ShowRouteHistory(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ShowRouteHistoryParams) {
+	reply(w, openapi.RouteHistory{Prefix: "192.168.7.0/24", Terms: []openapi.RouteTerm{
+		{NodeID: "1", NodeName: "alices-laptop", From: at("2026-02-02T00:00:00Z")},
+		{NodeID: "9", NodeName: "gone", From: at("2026-02-01T09:10:00Z"), Until: new(at("2026-02-02T00:00:00Z"))},
+	}})
+}
+
 func (canned) ApproveRoutes(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ApproveRoutesParams) {
 	node := nodes()[1]
 	node.ApprovedRoutes = []string{"10.1.0.0/16", "192.168.7.0/24"}

@@ -51,7 +51,7 @@ func (n *nodeRef) from(args []string) (ref string, more []string) {
 }
 
 func (t *tool) nodesList() *cobra.Command {
-	var user, tag, route, os, search string
+	var user, tag, route, os, search, key string
 	var online, offline bool
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -76,7 +76,7 @@ Of several filters all must hold.`,
 			}
 			nodes, err := allPages(func(limit *int, cursor *string) ([]apiclient.Node, *string, error) {
 				list, err := decode[apiclient.NodeList](answer(client.ListNodes(cmd.Context(), &apiclient.ListNodesParams{
-					User: ifSet(user), Tag: ifSet(tag), Online: wanted, Route: ifSet(route), OS: ifSet(os), Search: ifSet(search), Limit: limit, Cursor: cursor,
+					User: ifSet(user), Tag: ifSet(tag), Online: wanted, Route: ifSet(route), OS: ifSet(os), Search: ifSet(search), PreAuthKey: ifSet(key), Limit: limit, Cursor: cursor,
 				})))
 				return list.Nodes, list.Next, err
 			})
@@ -94,8 +94,9 @@ Of several filters all must hold.`,
 	flags.StringVar(&route, "route", "", "only nodes with a route to this `network`, enabled or not")
 	flags.StringVar(&os, "os", "", "only nodes with this operating `system`, such as linux")
 	flags.StringVar(&search, "search", "", "only nodes with this `text` in name, hostname, address, tag or user")
+	flags.StringVar(&key, "preauthkey", "", "only nodes that joined with this pre-auth `key`, by id or prefix")
 	complete(cmd, "user", t.completeUserFlag)
-	for _, name := range []string{"tag", "route", "os", "search"} {
+	for _, name := range []string{"tag", "route", "os", "search", "preauthkey"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
 	return t.watchable(cmd)
@@ -194,7 +195,7 @@ func nodeDetails(n apiclient.Node) string {
 		{"Last seen", lastSeen(n)},
 		{"Expiry", expiry},
 		{"Ephemeral", yesNo(n.Ephemeral)},
-		{"System", strings.TrimSpace(n.OS + " " + n.Arch)},
+		{"System", system(n)},
 		{"Client", n.ClientVersion},
 		{"Joined", timeText(n.CreatedAt)},
 		{"Changed", timeText(n.UpdatedAt)},
@@ -205,7 +206,7 @@ func nodeDetails(n apiclient.Node) string {
 		{"Machine key", n.MachineKey},
 		{"Node key", n.NodeKey},
 	}
-	return details(rows)
+	return details(append(rows, hostDetails(n.Host)...))
 }
 
 // details lays names and values out, one of each in a line.

@@ -31,7 +31,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"nodes delete --tag tag:web", "nodes expire --user alice", "nodes tag --tag tag:web --add tag:blue", "nodes tag web-1 web-1 --remove tag:blue", "nodes approve-routes --tag tag:web --all",
 		},
 		"routes.txt": {
-			"routes list", "routes enable --route-id 7", "routes disable 7", "routes prefer 7 --preference 10", "routes delete 7",
+			"routes list", "routes enable --route-id 7", "routes disable 7", "routes prefer 7 --preference 10", "routes delete 7", "routes history 7",
 			"nodes approve-routes web-1 --routes 192.168.7.0/24,10.1.0.0/16",
 		},
 		"dns.txt": {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -98,13 +99,15 @@ func (t *tool) preAuthKeysList() *cobra.Command {
 				return err
 			}
 			shown := columns{
-				names: "ID, KEY, USER, REUSABLE, EPHEMERAL, USED, EXPIRED, EXPIRATION, CREATED, TAGS",
+				names: "ID, KEY, USER, REUSABLE, EPHEMERAL, USED, EXPIRED, EXPIRATION, CREATED, TAGS, USES, LAST USED, FROM",
+				wide:  "USES, LAST USED, FROM",
 				spare: "CREATED, EPHEMERAL, REUSABLE, TAGS, USED, EXPIRED",
 			}
 			return showList(t, shown, list.PreAuthKeys, func(k apiclient.PreAuthKey) []string {
 				return []string{
 					k.ID, k.Key, userName(k.User), yesNo(k.Reusable), yesNo(k.Ephemeral), yesNo(k.Used), yesNo(k.Expired),
 					timeText(k.Expiration), timeText(k.CreatedAt), strings.Join(k.ACLTags, ","),
+					strconv.FormatInt(k.Uses, 10), lastUsed(k.LastUsed), k.LastUsedFrom,
 				}
 			})
 		},

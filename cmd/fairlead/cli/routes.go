@@ -18,7 +18,7 @@ func (t *tool) routes() *cobra.Command {
 		Short: "List, enable, disable, prefer and delete routes through nodes",
 		Example: `  fairlead routes list
   fairlead routes enable --route-id 7`,
-	}, t.routesList(), t.routesEnable(), t.routesDisable(), t.routesPrefer(), t.routesDelete())
+	}, t.routesList(), t.routesEnable(), t.routesDisable(), t.routesPrefer(), t.routesDelete(), t.routesHistory())
 }
 
 // routeRef is the route of a command: its argument, or --route-id.

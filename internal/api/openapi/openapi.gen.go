@@ -258,8 +258,17 @@ type APIKey struct {
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// LastSeen Always null so far.
+	// LastSeen When it was last used, on any replica. Null if it never was. A restart may lose the uses of the last ten
+	// minutes.
+	//
+	//
+	// Example: 2026-03-02T12:00:00Z
 	LastSeen *time.Time `json:"lastSeen"`
+
+	// LastUsedFrom The address from which it was last used.
+	//
+	// Example: 198.51.100.7
+	LastUsedFrom string `json:"lastUsedFrom"`
 
 	// Prefix The key with its secret masked.
 	//
@@ -677,6 +686,20 @@ type HealthCheck struct {
 // HealthCheckStatus defines model for HealthCheck.Status.
 type HealthCheckStatus string
 
+// HealthMessage defines model for HealthMessage.
+type HealthMessage struct {
+	// Message Example: IP forwarding is off, so that nobody gets through to the routes behind this device
+	Message string `json:"message"`
+
+	// Since Example: 2026-03-02T12:00:00Z
+	Since time.Time `json:"since"`
+
+	// Source The part of the client that warns.
+	//
+	// Example: warn-ip-forwarding-off
+	Source string `json:"source"`
+}
+
 // Login The answer to a device that asked to join.
 type Login struct {
 	// ID Example: 1
@@ -845,6 +868,9 @@ type Node struct {
 	// Example: alices-laptop
 	GivenName string `json:"givenName"`
 
+	// Host In the answer to the question for one node, and in lists where asked for.
+	Host *NodeHost `json:"host,omitempty"`
+
 	// Hostname The same as `name`.
 	//
 	// Example: Alices-Laptop
@@ -970,6 +996,56 @@ type NodeExpiryChange struct {
 	Expiry *time.Time `json:"expiry,omitempty"`
 }
 
+// NodeHost What a device says of itself and of the network that it is in.
+type NodeHost struct {
+	// Arch Example: amd64
+	Arch string `json:"arch"`
+
+	// ClientVersion Example: 1.92.3
+	ClientVersion string `json:"clientVersion"`
+
+	// DeviceModel Of a phone.
+	//
+	// Example:
+	DeviceModel string `json:"deviceModel"`
+
+	// Distro Example: debian
+	Distro string `json:"distro"`
+
+	// DistroVersion Example: 13
+	DistroVersion string `json:"distroVersion"`
+
+	// Endpoints Where peers try to reach it.
+	//
+	// Example: ["198.51.100.7:41641","192.168.7.3:41641"]
+	Endpoints []string `json:"endpoints"`
+
+	// Health What its client warns of, at most 16. Clients since 1.90 say little of it.
+	Health []HealthMessage `json:"health"`
+
+	// Latencies How far it is from the relays, at most 64 of them.
+	Latencies []RelayLatency `json:"latencies"`
+
+	// Nat How the device can be reached from outside. What it has not found out is null.
+	Nat NodeNAT `json:"nat"`
+
+	// OS Example: linux
+	OS string `json:"os"`
+
+	// OSVersion On Linux, of the kernel.
+	//
+	// Example: 6.12.0
+	OSVersion string `json:"osVersion"`
+
+	// Relay The relay by which it can always be reached. Null until it has chosen one.
+	Relay *RelayRegion `json:"relay"`
+
+	// ReportedAt When `latencies`, `nat` or `health` last changed. Null if the device never told them.
+	//
+	// Example: 2026-03-02T12:00:00Z
+	ReportedAt *time.Time `json:"reportedAt"`
+}
+
 // NodeList defines model for NodeList.
 type NodeList struct {
 	// Next The cursor of what follows; left out when nothing does.
@@ -977,6 +1053,36 @@ type NodeList struct {
 	// Example: 100
 	Next  *Next  `json:"next,omitempty"`
 	Nodes []Node `json:"nodes"`
+}
+
+// NodeNAT How the device can be reached from outside. What it has not found out is null.
+type NodeNAT struct {
+	// Ipv6 IPv6 reaches the internet.
+	//
+	// Example: false
+	Ipv6 *bool `json:"ipv6"`
+
+	// MappingVaries Its router shows it under another port or address to everyone, so that direct connections to others behind
+	// such a router fail.
+	//
+	//
+	// Example: false
+	MappingVaries *bool `json:"mappingVaries"`
+
+	// PortMapped Its router has opened a port for it.
+	//
+	// Example: false
+	PortMapped bool `json:"portMapped"`
+
+	// PortMapping The protocols by which its router would, of `pcp`, `pmp` and `upnp`.
+	//
+	// Example: ["upnp"]
+	PortMapping []string `json:"portMapping"`
+
+	// UDP UDP gets through. Without it all goes through relays.
+	//
+	// Example: true
+	UDP *bool `json:"udp"`
 }
 
 // NodeName defines model for NodeName.
@@ -1626,6 +1732,16 @@ type PreAuthKey struct {
 	// Example: flp_b81KzQx0LmN4_***
 	Key string `json:"key"`
 
+	// LastUsed When it last let a node in. Null if it never did.
+	//
+	// Example: 2026-03-01T09:31:00Z
+	LastUsed *time.Time `json:"lastUsed"`
+
+	// LastUsedFrom The address from which that node came.
+	//
+	// Example: 198.51.100.7
+	LastUsedFrom string `json:"lastUsedFrom"`
+
 	// Reusable More than one node may join with it.
 	Reusable bool `json:"reusable"`
 
@@ -1634,6 +1750,11 @@ type PreAuthKey struct {
 
 	// User Owner of the nodes that join. Null for a key that has only tags.
 	User *User `json:"user"`
+
+	// Uses How often it let a node in, also such as are gone or came again.
+	//
+	// Example: 1
+	Uses int64 `json:"uses"`
 }
 
 // PreAuthKeyCreation defines model for PreAuthKeyCreation.
@@ -1789,6 +1910,29 @@ type Profiles struct {
 // RegisterMethod How the node joined.
 type RegisterMethod string
 
+// RelayLatency defines model for RelayLatency.
+type RelayLatency struct {
+	// Milliseconds Example: 12.5
+	Milliseconds float64     `json:"milliseconds"`
+	Region       RelayRegion `json:"region"`
+}
+
+// RelayRegion defines model for RelayRegion.
+type RelayRegion struct {
+	// Code Empty if the region is no longer in the map.
+	//
+	// Example: fra
+	Code string `json:"code"`
+
+	// ID Example: 900
+	ID int `json:"id"`
+
+	// Name Empty if the region is no longer in the map.
+	//
+	// Example: Frankfurt
+	Name string `json:"name"`
+}
+
 // ReplicaDigest defines model for ReplicaDigest.
 type ReplicaDigest struct {
 	// AgeMillis Milliseconds since the report, by the database's clock.
@@ -1879,6 +2023,15 @@ type RouteChange struct {
 	Preference int `json:"preference"`
 }
 
+// RouteHistory defines model for RouteHistory.
+type RouteHistory struct {
+	// Prefix Example: 192.168.7.0/24
+	Prefix string `json:"prefix"`
+
+	// Terms Newest first. Between two of them nobody had the route.
+	Terms []RouteTerm `json:"terms"`
+}
+
 // RouteList defines model for RouteList.
 type RouteList struct {
 	// Next The cursor of what follows; left out when nothing does.
@@ -1891,6 +2044,23 @@ type RouteList struct {
 // RouteResult defines model for RouteResult.
 type RouteResult struct {
 	Route Route `json:"route"`
+}
+
+// RouteTerm defines model for RouteTerm.
+type RouteTerm struct {
+	// From Example: 2026-03-01T09:31:00Z
+	From time.Time `json:"from"`
+
+	// NodeID Example: 1
+	NodeID string `json:"nodeId"`
+
+	// NodeName As it was called then.
+	//
+	// Example: east
+	NodeName string `json:"nodeName"`
+
+	// Until Null while it lasts.
+	Until *time.Time `json:"until"`
 }
 
 // SSHApproval defines model for SSHApproval.
@@ -2445,6 +2615,12 @@ type ListNodesParams struct {
 	// regard to case
 	Search *string `form:"search,omitempty" json:"search,omitempty"`
 
+	// PreAuthKey only nodes that joined with this pre-auth key, by id or prefix
+	PreAuthKey *string `form:"preAuthKey,omitempty" json:"preAuthKey,omitempty"`
+
+	// Host also tell `host` of each node, which makes the answer several times larger
+	Host *bool `form:"host,omitempty" json:"host,omitempty"`
+
 	// Limit how many at most, from 1 to 1000; all without it
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -2649,6 +2825,12 @@ type ListRoutesParams struct {
 	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
 	// leaves nothing else out and shows nothing twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ShowRouteHistoryParams defines parameters for ShowRouteHistory.
+type ShowRouteHistoryParams struct {
+	// Limit how many at most, from 1 to 1000
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListUsersParams defines parameters for ListUsers.
@@ -2954,6 +3136,9 @@ type ServerInterface interface {
 	// EnableRoute Enable a route
 	// (POST /api/v1/routes/{routeId}/enable)
 	EnableRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef)
+	// ShowRouteHistory Tell which nodes served a network, and when
+	// (GET /api/v1/routes/{routeId}/history)
+	ShowRouteHistory(w http.ResponseWriter, r *http.Request, routeID RouteRef, params ShowRouteHistoryParams)
 	// ApproveSSH Let an SSH session begin
 	// (POST /api/v1/ssh/approve)
 	ApproveSSH(w http.ResponseWriter, r *http.Request)
@@ -3640,6 +3825,32 @@ func (siw *ServerInterfaceWrapper) ListNodes(w http.ResponseWriter, r *http.Requ
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "search"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "search", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "preAuthKey" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "preAuthKey", r.URL.Query(), &params.PreAuthKey, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "preAuthKey"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "preAuthKey", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "host" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "host", r.URL.Query(), &params.Host, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "host"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "host", Err: err})
 		}
 		return
 	}
@@ -5181,6 +5392,48 @@ func (siw *ServerInterfaceWrapper) EnableRoute(w http.ResponseWriter, r *http.Re
 	handler.ServeHTTP(w, r)
 }
 
+// ShowRouteHistory operation middleware
+func (siw *ServerInterfaceWrapper) ShowRouteHistory(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "routeId" -------------
+	var routeID RouteRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "routeId", r.PathValue("routeId"), &routeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "routeId", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ShowRouteHistoryParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ShowRouteHistory(w, r, routeID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ApproveSSH operation middleware
 func (siw *ServerInterfaceWrapper) ApproveSSH(w http.ResponseWriter, r *http.Request) {
 
@@ -5938,6 +6191,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/routes/{routeId}", wrapper.ChangeRoute)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/routes/{routeId}/disable", wrapper.DisableRoute)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/routes/{routeId}/enable", wrapper.EnableRoute)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes/{routeId}/history", wrapper.ShowRouteHistory)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/approve", wrapper.ApproveSSH)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/ssh/pending", wrapper.ListPendingSSH)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/reject", wrapper.RejectSSH)

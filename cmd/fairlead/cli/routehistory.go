@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+func (t *tool) routesHistory() *cobra.Command {
+	var route routeRef
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "history <route-id>",
+		Short: "Tell which nodes served a network, and when",
+		Long: `Tell which nodes served the network of a route, and when, newest first: the
+primaries of all routes to that network. Exit nodes all serve at the same time,
+so that the internet has no history.`,
+		Example: `  fairlead routes history 7
+  fairlead routes history --route-id 7 --output json`,
+		Args: route.takes,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			history, err := decode[apiclient.RouteHistory](answer(client.ShowRouteHistory(cmd.Context(), route.String(), &apiclient.ShowRouteHistoryParams{Limit: &limit})))
+			if err != nil {
+				return err
+			}
+			return showList(t, columns{names: "NODE, ID, FROM, UNTIL"}, history.Terms, func(term apiclient.RouteTerm) []string {
+				until := "now"
+				if term.Until != nil {
+					until = timeText(*term.Until)
+				}
+				return []string{term.NodeName, term.NodeID, timeText(term.From), until}
+			})
+		},
+	}
+	route.flag(cmd, t)
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most this `number` of nodes, up to 1000")
+	complete(cmd, "limit", cobra.NoFileCompletions)
+	return t.watchable(cmd)
+}

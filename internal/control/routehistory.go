@@ -1,0 +1,38 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+const (
+	defaultTerms = 100
+	maxTerms     = 1000
+)
+
+// Term is the time for which one node led to a prefix.
+type Term struct {
+	ledger.Leader
+	Until mesh.Time // zero while it lasts
+}
+
+// RouteHistory returns who led to the prefix of a route, newest first. A limit of
+// zero means what suits a page.
+func (s *Service) RouteHistory(ctx context.Context, r NodeRoute, limit int) (terms []Term, err error) {
+	if limit < 0 || limit > maxTerms {
+		return nil, refuse(Invalid, "limit", "limit must be from 1 to %d", maxTerms)
+	}
+	if limit == 0 {
+		limit = defaultTerms
+	}
+	leaders, err := s.ledger.Leaders(ctx, r.Prefix, limit)
+	var until mesh.Time
+	for _, l := range leaders {
+		terms = append(terms, Term{l, until})
+		until = l.At
+	}
+	return slices.DeleteFunc(terms, func(t Term) bool { return t.Node == 0 }), err
+}
