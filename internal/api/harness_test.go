@@ -192,7 +192,15 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	s := &service{t: t, store: &counted{Store: st}, log: &journal{}, metrics: prometheus.NewRegistry()}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.Level(-8)}))
 	var err error
-	s.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: s.store, Log: log, Registerer: s.metrics, Describe: api.Describe, History: st.(store.History)})
+	var running atomic.Pointer[control.Service]
+	s.ledger, err = ledger.Open(t.Context(), ledger.Config{
+		Store: s.store, Log: log, Registerer: s.metrics, Describe: api.Describe, History: st.(store.History),
+		Fill: func(r *store.Report) {
+			if c := running.Load(); c != nil {
+				r.Facts, r.Uses = c.Observed(store.MaxSeen)
+			}
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,6 +230,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 		}
 	}
 	s.control = control.New(cc)
+	running.Store(s.control)
 	s.courier = webhook.New(webhook.Config{
 		Ledger: s.ledger, Control: s.control, Log: log, Registerer: s.metrics, Secret: hookSecrets.Secret, Encode: api.EncodeWebhookEvent, AllowLocal: true,
 	})

@@ -2,8 +2,12 @@ package api_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // replicas starts two services over one database.
@@ -46,6 +50,35 @@ func TestOwnWriteIsReadOnAnotherReplica(t *testing.T) {
 			t.Fatalf("user %s at revision %s is not there", name, rev)
 		}
 		a, b = b, a
+	}
+}
+
+// What is not committed travels with the heartbeat.
+func TestObservationsOfOneReplicaAreShownByAnother(t *testing.T) {
+	a, b := replicas(t)
+	a.newUser("alice")
+	a.enrol(machine(1, a.preAuthKey(object{"user": "alice"}))).ok()
+	id, key := a.newKey()
+	rev := a.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+key).header.Get("Mesh-Revision")
+	a.control.Observe(1, control.Measured{Latencies: []mesh.Latency{{Region: 7, Micros: 12500}}})
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		host := b.call("GET", "/api/v1/node/1", nil, "Mesh-Min-Revision: "+rev).ok()["node"].(object)["host"].(object)
+		var used any
+		for _, k := range b.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any) {
+			if k.(object)["id"] == id {
+				used = k.(object)["lastSeen"]
+			}
+		}
+		if near := host["latencies"].([]any); used != nil && len(near) == 1 && near[0].(object)["milliseconds"] == 12.5 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the key was used at %v; %v", used, host)
+		}
+	}
+	if got := strconv.FormatInt(int64(b.ledger.World().Rev), 10); got != rev {
+		t.Errorf("it was committed, by revision %s after %s", got, rev)
 	}
 }
 
