@@ -105,13 +105,13 @@ func bulkError(r *control.Refusal) *openapi.BulkError {
 }
 
 func replayNodesChange(c replayed) (any, error) {
-	results, err := control.RememberedResults(c.mark.Answer, control.NoNode)
+	results, err := control.RememberedResults(c.receipt.Answer, control.NoNode)
 	return nodeBulkShape(c.snap, results), err
 }
 
 func replayBulk(absent func(ref string) error) again {
 	return func(c replayed) (any, error) {
-		results, err := control.RememberedResults(c.mark.Answer, absent)
+		results, err := control.RememberedResults(c.receipt.Answer, absent)
 		return bulkShape(results), err
 	}
 }

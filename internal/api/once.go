@@ -83,25 +83,25 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, err erro
 		if !errors.As(err, &refusal) {
 			return false
 		}
-		m, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.Mark, bool) {
-			m, ok := snap.Mark(once)
+		m, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.Receipt, bool) {
+			m, ok := snap.Receipt(once)
 			return m, ok && !m.Until.Reached(now())
 		})
 		if err != nil {
 			return false
 		}
-		done = &ledger.DoneBefore{Mark: m}
+		done = &ledger.DoneBefore{Receipt: m}
 	}
-	if done.Mark.Request != once.Request {
+	if done.Receipt.Request != once.Request {
 		writeProblem(w, problem(http.StatusConflict, "this "+onceHeader+" was sent with another request before; give each request a key of its own"))
 		return true
 	}
-	s.replay(w, r, done.Mark)
+	s.replay(w, r, done.Receipt)
 	return true
 }
 
 // replay answers as the operation did, from the objects as they are now.
-func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Mark) {
+func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt) {
 	w.Header().Set(replayedHeader, "true")
 	snap := s.ledger.World().Snapshot
 	body, err := s.again[r.Pattern](replayed{w, r, snap, m})
@@ -120,10 +120,10 @@ func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Mark) {
 
 // replayed is a request that was done before.
 type replayed struct {
-	w    http.ResponseWriter
-	r    *http.Request
-	snap *mesh.Snapshot
-	mark *mesh.Mark
+	w       http.ResponseWriter
+	r       *http.Request
+	snap    *mesh.Snapshot
+	receipt *mesh.Receipt
 }
 
 // again makes the answer of an operation anew. An error says that its object is gone.
@@ -190,7 +190,7 @@ func (s *Server) replays() map[string]again {
 }
 
 func replayUser(c replayed) (any, error) {
-	u, err := control.FindUser(c.snap, cmp.Or(c.mark.Object, c.r.PathValue("id")))
+	u, err := control.FindUser(c.snap, cmp.Or(c.receipt.Object, c.r.PathValue("id")))
 	if err != nil {
 		return nil, err
 	}
@@ -200,14 +200,14 @@ func replayUser(c replayed) (any, error) {
 
 func replayUserDeletion(c replayed) (any, error) {
 	var out openapi.UserDeletion
-	_, err := fmt.Sscan(c.mark.Answer, &out.DeletedNodes)
+	_, err := fmt.Sscan(c.receipt.Answer, &out.DeletedNodes)
 	return out, err
 }
 
 func replayPreAuthKey(c replayed) (any, error) {
 	for k := range c.snap.PreAuthKeys() {
-		if k.ID.String() == c.mark.Object {
-			return nil, &shownOnce{"pre-auth key", c.mark.Object, preAuthKeyShape(c.snap, k, "", now())}
+		if k.ID.String() == c.receipt.Object {
+			return nil, &shownOnce{"pre-auth key", c.receipt.Object, preAuthKeyShape(c.snap, k, "", now())}
 		}
 	}
 	return nil, errAbsent
@@ -215,19 +215,19 @@ func replayPreAuthKey(c replayed) (any, error) {
 
 func replayAPIKey(c replayed) (any, error) {
 	for k := range c.snap.APIKeys() {
-		if k.ID.String() == c.mark.Object {
-			return nil, &shownOnce{"API key", c.mark.Object, apiKeyShape(k, now())}
+		if k.ID.String() == c.receipt.Object {
+			return nil, &shownOnce{"API key", c.receipt.Object, apiKeyShape(k, now())}
 		}
 	}
 	return nil, errAbsent
 }
 
 func replayAPIKeyExpiry(c replayed) (any, error) {
-	return openapi.APIKeyExpiry{Expired: strings.Split(c.mark.Answer, ",")}, nil
+	return openapi.APIKeyExpiry{Expired: strings.Split(c.receipt.Answer, ",")}, nil
 }
 
 func replayNode(c replayed) (any, error) {
-	n, err := control.FindNode(c.snap, cmp.Or(c.mark.Object, c.mark.Answer, c.r.PathValue("nodeId")))
+	n, err := control.FindNode(c.snap, cmp.Or(c.receipt.Object, c.receipt.Answer, c.r.PathValue("nodeId")))
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func replayNode(c replayed) (any, error) {
 
 func replayNodesExpiry(c replayed) (any, error) {
 	var out openapi.NodesExpiry
-	_, err := fmt.Sscan(c.mark.Answer, &out.Expired, &out.AlreadyExpired)
+	_, err := fmt.Sscan(c.receipt.Answer, &out.Expired, &out.AlreadyExpired)
 	return out, err
 }
 
@@ -257,7 +257,7 @@ func replayRoute(c replayed) (any, error) {
 // come for it.
 func replayApproval(c replayed) (any, error) {
 	var login mesh.Login
-	if err := json.Unmarshal([]byte(c.mark.Answer), &login); err != nil {
+	if err := json.Unmarshal([]byte(c.receipt.Answer), &login); err != nil {
 		return nil, err
 	}
 	out := openapi.LoginApproval{Login: loginShape(c.snap, &login)}
@@ -270,7 +270,7 @@ func replayApproval(c replayed) (any, error) {
 
 func replaySSHApproval(c replayed) (any, error) {
 	for g := range c.snap.SSHGrants() {
-		if g.ID.String() == c.mark.Object {
+		if g.ID.String() == c.receipt.Object {
 			return openapi.SSHApproval{Grant: sshGrantShape(c.snap, g)}, nil
 		}
 	}

@@ -239,7 +239,7 @@ func EncodeWebhookEvent(row ledger.AuditRow) []byte {
 }
 
 func replayWebhook(c replayed) (any, error) {
-	id, err := webhookRef(c.mark.Object)
+	id, err := webhookRef(c.receipt.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -255,5 +255,5 @@ func replayWebhookSecret(c replayed) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, &shownOnce{"webhook secret", c.mark.Object, result.(openapi.WebhookResult).Webhook}
+	return nil, &shownOnce{"webhook secret", c.receipt.Object, result.(openapi.WebhookResult).Webhook}
 }

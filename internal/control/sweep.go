@@ -138,7 +138,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		{"replica is gone", lostNodes(lost)},
 		{"login answer has ended", endedLogins},
 		{"SSH answer has ended", endedSSHGrants},
-		{"request need not be remembered", endedMarks},
+		{"request need not be remembered", endedReceipts},
 		{"replica is gone", lostRelays(lost)},
 	} {
 		if err := s.commit(ctx, f.reason, f.find); err != nil {
@@ -266,9 +266,9 @@ func endedLogins(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	return evs
 }
 
-// endedMarks finds requests that were made long ago. The oldest end first.
-func endedMarks(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
-	for m := range s.Marks() {
+// endedReceipts finds requests that were made long ago. The oldest end first.
+func endedReceipts(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
+	for m := range s.Receipts() {
 		if !m.Until.Reached(now) || len(evs) == chunkNodes {
 			break
 		}

@@ -52,10 +52,10 @@ func TestNodeLapsesOnceWhenItsExpiryHasPassed(t *testing.T) {
 }
 
 func TestRequestsAreForgottenWhenTheirTimeIsOver(t *testing.T) {
-	mark := func(id mesh.MarkID, until mesh.Time) mesh.Event {
-		return mesh.Remembered{Mark: &mesh.Mark{ID: id, Owner: "key:1", Key: mesh.Secret{byte(id)}, Until: until}}
+	receipt := func(id mesh.ReceiptID, until mesh.Time) mesh.Event {
+		return mesh.Remembered{Receipt: &mesh.Receipt{ID: id, Owner: "key:1", Key: mesh.Secret{byte(id)}, Until: until}}
 	}
-	got := endedMarks(world(mark(1, moment-1), mark(2, moment), mark(3, moment+1)), moment)
+	got := endedReceipts(world(receipt(1, moment-1), receipt(2, moment), receipt(3, moment+1)), moment)
 	if diff := cmp.Diff([]mesh.Event{mesh.Forgotten{ID: 1}, mesh.Forgotten{ID: 2}}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -35,9 +35,9 @@ var (
 
 // DoneBefore answers a command whose actor asks for something once, and had it done
 // before. Nothing was written. The request may be another one of the same name.
-type DoneBefore struct{ Mark *mesh.Mark }
+type DoneBefore struct{ Receipt *mesh.Receipt }
 
-func (d *DoneBefore) Error() string { return fmt.Sprintf("done before, at revision %d", d.Mark.Rev) }
+func (d *DoneBefore) Error() string { return fmt.Sprintf("done before, at revision %d", d.Receipt.Rev) }
 
 // Decide looks at the world exactly as it will be when its events become
 // durable and returns them, none if nothing is to change, or a refusal. It is
@@ -187,7 +187,7 @@ func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revis
 }
 
 func doneBefore(s *mesh.Snapshot, a mesh.Actor, now mesh.Time) error {
-	if m, ok := s.Mark(a.Once); ok && !m.Until.Reached(now) {
+	if m, ok := s.Receipt(a.Once); ok && !m.Until.Reached(now) {
 		return &DoneBefore{m}
 	}
 	return nil

@@ -15,7 +15,7 @@ func (s *Snapshot) Digest() string {
 	w := fields(nil).int(int64(s.Rev)).int(int64(s.Counters.User)).int(int64(s.Counters.Node)).
 		int(int64(s.Counters.PreAuth)).int(int64(s.Counters.API)).int(int64(s.Counters.Login)).int(int64(s.Counters.Setting)).
 		int(int64(s.Counters.Policy)).int(int64(s.Counters.SSHGrant)).int(int64(s.Counters.Route)).
-		int(int64(s.Counters.Webhook)).int(int64(s.Counters.DeadLetter)).int(int64(s.Counters.Mark)).addr(s.Counters.V4).addr(s.Counters.V6)
+		int(int64(s.Counters.Webhook)).int(int64(s.Counters.DeadLetter)).int(int64(s.Counters.Receipt)).addr(s.Counters.V4).addr(s.Counters.V6)
 	h.Write(w)
 	digestTable(h, &s.users, (*User).fields)
 	digestTable(h, &s.nodes, (*Node).fields)
@@ -26,7 +26,7 @@ func (s *Snapshot) Digest() string {
 	digestTable(h, &s.sshGrants, (*SSHGrant).fields)
 	digestTable(h, &s.webhooks, (*Webhook).fields)
 	digestTable(h, &s.facts, (*Facts).fields)
-	digestTable(h, &s.marks, (*Mark).fields)
+	digestTable(h, &s.receipts, (*Receipt).fields)
 	h.Write(s.policySum[:])
 	return hex.EncodeToString(h.Sum(nil))
 }

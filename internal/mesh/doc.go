@@ -13,5 +13,5 @@
 //   - A draft is a snapshot that one goroutine is still editing.
 //   - A node is touched by an event that names it.
 //   - An actor is who asked for a change.
-//   - A mark is the trace of a request that must not be done twice.
+//   - A receipt is the trace of a request that must not be done twice.
 package mesh

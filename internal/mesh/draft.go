@@ -138,9 +138,9 @@ func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
 	case APIKeyUsed:
 		change(d.e, &d.s.api, e.ID, func(k *APIKey) { k.LastUse = e.Use })
 	case Remembered:
-		d.putMark(e.Mark.ID, e.Mark)
+		d.putReceipt(e.Receipt.ID, e.Receipt)
 	case Forgotten:
-		d.putMark(e.ID, nil)
+		d.putReceipt(e.ID, nil)
 	case AddressCursor: // a counter, moved above
 	}
 	return 0, false

@@ -23,7 +23,7 @@ import (
 //	2026-11  webhook.put webhook.gone webhook.moved deadletter.put
 //	         deadletter.gone
 //	2026-11  node.facts preauthkey.used apikey.used
-//	2026-11  mark.put mark.gone
+//	2026-11  receipt.put receipt.gone
 type Kind string
 
 // The kinds of event.
@@ -55,8 +55,8 @@ const (
 	KindNodeFacts      Kind = "node.facts"
 	KindPreAuthKeyUsed Kind = "preauthkey.used"
 	KindAPIKeyUsed     Kind = "apikey.used"
-	KindRemembered     Kind = "mark.put"
-	KindForgotten      Kind = "mark.gone"
+	KindRemembered     Kind = "receipt.put"
+	KindForgotten      Kind = "receipt.gone"
 )
 
 // Event is a committed fact with the full new value.
@@ -207,14 +207,14 @@ type APIKeyUsed struct {
 	Use KeyUse `json:"use"`
 }
 
-// Remembered adds the mark of a request that was done.
+// Remembered adds the receipt of a request that was done.
 type Remembered struct {
-	Mark *Mark `json:"mark"`
+	Receipt *Receipt `json:"receipt"`
 }
 
-// Forgotten removes the mark of a request.
+// Forgotten removes the receipt of a request.
 type Forgotten struct {
-	ID MarkID `json:"id"`
+	ID ReceiptID `json:"id"`
 }
 
 // Kind names the event in the log.
@@ -452,7 +452,7 @@ func (env envelope) event() (Event, error) {
 	case KindAPIKeyUsed:
 		return decode(env.Data, func(e APIKeyUsed) bool { return valid(e.ID) })
 	case KindRemembered:
-		return decode(env.Data, func(e Remembered) bool { return e.Mark != nil && valid(e.Mark.ID) })
+		return decode(env.Data, func(e Remembered) bool { return e.Receipt != nil && valid(e.Receipt.ID) })
 	case KindForgotten:
 		return decode(env.Data, func(e Forgotten) bool { return valid(e.ID) })
 	}

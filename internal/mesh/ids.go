@@ -20,7 +20,7 @@ type (
 	RouteID       int64
 	WebhookID     int64
 	DeadLetterID  int64
-	MarkID        int64
+	ReceiptID     int64
 )
 
 // TaggedDevices is the user of nodes that belong to tags, as clients and tools

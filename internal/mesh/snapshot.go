@@ -37,7 +37,7 @@ type Snapshot struct {
 	sshGrants table[SSHGrant]
 	webhooks  table[Webhook]
 	facts     table[Facts] // by the id of the node
-	marks     table[Mark]
+	receipts  table[Receipt]
 	policy    *Policy  // the newest
 	policySum [32]byte // its digest, taken once because the text may be long
 
@@ -52,8 +52,8 @@ type Snapshot struct {
 	loginByNodeKey  index[key.NodePublic, LoginID]
 	settingByKey    index[string, SettingID]
 	sshGrantByAsk   index[sshAsk, SSHGrantID]
-	markByAsk       index[markAsk, MarkID]
-	marksByOwner    index[string, []MarkID]
+	receiptByAsk    index[receiptAsk, ReceiptID]
+	receiptsByOwner index[string, []ReceiptID]
 	routers         index[netip.Prefix, []NodeID] // by each of their Routes
 	owned           index[UserID, int]            // nodes a user owns
 	online          int
@@ -73,7 +73,7 @@ type Counters struct {
 	SSHGrant SSHGrantID    `json:"sshGrant,omitempty"`
 	Route    RouteID       `json:"route,omitempty"`
 	Webhook  WebhookID     `json:"webhook,omitempty"`
-	Mark     MarkID        `json:"mark,omitempty"`
+	Receipt  ReceiptID     `json:"receipt,omitempty"`
 	// DeadLetter is of the letters of all webhooks.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address given last
@@ -107,7 +107,7 @@ func (c Counters) After(e Event) Counters {
 	case DeadLetterPut:
 		c.DeadLetter = max(c.DeadLetter, e.Letter.ID)
 	case Remembered:
-		c.Mark = max(c.Mark, e.Mark.ID)
+		c.Receipt = max(c.Receipt, e.Receipt.ID)
 	case AddressCursor:
 		c.V4, c.V6 = e.V4, e.V6
 	}
@@ -129,8 +129,8 @@ func Empty() *Snapshot {
 		loginByNodeKey:  newIndex[key.NodePublic, LoginID](),
 		settingByKey:    newIndex[string, SettingID](),
 		sshGrantByAsk:   newIndex[sshAsk, SSHGrantID](),
-		markByAsk:       newIndex[markAsk, MarkID](),
-		marksByOwner:    newIndex[string, []MarkID](),
+		receiptByAsk:    newIndex[receiptAsk, ReceiptID](),
+		receiptsByOwner: newIndex[string, []ReceiptID](),
 		routers:         newIndex[netip.Prefix, []NodeID](),
 		owned:           newIndex[UserID, int](),
 	}

@@ -44,7 +44,7 @@ func (l loader) read(d *mesh.Draft, rows rowsReader) error {
 func (s *schema) loaders() []loader {
 	return []loader{
 		s.loadUsers(), s.loadNodes(), s.loadNet(), s.loadPreAuth(), s.loadAPI(), s.loadLogins(), s.loadSettings(), s.loadPolicy(), s.loadSSHGrants(), s.loadWebhooks(), s.loadProgress(),
-		s.loadFacts(), s.loadPreAuthUses(), s.loadAPIUses(), s.loadMarks(),
+		s.loadFacts(), s.loadPreAuthUses(), s.loadAPIUses(), s.loadReceipts(),
 	}
 }
 
@@ -224,15 +224,15 @@ func (s *schema) loadAPIUses() loader {
 	return loader{"api_key_uses", s.apiUses.selectAll(), row, func(d *mesh.Draft) { d.Apply(0, e) }}
 }
 
-func (s *schema) loadMarks() loader {
-	var m mesh.Mark
+func (s *schema) loadReceipts() loader {
+	var m mesh.Receipt
 	var key, request []byte
 	row := []any{(*int64)(&m.ID), &m.Owner, &key, &request, (*int64)(&m.Rev), &m.Object, &m.Answer, (*int64)(&m.Until)}
-	return loader{"marks", s.marks.selectAll(), row, func(d *mesh.Draft) {
-		mark := m
-		copy(mark.Key[:], key)
-		copy(mark.Request[:], request)
-		d.Apply(0, mesh.Remembered{Mark: &mark})
+	return loader{"receipts", s.receipts.selectAll(), row, func(d *mesh.Draft) {
+		receipt := m
+		copy(receipt.Key[:], key)
+		copy(receipt.Request[:], request)
+		d.Apply(0, mesh.Remembered{Receipt: &receipt})
 	}}
 }
 

@@ -63,7 +63,7 @@ func upsert(table string, columns ...column) *insert {
 // whatever its size.
 type schema struct {
 	users, nodes, net, presence, preAuth, api, logins, settings, policies, sshGrants, webhooks, progress, letters, log, audit, transitions *insert
-	facts, preAuthUses, apiUses, leaders, marks                                                                                            *insert
+	facts, preAuthUses, apiUses, leaders, receipts                                                                                         *insert
 }
 
 func newSchema() *schema {
@@ -104,7 +104,7 @@ func newSchema() *schema {
 			{"node", integer},
 			{"name", text},
 		}},
-		marks: upsert("marks", column{"id", integer}, column{"owner", text}, column{"key", blob}, column{"request", blob}, column{"rev", integer},
+		receipts: upsert("receipts", column{"id", integer}, column{"owner", text}, column{"key", blob}, column{"request", blob}, column{"rev", integer},
 			column{"object", text}, column{"answer", text}, column{"until", integer}),
 		log: &insert{table: "log", columns: []column{{"rev", integer}, {"batch", blob}, {"prev", blob}, {"at", integer}, {"actor", text}, {"events", blob}}},
 		audit: &insert{table: "audit", columns: []column{
@@ -153,7 +153,7 @@ func newChanges(s *schema) *changes {
 func (s *schema) order() []*insert {
 	return []*insert{
 		s.users, s.nodes, s.net, s.presence, s.preAuth, s.api, s.logins, s.settings, s.policies, s.sshGrants, s.webhooks, s.progress, s.letters,
-		s.facts, s.preAuthUses, s.apiUses, s.marks,
+		s.facts, s.preAuthUses, s.apiUses, s.receipts,
 	}
 }
 
@@ -245,10 +245,10 @@ func (c *changes) add(e mesh.Event) {
 	case mesh.APIKeyUsed:
 		c.put(s.apiUses, int64(e.ID), int64(e.Use.At), e.Use.From)
 	case mesh.Remembered:
-		m := e.Mark
-		c.put(s.marks, int64(m.ID), m.Owner, m.Key[:], m.Request[:], int64(m.Rev), m.Object, m.Answer, int64(m.Until))
+		m := e.Receipt
+		c.put(s.receipts, int64(m.ID), m.Owner, m.Key[:], m.Request[:], int64(m.Rev), m.Object, m.Answer, int64(m.Until))
 	case mesh.Forgotten:
-		c.drop(int64(e.ID), s.marks)
+		c.drop(int64(e.ID), s.receipts)
 	case mesh.AddressCursor: // in the head row
 	}
 }

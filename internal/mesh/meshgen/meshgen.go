@@ -130,9 +130,9 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	case 23:
 		return observation(r, s, node, keyID, at)
 	case 24:
-		return mesh.Remembered{Mark: mark(r, mesh.MarkID(keyID), at)}
+		return mesh.Remembered{Receipt: receipt(r, mesh.ReceiptID(keyID), at)}
 	case 25:
-		return mesh.Forgotten{ID: mesh.MarkID(keyID)}
+		return mesh.Forgotten{ID: mesh.ReceiptID(keyID)}
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -245,8 +245,8 @@ func DeadLetter(id mesh.DeadLetterID, hook mesh.WebhookID, at mesh.Time) *mesh.D
 	}
 }
 
-func mark(r *rand.Rand, id mesh.MarkID, at mesh.Time) *mesh.Mark {
-	m := &mesh.Mark{
+func receipt(r *rand.Rand, id mesh.ReceiptID, at mesh.Time) *mesh.Receipt {
+	m := &mesh.Receipt{
 		ID: id, Owner: fmt.Sprintf("key:%d", r.IntN(3)), Rev: mesh.Revision(r.Int64N(1000)),
 		Object: fmt.Sprint(id % 7), Answer: `{"name":"zürich"}`, Until: at.Add(1e9),
 	}

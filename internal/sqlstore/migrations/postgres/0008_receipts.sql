@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- Requests that were done, so that none is done twice.
-CREATE TABLE marks (
+CREATE TABLE receipts (
     id      BIGINT PRIMARY KEY,
     owner   TEXT NOT NULL,
     key     BYTEA NOT NULL,
@@ -13,4 +13,4 @@ CREATE TABLE marks (
 );
 
 -- +goose Down
-DROP TABLE marks;
+DROP TABLE receipts;

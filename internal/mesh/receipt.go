@@ -1,0 +1,123 @@
+package mesh
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// How many receipts are kept, and for how long. The oldest go first.
+const (
+	ReceiptLifetime  = 24 * time.Hour
+	MaxReceipts      = 50_000
+	MaxOwnerReceipts = 1000
+)
+
+// Once names a request that must not be done twice. Owner is who made it, Key the
+// name it was given and Request all that was asked; of the latter two only hashes are
+// kept.
+type Once struct {
+	Owner        string
+	Key, Request Secret
+
+	answer string
+	more   bool
+}
+
+// Answers notes, while a command of the actor is decided, what the same request is
+// told when it comes again, beside the object that it changed. It holds no secret.
+func (a Actor) Answers(text string) {
+	if a.Once != nil {
+		a.Once.answer = text
+	}
+}
+
+// Continues notes, while a command is decided, whether further commands belong to the
+// same request, so that it is not done yet.
+func (a Actor) Continues(more bool) {
+	if a.Once != nil {
+		a.Once.more = more
+	}
+}
+
+// Done reports whether the command that was decided last completes the request.
+func (o *Once) Done() bool { return o != nil && !o.more }
+
+// Receipt remembers that a request was done.
+type Receipt struct {
+	ID      ReceiptID `json:"id"`
+	Owner   string    `json:"owner"`
+	Key     Secret    `json:"key"`
+	Request Secret    `json:"request"`
+	Rev     Revision  `json:"rev"` // of the change it made
+	// Object is the id of what it changed; empty when it changed nothing.
+	Object string `json:"object,omitempty"`
+	// Answer is what it was told beside the object.
+	Answer string `json:"answer,omitempty"`
+	Until  Time   `json:"until"`
+}
+
+// receiptAsk is what a receipt is found by.
+type receiptAsk struct {
+	owner string
+	key   Secret
+}
+
+func (m *Receipt) ask() receiptAsk { return receiptAsk{m.Owner, m.Key} }
+
+func (m *Receipt) fields(f fields) fields {
+	return f.int(int64(m.ID)).str(m.Owner).raw(m.Key[:]).raw(m.Request[:]).int(int64(m.Rev)).str(m.Object).str(m.Answer).int(int64(m.Until))
+}
+
+// Receipt returns the receipt that a request of this owner and key left. It may have ended.
+func (s *Snapshot) Receipt(o *Once) (*Receipt, bool) {
+	if o == nil {
+		return nil, false
+	}
+	id, ok := s.receiptByAsk.at(receiptAsk{o.Owner, o.Key})
+	if !ok {
+		return nil, false
+	}
+	return found(s.receipts.at(int64(id)))
+}
+
+// Receipts yields all receipts, the oldest first.
+func (s *Snapshot) Receipts() iter.Seq[*Receipt] { return s.receipts.all() }
+
+// Remember returns the events that keep the receipt of a request which is done with the
+// revision that follows s. Older receipts make room for it.
+func Remember(s *Snapshot, now Time, o *Once, object string) (evs []Event) {
+	gone := map[ReceiptID]bool{}
+	forget := func(id ReceiptID) {
+		if !gone[id] {
+			gone[id] = true
+			evs = append(evs, Forgotten{ID: id})
+		}
+	}
+	if ended, ok := s.Receipt(o); ok {
+		forget(ended.ID)
+	}
+	if own, _ := s.receiptsByOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
+		forget(slices.Min(own))
+	}
+	if s.receipts.count >= MaxReceipts {
+		for m := range s.Receipts() {
+			forget(m.ID)
+			break
+		}
+	}
+	return append(evs, Remembered{Receipt: &Receipt{
+		ID: s.Counters.Receipt + 1, Owner: o.Owner, Key: o.Key, Request: o.Request, Rev: s.Rev + 1,
+		Object: object, Answer: o.answer, Until: now.Add(ReceiptLifetime),
+	}})
+}
+
+func (d *Draft) putReceipt(id ReceiptID, m *Receipt) {
+	if old := d.s.receipts.at(int64(id)); old != nil {
+		dropID(d.e, &d.s.receiptsByOwner, old.Owner, id)
+	}
+	if m != nil {
+		addID(d.e, &d.s.receiptsByOwner, m.Owner, id)
+	}
+	keep(d.e, &d.s.receipts, &d.s.receiptByAsk, id, m, (*Receipt).ask)
+}
