@@ -2077,7 +2077,7 @@ export interface components {
             key: string;
             /** @description More than one node may join with it. */
             reusable: boolean;
-            /** @description Nodes that join with it are ephemeral. Nothing removes them yet. */
+            /** @description Nodes that join with it are ephemeral, and removed when they have been offline for a while. */
             ephemeral: boolean;
             /** @description At least one node has joined with it. */
             used: boolean;

@@ -1715,7 +1715,7 @@ type PreAuthKey struct {
 	// CreatedAt Example: 2026-03-01T09:30:00Z
 	CreatedAt time.Time `json:"createdAt"`
 
-	// Ephemeral Nodes that join with it are ephemeral. Nothing removes them yet.
+	// Ephemeral Nodes that join with it are ephemeral, and removed when they have been offline for a while.
 	Ephemeral bool `json:"ephemeral"`
 
 	// Expiration Example: 2026-03-01T10:30:00Z
