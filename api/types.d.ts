@@ -5083,7 +5083,7 @@ export interface operations {
                  */
                 user?: string;
                 /**
-                 * @description only nodes with this tag
+                 * @description only nodes with this tag, which begins with `tag:`
                  * @example tag:server
                  */
                 tag?: string;
@@ -6849,7 +6849,8 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description only changes to objects of this kind; several with commas between
+                 * @description only changes to objects of this kind, `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`,
+                 *     `dns` or `webhook`; several with commas between
                  * @example node,user
                  */
                 kind?: string;

@@ -2551,7 +2551,8 @@ type DeleteAPIKeyParams struct {
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
-	// Kind only changes to objects of this kind; several with commas between
+	// Kind only changes to objects of this kind, `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`,
+	// `dns` or `webhook`; several with commas between
 	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
 
 	// Object only changes to the object with this id, of whatever kind
@@ -2602,7 +2603,7 @@ type ListNodesParams struct {
 	// User only nodes of this user, by name or id
 	User *string `form:"user,omitempty" json:"user,omitempty"`
 
-	// Tag only nodes with this tag
+	// Tag only nodes with this tag, which begins with `tag:`
 	Tag *string `form:"tag,omitempty" json:"tag,omitempty"`
 
 	// Online only nodes that are connected, or only those that are not

@@ -40,7 +40,7 @@ func TestAuditIsListedNewestFirstByWhatIsAskedFor(t *testing.T) {
 			"actor=local:ada":                 "deleted user 2",
 			"actor=key:1":                     "changed user 1, created user 2, created user 1",
 			"actor=key:2":                     "",
-			"kind=nothing":                    "",
+			"kind=sshgrant":                   "",
 			"from=" + second:                  "deleted user 2, changed user 1",
 			"to=" + second + "&kind=user":     "created user 2, created user 1",
 			"limit=2":                         "deleted user 2, changed user 1",
@@ -100,7 +100,7 @@ func TestAuditQueryThatIsNoneIsRefused(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		for query, path := range map[string]string{
 			"limit=0": "limit", "limit=-1": "limit", "limit=1001": "limit", "limit=x": "limit", "cursor=7": "cursor", "cursor=7-x": "cursor",
-			"from=yesterday": "from", "to=1": "to", "kind=%00": "kind", "verb=a,%ff": "verb", "object=%00": "object", "actor=key:%00": "actor",
+			"from=yesterday": "from", "to=1": "to", "kind=%00": "kind", "kind=user,nothing": "kind", "kind=user,": "kind", "verb=a,%ff": "verb", "verb=online": "verb", "object=%00": "object", "actor=key:%00": "actor",
 			"object=" + strings.Repeat("a", 1000): "object",
 		} {
 			a := s.call("GET", "/api/v1/audit?"+query, nil)
@@ -108,5 +108,6 @@ func TestAuditQueryThatIsNoneIsRefused(t *testing.T) {
 				t.Errorf("%.20s: %d %s", query, a.status, a.body)
 			}
 		}
+		s.call("GET", "/api/v1/audit?verb=removed", nil).fails(400, "Bad Request", `"removed" is no verb: give one of created, changed, deleted`, "verb")
 	})
 }

@@ -139,6 +139,8 @@ func TestNodesAreFiltered(t *testing.T) {
 		}
 	}
 	s.call("GET", "/api/v1/node?route=here", nil).fails(400, "Bad Request", `"here" is not a network such as 192.168.7.0/24`, "route")
+	s.call("GET", "/api/v1/node?tag=web", nil).fails(400, "Bad Request",
+		`"web" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server`, "tag")
 	s.call("GET", "/api/v1/node?online=perhaps", nil).fails(400, "Bad Request", "the parameter online cannot be read", "online")
 }
 

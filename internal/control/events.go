@@ -39,6 +39,9 @@ func eventKinds() []string {
 	return []string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook"}
 }
 
+// changeVerbs are what happens to objects.
+func changeVerbs() []string { return []string{"created", "changed", "deleted"} }
+
 // eventTypes are the names by which other services of this kind call some of the
 // changes.
 func eventTypes() []string {
@@ -103,7 +106,7 @@ func KnownEvent(name string) bool {
 	if !whole {
 		return slices.Contains(eventTypes(), name)
 	}
-	verbs := []string{"*", "created", "changed", "deleted"}
+	verbs := append(changeVerbs(), "*")
 	if kind == "node" {
 		verbs = append(verbs, "online", "offline")
 	}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -23,10 +24,14 @@ func (s *Service) Audit(ctx context.Context, q ledger.AuditQuery) (rows []ledger
 	for _, f := range []struct {
 		path  string
 		texts []string
-	}{{"kind", q.Kinds}, {"verb", q.Verbs}, {"object", []string{q.Object}}, {"actor", []string{q.Actor}}} {
+		among []string // nil for any
+	}{{"kind", q.Kinds, eventKinds()}, {"verb", q.Verbs, changeVerbs()}, {"object", []string{q.Object}, nil}, {"actor", []string{q.Actor}, nil}} {
 		for _, text := range f.texts {
 			if err := checkText(f.path, text, maxFilter); err != nil {
 				return nil, next, err
+			}
+			if f.among != nil && !slices.Contains(f.among, text) {
+				return nil, next, refuse(Invalid, f.path, "%.50q is no %s: give one of %s", text, f.path, strings.Join(f.among, ", "))
 			}
 		}
 	}
