@@ -433,7 +433,8 @@ export interface paths {
          *     expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
          *     expired back without a login.
          *
-         *     The members of the body may stand in the query instead.
+         *     The members of the body may stand in the query instead. A body with another member is refused: what was
+         *     misspelt would mean now.
          */
         post: operations["expireNode"];
         delete?: never;
@@ -755,9 +756,12 @@ export interface paths {
          * @description Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
          *     result for each. All that is done is one change, with one revision. At most 1,000 ids.
          *
-         *     `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+         *     `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
+         *     back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
          *     `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
          *     lose its last. `approveRoutes` enables all routes that a node advertises.
+         *
+         *     A body with a member that is unknown is refused.
          */
         post: operations["changeNodes"];
         delete?: never;
@@ -3945,6 +3949,17 @@ export interface components {
              *     ]
              */
             tags?: string[];
+            /**
+             * Format: date-time
+             * @description For `expire`, when the nodes expire. Missing or null means now.
+             * @example 2027-01-31T12:00:00Z
+             */
+            expiry?: string | null;
+            /**
+             * @description For `expire`, that the nodes never do.
+             * @example false
+             */
+            disableExpiry?: boolean;
         };
         /** @description What happens to many pre-auth keys. */
         PreAuthKeysChange: {

@@ -1187,6 +1187,16 @@ type NodesChange struct {
 	// Action Example: addTags
 	Action NodesChangeAction `json:"action"`
 
+	// DisableExpiry For `expire`, that the nodes never do.
+	//
+	// Example: false
+	DisableExpiry *bool `json:"disableExpiry,omitempty"`
+
+	// Expiry For `expire`, when the nodes expire. Missing or null means now.
+	//
+	// Example: 2027-01-31T12:00:00Z
+	Expiry *time.Time `json:"expiry,omitempty"`
+
 	// Ids The ids of what is to be changed.
 	//
 	// Example: ["1","2"]
@@ -3299,9 +3309,12 @@ type ClientInterface interface {
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
 	//
-	// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+	// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
+	// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
 	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
 	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	//
+	// A body with a member that is unknown is refused.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3313,9 +3326,12 @@ type ClientInterface interface {
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
 	//
-	// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+	// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
+	// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
 	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
 	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	//
+	// A body with a member that is unknown is refused.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3422,7 +3438,8 @@ type ClientInterface interface {
 	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
 	// expired back without a login.
 	//
-	// The members of the body may stand in the query instead.
+	// The members of the body may stand in the query instead. A body with another member is refused: what was
+	// misspelt would mean now.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3435,7 +3452,8 @@ type ClientInterface interface {
 	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
 	// expired back without a login.
 	//
-	// The members of the body may stand in the query instead.
+	// The members of the body may stand in the query instead. A body with another member is refused: what was
+	// misspelt would mean now.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4583,9 +4601,12 @@ func (c *Client) ListNodes(ctx context.Context, params *ListNodesParams, reqEdit
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 // result for each. All that is done is one change, with one revision. At most 1,000 ids.
 //
-// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
+// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
 // `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
 // lose its last. `approveRoutes` enables all routes that a node advertises.
+//
+// A body with a member that is unknown is refused.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4607,9 +4628,12 @@ func (c *Client) ChangeNodesWithBody(ctx context.Context, contentType string, bo
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 // result for each. All that is done is one change, with one revision. At most 1,000 ids.
 //
-// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
+// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
 // `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
 // lose its last. `approveRoutes` enables all routes that a node advertises.
+//
+// A body with a member that is unknown is refused.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4826,7 +4850,8 @@ func (c *Client) ApproveRoutes(ctx context.Context, nodeID NodeRef, params *Appr
 // expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
 // expired back without a login.
 //
-// The members of the body may stand in the query instead.
+// The members of the body may stand in the query instead. A body with another member is refused: what was
+// misspelt would mean now.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4849,7 +4874,8 @@ func (c *Client) ExpireNodeWithBody(ctx context.Context, nodeID NodeRef, params 
 // expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
 // expired back without a login.
 //
-// The members of the body may stand in the query instead.
+// The members of the body may stand in the query instead. A body with another member is refused: what was
+// misspelt would mean now.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -10472,9 +10498,12 @@ type ClientWithResponsesInterface interface {
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
 	//
-	// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+	// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
+	// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
 	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
 	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	//
+	// A body with a member that is unknown is refused.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10486,9 +10515,12 @@ type ClientWithResponsesInterface interface {
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
 	//
-	// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+	// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
+	// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
 	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
 	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	//
+	// A body with a member that is unknown is refused.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10599,7 +10631,8 @@ type ClientWithResponsesInterface interface {
 	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
 	// expired back without a login.
 	//
-	// The members of the body may stand in the query instead.
+	// The members of the body may stand in the query instead. A body with another member is refused: what was
+	// misspelt would mean now.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10612,7 +10645,8 @@ type ClientWithResponsesInterface interface {
 	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
 	// expired back without a login.
 	//
-	// The members of the body may stand in the query instead.
+	// The members of the body may stand in the query instead. A body with another member is refused: what was
+	// misspelt would mean now.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14091,9 +14125,12 @@ func (c *ClientWithResponses) ListNodesWithResponse(ctx context.Context, params 
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 // result for each. All that is done is one change, with one revision. At most 1,000 ids.
 //
-// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
+// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
 // `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
 // lose its last. `approveRoutes` enables all routes that a node advertises.
+//
+// A body with a member that is unknown is refused.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -14111,9 +14148,12 @@ func (c *ClientWithResponses) ChangeNodesWithBodyWithResponse(ctx context.Contex
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 // result for each. All that is done is one change, with one revision. At most 1,000 ids.
 //
-// `expire` and `delete` do what they do to one node. `setTags` gives each node exactly these tags, `addTags` and
+// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
+// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
 // `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
 // lose its last. `approveRoutes` enables all routes that a node advertises.
+//
+// A body with a member that is unknown is refused.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -14290,7 +14330,8 @@ func (c *ClientWithResponses) ApproveRoutesWithResponse(ctx context.Context, nod
 // expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
 // expired back without a login.
 //
-// The members of the body may stand in the query instead.
+// The members of the body may stand in the query instead. A body with another member is refused: what was
+// misspelt would mean now.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -14309,7 +14350,8 @@ func (c *ClientWithResponses) ExpireNodeWithBodyWithResponse(ctx context.Context
 // expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
 // expired back without a login.
 //
-// The members of the body may stand in the query instead.
+// The members of the body may stand in the query instead. A body with another member is refused: what was
+// misspelt would mean now.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

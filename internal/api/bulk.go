@@ -13,14 +13,16 @@ import (
 // ChangeNodes implements POST /api/v1/node/bulk.
 func (s *Server) ChangeNodes(w http.ResponseWriter, r *http.Request) {
 	var in openapi.NodesChange
-	ids, err := bulkIDs(decode(w, r, &in), in.Ids)
+	ids, err := bulkIDs(decodeKnown(w, r, &in), in.Ids)
 	if need := operates(mesh.NounRoutes); in.Action == control.BulkApproveRoutes && !access(r).Allows(need.noun, need.least) {
 		s.forbid(w, r, missing(access(r), need))
 		return
 	}
 	var results []control.BulkResult
 	if err == nil {
-		results, err = s.control.ChangeNodes(r.Context(), actor(r), ids, control.NodesChange{Action: string(in.Action), Tags: in.Tags})
+		results, err = s.control.ChangeNodes(r.Context(), actor(r), ids, control.NodesChange{
+			Action: string(in.Action), Tags: in.Tags, Expiration: expiration(in.Expiry, or(in.DisableExpiry)),
+		})
 	}
 	if err != nil {
 		s.fail(w, r, err)

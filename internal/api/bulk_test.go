@@ -66,6 +66,50 @@ func TestEachOfManyNodesIsDecidedByItself(t *testing.T) {
 	})
 }
 
+func TestManyNodesExpireWhenOneWould(t *testing.T) {
+	const later = "2090-01-01T00:00:00Z"
+	for name, c := range map[string]struct {
+		body            object
+		expiry, expired any
+	}{
+		"at a time": {object{"expiry": later}, later, false},
+		"never":     {object{"disableExpiry": true}, nil, false},
+		"unset":     {object{"expiry": nil, "disable_expiry": false}, "", true},
+		"long ago":  {object{"expiry": "2001-01-01T00:00:00Z"}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := crowded(t, 1)
+			s.several("expire", nil, "1")
+			one := s.call("POST", "/api/v1/node/3/expire", c.body).ok()["node"].(object)
+			c.body["ids"], c.body["action"] = []string{"1", "2"}, "expire"
+			for _, r := range s.call("POST", "/api/v1/node/bulk", c.body).ok()["results"].([]any) {
+				for _, n := range []object{r.(object)["node"].(object), one} {
+					if at := n["expiry"]; n["expired"] != c.expired || c.expired == false && at != c.expiry {
+						t.Errorf("node %v: expiry %v, expired %v", n["id"], at, n["expired"])
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestMisspeltExpiryExpiresNobody(t *testing.T) {
+	s := crowded(t, 1)
+	rev := s.ledger.World().Rev
+	const unknown = `"disableExpiri" is unknown here, and nothing was changed; the members are `
+	s.call("POST", "/api/v1/node/1/expire", object{"disableExpiri": true}).fails(400, "Bad Request", unknown+"disableExpiry, expiry", "disableExpiri")
+	bulk := func(action string, more object) *answer {
+		more["ids"], more["action"] = []string{"1"}, action
+		return s.call("POST", "/api/v1/node/bulk", more)
+	}
+	bulk("expire", object{"disableExpiri": true}).fails(400, "Bad Request", unknown+"action, disableExpiry, expiry, ids, tags", "disableExpiri")
+	bulk("expire", object{"disableExpiry": true, "expiry": "2090-01-01T00:00:00Z"}).fails(400, "Bad Request", "give only one of expiry and disableExpiry", "disableExpiry")
+	bulk("delete", object{"disableExpiry": true}).fails(400, "Bad Request", "expiry and disableExpiry are for expire", "action")
+	if now := s.ledger.World().Rev; now != rev {
+		t.Errorf("revision %d, was %d", now, rev)
+	}
+}
+
 func TestRoutesOfManyNodesAreApproved(t *testing.T) {
 	s := sqlite(t)
 	routers(s, 3, "10.1.0.0/16", "0.0.0.0/0", "::/0")

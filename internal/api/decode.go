@@ -35,8 +35,41 @@ func decode(w http.ResponseWriter, r *http.Request, dest any) error {
 	return decodeUpTo(w, r, maxBody, dest)
 }
 
-// decodeUpTo does the same with another limit for those who have shown a key.
+// decodeKnown does the same where what is misspelt would do harm: it refuses
+// members that are unknown.
+func decodeKnown(w http.ResponseWriter, r *http.Request, dest any) error {
+	data, err := readBody(w, r, maxBody)
+	if err != nil {
+		return err
+	}
+	if err := decodeBody(data, dest); err != nil {
+		return err
+	}
+	members, _ := membersOf(data)
+	var known []string
+	for f := range reflect.TypeOf(dest).Elem().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		known = append(known, name)
+		delete(members, name)
+		delete(members, snake(name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		name = fmt.Sprintf("%.100s", name)
+		return &badRequest{name, fmt.Sprintf("%q is unknown here, and nothing was changed; the members are %s", name, strings.Join(known, ", "))}
+	}
+	return nil
+}
+
+// decodeUpTo does the same as decode with another limit for those who have shown a key.
 func decodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, dest any) error {
+	data, err := readBody(w, r, limit)
+	if err != nil {
+		return err
+	}
+	return decodeBody(data, dest)
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	timeout := bodyTimeout
 	if open(r) {
 		limit, timeout = maxStrangersBody, strangersBodyTimeout
@@ -47,33 +80,40 @@ func decodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, dest any) e
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge), errors.Is(err, os.ErrDeadlineExceeded):
-		return err
+		return nil, err
 	case err != nil:
-		return &badRequest{"", "the body ended too early"}
+		return nil, &badRequest{"", "the body ended too early"}
 	}
-	return decodeBody(data, dest)
+	return data, nil
 }
 
 func decodeBody(data []byte, dest any) error {
-	if len(bytes.TrimSpace(data)) == 0 {
-		data = []byte("{}")
-	}
-	// encoding/json would put U+FFFD in place of what is not UTF-8.
-	if !utf8.Valid(data) {
-		return &badRequest{"", "the body is not valid UTF-8"}
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return &badRequest{"", fmt.Sprintf("the body is not JSON: %s at byte %d", err, syntax.Offset)}
-		}
-		return &badRequest{"", "the body must be a JSON object"}
+	members, err := membersOf(data)
+	if err != nil {
+		return err
 	}
 	if where, problem := decodeMembers(members, reflect.ValueOf(dest).Elem()); problem != "" {
 		return &badRequest{where, where + " " + problem}
 	}
 	return nil
+}
+
+func membersOf(data []byte) (members map[string]json.RawMessage, _ error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		data = []byte("{}")
+	}
+	// encoding/json would put U+FFFD in place of what is not UTF-8.
+	if !utf8.Valid(data) {
+		return nil, &badRequest{"", "the body is not valid UTF-8"}
+	}
+	if err := json.Unmarshal(data, &members); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, &badRequest{"", fmt.Sprintf("the body is not JSON: %s at byte %d", err, syntax.Offset)}
+		}
+		return nil, &badRequest{"", "the body must be a JSON object"}
+	}
+	return members, nil
 }
 
 // decodeMembers fills a struct. It says which member has which problem, if one

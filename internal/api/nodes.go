@@ -51,7 +51,7 @@ func (s *Server) DeleteNode(w http.ResponseWriter, r *http.Request, nodeID strin
 // send as unset means now.
 func (s *Server) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ExpireNodeParams) {
 	var in openapi.NodeExpiryChange
-	err := decode(w, r, &in)
+	err := decodeKnown(w, r, &in)
 	if err == nil && in.Expiry == nil && or(p.Expiry) != "" {
 		at, bad := time.Parse(time.RFC3339, *p.Expiry)
 		if bad != nil {
@@ -59,22 +59,16 @@ func (s *Server) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID strin
 		}
 		in.Expiry = &at
 	}
-	at, never := or(in.Expiry), or(in.DisableExpiry) || or(p.DisableExpiry)
-	unset := mesh.TimeOf(at) == 0
-	if err == nil && never && !unset {
-		err = &badRequest{"disableExpiry", "give only one of expiry and disableExpiry"}
-	}
 	var n *mesh.Node
-	switch {
-	case err != nil:
-	case never:
-		n, err = s.control.SetNodeExpiry(r.Context(), actor(r), nodeID, time.Time{}, ifRevision(p.IfMatch))
-	case unset:
-		n, err = s.control.ExpireNode(r.Context(), actor(r), nodeID, ifRevision(p.IfMatch))
-	default:
-		n, err = s.control.SetNodeExpiry(r.Context(), actor(r), nodeID, at, ifRevision(p.IfMatch))
+	if err == nil {
+		n, err = s.control.ExpireNode(r.Context(), actor(r), nodeID, expiration(in.Expiry, or(in.DisableExpiry) || or(p.DisableExpiry)), ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
+}
+
+// expiration is what the two members mean together.
+func expiration(at *time.Time, never bool) control.Expiration {
+	return control.Expiration{At: or(at), Never: never}
 }
 
 // ExpireNodes implements POST /api/v1/node/expire.

@@ -119,13 +119,20 @@ const (
 )
 
 // NodesChange says what happens to each of many nodes. Tags are for the actions about
-// them.
+// them, Expiration is for BulkExpire.
 type NodesChange struct {
-	Action string
-	Tags   []string
+	Action     string
+	Tags       []string
+	Expiration Expiration
 }
 
 func (c *NodesChange) check() (err error) {
+	if c.Action != BulkExpire && c.Expiration != (Expiration{}) {
+		return refuse(Invalid, "action", "expiry and disableExpiry are for expire")
+	}
+	if err := c.Expiration.check(); err != nil {
+		return err
+	}
 	switch c.Action {
 	case BulkAddTags, BulkRemoveTags, BulkSetTags:
 		if c.Tags, err = checkTags("tags", c.Tags); err == nil && len(c.Tags) == 0 {
@@ -176,7 +183,7 @@ func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, 
 	case BulkDelete:
 		return []mesh.Event{mesh.NodeGone{ID: n.ID}}, nil
 	case BulkExpire:
-		changed = decideExpiry(&n, now, now)
+		changed = c.Expiration.decide(&n, now)
 	case BulkApproveRoutes:
 		n.AllRoutes = slices.Clone(n.AllRoutes)
 		for i := range n.AllRoutes {

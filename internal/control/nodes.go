@@ -200,26 +200,45 @@ func (s *Service) MoveNode(ctx context.Context, a mesh.Actor, ref, user, ifRevis
 	return after, nil
 }
 
-// ExpireNode makes a node authenticate again. One that has expired stays as it
-// is.
-func (s *Service) ExpireNode(ctx context.Context, a mesh.Actor, ref, ifRevision string) (*mesh.Node, error) {
-	const longAgo = mesh.Time(1)
-	return s.setExpiry(ctx, a, ref, longAgo, ifRevision)
+// Expiration says when a node must authenticate again: at a time, never, or, as it
+// is zero, now. A time that has passed means now too.
+type Expiration struct {
+	At    time.Time
+	Never bool
 }
 
-// SetNodeExpiry says when a node must authenticate again. A time that has passed
-// means now, the zero time never. A node that had expired is back at once if its
-// time is yet to come.
-func (s *Service) SetNodeExpiry(ctx context.Context, a mesh.Actor, ref string, at time.Time, ifRevision string) (*mesh.Node, error) {
-	if at.UTC().Year() > maxYear {
-		return nil, refuse(Invalid, "expiry", "the expiry lies after the year %d", maxYear)
+func (e Expiration) check() error {
+	switch {
+	case e.At.UTC().Year() > maxYear:
+		return refuse(Invalid, "expiry", "the expiry lies after the year %d", maxYear)
+	case e.Never && mesh.TimeOf(e.At) != 0:
+		return refuse(Invalid, "disableExpiry", "give only one of expiry and disableExpiry")
 	}
-	return s.setExpiry(ctx, a, ref, mesh.TimeOf(at), ifRevision)
+	return nil
 }
 
-func (s *Service) setExpiry(ctx context.Context, a mesh.Actor, ref string, at mesh.Time, ifRevision string) (*mesh.Node, error) {
+// decide leaves a node that has expired as it is when it is to expire.
+func (e Expiration) decide(n *mesh.Node, now mesh.Time) (changed bool) {
+	was, lapsed := n.Expiry, n.Lapsed
+	if at := mesh.TimeOf(e.At); e.Never || at > now {
+		n.Expiry, n.Lapsed = at, false
+		return n.Expiry != was || lapsed
+	}
+	if n.Expired(now) {
+		return false
+	}
+	n.Expiry, n.Lapsed = now, true
+	return true
+}
+
+// ExpireNode makes a node authenticate again, now or when e says. One that had
+// expired is back at once if its time is yet to come.
+func (s *Service) ExpireNode(ctx context.Context, a mesh.Actor, ref string, e Expiration, ifRevision string) (*mesh.Node, error) {
+	if err := e.check(); err != nil {
+		return nil, err
+	}
 	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(_ *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
-		return decideExpiry(n, at, now), nil
+		return e.decide(n, now), nil
 	})
 	switch {
 	case err != nil:
@@ -235,20 +254,6 @@ func (s *Service) setExpiry(ctx context.Context, a mesh.Actor, ref string, at me
 		s.logFor(a).Info("node expiry changed", "node", after.ID, "name", after.Name, "user", s.ownerName(after), "expiry", expiry)
 	}
 	return after, nil
-}
-
-// decideExpiry leaves a node that has expired as it is when it is to expire.
-func decideExpiry(n *mesh.Node, at, now mesh.Time) (changed bool) {
-	was, lapsed := n.Expiry, n.Lapsed
-	if !at.Reached(now) {
-		n.Expiry, n.Lapsed = at, false
-		return n.Expiry != was || lapsed
-	}
-	if n.Expired(now) {
-		return false
-	}
-	n.Expiry, n.Lapsed = now, true
-	return true
 }
 
 // NodeSelection names nodes: all, all that are offline, or some by id, name or

@@ -1184,6 +1184,16 @@ type NodesChange struct {
 	// Action Example: addTags
 	Action NodesChangeAction `json:"action"`
 
+	// DisableExpiry For `expire`, that the nodes never do.
+	//
+	// Example: false
+	DisableExpiry *bool `json:"disableExpiry,omitempty"`
+
+	// Expiry For `expire`, when the nodes expire. Missing or null means now.
+	//
+	// Example: 2027-01-31T12:00:00Z
+	Expiry *time.Time `json:"expiry,omitempty"`
+
 	// Ids The ids of what is to be changed.
 	//
 	// Example: ["1","2"]
