@@ -12,7 +12,7 @@ type row struct{ ours, guarded string }
 var table = map[string]row{
 	"mesh":            {"", "keys names"},
 	"mesh/meshgen":    {"mesh", "keys names"},
-	"policy":          {"mesh", ""},
+	"policy":          {"mesh spelling", ""},
 	"netmap":          {"mesh policy", "keys"},
 	"store":           {"mesh", "keys"},
 	"store/storetest": {"mesh mesh/meshgen store", "keys testing"},
@@ -27,7 +27,8 @@ var table = map[string]row{
 	"webhook":         {"mesh policy ledger control", "http slog prometheus"},
 	"relay":           {"", "keys tailcfg tailscale http slog prometheus"},
 	"backup":          {"mesh store sqlstore", "slog"},
-	"config":          {"mesh", "slog"},
+	"config":          {"mesh spelling", "slog"},
+	"spelling":        {"", ""},
 	"app": {
 		"mesh policy store sqlstore ledger identity control stream wire api api/openapi ./api webhook relay config",
 		"keys http slog prometheus",
@@ -36,7 +37,7 @@ var table = map[string]row{
 	"./api":                  {"", ""},
 	"./apiclient":            {"", "http"},
 	"./cmd/fairlead":         {"app config ./cmd/fairlead/cli", "slog"},
-	"./cmd/fairlead/cli":     {"config policy backup ./apiclient", "http"},
+	"./cmd/fairlead/cli":     {"config policy backup spelling ./apiclient", "http"},
 	"./cmd/fairlead-console": {"./console/bff", "slog"},
 	"./console/bff":          {"./apiclient", "http slog prometheus"},
 

@@ -62,7 +62,7 @@ func (l *loader) readEnvironment(variables map[string]string) {
 		switch {
 		case !isFile || !ok:
 			known := append(slices.Sorted(maps.Keys(byVariable)), configVariable, cliServer, cliAPIKey)
-			l.problem(at, "", fmt.Errorf("unknown variable; the nearest known one is %s", nearest(name, known)))
+			l.problem(at, "", unknown("variable", name, known))
 		case variables[direct] != "":
 			l.problem(at, k.path, fmt.Errorf("%s is set too; remove one", direct))
 		default:

@@ -234,7 +234,7 @@ func (l *loader) readSection(n *yaml.Node, under string) {
 		case l.sections[path]:
 			l.problem(at, path, wrongType("must be a section of keys, got "+kindOf(v)))
 		default:
-			l.problem(at, path, fmt.Errorf("unknown key; the nearest known one is %s", nearest(path, l.known)))
+			l.problem(at, path, unknown("key", path, l.known))
 		}
 	}
 }

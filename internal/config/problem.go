@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/spelling"
 )
 
 // A Problem is one thing to change, and where.
@@ -69,41 +71,20 @@ func inOrder(ps []Problem, file string) {
 	})
 }
 
-// nearest returns the name that takes the fewest edits to reach from name. A
-// known name that ends in the same last word wins over spelling: people forget
+// unknown says that a name means nothing, and which known one was probably meant.
+// A known name that ends in the same last word wins over spelling: people forget
 // the section more often than they misspell the key.
-func nearest(name string, known []string) string {
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	best, fewest := "", 1<<30
+func unknown(what, name string, known []string) error {
+	last := "." + name[strings.LastIndexByte(name, '.')+1:]
+	near := spelling.Nearest(name, known, len(strings.TrimPrefix(name, variablePrefix))/3)
 	for _, k := range known {
-		d := edits(name, k)
-		if strings.HasSuffix(k, "."+last) {
-			d = 0
-		}
-		if d < fewest {
-			best, fewest = k, d
+		if strings.HasSuffix(k, last) || near == "" && strings.HasPrefix(name, k+"_") {
+			near = k
+			break
 		}
 	}
-	return best
-}
-
-// edits is the number of inserted, deleted or replaced bytes between a and b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	if near == "" {
+		return fmt.Errorf("unknown %s; docs/configuration.md lists all", what)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Errorf("unknown %s; the nearest known one is %s", what, near)
 }

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/spelling"
 )
 
 // Problem is one reason why a text is not a policy.
@@ -53,38 +55,9 @@ func shortened(text string) string {
 // before a colon is the same in all names of a sort and makes none nearer.
 func nearest(name string, known []string) string {
 	own := len(name) - 1 - strings.IndexByte(strings.TrimSuffix(name, ":"), ':')
-	best, fewest := "", min(maxEdits, (own+1)/2, own-1)+1
-	for _, k := range known[:min(len(known), maxKnown)] {
-		if max(len(k)-len(name), len(name)-len(k)) >= fewest {
-			continue
-		}
-		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < fewest {
-			best, fewest = k, d
-		}
-	}
+	best := spelling.Nearest(name, known[:min(len(known), maxKnown)], min(maxEdits, (own+1)/2, own-1))
 	if best == "" {
 		return ""
 	}
 	return "; the nearest known name is " + best
-}
-
-// edits is the number of inserted, deleted or replaced bytes between a and b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
