@@ -90,6 +90,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetOut(t.Stdout)
 	root.SetErr(t.Stderr)
 	root.SetUsageFunc(usage)
+	root.SetFlagErrorFunc(unknownFlag)
 	return root
 }
 
@@ -148,10 +149,7 @@ func group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 			cmd.SetOut(cmd.ErrOrStderr())
 			return errors.Join(cmd.Help(), wrongUsage("%s needs a command", cmd.CommandPath()))
 		}
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return wrongUsage("unknown command %q, perhaps %s", args[0], strings.Join(near, " or "))
-		}
-		return wrongUsage("unknown command %q", args[0])
+		return unknownCommand(cmd, args[0])
 	}
 	return cmd
 }

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/internal/spelling"
+)
+
+// elsewhere is the command for what similar tools call so.
+func elsewhere(command string) string {
+	switch command {
+	case "users destroy", "users remove":
+		return "users delete"
+	case "nodes register", "auth register":
+		return "auth approve"
+	case "nodes list-routes":
+		return "routes list"
+	case "nodes tags":
+		return "nodes tag"
+	case "nodes remove":
+		return "nodes delete"
+	case "preauthkeys revoke":
+		return "preauthkeys expire"
+	case "apikeys revoke":
+		return "apikeys expire"
+	case "machines", "machine", "devices":
+		return "nodes"
+	case "namespaces", "namespace":
+		return "users"
+	case "configtest":
+		return "config check"
+	}
+	return ""
+}
+
+// unknownCommand says what was probably meant by a name that group does not have.
+func unknownCommand(group *cobra.Command, name string) error {
+	_, inside, _ := strings.Cut(group.CommandPath(), " ")
+	if meant := elsewhere(strings.TrimSpace(inside + " " + name)); meant != "" {
+		return wrongUsage("unknown command %q, perhaps %s %s", name, group.Root().Name(), meant)
+	}
+	if near := group.SuggestionsFor(name); len(near) > 0 {
+		return wrongUsage("unknown command %q, perhaps %s", name, strings.Join(near, " or "))
+	}
+	return wrongUsage("unknown command %q", name)
+}
+
+// unknownFlag adds to the error about a flag that cmd does not have which one was
+// probably meant. A flag after the name of no command is not the mistake.
+func unknownFlag(cmd *cobra.Command, err error) error {
+	var unknown interface {
+		GetSpecifiedName() string
+		GetSpecifiedShortnames() string
+	}
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	if before := cmd.Flags().Args(); cmd.HasSubCommands() && len(before) > 0 {
+		return unknownCommand(cmd, before[0])
+	}
+	name := unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		if meant := longFlags(cmd, name); len(meant) > 0 {
+			return wrongUsage("unknown flag -%s, perhaps %s", name, strings.Join(meant, " or "))
+		}
+		return wrongUsage("unknown flag -%s", name)
+	}
+	if meant := spelling.Nearest(name, flagNames(cmd), max(1, len(name)/3)); meant != "" {
+		return wrongUsage("unknown flag --%s, perhaps --%s", name, meant)
+	}
+	return wrongUsage("unknown flag --%s", name)
+}
+
+// longFlags are the flags that one letter may stand for: those that begin with it,
+// and --user for n, which was the letter of namespaces.
+func longFlags(cmd *cobra.Command, letter string) (found []string) {
+	for _, name := range flagNames(cmd) {
+		if strings.HasPrefix(name, letter) || letter == "n" && name == "user" {
+			found = append(found, "--"+name)
+		}
+	}
+	return found
+}
+
+// describedFlag finds the name of a flag in the lines that describe all of them.
+var describedFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)`)
+
+// flagNames are the flags of cmd that its help shows, its own first.
+func flagNames(cmd *cobra.Command) (names []string) {
+	for _, found := range describedFlag.FindAllStringSubmatch(cmd.LocalFlags().FlagUsages()+cmd.InheritedFlags().FlagUsages(), -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
