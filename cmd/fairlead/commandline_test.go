@@ -89,7 +89,7 @@ func TestCommandLine(t *testing.T) {
 		t.Parallel()
 		s := onSQLite(t)
 		p := serve(t, s)
-		newKey(t, s) // the first id, as on the other road
+		p.client(newKey(t, s)).must(t, 200, "GET", "/api/v1/user", "") // the first id, and used, as on the other road
 		golden(t, "session.txt", typeAll(t, p, &session{settings: s}))
 	})
 	t.Run("postgres, from elsewhere with a key", func(t *testing.T) {

@@ -20,9 +20,13 @@ func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string)
 		return
 	}
 	w.Header().Set("ETag", etag(control.NodeRevision(n)))
+	reply(w, snap, openapi.NodeResult{Node: s.nodeWithHost(snap, n)})
+}
+
+func (s *Server) nodeWithHost(snap *mesh.Snapshot, n *mesh.Node) openapi.Node {
 	shape := nodeShape(snap, n, now())
 	shape.Host = hostShape(n, s.control.Facts(n.ID), snap.Regions())
-	reply(w, snap, openapi.NodeResult{Node: shape})
+	return shape
 }
 
 func replyNodeIn(w http.ResponseWriter, snap *mesh.Snapshot, n *mesh.Node) {

@@ -115,7 +115,7 @@ func (s *Server) current(w http.ResponseWriter, stale *control.Refusal) any {
 	case "node":
 		if n, err := control.FindNode(snap, stale.Object); err == nil {
 			tag(control.NodeRevision(n))
-			return nodeShape(snap, n, now())
+			return s.nodeWithHost(snap, n)
 		}
 	case "user":
 		if u, err := control.FindUser(snap, stale.Object); err == nil {
