@@ -3797,6 +3797,7 @@ export interface components {
             nodeId: string;
             /**
              * Format: date-time
+             * @description When that time began, as it was asked for, or when the node joined if that was later.
              * @example 2026-03-01T00:00:00Z
              */
             from: string;

@@ -40,12 +40,26 @@ func (s *Server) ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID
 	}
 	out := openapi.NodePresence{NodeID: node.ID.String(), From: from.Time(), To: to.Time(), Transitions: []openapi.Transition{}}
 	for _, presence := range all {
-		out.OnlineBefore = presence.Before
+		out.From, out.OnlineBefore = knownSince(node, presence, from, to).Time(), presence.Before
 		for _, t := range presence.Transitions {
 			out.Transitions = append(out.Transitions, openapi.Transition{ID: t.Position.String(), At: t.At.Time(), Online: t.Online})
 		}
 	}
 	reply(w, snap, out)
+}
+
+// knownSince is when the time begins of which something is known: a node that joined
+// later was not offline before. That it came counts more than when it joined; replicas
+// tell the two times by clocks of their own.
+func knownSince(n *mesh.Node, p ledger.Presence, from, to mesh.Time) mesh.Time {
+	if p.Before {
+		return from
+	}
+	began := min(max(from, n.CreatedAt), to)
+	if len(p.Transitions) > 0 {
+		began = min(began, p.Transitions[0].At)
+	}
+	return began
 }
 
 // ListPresence implements GET /api/v1/presence.

@@ -74,6 +74,21 @@ func TestPresenceTellsWhenNodesWereOnline(t *testing.T) {
 	})
 }
 
+func TestNodeWasNotOfflineBeforeItJoined(t *testing.T) {
+	s := sqlite(t)
+	s.enrol(machine(1, s.preAuthKey(object{"aclTags": []string{"tag:a"}}))).ok()
+	joined := s.call("GET", "/api/v1/node/1", nil).ok()["node"].(object)["createdAt"]
+	got := s.call("GET", "/api/v1/node/1/presence", nil).ok()
+	if got["from"] != joined || got["onlineBefore"] != false {
+		t.Errorf("it joined at %v: %v", joined, got)
+	}
+	past := time.Now().UTC().Add(-time.Hour)
+	before := s.call("GET", "/api/v1/node/1/presence?"+period(past.Add(-time.Hour), past), nil).ok()
+	if before["from"] != before["to"] {
+		t.Errorf("before it joined: %v", before)
+	}
+}
+
 func TestPresenceThatIsTooMuchOrNoneIsRefused(t *testing.T) {
 	s := sqlite(t)
 	s.enrol(machine(1, s.preAuthKey(object{"aclTags": []string{"tag:a"}}))).ok()

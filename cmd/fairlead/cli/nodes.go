@@ -135,11 +135,8 @@ func nodeState(n apiclient.Node) string {
 }
 
 func lastSeen(n apiclient.Node) string {
-	switch {
-	case n.Online:
+	if n.Online {
 		return "now"
-	case n.DiscoKey == "": // it has one from its first connection on
-		return "never"
 	}
 	return timeText(n.LastSeen)
 }

@@ -80,6 +80,9 @@ func (t *tool) showTransitions(ctx context.Context, client *apiclient.Client, no
 		return t.show(p, "")
 	}
 	shown := append([]apiclient.Transition{{At: p.From, Online: p.OnlineBefore}}, p.Transitions...)
+	if len(shown) > 1 && shown[1].At.Sub(p.From) < time.Second {
+		shown = shown[1:] // it came as soon as it joined
+	}
 	until := func(i int) time.Time {
 		if i+1 < len(shown) {
 			return shown[i+1].At
@@ -101,12 +104,13 @@ func (t *tool) showTransitions(ctx context.Context, client *apiclient.Client, no
 // are about the time of the first.
 func (t *tool) showPresence(ctx context.Context, client *apiclient.Client, params *apiclient.ListPresenceParams) error {
 	nodes := []apiclient.NodeBuckets{}
+	var from, to time.Time
 	for {
 		p, err := decode[apiclient.PresenceSummary](answer(client.ListPresence(ctx, params)))
 		if err != nil {
 			return err
 		}
-		nodes = append(nodes, p.Nodes...)
+		nodes, from, to = append(nodes, p.Nodes...), p.From, p.To
 		if p.Next == "" {
 			break
 		}
@@ -119,17 +123,27 @@ func (t *tool) showPresence(ctx context.Context, client *apiclient.Client, param
 	if err != nil {
 		return err
 	}
-	names := map[string]string{}
+	known := map[string]apiclient.Node{}
 	for _, n := range list.Nodes {
-		names[n.ID] = n.GivenName
+		known[n.ID] = n
 	}
 	return showList(t, columns{names: "ID, NAME, ONLINE, PARTS"}, nodes, func(n apiclient.NodeBuckets) []string {
-		sum := 0.0
-		for _, share := range n.Online {
-			sum += share
-		}
-		return []string{n.NodeID, names[n.NodeID], fmt.Sprintf("%.1f %%", 100*sum/float64(max(1, len(n.Online)))), bars(n.Online)}
+		node := known[n.NodeID]
+		return []string{n.NodeID, node.GivenName, fmt.Sprintf("%.1f %%", 100*onlineShare(n.Online, from, to, node.CreatedAt)), bars(n.Online)}
 	})
+}
+
+// onlineShare is how much of the time a node was online, of that since it joined.
+func onlineShare(parts []float64, from, to, joined time.Time) float64 {
+	sum := 0.0
+	for _, share := range parts {
+		sum += share
+	}
+	share := sum / float64(max(1, len(parts)))
+	if of := to.Sub(joined); joined.After(from) && of > 0 {
+		share *= float64(to.Sub(from)) / float64(of)
+	}
+	return min(share, 1)
 }
 
 // bars draws shares from 0 to 1.

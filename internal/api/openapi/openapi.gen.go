@@ -1110,7 +1110,9 @@ type NodePair struct {
 
 // NodePresence defines model for NodePresence.
 type NodePresence struct {
-	// From Example: 2026-03-01T00:00:00Z
+	// From When that time began, as it was asked for, or when the node joined if that was later.
+	//
+	// Example: 2026-03-01T00:00:00Z
 	From time.Time `json:"from"`
 
 	// NodeID Example: 1
