@@ -87,6 +87,9 @@ func (t *tool) edit(_ context.Context, req *http.Request) error {
 // could not answer.
 type brokenError struct{ error }
 
+// forbiddenError says what a key lacks.
+type forbiddenError struct{ error }
+
 // connection carries requests to one server, and says what to do when it
 // cannot.
 type connection struct {
@@ -198,6 +201,8 @@ func refusal(resp *http.Response, body []byte) error {
 		return wrongUsage("%s", detail)
 	case http.StatusUnauthorized:
 		return fmt.Errorf("%s; give a valid key with --api-key or FAIRLEAD_CLI_API_KEY", detail)
+	case http.StatusForbidden:
+		return forbiddenError{errors.New(detail)}
 	case http.StatusNotFound:
 		return errors.New(detail + listHint(detail))
 	default:

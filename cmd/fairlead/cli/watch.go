@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -17,6 +18,9 @@ import (
 // watchGap is between two looks at a list: under load there are hundreds of
 // changes a second, and nobody reads that fast.
 const watchGap = 500 * time.Millisecond
+
+// askGap is between two looks where no events tell when there is something to see.
+const askGap = 2 * time.Second
 
 // watchable adds --watch to a command that shows a list.
 func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
@@ -33,9 +37,40 @@ func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 		}
 		w := &watch{tool: t, client: client, look: func() error { return once(cmd, args) }, screen: t.Stdout}
 		f := &follower{tool: t, retry: time.Second, take: w.take, broke: w.beginBelow}
-		return f.follow(cmd.Context())
+		err = f.follow(cmd.Context())
+		var forbidden forbiddenError
+		if errors.As(err, &forbidden) && w.next.IsZero() { // not the list is forbidden, but the events
+			t.note("The key opens no events, which come with the scope history; asking every %s instead", askGap)
+			return w.ask(cmd.Context())
+		}
+		return err
 	}
 	return cmd
+}
+
+// ask looks again and again, as follow takes events: a server that was never reached
+// is an error; one that goes away later may come back.
+func (w *watch) ask(ctx context.Context) error {
+	for reached := false; ; {
+		err := w.take(ctx, streamedEvent{})
+		var broken brokenError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			reached = true
+		case !reached || !errors.As(err, &broken):
+			return err
+		default:
+			w.note("The connection broke: %v; trying again", err)
+			w.beginBelow()
+		}
+		select {
+		case <-time.After(askGap):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // watch shows a list again when it has changed. Whatever comes on the stream of

@@ -114,6 +114,27 @@ func TestWatchAsksForWhatTheEventTells(t *testing.T) {
 	}
 }
 
+func TestWatchAsksWhereTheKeyOpensNoEvents(t *testing.T) {
+	var looks atomic.Int64
+	socket, _ := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != "/api/v1/user":
+			w.WriteHeader(http.StatusForbidden)
+			reply(w, openapi.Problem{Detail: "Forbidden: this needs the scope history; the key has [users]"})
+		case looks.Add(1) == 1:
+			reply(w, openapi.UserList{Users: []openapi.User{{ID: "1", Name: "alice"}}})
+		default:
+			w.WriteHeader(http.StatusForbidden)
+			reply(w, openapi.Problem{Detail: "Forbidden: this needs the scope users"})
+		}
+	}))
+	r := fairlead(t, socket, strings.Fields("users list --watch"))
+	const want = "The key opens no events, which come with the scope history; asking every 2s instead\nError: Forbidden: this needs the scope users\n"
+	if out := r.stdout.String(); !strings.Contains(out, "alice") || r.stderr.String() != want || r.status != 1 {
+		t.Errorf("status %d, %s%s", r.status, out, &r.stderr)
+	}
+}
+
 func TestEveryListCanBeWatched(t *testing.T) {
 	eachCommand(New(Env{}), func(cmd *cobra.Command) {
 		if (cmd.Name() == "list" || cmd.Name() == "history") && cmd.Flags().Lookup("watch") == nil {
