@@ -20,9 +20,10 @@ const bulkChunk = 200
 // nodeSet is the nodes of a command: its arguments and --identifier, or all that the
 // filters find.
 type nodeSet struct {
-	refs        []string
-	identifiers []uint
-	user, tag   string
+	refs         []string
+	identifiers  []uint
+	user, tag    string
+	all, offline bool
 }
 
 func (s *nodeSet) flags(t *tool, cmd *cobra.Command) {
@@ -30,10 +31,6 @@ func (s *nodeSet) flags(t *tool, cmd *cobra.Command) {
 	flags.UintSliceVar(&s.identifiers, "identifier", nil, "`id` of a node, beside the arguments")
 	flags.Lookup("identifier").DefValue = "" // or help shows an empty list
 	complete(cmd, "identifier", cobra.NoFileCompletions)
-	s.filters(t, cmd)
-}
-
-func (s *nodeSet) filters(t *tool, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.user, "user", "", "all nodes of this `user`, by name or id")
 	cmd.Flags().StringVar(&s.tag, "tag", "", "all nodes with this `tag:name`")
 	complete(cmd, "user", t.completeUserFlag)
@@ -42,12 +39,17 @@ func (s *nodeSet) filters(t *tool, cmd *cobra.Command) {
 
 func (s *nodeSet) filtered() bool { return s.user != "" || s.tag != "" }
 
-// takes is how a command reads its arguments.
-func (s *nodeSet) takes(_ *cobra.Command, args []string) error {
+// name keeps the nodes that are named.
+func (s *nodeSet) name(args []string) {
 	s.refs = slices.Clone(args)
 	for _, id := range s.identifiers {
 		s.refs = append(s.refs, strconv.FormatUint(uint64(id), 10))
 	}
+}
+
+// takes is how a command reads its arguments.
+func (s *nodeSet) takes(_ *cobra.Command, args []string) error {
+	s.name(args)
 	switch {
 	case slices.Contains(s.refs, ""):
 		return errors.New("node must not be empty")
@@ -68,10 +70,14 @@ func (s *nodeSet) one() (ref string, ok bool) {
 }
 
 func (s *nodeSet) find(ctx context.Context, client *apiclient.Client) (nodes []apiclient.Node, err error) {
-	if s.filtered() {
+	if len(s.refs) == 0 {
+		var online *bool
+		if s.offline {
+			online = new(false)
+		}
 		return allPages(func(limit *int, cursor *string) ([]apiclient.Node, *string, error) {
 			list, err := decode[apiclient.NodeList](answer(client.ListNodes(ctx, &apiclient.ListNodesParams{
-				User: ifSet(s.user), Tag: ifSet(s.tag), Limit: limit, Cursor: cursor,
+				User: ifSet(s.user), Tag: ifSet(s.tag), Online: online, Limit: limit, Cursor: cursor,
 			})))
 			return list.Nodes, list.Next, err
 		})
@@ -87,10 +93,13 @@ func (s *nodeSet) find(ctx context.Context, client *apiclient.Client) (nodes []a
 }
 
 // nodesWork is what a command does to many nodes. The question and what is said when
-// it is done hold %s where the nodes are named or counted.
+// it is done hold %s where the nodes are named or counted. Nodes that need it no more
+// are counted by themselves, at the %d of skipped.
 type nodesWork struct {
 	change         apiclient.NodesChange
 	question, done string
+	skips          func(apiclient.Node) bool
+	skipped        string
 }
 
 // changeNodes does it, once a person has agreed.
@@ -107,8 +116,10 @@ func (t *tool) changeNodes(ctx context.Context, set *nodeSet, force bool, work n
 		return t.show([]apiclient.NodeBulkResult{}, "No node matches\n")
 	}
 	var chosen choice
+	skips := map[string]bool{}
 	for _, n := range nodes {
 		chosen.add(n.ID, n.GivenName)
+		skips[n.ID] = work.skips != nil && work.skips(n)
 	}
 	if err := t.confirm(force, fmt.Sprintf(work.question, chosen.text("node"))); err != nil {
 		return err
@@ -118,13 +129,19 @@ func (t *tool) changeNodes(ctx context.Context, set *nodeSet, force bool, work n
 		out, err := decode[apiclient.NodeBulkResults](answer(client.ChangeNodes(ctx, work.change)))
 		return out.Results, err
 	})
-	refused := map[int]string{}
+	out := bulkOutcome{asked: len(results), refused: map[int]string{}, names: chosen.names, thing: "node", done: work.done}
 	for i, r := range results {
-		if r.Error != nil {
-			refused[i] = r.Error.Message
+		switch {
+		case r.Error != nil:
+			out.refused[i] = r.Error.Message
+		case skips[r.ID]:
+			out.skipped++
 		}
 	}
-	return t.showBulk(results, len(results), refused, chosen.names, "node", work.done, err)
+	if out.skipped > 0 {
+		out.done += "; " + fmt.Sprintf(work.skipped, out.skipped)
+	}
+	return t.showBulk(results, out, err)
 }
 
 // choice is what a command is about, each once.
@@ -175,22 +192,31 @@ func inChunks[T any](t *tool, ids []string, call func(chunk []string) ([]T, erro
 	return all, nil
 }
 
+// bulkOutcome is what became of many things. done holds %s where those are counted
+// that were changed.
+type bulkOutcome struct {
+	asked, skipped int
+	refused        map[int]string
+	names          []string
+	thing, done    string
+}
+
 // showBulk says what was done, and on stderr what was not. Any refusal is a failure.
-func (t *tool) showBulk(results any, asked int, refused map[int]string, names []string, thing, done string, err error) error {
-	if asked == 0 {
+func (t *tool) showBulk(results any, o bulkOutcome, err error) error {
+	if o.asked == 0 {
 		return err
 	}
-	text := fmt.Sprintf(done, count(asked-len(refused), thing)) + "\n"
+	text := fmt.Sprintf(o.done, count(o.asked-len(o.refused)-o.skipped, o.thing)) + "\n"
 	if shown := t.show(results, text); shown != nil {
 		return errors.Join(shown, err)
 	}
-	for i := range asked {
-		if why, ok := refused[i]; ok {
-			fmt.Fprint(t.Stderr, printable(fmt.Sprintf("%s: %s\n", names[i], why)))
+	for i := range o.asked {
+		if why, ok := o.refused[i]; ok {
+			fmt.Fprint(t.Stderr, printable(fmt.Sprintf("%s: %s\n", o.names[i], why)))
 		}
 	}
-	if len(refused) > 0 {
-		err = errors.Join(err, fmt.Errorf("%s of %d refused", count(len(refused), thing), asked))
+	if len(o.refused) > 0 {
+		err = errors.Join(err, fmt.Errorf("%s of %d refused", count(len(o.refused), o.thing), o.asked))
 	}
 	return err
 }
@@ -207,5 +233,5 @@ func (t *tool) changeMany(chosen choice, thing, done string, call func(ids []str
 			refused[i] = r.Error.Message
 		}
 	}
-	return t.showBulk(results, len(results), refused, chosen.names, thing, done, err)
+	return t.showBulk(results, bulkOutcome{asked: len(results), refused: refused, names: chosen.names, thing: thing, done: done}, err)
 }

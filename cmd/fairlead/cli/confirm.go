@@ -15,10 +15,13 @@ func confirmable(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("force", false, "do not ask (without a terminal nothing is asked)")
 }
 
+// asks is whether confirm would.
+func (t *tool) asks(force bool) bool { return t.Terminal && !force }
+
 // confirm asks before something is destroyed. Without a person at the terminal
 // nobody could answer, so scripts go on.
 func (t *tool) confirm(force bool, question string) error {
-	if force || !t.Terminal {
+	if !t.asks(force) {
 		return nil
 	}
 	fmt.Fprintf(t.Stderr, "%s [y/N] ", question)

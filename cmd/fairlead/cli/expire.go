@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,72 +15,72 @@ import (
 
 // expiration is what nodes expire was asked for.
 type expiration struct {
-	nodes           []string
-	identifiers     []uint
-	all, allOffline bool
-	at              string
-	never           bool
-	found           nodeSet // by filters alone
+	set   nodeSet
+	at    string
+	never bool
 }
 
 // check says what is wrong with the arguments, before anybody is asked.
 func (e *expiration) check(args []string) error {
-	e.nodes = args
-	for _, id := range e.identifiers {
-		e.nodes = append(e.nodes, strconv.FormatUint(uint64(id), 10))
-	}
-	for _, n := range e.nodes {
+	s := &e.set
+	s.name(args)
+	for _, n := range s.refs {
 		if n == "" {
 			return errors.New("node must not be empty")
 		}
 	}
-	if e.found.filtered() {
-		if len(e.nodes) > 0 || e.all || e.allOffline || e.at != "" || e.never {
-			return errors.New("--user and --tag take no nodes, and no --all, --all-offline, --at or --never")
-		}
-		return nil
-	}
 	switch {
-	case e.all && e.allOffline:
+	case s.filtered() && (len(s.refs) > 0 || s.all || s.offline):
+		return errors.New("--user and --tag take no nodes, and no --all or --all-offline")
+	case s.all && s.offline:
 		return errors.New("give only one of --all and --all-offline")
-	case (e.all || e.allOffline) && len(e.nodes) > 0:
+	case (s.all || s.offline) && len(s.refs) > 0:
 		return errors.New("--all and --all-offline take no nodes")
-	case !e.all && !e.allOffline && len(e.nodes) == 0:
+	case !s.filtered() && !s.all && !s.offline && len(s.refs) == 0:
 		return errors.New("name nodes, or use --all or --all-offline")
 	case e.at != "" && e.never:
 		return errors.New("give only one of --at and --never")
-	case (e.at != "" || e.never) && len(e.nodes) == 0:
-		return errors.New("--at and --never are for nodes that are named")
 	}
 	return nil
 }
 
-// change is what happens to each node when it is not to expire now.
-func (e *expiration) change(now time.Time) (apiclient.NodeExpiryChange, error) {
+// change is what happens to each node. Without --at and --never it is empty, which
+// means now.
+func (e *expiration) change(now time.Time) (c apiclient.NodeExpiryChange, err error) {
 	if e.never {
-		return apiclient.NodeExpiryChange{DisableExpiry: new(true)}, nil
+		c.DisableExpiry = new(true)
 	}
-	if in, err := config.ParseDuration(e.at); err == nil {
-		return apiclient.NodeExpiryChange{Expiry: new(now.Add(in).UTC())}, nil
+	if e.at == "" {
+		return c, nil
 	}
 	at, err := time.Parse(time.RFC3339, e.at)
-	if err != nil {
-		return apiclient.NodeExpiryChange{}, wrongUsage("%q is neither a time such as 2027-01-31T12:00:00Z nor a duration such as 30d", e.at)
+	if in, bad := config.ParseDuration(e.at); bad == nil {
+		at, err = now.Add(in).UTC(), nil
 	}
-	return apiclient.NodeExpiryChange{Expiry: &at}, nil
+	if err != nil {
+		return c, wrongUsage("%q is neither a time such as 2027-01-31T12:00:00Z nor a duration such as 30d", e.at)
+	}
+	c.Expiry = &at
+	return c, nil
 }
 
-// which names the nodes in a question.
-func (e *expiration) which() string {
-	switch {
-	case e.all:
-		return "ALL nodes of the network"
-	case e.allOffline:
-		return "all nodes that are offline"
-	case len(e.nodes) == 1:
-		return "node " + e.nodes[0]
+const expireQuestion = "Expire %s, with no access until the next sign-in?"
+
+// work does the change to many nodes. ends is whether they lose access by it.
+func (e *expiration) work(c apiclient.NodeExpiryChange, ends bool) nodesWork {
+	w := nodesWork{
+		change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionExpire, Expiry: c.Expiry, DisableExpiry: c.DisableExpiry},
+		question: "Let %s never expire, and those that have expired back at once?", done: "%s will never expire",
 	}
-	return "nodes " + strings.Join(e.nodes, ", ")
+	switch {
+	case ends:
+		w.question, w.done = expireQuestion, "Expired %s"
+		w.skips, w.skipped = func(n apiclient.Node) bool { return n.Expired }, "%d had expired already"
+	case !e.never:
+		at := timeText(*c.Expiry)
+		w.question, w.done = "Let %s expire at "+at+", and those that have expired back at once?", "%s will expire at "+at
+	}
+	return w
 }
 
 func (t *tool) nodesExpire() *cobra.Command {
@@ -95,8 +94,9 @@ func (t *tool) nodesExpire() *cobra.Command {
 		Long: `Expire nodes: they lose access until they sign in again, and keep their names
 and addresses. Nodes that have expired already are skipped and counted.
 
---at and --never change when the named nodes expire; a node that has expired is
-back at once if its time is yet to come.
+--at and --never change when the nodes expire; one that has expired is back at
+once if its time is yet to come. So "--all --never" brings back all that have
+expired, and no node expires by itself any more.
 
 ` + nodeForms,
 		Example: `  fairlead nodes expire alices-laptop 100.64.0.7
@@ -104,83 +104,102 @@ back at once if its time is yet to come.
   fairlead nodes expire --user alice
   fairlead nodes expire --all-offline
   fairlead nodes expire alices-laptop --at 30d
-  fairlead nodes expire printer --never`,
+  fairlead nodes expire printer --never
+  fairlead nodes expire --user alice --at 180d`,
 		Args:              func(_ *cobra.Command, args []string) error { return e.check(args) },
 		ValidArgsFunction: t.completeNodes,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case e.at != "" || e.never:
-				return t.changeExpiry(cmd.Context(), &e)
-			case e.found.filtered():
-				return t.changeNodes(cmd.Context(), &e.found, *force, nodesWork{
-					change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionExpire},
-					question: "Expire %s, with no access until the next sign-in?", done: "Expired %s",
-				})
-			}
-			client, err := t.connect()
+			now := t.Now()
+			change, err := e.change(now)
 			if err != nil {
 				return err
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Expire %s, with no access until the next sign-in?", e.which())); err != nil {
-				return err
+			ends := !e.never && (change.Expiry == nil || !change.Expiry.After(now))
+			ref, one := e.set.one()
+			switch plain := e.at == "" && !e.never; {
+			case plain && !e.set.filtered():
+				return t.expireNow(cmd.Context(), &e.set, *force)
+			case one:
+				return t.changeExpiry(cmd.Context(), ref, change, *force || !ends)
 			}
-			done, err := decode[apiclient.NodesExpiry](answer(client.ExpireNodes(cmd.Context(), apiclient.NodeSelection{
-				All: &e.all, AllOffline: &e.allOffline, Nodes: e.nodes,
-			})))
-			if err != nil {
-				return err
-			}
-			text := "Expired " + count(done.Expired, "node")
-			if done.AlreadyExpired > 0 {
-				text += fmt.Sprintf("; %d had expired already", done.AlreadyExpired)
-			}
-			return t.show(done, text+"\n")
+			return t.changeNodes(cmd.Context(), &e.set, *force, e.work(change, ends))
 		},
 	}
 	flags := cmd.Flags()
-	flags.UintSliceVar(&e.identifiers, "identifier", nil, "`id` of a node, beside the arguments")
-	flags.Lookup("identifier").DefValue = "" // or help shows an empty list
-	e.found.filters(t, cmd)
-	flags.BoolVar(&e.all, "all", false, "all nodes, those with tags included")
-	flags.BoolVar(&e.allOffline, "all-offline", false, "all nodes that hold no connection")
+	e.set.flags(t, cmd)
+	flags.BoolVar(&e.set.all, "all", false, "all nodes, those with tags included")
+	flags.BoolVar(&e.set.offline, "all-offline", false, "all nodes that hold no connection")
 	flags.StringVar(&e.at, "at", "", "expire at this `time`, such as 2027-01-31T12:00:00Z, or after a while, such as 30d")
 	flags.BoolVar(&e.never, "never", false, "let the nodes never expire")
-	complete(cmd, "identifier", cobra.NoFileCompletions)
 	complete(cmd, "at", cobra.NoFileCompletions)
 	force = confirmable(cmd)
 	return cmd
 }
 
-// changeExpiry sets when nodes expire, one after the other.
-func (t *tool) changeExpiry(ctx context.Context, e *expiration) error {
-	change, err := e.change(t.Now())
-	if err != nil {
-		return err
-	}
+// expireNow expires nodes that are named, or all, in one call.
+func (t *tool) expireNow(ctx context.Context, set *nodeSet, force bool) error {
 	client, err := t.connect()
 	if err != nil {
 		return err
 	}
-	nodes := []apiclient.Node{}
-	var text strings.Builder
-	expired := 0
-	for _, ref := range e.nodes {
-		result, err := decode[apiclient.NodeResult](answer(client.ExpireNode(ctx, ref, nil, change)))
-		if err != nil {
-			return errors.Join(t.show(nodes, text.String()), err)
-		}
-		nodes = append(nodes, result.Node)
-		switch n := result.Node; {
-		case n.Expired:
-			expired++
-		case n.Expiry == nil:
-			fmt.Fprintf(&text, "Node %s never expires\n", n.GivenName)
-		default:
-			fmt.Fprintf(&text, "Node %s expires at %s\n", n.GivenName, timeText(*n.Expiry))
-		}
+	which, err := t.whichExpire(ctx, client, set, force)
+	if err != nil {
+		return err
 	}
-	if expired > 0 {
-		fmt.Fprintf(&text, "Expired %s\n", count(expired, "node"))
+	if err := t.confirm(force, fmt.Sprintf(expireQuestion, which)); err != nil {
+		return err
 	}
-	return t.show(nodes, text.String())
+	done, err := decode[apiclient.NodesExpiry](answer(client.ExpireNodes(ctx, apiclient.NodeSelection{
+		All: &set.all, AllOffline: &set.offline, Nodes: set.refs,
+	})))
+	if err != nil {
+		return err
+	}
+	text := "Expired " + count(done.Expired, "node")
+	if done.AlreadyExpired > 0 {
+		text += fmt.Sprintf("; %d had expired already", done.AlreadyExpired)
+	}
+	return t.show(done, text+"\n")
+}
+
+// whichExpire names the nodes in a question, or counts them if somebody is asked.
+func (t *tool) whichExpire(ctx context.Context, client *apiclient.Client, set *nodeSet, force bool) (string, error) {
+	switch {
+	case len(set.refs) == 1:
+		return "node " + set.refs[0], nil
+	case len(set.refs) > 0:
+		return "nodes " + strings.Join(set.refs, ", "), nil
+	case !t.asks(force):
+		return "", nil
+	}
+	nodes, err := set.find(ctx, client)
+	if set.all {
+		return fmt.Sprintf("ALL %s of the network", count(len(nodes), "node")), err
+	}
+	return fmt.Sprintf("all %s that hold no connection", count(len(nodes), "node")), err
+}
+
+// changeExpiry sets when one node expires.
+func (t *tool) changeExpiry(ctx context.Context, ref string, change apiclient.NodeExpiryChange, force bool) error {
+	client, err := t.connect()
+	if err != nil {
+		return err
+	}
+	if err := t.confirm(force, fmt.Sprintf(expireQuestion, "node "+ref)); err != nil {
+		return err
+	}
+	result, err := decode[apiclient.NodeResult](answer(client.ExpireNode(ctx, ref, nil, change)))
+	if err != nil {
+		return err
+	}
+	var text string
+	switch n := result.Node; {
+	case n.Expired:
+		text = "Expired 1 node\n"
+	case n.Expiry == nil:
+		text = fmt.Sprintf("Node %s never expires\n", n.GivenName)
+	default:
+		text = fmt.Sprintf("Node %s expires at %s\n", n.GivenName, timeText(*n.Expiry))
+	}
+	return t.show([]apiclient.Node{result.Node}, text)
 }

@@ -313,7 +313,7 @@ func tagWork(tags, add, remove []string) (work nodesWork, err error) {
 		}
 		given++
 		names := strings.ReplaceAll(strings.Join(c.tags, ", "), "%", "%%")
-		work = nodesWork{apiclient.NodesChange{Action: c.action, Tags: c.tags}, fmt.Sprintf(c.question, names), fmt.Sprintf(c.done, names)}
+		work = nodesWork{change: apiclient.NodesChange{Action: c.action, Tags: c.tags}, question: fmt.Sprintf(c.question, names), done: fmt.Sprintf(c.done, names)}
 	}
 	switch given {
 	case 0:

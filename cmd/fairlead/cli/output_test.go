@@ -28,7 +28,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"nodes address web-1 --ipv4 100.64.0.1", "nodes expire alices-laptop 2", "nodes expire --all-offline", "nodes expire web-1 --never",
 			"nodes expire --identifier 2 --at 30d", "nodes presence", "nodes presence web-1",
 			"nodes enrol web-1 --auth-key flp_x --machine-key mkey:01 --node-key nodekey:02", "nodes expire web-1 --at 2026-01-01T00:00:00Z", "nodes delete --identifier 2",
-			"nodes delete --tag tag:web", "nodes expire --user alice", "nodes tag --tag tag:web --add tag:blue", "nodes tag web-1 web-1 --remove tag:blue", "nodes approve-routes --tag tag:web --all",
+			"nodes delete --tag tag:web", "nodes expire --user alice", "nodes expire --all --never", "nodes expire --tag tag:web --at 30d", "nodes tag --tag tag:web --add tag:blue", "nodes tag web-1 web-1 --remove tag:blue", "nodes approve-routes --tag tag:web --all",
 		},
 		"routes.txt": {
 			"routes list", "routes enable --route-id 7", "routes disable 7", "routes prefer 7 --preference 10", "routes delete 7", "routes history 7",

@@ -121,7 +121,7 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"nodes", "expire", "--all", "--all-offline"},
 		{"nodes", "expire", "--all", "web-1"},
 		{"nodes", "expire", "--all-offline", "--identifier", "1"},
-		{"nodes", "expire", "--all", "--never"},
+		{"nodes", "expire", "--all", "--never", "--at", "30d"},
 		{"nodes", "expire", "web-1", "--never", "--at", "30d"},
 		{"nodes", "expire", "web-1", "--at", "soon"},
 		{"nodes", "approve-routes", "web-1"},
@@ -244,6 +244,7 @@ func TestDestructiveCommandsAskOnlyAPerson(t *testing.T) {
 		"nodes delete web-1 web-1", "nodes delete --tag tag:web", "nodes expire --user alice", "nodes tag --tag tag:web --tags tag:a", "nodes tag a b --add tag:a",
 		"users delete alice alice", "preauthkeys expire 1 1",
 		"nodes delete web-1", "nodes expire web-1", "nodes expire --all", "nodes expire --all-offline",
+		"nodes expire web-1 --at 0s", "nodes expire web-1 --at 2020-01-01T00:00:00Z", "nodes expire --all --at 0s", "nodes expire --all --never", "nodes expire --user alice --at 30d",
 	} {
 		for _, c := range []struct {
 			name     string
@@ -280,6 +281,25 @@ func TestDestructiveCommandsAskOnlyAPerson(t *testing.T) {
 					t.Errorf("stderr %q", &r.stderr)
 				}
 			})
+		}
+	}
+}
+
+func TestQuestionCountsAllNodes(t *testing.T) {
+	for command, want := range map[string]string{
+		"nodes expire --all":          "Expire ALL 2 nodes of the network, with no access until the next sign-in? [y/N] ",
+		"nodes expire --all-offline":  "Expire all 2 nodes that hold no connection, with no access until the next sign-in? [y/N] ",
+		"nodes expire --all --at 0s":  "Expire 2 nodes (alices-laptop, web-1), with no access until the next sign-in? [y/N] ",
+		"nodes expire --all --never":  "Let 2 nodes (alices-laptop, web-1) never expire, and those that have expired back at once? [y/N] ",
+		"nodes expire 1 2 --at 30d":   "Let 1 node (web-1) expire at 2026-03-31T09:30:00Z, and those that have expired back at once? [y/N] ",
+		"nodes expire web-1 --at 0s":  "Expire node web-1, with no access until the next sign-in? [y/N] ",
+		"nodes expire web-1 --at 30d": "",
+		"nodes expire web-1 web-2":    "Expire nodes web-1, web-2, with no access until the next sign-in? [y/N] ",
+	} {
+		socket, _ := listen(t, cannedServer())
+		r := fairlead(t, socket, strings.Fields(command), func(env *Env) { env.Terminal, env.Stdin = true, strings.NewReader("y\n") })
+		if got := r.stderr.String(); r.status != 0 || got != want {
+			t.Errorf("%s: status %d, stderr %q, want %q", command, r.status, got, want)
 		}
 	}
 }
