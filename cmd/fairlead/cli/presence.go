@@ -127,7 +127,7 @@ func (t *tool) showPresence(ctx context.Context, client *apiclient.Client, param
 	for _, n := range list.Nodes {
 		known[n.ID] = n
 	}
-	return showList(t, columns{names: "ID, NAME, ONLINE, PARTS"}, nodes, func(n apiclient.NodeBuckets) []string {
+	return showList(t, columns{names: "ID, NAME, ONLINE, PARTS", aged: "PARTS"}, nodes, func(n apiclient.NodeBuckets) []string {
 		node := known[n.NodeID]
 		return []string{n.NodeID, node.GivenName, fmt.Sprintf("%.1f %%", 100*onlineShare(n.Online, from, to, node.CreatedAt)), bars(n.Online)}
 	})

@@ -74,7 +74,7 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"users", "create", "two", "words"},
 		{"users", "rename", "alice"},
 		{"users", "list", "--nonsense"},
-		{"users", "list", "--ouput", "json"},
+		{"users", "list", "--outptu", "json"},
 		{"users", "list", "-x"},
 		{"users", "destroy", "alice"},
 		{"namespaces", "list"},

@@ -3,7 +3,9 @@ package cli
 import (
 	"slices"
 	"strings"
+	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -18,6 +20,7 @@ type columns struct {
 	names string // all of them, as they stand from left to right
 	wide  string // those that only --output wide shows
 	spare string // those that go first when the terminal is too narrow, in this order
+	aged  string // the one whose cells go from old to new: it loses its beginning, others their end
 }
 
 func split(names string) []string {
@@ -39,6 +42,7 @@ func showTable[T any](t *tool, value any, c columns, items []T, cells func(T) []
 		return t.show(value, "")
 	}
 	g := gridOf(c.names, items, cells)
+	g.aged = c.aged
 	width, _ := t.screen()
 	if t.format == formatTable {
 		g.leaveOut(split(c.wide)...)
@@ -50,7 +54,10 @@ func showTable[T any](t *tool, value any, c columns, items []T, cells func(T) []
 		return err
 	}
 	if len(left) > 0 {
-		t.note("The terminal is too narrow for %s; --output wide shows all", strings.Join(left, ", "))
+		t.note("The terminal is too narrow; --output wide shows also %s", strings.Join(append(left, split(c.wide)...), ", "))
+	}
+	if i := slices.Index(g.rows[0], c.aged); i >= 0 && g.cuts(i) {
+		t.note("The terminal is too narrow for all %s; the oldest are left out", c.aged)
 	}
 	return nil
 }
@@ -64,6 +71,8 @@ func table[T any](header string, items []T, cells func(T) []string) string {
 type grid struct {
 	rows   [][]string
 	widths []int
+	whole  []bool // of columns that are of use only as they are: a time that is cut looks like another
+	aged   string // as in columns
 }
 
 func gridOf[T any](header string, items []T, cells func(T) []string) *grid {
@@ -75,13 +84,21 @@ func gridOf[T any](header string, items []T, cells func(T) []string) *grid {
 		}
 		g.rows = append(g.rows, row)
 	}
+	g.measure()
+	return g
+}
+
+// measure makes every column as wide as what is in it.
+func (g *grid) measure() {
 	g.widths = make([]int, len(slices.MaxFunc(g.rows, func(a, b []string) int { return len(a) - len(b) })))
+	g.whole = make([]bool, len(g.widths))
 	for _, row := range g.rows {
 		for i, text := range row {
 			g.widths[i] = max(g.widths[i], displayWidth(text))
+			_, err := time.Parse(time.RFC3339, text)
+			g.whole[i] = g.whole[i] || err == nil
 		}
 	}
-	return g
 }
 
 func (g *grid) width() int {
@@ -90,6 +107,11 @@ func (g *grid) width() int {
 		sum += w
 	}
 	return sum
+}
+
+// cuts says whether a column is narrower than something in it.
+func (g *grid) cuts(column int) bool {
+	return slices.ContainsFunc(g.rows, func(row []string) bool { return displayWidth(row[column]) > g.widths[column] })
 }
 
 // leaveOut removes columns, all but the last one that is there.
@@ -102,13 +124,14 @@ func (g *grid) leaveOut(names ...string) {
 		for r, row := range g.rows {
 			g.rows[r] = slices.Delete(row, i, i+1)
 		}
-		g.widths = slices.Delete(g.widths, i, i+1)
+		g.measure()
 	}
 }
 
 // fit makes the grid at most limit wide, if that is not 0, and names the columns
 // that had to go. Each spare column is cut first; the others are cut from the
-// widest on, and go from the right only when nothing else helps.
+// widest on, and go from the right only when nothing else helps. Times are never
+// cut.
 func (g *grid) fit(spare []string, limit int) (left []string) {
 	if limit == 0 {
 		return nil
@@ -119,7 +142,7 @@ func (g *grid) fit(spare []string, limit int) (left []string) {
 		if i < 0 || over <= 0 {
 			continue
 		}
-		if least := max(narrowest, displayWidth(name)); g.widths[i]-over >= least {
+		if least := max(narrowest, displayWidth(name)); g.widths[i]-over >= least && !g.whole[i] {
 			g.widths[i] -= over
 			return left
 		}
@@ -127,14 +150,14 @@ func (g *grid) fit(spare []string, limit int) (left []string) {
 		left = append(left, name)
 	}
 	for g.width() > limit {
-		widest := 0
+		widest := -1
 		for i, w := range g.widths {
-			if w > g.widths[widest] {
+			if w > narrowest && (widest < 0 || w > g.widths[widest]) && !g.whole[i] {
 				widest = i
 			}
 		}
 		switch last := len(g.widths) - 1; {
-		case g.widths[widest] > narrowest:
+		case widest >= 0:
 			g.widths[widest]--
 		case last > 0:
 			left = append(left, g.rows[0][last])
@@ -148,8 +171,12 @@ func (g *grid) fit(spare []string, limit int) (left []string) {
 
 func (g *grid) text(colour bool) string {
 	var b strings.Builder
+	aged := slices.Index(g.rows[0], g.aged)
 	for r, row := range g.rows {
 		for i, text := range row {
+			if i == aged && r > 0 && g.aged != "" {
+				text = cutBeginning(text, g.widths[i])
+			}
 			text = cut(text, g.widths[i])
 			pad := strings.Repeat(" ", g.widths[i]-displayWidth(text)+columnGap)
 			if colour {
@@ -198,6 +225,18 @@ func cut(text string, width int) string {
 		}
 	}
 	return text
+}
+
+// cutBeginning is cut for what matters at its end.
+func cutBeginning(text string, width int) string {
+	if displayWidth(text) <= width {
+		return text
+	}
+	for displayWidth(text) > width-1 {
+		_, size := utf8.DecodeRuneInString(text)
+		text = text[size:]
+	}
+	return "…" + text
 }
 
 func displayWidth(text string) int {

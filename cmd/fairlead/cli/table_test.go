@@ -62,6 +62,45 @@ func TestTheLeastImportantColumnsGoFirst(t *testing.T) {
 	}
 }
 
+func TestTimesAreShownWholeOrNotAtAll(t *testing.T) {
+	items := [][]string{{"1", "alices-laptop-of-last-year", "2026-11-15T12:55:00Z", "-"}, {"2", "web-1", "-", "2026-11-15T12:55:00Z"}}
+	for _, c := range []struct {
+		width int
+		want  string
+		left  []string
+	}{
+		{60, "ID  NAME          SEEN                  CREATED\n1   alices-lapt…  2026-11-15T12:55:00Z  -\n2   web-1         -                     2026-11-15T12:55:00Z\n", nil},
+		{44, "ID  NAME                SEEN\n1   alices-laptop-of-…  2026-11-15T12:55:00Z\n2   web-1               -\n", []string{"CREATED"}},
+		{30, "ID  NAME\n1   alices-laptop-of-last-year\n2   web-1\n", []string{"CREATED", "SEEN"}},
+	} {
+		g := gridOf("ID, NAME, SEEN, CREATED", items, func(row []string) []string { return append([]string{}, row...) })
+		left := g.fit(nil, c.width)
+		if diff := cmp.Diff(c.want, g.text(false)); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", c.width, diff)
+		}
+		if diff := cmp.Diff(c.left, left); diff != "" {
+			t.Errorf("%d columns, left out (-want +got):\n%s", c.width, diff)
+		}
+	}
+}
+
+func TestOldestPartsGoFirst(t *testing.T) {
+	if got := cutBeginning("▁▂▃▄▅▆▇█", 4); got != "…▆▇█" {
+		t.Errorf("cut to 4 cells: %q", got)
+	}
+	var out, notes strings.Builder
+	env := Env{Stdout: &out, Stderr: &notes, Environ: []string{"NO_COLOR=1"}}
+	screenOf(14, 24)(&env)
+	list := columns{names: "ID, PARTS", aged: "PARTS"}
+	err := showList(&tool{Env: env, format: formatTable}, list, []string{"····▁▁▁▁████"}, func(parts string) []string { return []string{"1", parts} })
+	if want := "ID  PARTS\n1   …·▁▁▁▁████\n"; err != nil || out.String() != want {
+		t.Errorf("got %q (%v), want %q", &out, err, want)
+	}
+	if want := "The terminal is too narrow for all PARTS; the oldest are left out\n"; notes.String() != want {
+		t.Errorf("noted %q, want %q", &notes, want)
+	}
+}
+
 func TestColumnsStayStraightWhateverTheScript(t *testing.T) {
 	items := []string{"alice", "愛", "e\u0301va", "🙂🙂"}
 	got := table("NAME, X", items, func(name string) []string { return []string{name, "|"} })
@@ -102,7 +141,7 @@ func TestWideShowsAllColumnsWhateverTheTerminal(t *testing.T) {
 		}
 	}
 	r = fairlead(t, socket, []string{"nodes", "list"}, screenOf(40, 24))
-	if got := r.stderr.String(); !strings.Contains(got, "too narrow for TAGS, LAST SEEN, USER; --output wide shows all") {
+	if got := r.stderr.String(); !strings.Contains(got, "too narrow; --output wide shows also TAGS, LAST SEEN, USER, IPV6, SYSTEM, CLIENT, EXPIRY\n") {
 		t.Errorf("stderr %q", got)
 	}
 }
