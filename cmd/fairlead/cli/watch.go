@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,9 +82,11 @@ type watch struct {
 	client *apiclient.Client
 	look   func() error // prints the list as it is now, asking client
 	screen io.Writer
-	shown  string // the last picture
-	rows   int    // of it, on a terminal
-	seen   string // the revision of the last look
+	shown  string          // the last picture
+	rows   int             // of it, on a terminal
+	lines  map[string]bool // of it, also those that did not fit
+	first  int             // how many of the rows stand above those that were shown
+	seen   string          // the revision of the last look
 	next   time.Time
 }
 
@@ -151,10 +154,7 @@ func (w *watch) draw(picture string) error {
 		return err
 	}
 	lines := strings.Split(strings.TrimSuffix(picture, "\n"), "\n")
-	if fits := max(1, height-1); len(lines) > fits {
-		hidden := len(lines) - fits + 1
-		lines = append(lines[:fits-1], fmt.Sprintf("and %d more lines", hidden))
-	}
+	lines = w.window(lines, max(1, height-1))
 	for i, line := range lines {
 		if !strings.Contains(line, "\x1b") { // a note; a table fits, and its colours have no width
 			lines[i] = cut(line, width)
@@ -167,6 +167,31 @@ func (w *watch) draw(picture string) error {
 	w.rows = len(lines)
 	_, err := io.WriteString(w.screen, back+strings.Join(lines, "\n")+"\n")
 	return err
+}
+
+// window is as many lines as fit: the header, the rows around the one that changed
+// last, and which ones these are.
+func (w *watch) window(lines []string, fits int) []string {
+	text := func(line string) string { return strings.Join(strings.Fields(line), " ") } // columns move
+	before := w.lines
+	w.lines = map[string]bool{}
+	changed := 0
+	for i, line := range lines {
+		if w.lines[text(line)] = true; !before[text(line)] && len(before) > 0 && i > 0 {
+			changed = i
+		}
+	}
+	if len(lines) <= fits {
+		return lines
+	}
+	header, rows := lines[:min(1, fits-1)], lines[1:]
+	room := max(0, fits-2)
+	if changed > 0 {
+		w.first = max(changed-room, min(w.first, changed-1))
+	}
+	w.first = max(0, min(w.first, len(rows)-room))
+	last := w.first + room
+	return append(append(slices.Clone(header), rows[w.first:last]...), fmt.Sprintf("lines %d to %d of %d", w.first+1, last, len(rows)))
 }
 
 // laterRevision compares revisions as the server writes them.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -71,11 +72,36 @@ func TestWatchDrawsInPlaceOnATerminal(t *testing.T) {
 	r := fairlead(t, socket, strings.Fields("users list --watch"), screenOf(80, 4), func(env *Env) { env.Environ = append(env.Environ, "NO_COLOR=1") })
 	const header = "ID  NAME    E-MAIL  NODES  CREATED\n"
 	row := func(i int) string { return fmt.Sprintf("%d   user-%d  -       0      -\n", i, i) }
-	three := header + row(1) + "and 2 more lines\n" // as much as fits
+	three := header + row(3) + "lines 3 to 3 of 3\n" // what is new, and as much as fits
 	want := header + row(1) + "\x1b[2A\r\x1b[J" + header + row(1) + row(2) + "\x1b[3A\r\x1b[J" + three +
 		three // below the note that the connection broke
 	if diff := cmp.Diff(want, r.stdout.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWatchShowsWhatChangedLast(t *testing.T) {
+	var out strings.Builder
+	w := &watch{tool: &tool{Env: Env{Size: func() (int, int) { return 40, 6 }}}, screen: &out}
+	rows := []string{"a", "b", "c", "d", "e", "f"}
+	for _, c := range []struct{ change, want string }{
+		{"", "H a b c lines 1 to 3 of 6"},
+		{"b=b2", "H a b2 c lines 1 to 3 of 6"},
+		{"f=f2", "H d e f2 lines 4 to 6 of 6"},
+		{"d=d2", "H d2 e f2 lines 4 to 6 of 6"},
+		{"b2=b3", "H b3 c d2 lines 2 to 4 of 6"},
+	} {
+		if was, is, ok := strings.Cut(c.change, "="); ok {
+			rows[slices.Index(rows, was)] = is
+		}
+		out.Reset()
+		w.rows = 0
+		if err := w.draw("H\n" + strings.Join(rows, "\n") + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(out.String()), " "); got != c.want {
+			t.Errorf("after %q: %q, want %q", c.change, got, c.want)
+		}
 	}
 }
 
