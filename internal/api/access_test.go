@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -81,6 +83,32 @@ func TestEveryOperationAsksForItsRole(t *testing.T) {
 					t.Errorf("a key of the role %s gets %d, want it refused: %v\n%s", role, a.status, want, a.body)
 				}
 			})
+		}
+	}
+}
+
+// The page names paths for each noun; one stands for all below it that no other names.
+func TestPageOfTheAPITellsWhichScopeOpensWhat(t *testing.T) {
+	page, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| scope | opens, below `/api/v1` |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	nouns := map[string]string{}
+	for line := range strings.Lines(table) {
+		words := all("`([^`]+)`", line)
+		for _, path := range words[1:] {
+			nouns["/api/v1"+path] = words[0]
+		}
+	}
+	for op, noun := range api.NounOfEachOperation() {
+		_, path, _ := strings.Cut(op, " ")
+		for nouns[path] == "" && path != "" {
+			path = path[:strings.LastIndexByte(path, '/')]
+		}
+		if nouns[path] != noun {
+			t.Errorf("%s: the page says %q, the server %q", op, nouns[path], noun)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func RenderDocs(document []byte) ([]byte, error) {
 	}
 	page, err := template.New("docs.html").Funcs(template.FuncMap{
 		"markdown": markdown, "inline": inline, "anchor": anchor, "parameters": d.parameters, "body": d.body, "members": d.members,
-		"response": d.response, "type": d.typeOf, "example": d.example,
+		"response": d.response, "type": d.typeOf, "example": d.example, "need": needOf,
 	}).Parse(docsTemplate)
 	if err != nil {
 		return nil, fmt.Errorf("reading the template of the API's page: %w", err)
@@ -34,6 +34,15 @@ func RenderDocs(document []byte) ([]byte, error) {
 		return nil, fmt.Errorf("making the API's page: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// needOf is what a key must open for an operation; nil where any key will do, or none.
+func needOf(op *operation) *struct{ Role, Noun string } {
+	n := needs()[op.Method+" "+op.Path]
+	if n.noun == "" {
+		return nil
+	}
+	return &struct{ Role, Noun string }{string(n.least), string(n.noun)}
 }
 
 // docs is what the page shows of an OpenAPI document.

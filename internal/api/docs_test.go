@@ -30,7 +30,7 @@ func all(pattern, text string) (found []string) {
 
 func TestPageShowsTheWholeDocument(t *testing.T) {
 	page := docsPage(t, string(apispec.Document))
-	doc := readDocument(t)
+	doc, least := readDocument(t), leastRoles()
 	for name, op := range doc.operations() {
 		method, path, _ := strings.Cut(name, " ")
 		id := op["operationId"].(string)
@@ -44,6 +44,9 @@ func TestPageShowsTheWholeDocument(t *testing.T) {
 			if !strings.Contains(section, want) {
 				t.Errorf("%s does not show %q", name, want)
 			}
+		}
+		if role := least[name]; strings.Contains(section, "For keys with the role "+role) != (role != "") {
+			t.Errorf("%s does not show that it is for the role %q", name, role)
 		}
 		parameters, _ := op["parameters"].([]any)
 		for _, p := range parameters {
