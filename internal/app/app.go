@@ -59,6 +59,7 @@ type Addrs struct{ API, Metrics, Socket string }
 
 const (
 	stopTimeout = 15 * time.Second
+	lastSave    = 2 * time.Second // what is saved then can be lost
 	drainDelay  = time.Second
 	// clockSlack is how far clocks may differ before people are told.
 	clockSlack = time.Minute
@@ -217,6 +218,7 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	}
 	leave()
 	s.shutdown(servers, p)
+	s.saveObserved(failed, p)
 	s.log.Info("fairlead has stopped")
 	return nil
 }
@@ -229,6 +231,15 @@ func (s *service) drain(failed context.Context) {
 	select {
 	case <-time.After(s.DrainDelay):
 	case <-failed.Done():
+	}
+}
+
+// saveObserved waits for the database no longer than a supervisor likes.
+func (s *service) saveObserved(failed context.Context, p *parts) {
+	ctx, cancel := context.WithTimeout(failed, lastSave)
+	defer cancel()
+	if err := p.control.SaveAllObserved(ctx); err != nil {
+		s.log.Warn("what nodes measured and when keys were used in the last ten minutes is lost", "error", err)
 	}
 }
 

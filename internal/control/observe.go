@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -22,11 +23,15 @@ const (
 	// is committed, and so the most of it that a restart loses.
 	saveEvery = 10 * time.Minute
 	saveLook  = 5 * time.Second // how long what is due may wait
-	// What one node may make the service remember.
+	// What one node may make the service remember. Encoded, all of it fits into a
+	// heartbeat.
 	maxLatencies     = 64
 	maxWarnings      = 16
 	maxWarningText   = 512
 	maxWarningSource = 64
+	// maxPassed is how much that does not fit is passed over in search of what
+	// does: encoding all of a large mesh with every beat would be dear.
+	maxPassed = 64
 	// flagPrefix begins the source of warnings that clients state as a whole
 	// with each request.
 	flagPrefix = "warn-"
@@ -95,11 +100,32 @@ func flagText(flag string) string {
 
 // warn keeps warnings few and short, whatever a device says.
 func warn(f *mesh.Facts, source, text string, now mesh.Time) {
-	source, text = cleaned(source, maxWarningSource), cleaned(text, maxWarningText)
+	source, text = shortened(source, maxWarningSource), shortened(text, maxWarningText)
 	known := slices.ContainsFunc(f.Warnings, func(w mesh.Warning) bool { return w.Source == source })
 	if known || len(f.Warnings) < maxWarnings {
 		f.Warn(source, text, now)
 	}
+}
+
+// shortened takes at most limit bytes when it is encoded.
+func shortened(text string, limit int) string {
+	text = cleaned(text, limit)
+	for {
+		over := encodedSize(text) - len(`""`) - limit
+		if over <= 0 {
+			return text
+		}
+		text = strings.ToValidUTF8(text[:len(text)-(over+1)/2], "") // a byte takes two at most
+	}
+}
+
+// encodedSize is what v takes in a heartbeat.
+func encodedSize(v any) int {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // cannot fail
+	return b.Len() - len("\n")
 }
 
 // Observe takes note of what a node says of its network.
@@ -202,25 +228,27 @@ func (s *Service) LastUse(k *mesh.APIKey) mesh.KeyUse {
 // Observed is what this replica has seen and not committed, the newest of it
 // that fits into so many bytes. What does not is committed in its time.
 func (s *Service) Observed(limit int) (facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
-	pending, used := s.observed.all()
-	fits := func(v any) bool {
-		text, _ := json.Marshal(v) // cannot fail
-		limit -= len(text) + 1
-		return limit >= 0
-	}
-	for i, u := range used {
-		if !fits(u) {
-			used = used[:i]
-			break
+	facts, uses = s.observed.all()
+	uses = fitting(uses, &limit)
+	return fitting(facts, &limit), uses
+}
+
+// fitting keeps what fits into limit bytes, and takes that from the limit. What is
+// too large does not keep back what comes after it.
+func fitting[T any](all []T, limit *int) []T {
+	passed := 0
+	return slices.DeleteFunc(all, func(v T) bool {
+		if passed == maxPassed {
+			return true
 		}
-	}
-	for i, f := range pending {
-		if !fits(f) {
-			pending = pending[:i]
-			break
+		size := encodedSize(v) + len(",")
+		if size > *limit {
+			passed++
+			return true
 		}
-	}
-	return pending, used
+		*limit -= size
+		return false
+	})
 }
 
 // all returns what is not committed, newest first.
@@ -256,7 +284,8 @@ func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 }
 
 // SaveObserved commits what was observed until ctx ends: of each node and key at
-// once when nothing newer than ten minutes is committed, and else when it is.
+// once when nothing newer than ten minutes is committed, and else when it is. The
+// end of a warning is committed at once, since people act on warnings.
 func (s *Service) SaveObserved(ctx context.Context) error {
 	tick := time.NewTicker(saveLook)
 	defer tick.Stop()
@@ -266,24 +295,42 @@ func (s *Service) SaveObserved(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if err := s.saveObserved(ctx, mesh.TimeOf(time.Now())); err != nil {
+		facts, uses := s.due(mesh.TimeOf(time.Now()))
+		if err := s.saveObserved(ctx, facts, uses); err != nil {
 			s.log.Debug("what nodes measured and when keys were used waits for the database", "error", err)
 		}
 	}
 }
 
-func (s *Service) saveObserved(ctx context.Context, now mesh.Time) error {
+// SaveAllObserved commits what waits for its time, before the service stops.
+func (s *Service) SaveAllObserved(ctx context.Context) error {
+	facts, uses := s.observed.all()
+	return s.saveObserved(ctx, facts, uses)
+}
+
+// due is what was observed and is to be committed now.
+func (s *Service) due(now mesh.Time) ([]*mesh.Facts, []mesh.APIKeyUsed) {
 	facts, uses := s.observed.all()
 	w := s.ledger.World()
 	recent := func(saved mesh.Time) bool { return !saved.Add(saveEvery).Reached(now) }
 	facts = slices.DeleteFunc(facts, func(f *mesh.Facts) bool {
 		saved, ok := w.Facts(f.Node)
-		return ok && recent(saved.At)
+		return ok && recent(saved.At) && !endsWarning(saved, f)
 	})
 	uses = slices.DeleteFunc(uses, func(u mesh.APIKeyUsed) bool {
 		k, ok := w.APIKey(u.ID)
 		return ok && recent(k.LastUse.At)
 	})
+	return facts, uses
+}
+
+func endsWarning(before, after *mesh.Facts) bool {
+	return slices.ContainsFunc(before.Warnings, func(was mesh.Warning) bool {
+		return !slices.ContainsFunc(after.Warnings, func(w mesh.Warning) bool { return w.Source == was.Source })
+	})
+}
+
+func (s *Service) saveObserved(ctx context.Context, facts []*mesh.Facts, uses []mesh.APIKeyUsed) error {
 	for len(facts)+len(uses) > 0 {
 		f, u := facts[:min(len(facts), chunkNodes)], uses[:min(len(uses), chunkNodes)]
 		if _, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Self().ID)}, decideObserved(f, u)); err != nil {

@@ -171,3 +171,77 @@ func TestObservationsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// One node that says as much as it can, in characters that take two bytes when
+// they are encoded, is heard, and keeps nobody else from being heard.
+func TestANodeThatSaysMuchKeepsNobodyQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.enrol(t, 20)
+		for id := mesh.NodeID(1); id <= 20; id++ {
+			a.Observe(id, measured(1))
+		}
+		pass(6 * time.Second) // from here on it is in the heartbeat alone
+		for id := mesh.NodeID(3); id <= 20; id++ {
+			a.Observe(id, measured(2))
+		}
+		var much control.Measured
+		for i := range 100 {
+			much.Latencies = append(much.Latencies, mesh.Latency{Region: 1 + i, Micros: int64(1e6 - i)})
+			much.Flags = append(much.Flags, fmt.Sprintf("warn-%d-%s", i, strings.Repeat("\"<&", 1000)))
+		}
+		for id := mesh.NodeID(1); id <= 2; id++ {
+			pass(time.Millisecond)
+			a.Observe(id, much)
+			n, _ := a.ledger.World().Node(id)
+			for i := range 16 {
+				if err := a.Warn(t.Context(), n.MachineKey, n.NodeKey, fmt.Sprint(i), strings.Repeat(`"`, 1000)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		pass(5 * time.Second)
+		if heard := len(b.Facts(2).Warnings); heard != 16 {
+			t.Errorf("%d warnings of the node that says much", heard)
+		}
+		for id := mesh.NodeID(3); id <= 20; id++ {
+			if got := b.Facts(id).Latencies[0].Micros; got != 2000 {
+				t.Errorf("node %d is %d µs away", id, got)
+			}
+		}
+	})
+}
+
+func TestTheEndOfAWarningOutlivesARestart(t *testing.T) {
+	for name, stop := range map[string]func(*testing.T, *replica){
+		"seconds after it": func(_ *testing.T, r *replica) {
+			pass(6 * time.Second)
+			r.kill()
+		},
+		"at once, in order": func(t *testing.T, r *replica) {
+			if err := r.SaveAllObserved(t.Context()); err != nil {
+				t.Error(err)
+			}
+			r.kill()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				a := c.start(t, "a", "")
+				a.enrol(t, 1)
+				a.Observe(1, control.Measured{Flags: []string{"warn-router-unhealthy"}})
+				pass(6 * time.Second)
+				if saved, _ := a.ledger.World().Facts(1); saved == nil || len(saved.Warnings) != 1 {
+					t.Fatalf("committed: %+v", saved)
+				}
+				a.Observe(1, control.Measured{})
+				stop(t, a)
+				if f := c.start(t, "b", "").Facts(1); len(f.Warnings) > 0 {
+					t.Errorf("after the restart it warns of %v", f.Warnings)
+				}
+			})
+		})
+	}
+}
