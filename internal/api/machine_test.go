@@ -352,6 +352,8 @@ func TestNodesAreListedByUserAndShownByID(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", query, diff)
 		}
 	}
+	s.call("GET", "/api/v1/node?user=tagged-devices", nil).fails(404, "Not Found",
+		"tagged-devices is no user but what lists show for nodes with tags; ask by tag: fairlead nodes list --tag tag:server", "")
 	s.call("GET", "/api/v1/node?user=nobody", nil).fails(404, "Not Found", `there is no user "nobody"; list them with: fairlead users list`, "")
 	for _, ref := range []string{"2", "host-1", "HOST-1", "100.64.0.2", "fd7a:115c:a1e0::2"} {
 		if got := s.call("GET", "/api/v1/node/"+ref, nil).ok()["node"].(object); got["user"].(object)["name"] != "bob" {

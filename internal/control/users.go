@@ -75,6 +75,9 @@ func FindUser(s *mesh.Snapshot, ref string) (*mesh.User, error) {
 
 // NoUser is the refusal of a user who is not there.
 func NoUser(ref string) error {
+	if mesh.FoldName(ref) == TaggedDevices {
+		return refuse(NotFound, "user", "%s is no user but what lists show for nodes with tags; ask by tag: fairlead nodes list --tag tag:server", TaggedDevices)
+	}
 	return refuse(NotFound, "user", "there is no user %q; list them with: fairlead users list", ref)
 }
 

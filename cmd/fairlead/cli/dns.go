@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -91,7 +92,14 @@ given whole, and "" empties it.`,
   fairlead dns set --nameservers ""
   fairlead dns set --search-domains corp.example.com
   fairlead dns set --magic-dns=false`,
-		Args: takes(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.Flags().Changed("magic-dns") {
+				if _, err := strconv.ParseBool(args[0]); err == nil {
+					return fmt.Errorf("write --magic-dns=%s, with =", args[0])
+				}
+			}
+			return takes()(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var change apiclient.DNSChange
 			if cmd.Flags().Changed("magic-dns") {
@@ -257,7 +265,7 @@ func (t *tool) dnsSplitSet() *cobra.Command {
 			if recordsOnly {
 				return takes("domain")(cmd, args)
 			}
-			return takes("domain", "nameserver")(cmd, args[:min(2, len(args))])
+			return takes("domain", "a nameserver or --records-only")(cmd, args[:min(2, len(args))])
 		},
 		ValidArgsFunction: t.completeSplit,
 		RunE: func(cmd *cobra.Command, args []string) error {

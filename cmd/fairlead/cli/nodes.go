@@ -317,7 +317,7 @@ func tagWork(tags, add, remove []string) (work nodesWork, err error) {
 	}
 	switch given {
 	case 0:
-		return work, wrongUsage("--tags is missing")
+		return work, wrongUsage("--tags, --add or --remove is missing")
 	case 1:
 		return work, nil
 	}

@@ -135,6 +135,8 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"routes", "list", "--enabled", "--disabled"},
 		{"dns", "set"},
 		{"dns", "set", "--magic-dns=perhaps"},
+		{"dns", "set", "--magic-dns", "true"},
+		{"dns", "set", "--magic-dns", "perhaps"},
 		{"dns", "record", "add", "a.example.com"},
 		{"dns", "record", "add", "a.example.com", "b.example.com"},
 		{"dns", "record", "remove"},

@@ -288,7 +288,7 @@ With --all, enable all routes that the nodes advertise.
 					change: apiclient.NodesChange{Action: apiclient.NodesChangeActionApproveRoutes}, done: "Enabled all routes that %s advertise",
 				})
 			case !given:
-				return wrongUsage("--routes is missing")
+				return wrongUsage("--routes or --all is missing")
 			case !one:
 				return wrongUsage("--routes is for one node; several take --all")
 			}
