@@ -201,6 +201,31 @@ type bulkOutcome struct {
 	thing, done    string
 }
 
+// refusals has a line for each reason.
+func (o *bulkOutcome) refusals() string {
+	var reasons []string
+	of := map[string]*choice{}
+	for i := range o.asked {
+		why, refused := o.refused[i]
+		if !refused {
+			continue
+		}
+		if of[why] == nil {
+			reasons, of[why] = append(reasons, why), &choice{}
+		}
+		of[why].add(strconv.Itoa(i), o.names[i])
+	}
+	var b strings.Builder
+	for _, why := range reasons {
+		who := of[why].names[0]
+		if len(of[why].names) > 1 {
+			who = of[why].text(o.thing)
+		}
+		fmt.Fprintf(&b, "%s: %s\n", who, why)
+	}
+	return b.String()
+}
+
 // showBulk says what was done, and on stderr what was not. Any refusal is a failure.
 func (t *tool) showBulk(results any, o bulkOutcome, err error) error {
 	if o.asked == 0 {
@@ -210,11 +235,7 @@ func (t *tool) showBulk(results any, o bulkOutcome, err error) error {
 	if shown := t.show(results, text); shown != nil {
 		return errors.Join(shown, err)
 	}
-	for i := range o.asked {
-		if why, ok := o.refused[i]; ok {
-			fmt.Fprint(t.Stderr, printable(fmt.Sprintf("%s: %s\n", o.names[i], why)))
-		}
-	}
+	fmt.Fprint(t.Stderr, printable(o.refusals()))
 	if len(o.refused) > 0 {
 		err = errors.Join(err, fmt.Errorf("%s of %d refused", count(len(o.refused), o.thing), o.asked))
 	}

@@ -70,6 +70,33 @@ func TestWorkThatEndsHalfwaySaysHowFarItCame(t *testing.T) {
 	}
 }
 
+func TestEqualRefusalsAreOneLine(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/v1/node/bulk", func(w http.ResponseWriter, r *http.Request) {
+		var in openapi.NodesChange
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		var out openapi.NodeBulkResults
+		for i, id := range in.Ids {
+			result := openapi.NodeBulkResult{ID: id, Ok: i == 0}
+			switch {
+			case i == 1:
+				result.Error = &openapi.BulkError{Code: 5, Message: "it is gone"}
+			case i > 1:
+				result.Error = &openapi.BulkError{Code: 3, Message: "it keeps its last tag"}
+			}
+			out.Results = append(out.Results, result)
+		}
+		reply(w, out)
+	})
+	mux.Handle("GET /api/v1/node", crowd(9, 0, new([]int)))
+	socket, _ := listen(t, mux)
+	r := fairlead(t, socket, []string{"nodes", "tag", "--user", "alice", "--remove", "tag:blue"})
+	want := "web-2: it is gone\n7 nodes (web-3, web-4, web-5, web-6, web-7 and 2 more): it keeps its last tag\nError: 8 nodes of 9 refused\n"
+	if r.status != 1 || r.stdout.String() != "Took tag:blue away from 1 node\n" || r.stderr.String() != want {
+		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
+	}
+}
+
 func TestFilterThatFindsNobodyChangesNothing(t *testing.T) {
 	var sizes []int
 	socket, _ := listen(t, crowd(0, 0, &sizes))

@@ -258,7 +258,8 @@ func (t *tool) nodesTag() *cobra.Command {
 		Short: "Give nodes to tags",
 		Long: `Give nodes to tags, in place of the tags or the user they belong to. A node with
 tags does not expire by itself and cannot go back to a user; it would have to
-join again. --add and --remove leave a node the other tags it has.
+join again. --add and --remove leave a node the other tags it has, and none can
+lose its last.
 
 If there is a policy, its tagOwners must know the tags.
 
@@ -266,7 +267,7 @@ If there is a policy, its tagOwners must know the tags.
 		Example: `  fairlead nodes tag web-1 --tags tag:server
   fairlead nodes tag 7 --tags tag:server,tag:web
   fairlead nodes tag web-1 web-2 --add tag:blue
-  fairlead nodes tag --tag tag:blue --remove tag:blue`,
+  fairlead nodes tag --tag tag:web --remove tag:blue`,
 		Args:              nodes.takes,
 		ValidArgsFunction: t.completeNodes,
 		RunE: func(cmd *cobra.Command, _ []string) error {
