@@ -220,3 +220,27 @@ func TestRoutesOfManyNodesNeedTheirScope(t *testing.T) {
 		fails(403, "Forbidden", "Forbidden: this needs the scope routes; the key has [nodes]", "")
 	s.call("POST", "/api/v1/node/bulk", object{"ids": []string{"1"}, "action": "expire"}, key).ok()
 }
+
+func TestManyTagsAreCountedOnceAndRefusedAlike(t *testing.T) {
+	s := crowded(t, 1)
+	tags := make([]string, 64)
+	for i := range tags {
+		tags[i] = fmt.Sprintf("tag:t%02d", i)
+	}
+	add := func(tags ...string) *answer {
+		return s.call("POST", "/api/v1/node/bulk", object{"ids": []string{"1"}, "action": "addTags", "tags": tags}, "Idempotency-Key: "+fmt.Sprint(len(tags), tags[0]))
+	}
+	add(tags...).ok()
+	for i, again := range [][]string{tags[:1], slices.Concat(tags, tags)} {
+		if r := add(again...).ok()["results"].([]any)[0].(object); r["ok"] != true {
+			t.Errorf("tags that it has (%d): %v", i, r["error"])
+		}
+	}
+	first, second := add("tag:one-more"), add("tag:one-more")
+	if diff := cmp.Diff(first.decoded(), second.decoded()); diff != "" || second.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the first answer and its replay (-first +second):\n%s", diff)
+	}
+	if e := first.ok()["results"].([]any)[0].(object)["error"]; e == nil || e.(object)["message"] != "at most 64 tags" {
+		t.Errorf("the 65th tag: %v", e)
+	}
+}

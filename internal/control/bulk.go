@@ -62,40 +62,58 @@ func asRefusal(err error) (*Refusal, error) {
 	return nil, err
 }
 
-// bulkAnswer keeps ids, and the reasons of refusals: "7 8-1 9".
+// bulkAnswer keeps ids, and which refusal there was: "7 8-1 9".
 func bulkAnswer(results []BulkResult) string {
 	words := make([]string, len(results))
 	for i, r := range results {
 		if words[i] = strconv.FormatInt(r.ID, 10); r.Refused != nil {
-			words[i] += "-" + reasonWord(r.Refused.Reason)
+			words[i] += "-" + refusalWord(r.Refused)
 		}
 	}
 	return strings.Join(words, " ")
 }
 
-func reasonWord(r Reason) string { return strconv.Itoa(int(r)) }
+// refusalWord names a refusal by its reason, and the second one that a request with
+// several nodes can meet for the same reason by a word of its own.
+func refusalWord(r *Refusal) string {
+	if *r == *errManyTags(tagsMember).(*Refusal) { //nolint:errorlint // it is made here
+		return manyTags
+	}
+	return strconv.Itoa(int(r.Reason))
+}
+
+const (
+	manyTags   = "many"
+	tagsMember = "tags"
+)
 
 // RememberedResults are those of a call that was made before. absent is the refusal of
-// an object that was not there; the only other reason is the last tag of a node.
+// an object that was not there; the others are about the tags of a node.
 func RememberedResults(answer string, absent func(ref string) error) (results []BulkResult, err error) {
 	for word := range strings.FieldsSeq(answer) {
 		var r BulkResult
-		id, reason, refused := strings.Cut(word, "-")
+		id, why, refused := strings.Cut(word, "-")
 		if r.ID, err = strconv.ParseInt(id, 10, 64); err != nil {
 			return nil, err
 		}
 		if refused {
-			why := absent(id)
-			if reason == reasonWord(Invalid) {
-				why = errLastTag()
-			}
-			if r.Refused, err = asRefusal(why); err != nil {
+			if r.Refused, err = asRefusal(rememberedRefusal(why, id, absent)); err != nil {
 				return nil, err
 			}
 		}
 		results = append(results, r)
 	}
 	return results, nil
+}
+
+func rememberedRefusal(word, id string, absent func(ref string) error) error {
+	switch word {
+	case manyTags:
+		return errManyTags(tagsMember)
+	case strconv.Itoa(int(Invalid)):
+		return errLastTag()
+	}
+	return absent(id)
 }
 
 // doneOf counts what was done.
@@ -224,7 +242,7 @@ func (c *NodesChange) tagsOf(n *mesh.Node) ([]string, error) {
 	default:
 		tags = c.Tags
 	}
-	return checkTags("tags", tags)
+	return checkTags(tagsMember, tags)
 }
 
 // ChangePreAuthKeys expires or deletes many pre-auth keys.

@@ -45,9 +45,6 @@ func expiry(at time.Time, lifetime time.Duration, now mesh.Time) (mesh.Time, err
 }
 
 func checkTags(path string, tags []string) ([]string, error) {
-	if len(tags) > maxTags {
-		return nil, refuse(Invalid, path, "at most %d tags", maxTags)
-	}
 	for i, tag := range tags {
 		if err := policy.CheckTag(tag); err != nil {
 			return nil, refuse(Invalid, fmt.Sprintf("%s[%d]", path, i), "%s", err.Error())
@@ -55,11 +52,16 @@ func checkTags(path string, tags []string) ([]string, error) {
 	}
 	tags = slices.Clone(tags)
 	slices.Sort(tags)
-	if tags = slices.Compact(tags); len(tags) == 0 {
+	switch tags = slices.Compact(tags); {
+	case len(tags) == 0:
 		return nil, nil
+	case len(tags) > maxTags:
+		return nil, errManyTags(path)
 	}
 	return tags, nil
 }
+
+func errManyTags(path string) error { return refuse(Invalid, path, "at most %d tags", maxTags) }
 
 // knowTags refuses tags that the policy, if there is one, does not know.
 func knowTags(w *policy.World, path string, tags []string) error {
