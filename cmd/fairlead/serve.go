@@ -50,10 +50,15 @@ the service.`,
 }
 
 // stopOnSignal ends the context at the first signal and leaves the second to the
-// system, which ends the process.
+// system, which ends the process. The order matters: who sees the context end may
+// send the second at once.
 func stopOnSignal(ctx context.Context) context.Context {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-	context.AfterFunc(ctx, stop)
+	signalled, release := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(signalled, func() {
+		release()
+		cancel()
+	})
 	return ctx
 }
 
