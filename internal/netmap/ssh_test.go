@@ -25,7 +25,7 @@ func TestNodesAskAboutSessionsWhereTheyHaveTheirMapFrom(t *testing.T) {
 		scene := netmap.SceneOf(policy.NewWorld(s, nil), nil)
 		scene.Home = netmap.HomeOf(server)
 		want := []netmap.SSHRule{{
-			Principals: []netmap.Principal{{UserLogin: "user1"}}, SSHUsers: map[string]string{"root": "root", "*": "="},
+			Principals: []netmap.Principal{{UserLogin: meshgen.User(1).Email}}, SSHUsers: map[string]string{"root": "root", "*": "="},
 			Action: netmap.SSHAction{HoldAndDelegate: "https://" + host +
 				"/machine/ssh/action/$SRC_NODE_ID/to/$DST_NODE_ID?ssh_user=$SSH_USER&local_user=$LOCAL_USER"},
 		}}
