@@ -96,7 +96,7 @@ func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 		s = l.cluster.checkpoint.Load()
 	}
 	if s != nil {
-		r.DigestRev, r.Digest = s.Rev, s.Digest()
+		r.DigestRev, r.Digest, r.DigestForm = s.Rev, s.Digest(), mesh.DigestForm
 	}
 	if l.fill != nil {
 		l.fill(&r)
@@ -108,7 +108,7 @@ func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 // must never happen; if it does, each reads the tables anew and they agree.
 func (l *Ledger) compare(self store.Report, reports []store.Report) {
 	for _, r := range reports {
-		if r.ID != self.ID && r.DigestRev == self.DigestRev && self.Digest != "" && r.Digest != "" && r.Digest != self.Digest {
+		if r.ID != self.ID && r.DigestForm == self.DigestForm && r.DigestRev == self.DigestRev && self.Digest != "" && r.Digest != "" && r.Digest != self.Digest {
 			l.metrics.mismatches.Inc()
 			l.log.Error("replicas disagree; keep this log and the database for a report", "rev", r.DigestRev, "replica", r.ID,
 				"digest", self.Digest, "other", r.Digest)

@@ -8,6 +8,9 @@ import (
 	"net/netip"
 )
 
+// DigestForm is raised whenever Digest is made from something else.
+const DigestForm = 1
+
 // Digest is equal for equal snapshots and, but for luck, only for those. The
 // digest of a page is kept with the page, so asking again costs what changed.
 func (s *Snapshot) Digest() string {

@@ -42,14 +42,15 @@ func (d *Draft) LoadNet(id NodeID, net Net, p Presence) {
 }
 
 // Restore ends loading: it indexes the nodes and sets what was stored with the
-// head of the log.
+// head of the log. Counters are at least what the tables hold: a binary that does
+// not know a counter may have written the head.
 func (d *Draft) Restore(rev Revision, at Time, batch BatchID, c Counters) {
 	room := d.s.nodes.count / shards
 	d.s.nodesByMachine.room, d.s.nodeByKey.room, d.s.nodeByName.room, d.s.nodeByAddr.room = room, room, room, 2*room
 	for n := range d.s.Nodes() {
 		d.indexNode(n)
 	}
-	d.s.Rev, d.s.IdentityRev, d.s.SettingsRev, d.s.PolicyRev, d.s.Counters = rev, rev, rev, rev, c
+	d.s.Rev, d.s.IdentityRev, d.s.SettingsRev, d.s.PolicyRev, d.s.Counters = rev, rev, rev, rev, c.atLeast(d.s.Counters)
 	d.Stamp(at, batch)
 }
 

@@ -80,6 +80,15 @@ type Counters struct {
 	V6         netip.Addr   `json:"v6"`
 }
 
+// atLeast returns the counters with no id below those of o.
+func (c Counters) atLeast(o Counters) Counters {
+	c.User, c.Node, c.PreAuth, c.API = max(c.User, o.User), max(c.Node, o.Node), max(c.PreAuth, o.PreAuth), max(c.API, o.API)
+	c.Login, c.Setting, c.Policy = max(c.Login, o.Login), max(c.Setting, o.Setting), max(c.Policy, o.Policy)
+	c.SSHGrant, c.Route, c.Webhook = max(c.SSHGrant, o.SSHGrant), max(c.Route, o.Route), max(c.Webhook, o.Webhook)
+	c.Receipt, c.DeadLetter = max(c.Receipt, o.Receipt), max(c.DeadLetter, o.DeadLetter)
+	return c
+}
+
 // After returns the counters once e is committed.
 func (c Counters) After(e Event) Counters {
 	switch e := e.(type) {

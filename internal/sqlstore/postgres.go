@@ -265,11 +265,11 @@ func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
 	if len(tx.changes.leaders) > 0 {
 		b.Queue(p.schema.leaders.unnest(), columns(p.schema.leaders, tx.changes.leaders)...)
 	}
-	counters, err := json.Marshal(tx.head.counters)
+	counters, err := tx.head.countersText()
 	if err != nil {
 		return nil, err
 	}
-	b.Queue("UPDATE head SET rev = $1, at = $2, batch = $3, counters = $4 WHERE id = 1", int64(tx.head.rev), int64(tx.head.now), tx.batch[:], string(counters))
+	b.Queue("UPDATE head SET rev = $1, at = $2, batch = $3, counters = $4 WHERE id = 1", int64(tx.head.rev), int64(tx.head.now), tx.batch[:], counters)
 	b.Queue("SELECT pg_notify('"+channel+"', $1)", p.self)
 	return b, nil
 }

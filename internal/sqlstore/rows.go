@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -303,7 +304,26 @@ type head struct {
 	at       mesh.Time // of the newest entry
 	batch    store.BatchID
 	counters mesh.Counters
-	now      mesh.Time // not before at
+	// members are all counters of the row, also those of a newer binary: they
+	// stay.
+	members map[string]json.RawMessage
+	now     mesh.Time // not before at
+}
+
+// countersText is what the row keeps.
+func (h *head) countersText() (string, error) {
+	known, err := json.Marshal(h.counters)
+	if err != nil {
+		return "", err
+	}
+	if h.members == nil {
+		return string(known), nil
+	}
+	if err := json.Unmarshal(known, &h.members); err != nil {
+		return "", err
+	}
+	all, err := json.Marshal(h.members)
+	return string(all), err
 }
 
 const selectHead = "SELECT rev, at, batch, counters"
@@ -319,7 +339,7 @@ func scanHead(r scanner, more ...any) (head, error) {
 	if counters == "" {
 		return h, nil
 	}
-	if err := json.Unmarshal([]byte(counters), &h.counters); err != nil {
+	if err := errors.Join(json.Unmarshal([]byte(counters), &h.counters), json.Unmarshal([]byte(counters), &h.members)); err != nil {
 		return h, fmt.Errorf("counters of the head row: %w", err)
 	}
 	return h, nil

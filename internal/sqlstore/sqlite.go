@@ -309,11 +309,11 @@ func (l *SQLite) write(ctx context.Context, t *sql.Tx, tx *tx) error {
 	if err != nil {
 		return err
 	}
-	counters, err := json.Marshal(tx.head.counters)
+	counters, err := tx.head.countersText()
 	if err != nil {
 		return err
 	}
-	return l.exec(ctx, t, "UPDATE head SET rev = ?, at = ?, batch = ?, counters = ? WHERE id = 1", int64(tx.head.rev), int64(tx.head.now), tx.batch[:], string(counters))
+	return l.exec(ctx, t, "UPDATE head SET rev = ?, at = ?, batch = ?, counters = ? WHERE id = 1", int64(tx.head.rev), int64(tx.head.now), tx.batch[:], counters)
 }
 
 func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any) error {

@@ -112,6 +112,9 @@ type Report struct {
 	// revisions are equal.
 	DigestRev mesh.Revision `json:"digestRev"`
 	Digest    string        `json:"digest"`
+	// DigestForm says what the digest is made from: replicas of two versions
+	// may have no digest in common.
+	DigestForm int `json:"digestForm"`
 	// Held is how many nodes have their stream here.
 	Held int `json:"held"`
 	// Logins are the devices that wait here for an answer, the newest

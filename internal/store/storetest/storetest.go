@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,6 +43,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		"PrunedLogAsksForLoad":               prune,
 		"LogBehindTheReaderAsksForLoad":      behind,
 		"UnknownKindAsksForLoad":             unknownKind,
+		"CountersOutliveAnotherVersion":      otherCounters,
 		"TimeNeverGoesBack":                  timeMoves,
 		"AuditIsWrittenWithTheLog":           audit,
 		"AuditAnswersEveryQuery":             auditQueries,
@@ -421,6 +423,25 @@ func unknownKind(t *testing.T, e Engine) {
 	}
 	if snap, err := s.Load(t.Context()); err != nil || snap.Rev != 1 || snap.UserCount() != 1 {
 		t.Fatalf("load beside an unknown kind: %v", err)
+	}
+}
+
+// A binary of another version writes the head with the counters that it knows.
+func otherCounters(t *testing.T, e Engine) {
+	s := e.Open(t)
+	Append(t, s, []mesh.Event{mesh.WebhookPut{Webhook: &mesh.Webhook{ID: 7, URL: "https://example.com/"}}})
+	e.Exec(t, `UPDATE head SET counters = '{"user":0,"node":0,"preAuth":0,"api":0,"moon":5,"v4":"","v6":""}'`)
+	snap, err := s.Load(t.Context())
+	if err != nil || snap.Counters.Webhook != 7 {
+		t.Fatalf("an older binary forgot a counter, and the next webhook is %d (%v)", snap.Counters.Webhook+1, err)
+	}
+	Append(t, s, user(1))
+	e.Exec(t, `INSERT INTO settings (id, key, value, source, pinned, updated_at) SELECT 1, 'moon', counters, 'x', 0, 0 FROM head`)
+	if snap, err = s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if kept, _ := snap.Setting("moon"); !strings.Contains(kept.Value, `"moon":5`) {
+		t.Errorf("the counter of a newer binary is lost: %s", kept.Value)
 	}
 }
 
