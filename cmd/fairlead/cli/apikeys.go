@@ -63,7 +63,7 @@ nodes:read to look at them only.`,
 	cmd.Flags().StringVar(&role, "role", "admin", "what the key may do: read, operator or admin")
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "the nouns it may do it with (default all)")
 	complete(cmd, "role", cobra.FixedCompletions([]string{"read", "operator", "admin"}, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "scope", cobra.NoFileCompletions)
+	complete(cmd, "scope", completeScopes())
 	complete(cmd, "expiration", cobra.NoFileCompletions)
 	return cmd
 }

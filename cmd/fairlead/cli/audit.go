@@ -75,7 +75,7 @@ object before and after.
 	for _, name := range []string{"object", "actor", "from", "to", "limit", "cursor"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
-	complete(cmd, "kind", cobra.FixedCompletions([]string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "kind", cobra.FixedCompletions(changeKinds(), cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "verb", cobra.FixedCompletions([]string{"created", "changed", "deleted"}, cobra.ShellCompDirectiveNoFileComp))
 	return t.watchable(cmd)
 }

@@ -11,6 +11,52 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
+// changeKinds are the kinds of things that change.
+func changeKinds() []string {
+	return []string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook"}
+}
+
+// completeEvents completes with what a webhook can be told of.
+func completeEvents() cobra.CompletionFunc {
+	names := []string{"node.online", "node.offline"}
+	for _, kind := range changeKinds() {
+		names = append(names, kind+".*", kind+".created", kind+".changed", kind+".deleted")
+	}
+	return completeEach(names)
+}
+
+// completeScopes completes with what a key can be narrowed to.
+func completeScopes() cobra.CompletionFunc {
+	var scopes []string
+	for _, noun := range []string{"users", "preauthkeys", "apikeys", "nodes", "routes", "logins", "ssh", "dns", "policy", "history", "webhooks", "service"} {
+		scopes = append(scopes, noun, noun+":read")
+	}
+	return completeEach(scopes)
+}
+
+// completeEach completes the last of several words, with commas between.
+func completeEach(words []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) (found []string, _ cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndexByte(typed, ',')+1]
+		for _, word := range words {
+			found = append(found, before+word)
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// describePlainly takes the marks for help out of what describes the flags: a shell
+// shows it as it is.
+func describePlainly(root *cobra.Command) {
+	eachCommand(root, func(cmd *cobra.Command) {
+		for _, name := range flagNames(cmd) {
+			if flag := cmd.Flag(name); flag != nil {
+				flag.Usage = strings.ReplaceAll(flag.Usage, "`", "")
+			}
+		}
+	})
+}
+
 // completeTags completes the last of several tags, with commas between, by those
 // that nodes and pre-auth keys have.
 func (t *tool) completeTags(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -96,7 +96,8 @@ Of several filters all must hold.`,
 	flags.StringVar(&search, "search", "", "only nodes with this `text` in name, hostname, address, tag or user")
 	flags.StringVar(&key, "preauthkey", "", "only nodes that joined with this pre-auth `key`, by id or prefix")
 	complete(cmd, "user", t.completeUserFlag)
-	for _, name := range []string{"tag", "route", "os", "search", "preauthkey"} {
+	complete(cmd, "tag", t.completeTags)
+	for _, name := range []string{"route", "os", "search", "preauthkey"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
 	return t.watchable(cmd)

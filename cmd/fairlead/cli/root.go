@@ -106,6 +106,9 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 			}
 		}
 	})
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		describePlainly(root)
+	}
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	var wrong usageError
@@ -247,6 +250,11 @@ func (t *tool) completion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion <bash|zsh|fish|powershell>",
 		Short: "Print a script that completes commands and flags in your shell",
+		Long: `Print a script that completes commands, flags, and the names of users, nodes and
+much else in your shell.
+
+The script for bash needs the package bash-completion; that for zsh that your
+.zshrc runs compinit.`,
 		Example: `  source <(fairlead completion bash)
   fairlead completion bash > /etc/bash_completion.d/fairlead
   fairlead completion zsh > "${fpath[1]}/_fairlead"

@@ -9,6 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 func TestHelpOfTheWholeTree(t *testing.T) {
@@ -227,12 +230,32 @@ func TestCompletion(t *testing.T) {
 		"apikeys delete ":                 "7Qd0XhVb2mTa\tuntil 2026-05-30T09:30:00Z\n7Qd0ZZZZ0000\texpired 2026-02-28T00:00:00Z\n:4\n",
 		"apikeys expire --key ":           "7Qd0XhVb2mTa\tuntil 2026-05-30T09:30:00Z\n7Qd0ZZZZ0000\texpired 2026-02-28T00:00:00Z\n:4\n",
 		"preauthkeys expire ":             "b81KzQx0LmN4\talice expired 2026-02-01T10:00:00Z\n0000aaaaZZZZ\tuntil 2026-03-02T09:30:00Z\n:4\n",
+		"nodes list --tag ":               "tag:server\ntag:web\n:4\n",
+		"nodes list --us":                 "--user\tonly nodes of this user, by name or id\n:4\n",
+		"apikeys create --role ":          "read\noperator\nadmin\n:4\n",
 		"nodes tag web-1 --tags ":         "tag:server\ntag:web\n:4\n",
 		"nodes tag web-1 --tags tag:a,t":  "tag:a,tag:server\ntag:a,tag:web\n:4\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if got := fairlead(t, socket, args).stdout.String(); got != want {
 			t.Errorf("completing %q: got %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestCompletionHasAllScopesAndOnlyEventsThatAre(t *testing.T) {
+	var scopes []string
+	for _, noun := range mesh.Nouns() {
+		scopes = append(scopes, "dns,"+string(noun), "dns,"+string(noun)+":read")
+	}
+	got, _ := completeScopes()(nil, nil, "dns,")
+	if diff := cmp.Diff(scopes, got); diff != "" {
+		t.Errorf("scopes (-want +got):\n%s", diff)
+	}
+	events, _ := completeEvents()(nil, nil, "")
+	for _, name := range events {
+		if !control.KnownEvent(name) {
+			t.Errorf("there is no event %s", name)
 		}
 	}
 }

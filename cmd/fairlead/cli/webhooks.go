@@ -143,7 +143,7 @@ func webhookFlags(cmd *cobra.Command, description *string, events *[]string) {
 	cmd.Flags().StringVar(description, "description", "", "a `text` for people")
 	cmd.Flags().StringSliceVar(events, "events", nil, "only these `events`; repeat the flag or put commas between several")
 	complete(cmd, "description", cobra.NoFileCompletions)
-	complete(cmd, "events", cobra.NoFileCompletions)
+	complete(cmd, "events", completeEvents())
 }
 
 func (t *tool) showSecret(made apiclient.WebhookSecretResult, err error) error {
