@@ -37,6 +37,7 @@ type round struct {
 
 	mu      sync.Mutex
 	at      mesh.WebhookProgress // guarded by mu; as it is now
+	since   time.Time            // guarded by mu; the receiver fails, if it does
 	news    bool                 // guarded by mu; at is to be noted
 	letters []mesh.DeadLetter    // guarded by mu; to be noted
 }
@@ -89,6 +90,7 @@ func (r *round) take(ctx context.Context) (wait time.Duration, err error) {
 		}
 		r.at = hook.Progress
 		r.at.Replica, r.at.Until = self, now.Add(leaseFor)
+		r.since = time.Now().Add(-r.spent(r.at.Failures))
 		return []mesh.Event{mesh.WebhookMoved{ID: r.id, Progress: r.at}}, nil
 	})
 	return wait, err
@@ -220,11 +222,7 @@ func (r *round) move(to ledger.Position) {
 // false when the round must end.
 func (r *round) bring(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) bool {
 	r.metrics.waiting(r.id, row.At)
-	for tries := 0; ; tries++ {
-		if old := time.Since(row.At.Time()) > r.patience; old && r.failing() > 0 {
-			r.giveUp(row, tries)
-			return true
-		}
+	for tries := 1; ; tries++ {
 		answer := r.Deliver(ctx, w, row)
 		switch {
 		case answer.Delivered:
@@ -240,24 +238,50 @@ func (r *round) bring(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow)
 			return false
 		}
 		failures := r.failed(w, answer)
-		if time.Since(row.At.Time()) > r.patience {
-			continue
+		hopeless := r.hopeless(row)
+		if hopeless {
+			r.giveUp(row, tries)
 		}
 		changed, ok := r.backOff(ctx, w, failures)
-		if !ok {
+		switch {
+		case !ok:
 			return false
-		}
-		if w = changed; !control.EventWanted(w, row) {
+		case hopeless:
+			return true
+		case !control.EventWanted(changed, row):
 			r.move(row.Position)
 			return true
 		}
+		w = changed
 	}
+}
+
+// hopeless says that an event that was just refused is not tried again. Its age
+// alone does not count: it may have waited for the service, or for others.
+func (r *round) hopeless(row ledger.AuditRow) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.since) > r.patience && time.Since(row.At.Time()) > r.patience
+}
+
+// retryAfter is how long to wait after so many failures in a row, about.
+func (c *Courier) retryAfter(failures int) time.Duration {
+	return min(longestRetry, c.retry<<min(failures-1, 20))
+}
+
+// spent is how long it took a receiver to fail so many times in a row, about.
+// Progress keeps the number; the time in which no replica ran does not count.
+func (c *Courier) spent(failures int) (d time.Duration) {
+	for i := range failures {
+		d += c.retryAfter(i + 1)
+	}
+	return d
 }
 
 // backOff waits longer after each failure, or until the webhook is changed: then
 // somebody has perhaps mended it. It is false when the round must end.
 func (r *round) backOff(ctx context.Context, w *mesh.Webhook, failures int) (*mesh.Webhook, bool) {
-	wait := min(longestRetry, r.retry<<min(failures-1, 20))
+	wait := r.retryAfter(failures)
 	timer := time.NewTimer(wait*3/4 + rand.N(wait/2))
 	defer timer.Stop()
 	cursor := r.ledger.Cursor()
@@ -282,12 +306,6 @@ func (r *round) backOff(ctx context.Context, w *mesh.Webhook, failures int) (*me
 	}
 }
 
-func (r *round) failing() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.at.Failures
-}
-
 func (r *round) delivered(row ledger.AuditRow) {
 	r.metrics.deliveries.WithLabelValues(outcomeDelivered).Inc()
 	r.mu.Lock()
@@ -305,6 +323,7 @@ func (r *round) failed(w *mesh.Webhook, answer control.WebhookAnswer) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.at.Failures == 0 {
+		r.since = time.Now()
 		r.log.Warn("the receiver of a webhook does not take events; trying again for a day", "webhook", w.ID, "description", w.Description, "problem", answer.Problem)
 	}
 	r.at.Failures++
