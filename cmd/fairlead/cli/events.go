@@ -33,7 +33,9 @@ func (t *tool) events() *cobra.Command {
 		Short: "Follow what happens, as it happens",
 		Long: `Follow what happens, as it happens: every change, and nodes that come and go.
 It ends when it is interrupted; a connection that breaks is made again, and
-nothing is missed in between. With --output json each line is one event.`,
+nothing is missed in between. A line has the time, the id for --after, the name,
+who did it, and the id and the name of what it is about. With --output json each
+line is one event.`,
 		Example: `  fairlead events
   fairlead events --output json | jq 'select(.event == "node.online")'
   fairlead events --after 4711-0`,
@@ -168,7 +170,7 @@ func (f *follower) print(_ context.Context, e streamedEvent) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s  %-18s %-18s %-6s %s\n", timeText(c.At), cell(e.Event), cell(actorText(c.Actor)), cell(c.Object), cell(cmp.Or(nameIn(c.After), nameIn(c.Before))))
+	text := fmt.Sprintf("%s  %-8s %-18s %-18s %-6s %s\n", timeText(c.At), cell(e.ID), cell(e.Event), cell(actorText(c.Actor)), cell(c.Object), cell(cmp.Or(nameIn(c.After), nameIn(c.Before))))
 	if e.Event == "reset" {
 		text = "Some events are no longer kept; going on from now\n"
 	}
