@@ -3697,7 +3697,7 @@ export interface components {
         };
         WebhookCreation: {
             /**
-             * @description An http or https address, without a password.
+             * @description An http or https address, without a password, and not of the server itself unless `webhooks.allow_local` is set.
              * @example https://receiver.example.com/mesh
              */
             url: string;

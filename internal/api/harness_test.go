@@ -208,7 +208,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	cc := control.Config{
 		Ledger: s.ledger, Log: log, Registerer: s.metrics,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
-		Logins: sealer, ServerURL: "https://mesh.example.com", Webhooks: hookSecrets,
+		Logins: sealer, ServerURL: "https://mesh.example.com", Webhooks: hookSecrets, LocalWebhooks: true,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
 			return s.courier.Deliver(ctx, w, row)
 		},

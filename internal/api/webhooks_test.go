@@ -44,6 +44,19 @@ func (f fixture) letter(path string) {
 
 const nobody = "http://127.0.0.1:1/"
 
+func TestWebhookOfThisMachineIsRefusedUnlessAllowed(t *testing.T) {
+	s := sqlite(t, config{control: func(c *control.Config) { c.LocalWebhooks = false }})
+	for _, host := range []string{"127.0.0.1", "LocalHost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0:80", "169.254.169.254", "[fe80::1]", "[fe80::1%25eth0]"} {
+		if a := s.call("POST", "/api/v1/webhooks", object{"url": "http://" + host + "/"}); a.status != 400 || !strings.Contains(string(a.body), "webhooks.allow_local") {
+			t.Errorf("%s: %d %s", host, a.status, a.body)
+		}
+	}
+	id := s.call("POST", "/api/v1/webhooks", object{"url": "https://10.0.0.7/"}).ok()["webhook"].(object)["id"].(string)
+	s.call("PATCH", "/api/v1/webhooks/"+id, object{"url": nobody}).
+		fails(400, "Bad Request", "127.0.0.1 is the server itself or on its link: give another address, or set webhooks.allow_local to allow that", "url")
+	s.call("PATCH", "/api/v1/webhooks/"+id, object{"description": "x"}).ok()
+}
+
 func webhookExamples() map[string]func(f fixture) *answer {
 	on := func(method, rest string, body any) func(fixture) *answer {
 		return func(f fixture) *answer { return f.call(method, f.hook(nobody)+rest, body) }

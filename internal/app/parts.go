@@ -82,7 +82,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
 		NodeExpiry: c.Node.Expiry, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
-		PolicyFile: policyFile(c.Policy), Webhooks: secrets,
+		PolicyFile: policyFile(c.Policy), Webhooks: secrets, LocalWebhooks: c.Webhooks.AllowLocal,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
 			return p.courier.Deliver(ctx, w, row)
 		},

@@ -44,6 +44,8 @@ type Config struct {
 	// receiver of one, once.
 	Webhooks *identity.WebhookSecrets
 	Deliver  func(context.Context, *mesh.Webhook, ledger.AuditRow) WebhookAnswer
+	// LocalWebhooks lets receivers have an address that IsLocal.
+	LocalWebhooks bool
 	// PolicyFile is the file that is the policy; without it the policy is what
 	// was saved last.
 	PolicyFile string
@@ -60,6 +62,7 @@ type Service struct {
 	serverURL          string
 	webhooks           *identity.WebhookSecrets
 	deliver            func(context.Context, *mesh.Webhook, ledger.AuditRow) WebhookAnswer
+	localWebhooks      bool
 	waiting            waitingRoom
 	sessions           sessionRoom
 	observed           observations
@@ -75,7 +78,7 @@ func New(c Config) *Service {
 	s := &Service{
 		ledger: c.Ledger, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6,
 		randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, logins: c.Logins, serverURL: strings.TrimSuffix(c.ServerURL, "/"),
-		webhooks: c.Webhooks, deliver: c.Deliver,
+		webhooks: c.Webhooks, deliver: c.Deliver, localWebhooks: c.LocalWebhooks,
 		refusals: identity.NewRefusalLog(c.Log),
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -49,9 +51,9 @@ type WebhookChange struct {
 	Enabled          *bool
 }
 
-func (c WebhookChange) check() error {
+func (c WebhookChange) check(local bool) error {
 	if c.URL != nil {
-		if err := checkWebhookURL(*c.URL); err != nil {
+		if err := checkWebhookURL(*c.URL, local); err != nil {
 			return err
 		}
 	}
@@ -74,9 +76,16 @@ func (c WebhookChange) check() error {
 	return nil
 }
 
+// IsLocal is whether an address is of this machine or of its link, where clouds keep
+// passwords: who may create webhooks should not reach what only the machine can.
+func IsLocal(a netip.Addr) bool {
+	a = a.Unmap()
+	return a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast()
+}
+
 // checkWebhookURL leaves it to the delivery to look where a name leads: that may
 // change.
-func checkWebhookURL(text string) error {
+func checkWebhookURL(text string, local bool) error {
 	if err := checkText("url", text, maxWebhookURL); err != nil {
 		return err
 	}
@@ -88,6 +97,11 @@ func checkWebhookURL(text string) error {
 		return refuse(Invalid, "url", "url must not carry a user name or password: the receiver knows the service by its signature")
 	case u.Fragment != "":
 		return refuse(Invalid, "url", "url must not have a part behind #, which is never sent")
+	}
+	host := u.Hostname()
+	addr, err := netip.ParseAddr(host)
+	if !local && (err == nil && IsLocal(addr) || strings.EqualFold(host, "localhost")) {
+		return refuse(Invalid, "url", "%s is the server itself or on its link: give another address, or set webhooks.allow_local to allow that", host)
 	}
 	return nil
 }
@@ -123,7 +137,7 @@ func (s *Service) CreateWebhook(ctx context.Context, a mesh.Actor, c WebhookChan
 	if c.URL == nil {
 		return nil, "", refuse(Invalid, "url", "url is required")
 	}
-	if err := c.check(); err != nil {
+	if err := c.check(s.localWebhooks); err != nil {
 		return nil, "", err
 	}
 	salt := identity.NewWebhookSalt()
@@ -178,7 +192,7 @@ func (s *Service) editWebhook(ctx context.Context, a mesh.Actor, id mesh.Webhook
 // ChangeWebhook changes a webhook. One that is enabled again is told of what
 // happens from then on.
 func (s *Service) ChangeWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID, c WebhookChange) (*mesh.Webhook, error) {
-	if err := c.check(); err != nil {
+	if err := c.check(s.localWebhooks); err != nil {
 		return nil, err
 	}
 	return s.editWebhook(ctx, a, id, c.apply)

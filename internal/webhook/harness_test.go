@@ -108,7 +108,7 @@ func start(t *testing.T, st store.Store, changes ...func(*webhook.Config)) *repl
 	r.Service = control.New(control.Config{
 		Ledger: r.ledger, Log: log, Registerer: r.metrics,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
-		Webhooks: secrets, Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
+		Webhooks: secrets, LocalWebhooks: true, Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
 			return r.courier.Deliver(ctx, w, row)
 		},
 	})

@@ -57,9 +57,8 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	a := at.Addr().Unmap()
-	if a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() {
-		return fmt.Errorf("%s: %w", a, errLocal)
+	if control.IsLocal(at.Addr()) {
+		return fmt.Errorf("%s: %w", at.Addr(), errLocal)
 	}
 	return nil
 }

@@ -15,7 +15,9 @@ func webhooks() []openapi.Webhook {
 	failing := well
 	failing.ID, failing.URL, failing.Description, failing.Events = "2", "http://10.0.0.7:8080/", "", []string{}
 	failing.Delivery = openapi.WebhookState{Failures: 7, LastFailure: new(at("2026-03-01T09:29:00Z")), LastAnswer: "503 Service Unavailable"}
-	return []openapi.Webhook{well, failing}
+	unused := well
+	unused.ID, unused.Delivery = "3", openapi.WebhookState{}
+	return []openapi.Webhook{well, failing, unused}
 }
 
 func (canned) ListWebhooks(w http.ResponseWriter, _ *http.Request) {

@@ -57,6 +57,8 @@ func webhookState(w apiclient.Webhook) string {
 		return "disabled"
 	case w.Delivery.Failures > 0:
 		return "failing"
+	case w.Delivery.LastSuccess == nil && w.Delivery.LastFailure == nil:
+		return "not used yet"
 	}
 	return "ok"
 }

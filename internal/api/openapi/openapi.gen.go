@@ -2379,7 +2379,7 @@ type WebhookCreation struct {
 	// Example: ["node.*","policyUpdate"]
 	Events []string `json:"events,omitempty"`
 
-	// URL An http or https address, without a password.
+	// URL An http or https address, without a password, and not of the server itself unless `webhooks.allow_local` is set.
 	//
 	// Example: https://receiver.example.com/mesh
 	URL string `json:"url"`
