@@ -59,6 +59,7 @@ export interface paths {
          * Delete a user with all nodes and pre-auth keys
          * @description Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
          *     A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+         *     A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -118,7 +119,8 @@ export interface paths {
         /**
          * Delete many users, each with all nodes and pre-auth keys
          * @description Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-         *     result for each. All that is done is one change, with one revision. At most 1,000 ids.
+         *     result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
+         *     `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
          */
         post: operations["changeUsers"];
         delete?: never;
@@ -243,7 +245,8 @@ export interface paths {
          *     Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
          *     for development or a long-lived console key.
          *
-         *     A key cannot open more than the one that makes it.
+         *     A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
+         *     and a later time is refused. Renew keys on the local socket, or with one that lives longer.
          */
         post: operations["createApiKey"];
         delete?: never;
@@ -296,7 +299,7 @@ export interface paths {
         /**
          * Expire API keys
          * @description From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-         *     several; `id` and `key` select one.
+         *     several; `id` and `key` select one. A key cannot expire one that opens more than itself.
          */
         post: operations["expireApiKeys"];
         delete?: never;
@@ -336,7 +339,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an API key
-         * @description The key is refused from now on, and it is no longer listed.
+         * @description The key is refused from now on, and it is no longer listed. A key cannot delete one that opens more than itself.
          */
         delete: operations["deleteApiKey"];
         options?: never;
@@ -1629,7 +1632,8 @@ export interface paths {
          *     - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
          *       secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
          *
-         *     The secret is shown in this answer alone.
+         *     The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
+         *     everything.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -1671,7 +1675,8 @@ export interface paths {
         /**
          * Change a webhook
          * @description A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-         *     receiver fails, any change makes the service try again at once.
+         *     receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
+         *     `history:read` too.
          */
         patch: operations["changeWebhook"];
         trace?: never;

@@ -3067,7 +3067,8 @@ type ClientInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it.
+	// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
+	// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3081,7 +3082,8 @@ type ClientInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it.
+	// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
+	// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3091,7 +3093,7 @@ type ClientInterface interface {
 	// ExpireAPIKeysWithBody Expire API keys
 	//
 	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-	// several; `id` and `key` select one.
+	// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3101,7 +3103,7 @@ type ClientInterface interface {
 	// ExpireAPIKeys Expire API keys
 	//
 	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-	// several; `id` and `key` select one.
+	// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3110,7 +3112,7 @@ type ClientInterface interface {
 
 	// DeleteAPIKey Delete an API key
 	//
-	// The key is refused from now on, and it is no longer listed.
+	// The key is refused from now on, and it is no longer listed. A key cannot delete one that opens more than itself.
 	//
 	// Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 	DeleteAPIKey(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3914,7 +3916,8 @@ type ClientInterface interface {
 	// ChangeUsersWithBody Delete many users, each with all nodes and pre-auth keys
 	//
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
+	// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3924,7 +3927,8 @@ type ClientInterface interface {
 	// ChangeUsers Delete many users, each with all nodes and pre-auth keys
 	//
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
+	// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3935,6 +3939,7 @@ type ClientInterface interface {
 	//
 	// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
 	// A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
 	//
 	// Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
 	DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3977,7 +3982,8 @@ type ClientInterface interface {
 	// - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
 	//   secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
 	//
-	// The secret is shown in this answer alone.
+	// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
+	// everything.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4005,7 +4011,8 @@ type ClientInterface interface {
 	// - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
 	//   secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
 	//
-	// The secret is shown in this answer alone.
+	// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
+	// everything.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4027,7 +4034,8 @@ type ClientInterface interface {
 	// ChangeWebhookWithBody Change a webhook
 	//
 	// A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-	// receiver fails, any change makes the service try again at once.
+	// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
+	// `history:read` too.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4037,7 +4045,8 @@ type ClientInterface interface {
 	// ChangeWebhook Change a webhook
 	//
 	// A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-	// receiver fails, any change makes the service try again at once.
+	// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
+	// `history:read` too.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4119,7 +4128,8 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
-// A key cannot open more than the one that makes it.
+// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
+// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4143,7 +4153,8 @@ func (c *Client) CreateAPIKeyWithBody(ctx context.Context, contentType string, b
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
-// A key cannot open more than the one that makes it.
+// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
+// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4163,7 +4174,7 @@ func (c *Client) CreateAPIKey(ctx context.Context, body CreateAPIKeyJSONRequestB
 // ExpireAPIKeysWithBody Expire API keys
 //
 // From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-// several; `id` and `key` select one.
+// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4183,7 +4194,7 @@ func (c *Client) ExpireAPIKeysWithBody(ctx context.Context, contentType string, 
 // ExpireAPIKeys Expire API keys
 //
 // From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-// several; `id` and `key` select one.
+// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4202,7 +4213,7 @@ func (c *Client) ExpireAPIKeys(ctx context.Context, body ExpireAPIKeysJSONReques
 
 // DeleteAPIKey Delete an API key
 //
-// The key is refused from now on, and it is no longer listed.
+// The key is refused from now on, and it is no longer listed. A key cannot delete one that opens more than itself.
 //
 // Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 func (c *Client) DeleteAPIKey(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5836,7 +5847,8 @@ func (c *Client) CreateUser(ctx context.Context, body CreateUserJSONRequestBody,
 // ChangeUsersWithBody Delete many users, each with all nodes and pre-auth keys
 //
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
+// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5856,7 +5868,8 @@ func (c *Client) ChangeUsersWithBody(ctx context.Context, contentType string, bo
 // ChangeUsers Delete many users, each with all nodes and pre-auth keys
 //
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
+// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5877,6 +5890,7 @@ func (c *Client) ChangeUsers(ctx context.Context, body ChangeUsersJSONRequestBod
 //
 // Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
 // A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
 //
 // Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
 func (c *Client) DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5959,7 +5973,8 @@ func (c *Client) ListWebhooks(ctx context.Context, reqEditors ...RequestEditorFn
 //   - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
 //     secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
 //
-// The secret is shown in this answer alone.
+// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
+// everything.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5997,7 +6012,8 @@ func (c *Client) CreateWebhookWithBody(ctx context.Context, contentType string, 
 //   - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
 //     secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
 //
-// The secret is shown in this answer alone.
+// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
+// everything.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6049,7 +6065,8 @@ func (c *Client) GetWebhook(ctx context.Context, webhookID WebhookRef, reqEditor
 // ChangeWebhookWithBody Change a webhook
 //
 // A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-// receiver fails, any change makes the service try again at once.
+// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
+// `history:read` too.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6069,7 +6086,8 @@ func (c *Client) ChangeWebhookWithBody(ctx context.Context, webhookID WebhookRef
 // ChangeWebhook Change a webhook
 //
 // A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-// receiver fails, any change makes the service try again at once.
+// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
+// `history:read` too.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -10236,7 +10254,8 @@ type ClientWithResponsesInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it.
+	// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
+	// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10250,7 +10269,8 @@ type ClientWithResponsesInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it.
+	// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
+	// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10260,7 +10280,7 @@ type ClientWithResponsesInterface interface {
 	// ExpireAPIKeysWithBodyWithResponse Expire API keys
 	//
 	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-	// several; `id` and `key` select one.
+	// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10270,7 +10290,7 @@ type ClientWithResponsesInterface interface {
 	// ExpireAPIKeysWithResponse Expire API keys
 	//
 	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-	// several; `id` and `key` select one.
+	// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10279,7 +10299,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteAPIKeyWithResponse Delete an API key
 	//
-	// The key is refused from now on, and it is no longer listed.
+	// The key is refused from now on, and it is no longer listed. A key cannot delete one that opens more than itself.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11149,7 +11169,8 @@ type ClientWithResponsesInterface interface {
 	// ChangeUsersWithBodyWithResponse Delete many users, each with all nodes and pre-auth keys
 	//
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
+	// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11159,7 +11180,8 @@ type ClientWithResponsesInterface interface {
 	// ChangeUsersWithResponse Delete many users, each with all nodes and pre-auth keys
 	//
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
+	// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11170,6 +11192,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
 	// A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11220,7 +11243,8 @@ type ClientWithResponsesInterface interface {
 	// - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
 	//   secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
 	//
-	// The secret is shown in this answer alone.
+	// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
+	// everything.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11248,7 +11272,8 @@ type ClientWithResponsesInterface interface {
 	// - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
 	//   secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
 	//
-	// The secret is shown in this answer alone.
+	// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
+	// everything.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11274,7 +11299,8 @@ type ClientWithResponsesInterface interface {
 	// ChangeWebhookWithBodyWithResponse Change a webhook
 	//
 	// A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-	// receiver fails, any change makes the service try again at once.
+	// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
+	// `history:read` too.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11284,7 +11310,8 @@ type ClientWithResponsesInterface interface {
 	// ChangeWebhookWithResponse Change a webhook
 	//
 	// A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-	// receiver fails, any change makes the service try again at once.
+	// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
+	// `history:read` too.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13719,7 +13746,8 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
-// A key cannot open more than the one that makes it.
+// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
+// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13739,7 +13767,8 @@ func (c *ClientWithResponses) CreateAPIKeyWithBodyWithResponse(ctx context.Conte
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
-// A key cannot open more than the one that makes it.
+// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
+// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13755,7 +13784,7 @@ func (c *ClientWithResponses) CreateAPIKeyWithResponse(ctx context.Context, body
 // ExpireAPIKeysWithBodyWithResponse Expire API keys
 //
 // From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-// several; `id` and `key` select one.
+// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13771,7 +13800,7 @@ func (c *ClientWithResponses) ExpireAPIKeysWithBodyWithResponse(ctx context.Cont
 // ExpireAPIKeysWithResponse Expire API keys
 //
 // From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-// several; `id` and `key` select one.
+// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13786,7 +13815,7 @@ func (c *ClientWithResponses) ExpireAPIKeysWithResponse(ctx context.Context, bod
 
 // DeleteAPIKeyWithResponse Delete an API key
 //
-// The key is refused from now on, and it is no longer listed.
+// The key is refused from now on, and it is no longer listed. A key cannot delete one that opens more than itself.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -15154,7 +15183,8 @@ func (c *ClientWithResponses) CreateUserWithResponse(ctx context.Context, body C
 // ChangeUsersWithBodyWithResponse Delete many users, each with all nodes and pre-auth keys
 //
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
+// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -15170,7 +15200,8 @@ func (c *ClientWithResponses) ChangeUsersWithBodyWithResponse(ctx context.Contex
 // ChangeUsersWithResponse Delete many users, each with all nodes and pre-auth keys
 //
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
+// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -15187,6 +15218,7 @@ func (c *ClientWithResponses) ChangeUsersWithResponse(ctx context.Context, body 
 //
 // Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
 // A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -15261,7 +15293,8 @@ func (c *ClientWithResponses) ListWebhooksWithResponse(ctx context.Context, reqE
 //   - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
 //     secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
 //
-// The secret is shown in this answer alone.
+// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
+// everything.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -15295,7 +15328,8 @@ func (c *ClientWithResponses) CreateWebhookWithBodyWithResponse(ctx context.Cont
 //   - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
 //     secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
 //
-// The secret is shown in this answer alone.
+// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
+// everything.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -15339,7 +15373,8 @@ func (c *ClientWithResponses) GetWebhookWithResponse(ctx context.Context, webhoo
 // ChangeWebhookWithBodyWithResponse Change a webhook
 //
 // A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-// receiver fails, any change makes the service try again at once.
+// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
+// `history:read` too.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -15355,7 +15390,8 @@ func (c *ClientWithResponses) ChangeWebhookWithBodyWithResponse(ctx context.Cont
 // ChangeWebhookWithResponse Change a webhook
 //
 // A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-// receiver fails, any change makes the service try again at once.
+// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
+// `history:read` too.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

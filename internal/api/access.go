@@ -43,9 +43,9 @@ func needs() map[string]need {
 		"GET /api/v1/user":                        reads(mesh.NounUsers),
 		"POST /api/v1/user":                       operates(mesh.NounUsers),
 		"GET /api/v1/user/{id}":                   reads(mesh.NounUsers),
-		"DELETE /api/v1/user/{id}":                operates(mesh.NounUsers),
+		"DELETE /api/v1/user/{id}":                operates(mesh.NounUsers), // and of nodes and preauthkeys that go too
 		"POST /api/v1/user/{id}/rename/{newName}": operates(mesh.NounUsers),
-		"POST /api/v1/user/bulk":                  operates(mesh.NounUsers),
+		"POST /api/v1/user/bulk":                  operates(mesh.NounUsers), // likewise
 
 		"GET /api/v1/preauthkey":         reads(mesh.NounPreAuthKeys),
 		"POST /api/v1/preauthkey":        administrates(mesh.NounPreAuthKeys),
@@ -112,9 +112,9 @@ func needs() map[string]need {
 		"GET /api/v1/routes/{routeId}/history": reads(mesh.NounHistory),
 
 		"GET /api/v1/webhooks":                                          reads(mesh.NounWebhooks),
-		"POST /api/v1/webhooks":                                         administrates(mesh.NounWebhooks),
+		"POST /api/v1/webhooks":                                         administrates(mesh.NounWebhooks), // and readers of history
 		"GET /api/v1/webhooks/{webhookId}":                              reads(mesh.NounWebhooks),
-		"PATCH /api/v1/webhooks/{webhookId}":                            administrates(mesh.NounWebhooks),
+		"PATCH /api/v1/webhooks/{webhookId}":                            administrates(mesh.NounWebhooks), // likewise for url and events
 		"DELETE /api/v1/webhooks/{webhookId}":                           administrates(mesh.NounWebhooks),
 		"POST /api/v1/webhooks/{webhookId}/rotate":                      administrates(mesh.NounWebhooks),
 		"POST /api/v1/webhooks/{webhookId}/test":                        operates(mesh.NounWebhooks),

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -178,6 +179,75 @@ func TestNobodyHandsOutMoreThanHeHas(t *testing.T) {
 	a := s.call("POST", "/api/v1/apikey", object{"scopes": []string{"nodes:write"}})
 	if a.status != 400 || !strings.HasPrefix(a.decoded()["detail"].(string), `"nodes:write" is no scope; the scopes are users, `) {
 		t.Errorf("%d: %s", a.status, a.body)
+	}
+}
+
+func TestDeletingAUserNeedsTheScopesOfWhatGoesToo(t *testing.T) {
+	s := sqlite(t)
+	f := populated(t, s)
+	eve := s.call("POST", "/api/v1/user", object{"name": "eve"}).ok()["user"].(object)["id"].(string)
+	users, nodes := s.limited(mesh.RoleOperator, "users"), s.limited(mesh.RoleOperator, "nodes", "users")
+	const words = "Forbidden: user alice has %s, which are deleted with the user; this needs the scope %s too; the key has %s"
+	many := object{"ids": []string{eve, f.user}, "action": "delete"}
+	for key, detail := range map[string]string{
+		users: fmt.Sprintf(words, "nodes", "nodes", "[users]"),
+		nodes: fmt.Sprintf(words, "pre-auth keys", "preauthkeys", "[nodes users]"),
+	} {
+		s.call("DELETE", "/api/v1/user/alice", nil, key).fails(403, "Forbidden", detail, "")
+		s.call("POST", "/api/v1/user/bulk", many, key).fails(403, "Forbidden", detail, "")
+	}
+	if n := s.ledger.World().UserCount(); n != 2 {
+		t.Fatalf("%d users are left", n)
+	}
+	if lines := s.log.lines(t, "forbidden"); len(lines) != 4 {
+		t.Errorf("logged: %v", lines)
+	}
+	s.call("DELETE", "/api/v1/user/eve", nil, users).ok()
+	s.call("DELETE", "/api/v1/user/alice", nil, s.limited(mesh.RoleOperator)).ok()
+}
+
+func TestWebhookNeedsAReaderOfHistory(t *testing.T) {
+	s := sqlite(t)
+	const words = "Forbidden: this needs the scope history; the key has [webhooks]"
+	blind, reader := s.limited(mesh.RoleAdmin, "webhooks"), s.limited(mesh.RoleAdmin, "history:read", "webhooks")
+	hook := object{"url": "http://127.0.0.1:9/", "events": []string{"node.*"}}
+	s.call("POST", "/api/v1/webhooks", hook, blind).fails(403, "Forbidden", words, "")
+	path := "/api/v1/webhooks/" + s.call("POST", "/api/v1/webhooks", hook, reader).ok()["webhook"].(object)["id"].(string)
+	s.call("PATCH", path, object{"url": "http://127.0.0.1:8/"}, blind).fails(403, "Forbidden", words, "")
+	s.call("PATCH", path, object{"events": []string{"user.*"}}, blind).fails(403, "Forbidden", words, "")
+	s.call("PATCH", path, object{"enabled": false}, blind).ok()
+	s.call("PATCH", path, object{"events": []string{"user.*"}}, reader).ok()
+}
+
+func TestNobodyEndsAKeyThatOpensMore(t *testing.T) {
+	s := sqlite(t)
+	keeper := s.limited(mesh.RoleAdmin, "apikeys", "nodes")
+	end := func(id, by string) []*answer {
+		return []*answer{s.call("POST", "/api/v1/apikey/expire", object{"id": id}, by), s.call("DELETE", "/api/v1/apikey/"+id, nil, by)}
+	}
+	for _, a := range end("1", keeper) {
+		a.fails(403, "Forbidden", "Forbidden: a key cannot end one that opens more than itself; use one that opens as much as "+prefixOf(s.key)+", or the local socket", "")
+	}
+	s.call("POST", "/api/v1/apikey/expire", object{"prefix": prefixOf(s.key)[:4]}, keeper)
+	s.call("GET", "/api/v1/whoami", nil).ok()
+	s.limited(mesh.RoleRead, "nodes")
+	for _, a := range end("3", keeper) {
+		a.ok()
+	}
+	s.direct(s.local, "DELETE", "/api/v1/apikey/1", nil, noKey).ok()
+}
+
+func TestNoKeyOutlivesItsMaker(t *testing.T) {
+	s := sqlite(t)
+	maker := "Authorization: Bearer " + s.call("POST", "/api/v1/apikey", object{"expiration": "2100-01-01T00:00:00Z"}).ok()["apiKey"].(string)
+	later := object{"expiration": "2100-01-01T00:00:01Z"}
+	s.call("POST", "/api/v1/apikey", later, maker).fails(403, "Forbidden", "Forbidden: a key cannot end after the one that makes it, which ends at 2100-01-01T00:00:00Z", "")
+	s.call("POST", "/api/v1/apikey", object{"expiration": "2100-01-01T00:00:00Z"}, maker).ok()
+	s.direct(s.local, "POST", "/api/v1/apikey", later, noKey).ok()
+	soon := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	short := "Authorization: Bearer " + s.call("POST", "/api/v1/apikey", object{"expiration": soon}).ok()["apiKey"].(string)
+	if got := moment(t, s.call("POST", "/api/v1/apikey", object{}, short).ok()["expiration"]); !got.Equal(soon) {
+		t.Errorf("a key made without an end ends at %v, its maker at %v", got, soon)
 	}
 }
 

@@ -83,6 +83,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &wrong):
 		writeProblem(w, badPolicy(wrong))
 	case errors.As(err, &refusal):
+		if refusal.Reason == control.Forbidden {
+			s.forbid(w, r, refusal.Text)
+			return
+		}
 		p := refused(refusal)
 		if refusal.Reason == control.Stale {
 			p.Current = s.current(w, refusal)
@@ -152,7 +156,7 @@ func refused(r *control.Refusal) openapi.Problem {
 		p := problem(http.StatusForbidden, "Forbidden: "+r.Text)
 		p.Title = rejected
 		return p
-	case control.Invalid:
+	case control.Invalid, control.Forbidden: // s.forbid answers the latter
 	}
 	return member(problem(http.StatusBadRequest, r.Text), r.Path)
 }

@@ -13,7 +13,8 @@ import (
 // minPrefix is how much of a prefix may stand for all keys that begin so.
 const minPrefix = 4
 
-// NewAPIKey is what an API key is made from. A zero Expiration means in 90 days.
+// NewAPIKey is what an API key is made from. A zero Expiration means in 90 days, or
+// with the key that asks, if that ends before.
 type NewAPIKey struct {
 	Access     mesh.Access
 	Expiration time.Time
@@ -26,6 +27,9 @@ func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, in NewAPIKey) 
 	var key *mesh.APIKey
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		end, err := expiry(in.Expiration, APIKeyLifetime, now)
+		if err == nil {
+			end, err = notAfterMaker(w, a, in, end)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -81,6 +85,9 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 		ended = nil
 		var masks []string
 		for _, k := range keys {
+			if err := mayEndKey(w, a, k); err != nil {
+				return nil, err
+			}
 			masks = append(masks, identity.Mask(identity.KindAPI, k.Prefix))
 			if !k.Expiry.Reached(now) {
 				end := *k
@@ -106,6 +113,9 @@ func (s *Service) DeleteAPIKey(ctx context.Context, a mesh.Actor, ref string) er
 	var keys []*mesh.APIKey
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if keys, err = findAPIKeys(w, ref, false); err != nil {
+			return nil, err
+		}
+		if err := mayEndKey(w, a, keys[0]); err != nil {
 			return nil, err
 		}
 		return []mesh.Event{mesh.APIKeyGone{ID: keys[0].ID}}, nil

@@ -55,8 +55,10 @@ func (s *Service) changeMany(ctx context.Context, a mesh.Actor, ids []int64, beg
 	return results, err
 }
 
+// asRefusal tells what is about one object from what ends the call, as does a key that
+// does not open what is asked.
 func asRefusal(err error) (*Refusal, error) {
-	if r, ok := err.(*Refusal); ok { //nolint:errorlint // what wraps one is a fault
+	if r, ok := err.(*Refusal); ok && r.Reason != Forbidden { //nolint:errorlint // what wraps one is a fault
 		return r, nil
 	}
 	return nil, err
@@ -279,6 +281,9 @@ func (s *Service) DeleteUsers(ctx context.Context, a mesh.Actor, ids []int64) ([
 		return func(id int64) ([]mesh.Event, error) {
 			u, err := FindUser(w.Snapshot, strconv.FormatInt(id, 10))
 			if err != nil {
+				return nil, err
+			}
+			if err := mayDeleteUser(w, a, u); err != nil {
 				return nil, err
 			}
 			return []mesh.Event{mesh.UserGone{ID: u.ID}}, nil

@@ -122,12 +122,13 @@ type Reason int
 
 // The reasons. A transport maps each to its own answer.
 const (
-	Invalid  Reason = iota // the request cannot be right, whatever the state
-	NotFound               // it names something that is not there
-	Conflict               // it clashes with what is there
-	Stale                  // it was made from something that has changed since
-	BadKey                 // the pre-auth key does not let this node in
-	Denied                 // the policy does not allow it
+	Invalid   Reason = iota // the request cannot be right, whatever the state
+	NotFound                // it names something that is not there
+	Conflict                // it clashes with what is there
+	Stale                   // it was made from something that has changed since
+	BadKey                  // the pre-auth key does not let this node in
+	Denied                  // the policy does not allow it
+	Forbidden               // the caller's key does not open it
 )
 
 // Refusal is an answer for the caller, not a fault: its text says what to do.

@@ -172,12 +172,15 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRev
 }
 
 // DeleteUser removes a user with all nodes and pre-auth keys, and returns how
-// many nodes went. ifRevision is as in RenameUser.
+// many nodes went. ifRevision is as in RenameUser. A key must open what goes too.
 func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref, ifRevision string) (int, error) {
 	var user *mesh.User
 	var nodes int
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if user, err = userAt(w.Snapshot, ref, ifRevision); err != nil {
+			return nil, err
+		}
+		if err := mayDeleteUser(w, a, user); err != nil {
 			return nil, err
 		}
 		nodes = w.NodesOwned(user.ID)
