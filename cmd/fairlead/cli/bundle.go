@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,8 @@ also the configuration, metrics and facts about this machine.
 
 Secrets and passwords are left out and public keys are shortened; names and
 addresses of users and nodes are in it, so look before you send it. What cannot
-be had is listed in README.txt, and the rest is collected all the same.`,
+be had is listed in README.txt, and the rest is collected all the same; without
+the log of --log-file the exit status is 1.`,
 		Example: `  fairlead debug bundle
   fairlead debug bundle --file support.tar.gz --log-file /var/log/fairlead.log
   journalctl -u fairlead -n 5000 | fairlead debug bundle --log-file -
@@ -83,19 +85,23 @@ func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundling)
 	}
 	compressed := gzip.NewWriter(to)
 	a := &archive{tool: t, tar: tar.NewWriter(compressed), mask: t.mask()}
-	t.collect(ctx, client, a, b)
+	noLog := t.collect(ctx, client, a, b)
 	a.add("README.txt", []byte(a.readme()), nil)
 	if err := errors.Join(a.failed, a.tar.Close(), compressed.Close(), done()); err != nil {
 		return fmt.Errorf("%s is not complete: %w", name, err)
 	}
-	for _, m := range a.missing {
+	missing := a.missingLines()
+	for _, m := range missing {
 		t.note("Missing: %s", m)
 	}
-	if b.file == "-" {
-		return nil
+	if noLog != nil {
+		noLog = fmt.Errorf("the bundle has no log: %w; give another --log-file", noLog)
 	}
-	return t.show(bundleResult{File: name, Files: a.names, Missing: append([]string{}, a.missing...)},
-		fmt.Sprintf("Wrote %s with %s\n", name, count(len(a.names), "file")))
+	if b.file == "-" {
+		return noLog
+	}
+	return errors.Join(t.show(bundleResult{File: name, Files: a.names, Missing: missing},
+		fmt.Sprintf("Wrote %s with %s\n", name, count(len(a.names), "file"))), noLog)
 }
 
 // bundleResult is what became of a bundle.
@@ -120,8 +126,9 @@ func (t *tool) mask() *mask {
 	return m
 }
 
-// collect adds all parts.
-func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive, b bundling) {
+// collect adds all parts. It fails if the one is missing that was asked for by name,
+// the log.
+func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive, b bundling) error {
 	if t.overSocket() {
 		c, err := config.Load(t.configFile, t.Environ)
 		if err != nil {
@@ -137,12 +144,9 @@ func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive
 	health, err := decodeHealth(answer(client.Health(ctx)))
 	a.addValue("health.json", health, err)
 	a.addJSON("digest.json")(answer(client.DebugDigest(ctx)))
-	if profiles, err := decode[apiclient.Profiles](answer(client.DebugProfile(ctx))); err != nil {
-		a.add("goroutines.txt", nil, err)
-	} else {
-		a.add("goroutines.txt", []byte(profiles.Goroutines), nil)
-		a.add("heap.txt", []byte(profiles.Heap), nil)
-	}
+	profiles, err := decode[apiclient.Profiles](answer(client.DebugProfile(ctx)))
+	a.add("goroutines.txt", []byte(profiles.Goroutines), err)
+	a.add("heap.txt", []byte(profiles.Heap), err)
 	t.collectNetwork(ctx, client, a)
 	hooks, err := decode[apiclient.WebhookList](answer(client.ListWebhooks(ctx)))
 	for i := range hooks.Webhooks {
@@ -161,10 +165,12 @@ func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive
 		p, err := decode[apiclient.Policy](answer(client.GetPolicy(ctx)))
 		a.add("policy.hujson", []byte(p.Policy), err)
 	}
-	if b.logFile != "" {
-		text, err := t.tail(b.logFile)
-		a.add("log.txt", text, err)
+	if b.logFile == "" {
+		return nil
 	}
+	text, err := t.tail(b.logFile)
+	a.add("log.txt", text, err)
+	return err
 }
 
 // collectNetwork adds nodes and routes, and of all else how many there are.
@@ -188,7 +194,7 @@ func (t *tool) collectNetwork(ctx context.Context, client *apiclient.Client, a *
 	counts["preAuthKeys"] = len(keys.PreAuthKeys)
 	apiKeys, apiKeysErr := decode[apiclient.APIKeyList](answer(client.ListAPIKeys(ctx, &apiclient.ListAPIKeysParams{})))
 	counts["apiKeys"] = len(apiKeys.APIKeys)
-	a.addValue("counts.json", counts, errors.Join(err, routesErr, usersErr, keysErr, apiKeysErr))
+	a.addValue("counts.json", counts, cmp.Or(err, routesErr, usersErr, keysErr, apiKeysErr))
 }
 
 // hostOf is a URL without its path.
@@ -275,13 +281,37 @@ type archive struct {
 	tar     *tar.Writer
 	mask    *mask
 	names   []string
-	missing []string
+	missing []absence
 	failed  error // to write
+}
+
+// absence is why some parts could not be had.
+type absence struct {
+	names []string
+	why   string
+}
+
+// miss lists a part with the others that are missing for the same reason.
+func (a *archive) miss(name, why string) {
+	i := slices.IndexFunc(a.missing, func(m absence) bool { return m.why == why })
+	if i < 0 {
+		i = len(a.missing)
+		a.missing = append(a.missing, absence{why: why})
+	}
+	a.missing[i].names = append(a.missing[i].names, name)
+}
+
+func (a *archive) missingLines() []string {
+	lines := []string{}
+	for _, m := range a.missing {
+		lines = append(lines, strings.Join(m.names, ", ")+": "+m.why)
+	}
+	return lines
 }
 
 func (a *archive) add(name string, text []byte, err error) {
 	if err != nil {
-		a.missing = append(a.missing, fmt.Sprintf("%s: %s", name, a.mask.text(err.Error())))
+		a.miss(name, a.mask.text(err.Error()))
 		return
 	}
 	masked := a.mask.text(string(text))
@@ -322,7 +352,7 @@ func (a *archive) readme() string {
 		fmt.Fprintln(&b, name)
 	}
 	if len(a.missing) > 0 {
-		b.WriteString("\nMissing:\n" + strings.Join(a.missing, "\n") + "\n")
+		b.WriteString("\nMissing:\n" + strings.Join(a.missingLines(), "\n") + "\n")
 	}
 	return b.String()
 }

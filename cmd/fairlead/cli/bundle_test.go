@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,12 +81,30 @@ func TestBundleHasWhatSupportNeeds(t *testing.T) {
 func TestBundleOfAServerThatIsNotThereHasTheRest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
 	r := fairlead(t, "/nowhere", []string{"debug", "bundle", "--file", file})
-	if r.status != 0 || !strings.Contains(r.stderr.String(), "Missing: health.json: no server listens") {
+	want := "Missing: version.json, health.json, digest.json, goroutines.txt, heap.txt, nodes.json, routes.json, counts.json, webhooks.json, dns.json, audit.json: no server listens"
+	if r.status != 0 || !strings.Contains(r.stderr.String(), want) || strings.Count(r.stderr.String(), "no server listens") != 1 {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
 	}
 	r = fairlead(t, "/nowhere", []string{"debug", "bundle", "--file", file})
 	if r.status != 1 || !strings.Contains(r.stderr.String(), "exists; remove it, or name another with --file") {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
+	}
+}
+
+func TestBundleWithoutTheLogThatWasNamedIsWrittenAndFails(t *testing.T) {
+	socket, _ := listen(t, cannedServer())
+	file := filepath.Join(t.TempDir(), "b.tar.gz")
+	r := fairlead(t, socket, []string{"debug", "bundle", "--file", file, "--log-file", "/nowhere"})
+	if r.status != 1 || !strings.Contains(r.stderr.String(), "Error: the bundle has no log: open /nowhere: ") {
+		t.Errorf("status %d, %s", r.status, &r.stderr)
+	}
+	bundle, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bundle.Close()
+	if files := unpacked(t, bundle); !strings.Contains(files["README.txt"], "\nlog.txt: open /nowhere: ") || files["nodes.json"] == "" {
+		t.Errorf("files %v, README:\n%s", names(files), files["README.txt"])
 	}
 }
 
