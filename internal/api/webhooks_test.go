@@ -53,7 +53,7 @@ func TestWebhookOfThisMachineIsRefusedUnlessAllowed(t *testing.T) {
 	}
 	id := s.call("POST", "/api/v1/webhooks", object{"url": "https://10.0.0.7/"}).ok()["webhook"].(object)["id"].(string)
 	s.call("PATCH", "/api/v1/webhooks/"+id, object{"url": nobody}).
-		fails(400, "Bad Request", "127.0.0.1 is the server itself or on its link: give another address, or set webhooks.allow_local to allow that", "url")
+		fails(400, "Bad Request", "127.0.0.1 is the server itself, on its link or in the mesh: give another address, or set webhooks.allow_local to allow that", "url")
 	s.call("PATCH", "/api/v1/webhooks/"+id, object{"description": "x"}).ok()
 }
 

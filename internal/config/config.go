@@ -153,7 +153,7 @@ type History struct {
 
 // Webhooks are receivers of events elsewhere.
 type Webhooks struct {
-	AllowLocal bool // they may be on this machine or its link
+	AllowLocal bool // they may be on this machine, on its link or in the mesh
 }
 
 // Log says how much is logged and in which form.

@@ -95,7 +95,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"webhooks.allow_local", boolean(&c.Webhooks.AllowLocal), "false", none,
-			"Whether receivers of webhooks may be on this machine or its link: loopback and link-local addresses, such as those where clouds keep passwords.",
+			"Whether receivers of webhooks may be on this machine, on its link or in the mesh: addresses of its interfaces, loopback and link-local ones, those where clouds keep passwords, and those under `prefixes`.",
 		},
 		{
 			"log.level", level(&c.Log.Level), "info", none,

@@ -51,9 +51,9 @@ type WebhookChange struct {
 	Enabled          *bool
 }
 
-func (c WebhookChange) check(local bool) error {
+func (c WebhookChange) check(s *Service) error {
 	if c.URL != nil {
-		if err := checkWebhookURL(*c.URL, local); err != nil {
+		if err := s.checkWebhookURL(*c.URL); err != nil {
 			return err
 		}
 	}
@@ -76,16 +76,9 @@ func (c WebhookChange) check(local bool) error {
 	return nil
 }
 
-// IsLocal is whether an address is of this machine or of its link, where clouds keep
-// passwords: who may create webhooks should not reach what only the machine can.
-func IsLocal(a netip.Addr) bool {
-	a = a.Unmap()
-	return a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast()
-}
-
 // checkWebhookURL leaves it to the delivery to look where a name leads: that may
 // change.
-func checkWebhookURL(text string, local bool) error {
+func (s *Service) checkWebhookURL(text string) error {
 	if err := checkText("url", text, maxWebhookURL); err != nil {
 		return err
 	}
@@ -100,8 +93,8 @@ func checkWebhookURL(text string, local bool) error {
 	}
 	host := u.Hostname()
 	addr, err := netip.ParseAddr(host)
-	if !local && (err == nil && IsLocal(addr) || strings.EqualFold(host, "localhost")) {
-		return refuse(Invalid, "url", "%s is the server itself or on its link: give another address, or set webhooks.allow_local to allow that", host)
+	if !s.localWebhooks && (err == nil && s.IsLocal(addr) || strings.EqualFold(host, "localhost")) {
+		return refuse(Invalid, "url", "%s is the server itself, on its link or in the mesh: give another address, or set webhooks.allow_local to allow that", host)
 	}
 	return nil
 }
@@ -137,7 +130,7 @@ func (s *Service) CreateWebhook(ctx context.Context, a mesh.Actor, c WebhookChan
 	if c.URL == nil {
 		return nil, "", refuse(Invalid, "url", "url is required")
 	}
-	if err := c.check(s.localWebhooks); err != nil {
+	if err := c.check(s); err != nil {
 		return nil, "", err
 	}
 	salt := identity.NewWebhookSalt()
@@ -192,7 +185,7 @@ func (s *Service) editWebhook(ctx context.Context, a mesh.Actor, id mesh.Webhook
 // ChangeWebhook changes a webhook. One that is enabled again is told of what
 // happens from then on.
 func (s *Service) ChangeWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID, c WebhookChange) (*mesh.Webhook, error) {
-	if err := c.check(s.localWebhooks); err != nil {
+	if err := c.check(s); err != nil {
 		return nil, err
 	}
 	return s.editWebhook(ctx, a, id, c.apply)

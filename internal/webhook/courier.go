@@ -43,7 +43,7 @@ type Config struct {
 	Encode func(ledger.AuditRow) []byte
 	// Version is that of the service.
 	Version string
-	// AllowLocal lets receivers be on this machine.
+	// AllowLocal lets receivers have an address that IsLocal to the service.
 	AllowLocal bool
 	// Patience is how long an event is tried; a day unless told.
 	Patience time.Duration
@@ -76,7 +76,7 @@ func New(c Config) *Courier {
 	}
 	return &Courier{
 		ledger: c.Ledger, control: c.Control, log: c.Log, secret: c.Secret, encode: c.Encode, userAgent: "Fairlead/" + c.Version,
-		client: newClient(c.AllowLocal), patience: c.Patience, retry: c.Retry, metrics: newMetrics(c.Registerer),
+		client: newClient(c.AllowLocal, c.Control.IsLocal), patience: c.Patience, retry: c.Retry, metrics: newMetrics(c.Registerer),
 	}
 }
 

@@ -34,12 +34,18 @@ const (
 )
 
 // newClient makes connections to receivers, and to nobody else on their behalf:
-// no proxy, no redirect, and no address of this machine unless that is allowed.
+// no proxy, no redirect, and no local address unless that is allowed.
 // Addresses are judged when a connection is made: what a name means can change.
-func newClient(allowLocal bool) *http.Client {
+func newClient(allowLocal bool, local func(netip.Addr) bool) *http.Client {
 	dialer := &net.Dialer{Timeout: attemptTimeout}
 	if !allowLocal {
-		dialer.Control = refuseLocal
+		dialer.Control = func(_, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err == nil && local(at.Addr()) {
+				err = fmt.Errorf("%s: %w", at.Addr(), errLocal)
+			}
+			return err
+		}
 	}
 	return &http.Client{
 		Transport: &http.Transport{
@@ -50,18 +56,7 @@ func newClient(allowLocal bool) *http.Client {
 	}
 }
 
-var errLocal = errors.New("the address is of the server itself or of its link: set webhooks.allow_local to allow that")
-
-func refuseLocal(_, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if control.IsLocal(at.Addr()) {
-		return fmt.Errorf("%s: %w", at.Addr(), errLocal)
-	}
-	return nil
-}
+var errLocal = errors.New("the address is of the server itself, of its link or of the mesh: set webhooks.allow_local to allow that")
 
 // Deliver sends one event to the receiver of a webhook, once.
 func (c *Courier) Deliver(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) (answer control.WebhookAnswer) {

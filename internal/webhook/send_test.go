@@ -1,7 +1,9 @@
 package webhook_test
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,17 @@ func TestReceiverOnThisMachineIsRefused(t *testing.T) {
 	r := start(t, sqlite(t), func(c *webhook.Config) { c.AllowLocal = false })
 	w, rec := r.hook()
 	port := rec.server.URL[strings.LastIndexByte(rec.server.URL, ':')+1:]
-	for _, host := range []string{"127.0.0.1", "127.8.8.8", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]", "224.0.0.1"} {
+	hosts := []string{"127.0.0.1", "127.8.8.8", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]", "224.0.0.1", "100.64.0.1", "[64:ff9b::7f00:1]"}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range own {
+		if a := netip.MustParsePrefix(at.String()).Addr(); a.Is4() {
+			hosts = append(hosts, a.String())
+		}
+	}
+	for _, host := range hosts {
 		to := *w
 		to.URL = "http://" + host + ":" + port
 		answer := r.courier.Deliver(t.Context(), &to, test())
