@@ -255,7 +255,7 @@ func TestEnrolmentThatCannotBeReadIsRefused(t *testing.T) {
 		{object{"tags": []string{"tag:a", "tag:"}}, `"tag:" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server`, "tags[1]"},
 		{object{"tags": "tag:a"}, "tags must be a list", "tags"},
 		{object{"routableIPs": []string{"10.0.0.0/8", "10.0.0.0"}}, `"10.0.0.0" is not a network such as 192.168.7.0/24`, "routableIPs[1]"},
-		{object{"routableIPs": []string{"10.0.0.1/8"}}, "10.0.0.1/8 is not a network: write it as 10.0.0.0/8", "routableIPs[0]"},
+		{object{"routableIPs": []string{"10.0.0.1/8"}}, "10.0.0.1/8 is not a network: write the first address and the length, such as 10.0.0.0/8", "routableIPs[0]"},
 		{object{"routableIPs": routes}, "at most 256 routes", "routableIPs"},
 		{object{"routableIPs": object{}}, "routableIPs must be a list", "routableIPs"},
 	} {

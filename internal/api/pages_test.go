@@ -139,6 +139,7 @@ func TestNodesAreFiltered(t *testing.T) {
 		}
 	}
 	s.call("GET", "/api/v1/node?route=here", nil).fails(400, "Bad Request", `"here" is not a network such as 192.168.7.0/24`, "route")
+	s.call("GET", "/api/v1/node?route=10.1.2.3/16", nil).fails(400, "Bad Request", "10.1.2.3/16 is not a network: write the first address and the length, such as 10.1.0.0/16", "route")
 	s.call("GET", "/api/v1/node?tag=web", nil).fails(400, "Bad Request",
 		`"web" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server`, "tag")
 	s.call("GET", "/api/v1/node?online=perhaps", nil).fails(400, "Bad Request", "the parameter online cannot be read", "online")

@@ -169,6 +169,9 @@ func network(path, text string) (netip.Prefix, error) {
 	if err != nil {
 		return p, &badRequest{path, fmt.Sprintf("%q is not a network such as 192.168.7.0/24", text)}
 	}
+	if p != p.Masked() { // nothing would match it
+		return p, &badRequest{path, fmt.Sprintf("%s is not a network: write the first address and the length, such as %s", p, p.Masked())}
+	}
 	return p, nil
 }
 
