@@ -4090,6 +4090,11 @@ export interface components {
         OneRoute: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
+                /**
+                 * @description that of its node, which names what was decided about it, for `If-Match`
+                 * @example "5b1f0c2e9a7d4410"
+                 */
+                ETag?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -5865,6 +5870,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -5878,9 +5888,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Done"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -5899,6 +5911,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -5919,6 +5936,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -5980,6 +5998,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -5993,8 +6016,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["OneRoute"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };
@@ -6013,6 +6038,11 @@ export interface operations {
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -6026,8 +6056,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["OneRoute"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
     };

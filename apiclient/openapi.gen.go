@@ -2843,6 +2843,30 @@ type ListRoutesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// DeleteRouteParams defines parameters for DeleteRoute.
+type DeleteRouteParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ChangeRouteParams defines parameters for ChangeRoute.
+type ChangeRouteParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// DisableRouteParams defines parameters for DisableRoute.
+type DisableRouteParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// EnableRouteParams defines parameters for EnableRoute.
+type EnableRouteParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // ShowRouteHistoryParams defines parameters for ShowRouteHistory.
 type ShowRouteHistoryParams struct {
 	// Limit how many at most, from 1 to 1000
@@ -3794,7 +3818,7 @@ type ClientInterface interface {
 	// Only a route that its node no longer advertises can be deleted; others answer 409.
 	//
 	// Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
-	DeleteRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+	DeleteRoute(ctx context.Context, routeID RouteRef, params *DeleteRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangeRouteWithBody Set the preference of a route
 	//
@@ -3804,7 +3828,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
-	ChangeRouteWithBody(ctx context.Context, routeID RouteRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ChangeRouteWithBody(ctx context.Context, routeID RouteRef, params *ChangeRouteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangeRoute Set the preference of a route
 	//
@@ -3814,7 +3838,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
-	ChangeRoute(ctx context.Context, routeID RouteRef, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ChangeRoute(ctx context.Context, routeID RouteRef, params *ChangeRouteParams, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DisableRoute Disable a route
 	//
@@ -3822,7 +3846,7 @@ type ClientInterface interface {
 	// that an exit node advertises, the other one goes with it.
 	//
 	// Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
-	DisableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+	DisableRoute(ctx context.Context, routeID RouteRef, params *DisableRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// EnableRoute Enable a route
 	//
@@ -3830,7 +3854,7 @@ type ClientInterface interface {
 	// advertises, the other one goes with it.
 	//
 	// Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
-	EnableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+	EnableRoute(ctx context.Context, routeID RouteRef, params *EnableRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ShowRouteHistory Tell which nodes served a network, and when
 	//
@@ -5585,8 +5609,8 @@ func (c *Client) ListRoutes(ctx context.Context, params *ListRoutesParams, reqEd
 // Only a route that its node no longer advertises can be deleted; others answer 409.
 //
 // Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
-func (c *Client) DeleteRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewDeleteRouteRequest(c.Server, routeID)
+func (c *Client) DeleteRoute(ctx context.Context, routeID RouteRef, params *DeleteRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteRouteRequest(c.Server, routeID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5605,8 +5629,8 @@ func (c *Client) DeleteRoute(ctx context.Context, routeID RouteRef, reqEditors .
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
-func (c *Client) ChangeRouteWithBody(ctx context.Context, routeID RouteRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewChangeRouteRequestWithBody(c.Server, routeID, contentType, body)
+func (c *Client) ChangeRouteWithBody(ctx context.Context, routeID RouteRef, params *ChangeRouteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeRouteRequestWithBody(c.Server, routeID, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5625,8 +5649,8 @@ func (c *Client) ChangeRouteWithBody(ctx context.Context, routeID RouteRef, cont
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
-func (c *Client) ChangeRoute(ctx context.Context, routeID RouteRef, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewChangeRouteRequest(c.Server, routeID, body)
+func (c *Client) ChangeRoute(ctx context.Context, routeID RouteRef, params *ChangeRouteParams, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeRouteRequest(c.Server, routeID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5643,8 +5667,8 @@ func (c *Client) ChangeRoute(ctx context.Context, routeID RouteRef, body ChangeR
 // that an exit node advertises, the other one goes with it.
 //
 // Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
-func (c *Client) DisableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewDisableRouteRequest(c.Server, routeID)
+func (c *Client) DisableRoute(ctx context.Context, routeID RouteRef, params *DisableRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDisableRouteRequest(c.Server, routeID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5661,8 +5685,8 @@ func (c *Client) DisableRoute(ctx context.Context, routeID RouteRef, reqEditors 
 // advertises, the other one goes with it.
 //
 // Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
-func (c *Client) EnableRoute(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewEnableRouteRequest(c.Server, routeID)
+func (c *Client) EnableRoute(ctx context.Context, routeID RouteRef, params *EnableRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnableRouteRequest(c.Server, routeID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9112,7 +9136,7 @@ func NewListRoutesRequest(server string, params *ListRoutesParams) (*http.Reques
 }
 
 // NewDeleteRouteRequest constructs an http.Request for the DeleteRoute method
-func NewDeleteRouteRequest(server string, routeID RouteRef) (*http.Request, error) {
+func NewDeleteRouteRequest(server string, routeID RouteRef, params *DeleteRouteParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -9142,22 +9166,37 @@ func NewDeleteRouteRequest(server string, routeID RouteRef) (*http.Request, erro
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewChangeRouteRequest calls the generic ChangeRoute builder with application/json body
-func NewChangeRouteRequest(server string, routeID RouteRef, body ChangeRouteJSONRequestBody) (*http.Request, error) {
+func NewChangeRouteRequest(server string, routeID RouteRef, params *ChangeRouteParams, body ChangeRouteJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewChangeRouteRequestWithBody(server, routeID, "application/json", bodyReader)
+	return NewChangeRouteRequestWithBody(server, routeID, params, "application/json", bodyReader)
 }
 
 // NewChangeRouteRequestWithBody constructs an http.Request for the ChangeRoute method, with any body, and a specified content type
-func NewChangeRouteRequestWithBody(server string, routeID RouteRef, contentType string, body io.Reader) (*http.Request, error) {
+func NewChangeRouteRequestWithBody(server string, routeID RouteRef, params *ChangeRouteParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -9189,11 +9228,26 @@ func NewChangeRouteRequestWithBody(server string, routeID RouteRef, contentType 
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewDisableRouteRequest constructs an http.Request for the DisableRoute method
-func NewDisableRouteRequest(server string, routeID RouteRef) (*http.Request, error) {
+func NewDisableRouteRequest(server string, routeID RouteRef, params *DisableRouteParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -9223,11 +9277,26 @@ func NewDisableRouteRequest(server string, routeID RouteRef) (*http.Request, err
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewEnableRouteRequest constructs an http.Request for the EnableRoute method
-func NewEnableRouteRequest(server string, routeID RouteRef) (*http.Request, error) {
+func NewEnableRouteRequest(server string, routeID RouteRef, params *EnableRouteParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -9255,6 +9324,21 @@ func NewEnableRouteRequest(server string, routeID RouteRef) (*http.Request, erro
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -11037,7 +11121,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
-	DeleteRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*DeleteRouteResponse, error)
+	DeleteRouteWithResponse(ctx context.Context, routeID RouteRef, params *DeleteRouteParams, reqEditors ...RequestEditorFn) (*DeleteRouteResponse, error)
 
 	// ChangeRouteWithBodyWithResponse Set the preference of a route
 	//
@@ -11047,7 +11131,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
-	ChangeRouteWithBodyWithResponse(ctx context.Context, routeID RouteRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error)
+	ChangeRouteWithBodyWithResponse(ctx context.Context, routeID RouteRef, params *ChangeRouteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error)
 
 	// ChangeRouteWithResponse Set the preference of a route
 	//
@@ -11057,7 +11141,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
-	ChangeRouteWithResponse(ctx context.Context, routeID RouteRef, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error)
+	ChangeRouteWithResponse(ctx context.Context, routeID RouteRef, params *ChangeRouteParams, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error)
 
 	// DisableRouteWithResponse Disable a route
 	//
@@ -11067,7 +11151,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
-	DisableRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*DisableRouteResponse, error)
+	DisableRouteWithResponse(ctx context.Context, routeID RouteRef, params *DisableRouteParams, reqEditors ...RequestEditorFn) (*DisableRouteResponse, error)
 
 	// EnableRouteWithResponse Enable a route
 	//
@@ -11077,7 +11161,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
-	EnableRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*EnableRouteResponse, error)
+	EnableRouteWithResponse(ctx context.Context, routeID RouteRef, params *EnableRouteParams, reqEditors ...RequestEditorFn) (*EnableRouteResponse, error)
 
 	// ShowRouteHistoryWithResponse Tell which nodes served a network, and when
 	//
@@ -12957,12 +13041,16 @@ type DeleteRouteResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Done
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -12994,6 +13082,8 @@ type ChangeRouteResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -13019,10 +13109,14 @@ type DisableRouteResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *OneRoute
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -13048,10 +13142,14 @@ type EnableRouteResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *OneRoute
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
+	ApplicationProblemJSON412 *Stale
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -14967,8 +15065,8 @@ func (c *ClientWithResponses) ListRoutesWithResponse(ctx context.Context, params
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
-func (c *ClientWithResponses) DeleteRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*DeleteRouteResponse, error) {
-	rsp, err := c.DeleteRoute(ctx, routeID, reqEditors...)
+func (c *ClientWithResponses) DeleteRouteWithResponse(ctx context.Context, routeID RouteRef, params *DeleteRouteParams, reqEditors ...RequestEditorFn) (*DeleteRouteResponse, error) {
+	rsp, err := c.DeleteRoute(ctx, routeID, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -14983,8 +15081,8 @@ func (c *ClientWithResponses) DeleteRouteWithResponse(ctx context.Context, route
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
-func (c *ClientWithResponses) ChangeRouteWithBodyWithResponse(ctx context.Context, routeID RouteRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error) {
-	rsp, err := c.ChangeRouteWithBody(ctx, routeID, contentType, body, reqEditors...)
+func (c *ClientWithResponses) ChangeRouteWithBodyWithResponse(ctx context.Context, routeID RouteRef, params *ChangeRouteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error) {
+	rsp, err := c.ChangeRouteWithBody(ctx, routeID, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -14999,8 +15097,8 @@ func (c *ClientWithResponses) ChangeRouteWithBodyWithResponse(ctx context.Contex
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PATCH /api/v1/routes/{routeId} (the `ChangeRoute` operationId).
-func (c *ClientWithResponses) ChangeRouteWithResponse(ctx context.Context, routeID RouteRef, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error) {
-	rsp, err := c.ChangeRoute(ctx, routeID, body, reqEditors...)
+func (c *ClientWithResponses) ChangeRouteWithResponse(ctx context.Context, routeID RouteRef, params *ChangeRouteParams, body ChangeRouteJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeRouteResponse, error) {
+	rsp, err := c.ChangeRoute(ctx, routeID, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15015,8 +15113,8 @@ func (c *ClientWithResponses) ChangeRouteWithResponse(ctx context.Context, route
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
-func (c *ClientWithResponses) DisableRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*DisableRouteResponse, error) {
-	rsp, err := c.DisableRoute(ctx, routeID, reqEditors...)
+func (c *ClientWithResponses) DisableRouteWithResponse(ctx context.Context, routeID RouteRef, params *DisableRouteParams, reqEditors ...RequestEditorFn) (*DisableRouteResponse, error) {
+	rsp, err := c.DisableRoute(ctx, routeID, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -15031,8 +15129,8 @@ func (c *ClientWithResponses) DisableRouteWithResponse(ctx context.Context, rout
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
-func (c *ClientWithResponses) EnableRouteWithResponse(ctx context.Context, routeID RouteRef, reqEditors ...RequestEditorFn) (*EnableRouteResponse, error) {
-	rsp, err := c.EnableRoute(ctx, routeID, reqEditors...)
+func (c *ClientWithResponses) EnableRouteWithResponse(ctx context.Context, routeID RouteRef, params *EnableRouteParams, reqEditors ...RequestEditorFn) (*EnableRouteResponse, error) {
+	rsp, err := c.EnableRoute(ctx, routeID, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -18243,6 +18341,13 @@ func ParseDeleteRouteResponse(rsp *http.Response) (*DeleteRouteResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -18263,6 +18368,13 @@ func ParseDeleteRouteResponse(rsp *http.Response) (*DeleteRouteResponse, error) 
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
@@ -18318,6 +18430,13 @@ func ParseChangeRouteResponse(rsp *http.Response) (*ChangeRouteResponse, error) 
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -18351,6 +18470,13 @@ func ParseDisableRouteResponse(rsp *http.Response) (*DisableRouteResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -18364,6 +18490,13 @@ func ParseDisableRouteResponse(rsp *http.Response) (*DisableRouteResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
@@ -18398,6 +18531,13 @@ func ParseEnableRouteResponse(rsp *http.Response) (*EnableRouteResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -18411,6 +18551,13 @@ func ParseEnableRouteResponse(rsp *http.Response) (*EnableRouteResponse, error) 
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest Stale
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

@@ -123,17 +123,21 @@ func needs() map[string]need {
 	}
 }
 
-// permitted lets operations through that the caller's key opens, before anything
-// of them is read.
+// permitted lets operations through that the caller's key opens and that can keep
+// the caller's condition, before anything of them is read.
 func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, operation := mux.Handler(r)
 		has, need := access(r), s.needs[operation]
-		if need.anyone || has.Allows(need.noun, need.least) {
-			mux.ServeHTTP(w, r)
+		if !need.anyone && !has.Allows(need.noun, need.least) {
+			s.forbid(w, r, missing(has, need))
 			return
 		}
-		s.forbid(w, r, missing(has, need))
+		if err := s.checkCondition(r, operation); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		mux.ServeHTTP(w, r)
 	})
 }
 

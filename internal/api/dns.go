@@ -32,8 +32,8 @@ func (s *Server) ResetDNS(w http.ResponseWriter, r *http.Request, p openapi.Rese
 	s.replyDNS(w, r, s.control.ResetDNS(r.Context(), actor(r), ifRevision(p.IfMatch)))
 }
 
-// ifRevision reads the revision that must be in force; empty means any. What is
-// none stays as it is, and is never in force.
+// ifRevision reads the revision that must be in force; empty means any. An empty ETag
+// stays as it is, and is never in force.
 func ifRevision(ifMatch *openapi.IfMatch) string {
 	text := strings.TrimSpace(or(ifMatch))
 	if text == "*" {

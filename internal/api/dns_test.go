@@ -121,7 +121,7 @@ func TestStaleDNSIsAnsweredWithTheCurrentOne(t *testing.T) {
 		etag := s.call("GET", "/api/v1/dns", nil).header.Get("ETag")
 		current := s.setDNS(object{"searchDomains": []string{"a.example"}}, "If-Match: "+etag)
 		for _, method := range []string{"PATCH", "DELETE"} {
-			for _, stale := range []string{etag, `""`, `"x"`, `"1", "2"`} {
+			for _, stale := range []string{etag, `""`, `"x"`} {
 				a := s.call(method, "/api/v1/dns", object{"searchDomains": []string{}}, "If-Match: "+stale)
 				if a.status != http.StatusPreconditionFailed {
 					t.Fatalf("%s %s: %d %s", method, stale, a.status, a.body)

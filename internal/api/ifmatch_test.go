@@ -3,7 +3,9 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,31 +39,57 @@ var nodeWrites = []write{
 var userWrites = []write{{"POST", "/rename/ada", nil}, {"DELETE", "", nil}}
 
 func TestEveryWriteOnANodeOrUserTakesIfMatch(t *testing.T) {
-	var documented []string
-	doc := readDocument(t)
-	for name, op := range doc.operations() {
-		params, _ := op["parameters"].([]any)
-		for _, p := range params {
-			if doc.follow(p)["name"] == "If-Match" {
-				documented = append(documented, name)
-			}
-		}
-	}
-	for _, name := range []string{
-		"DELETE /api/v1/node/{nodeId}", "POST /api/v1/node/{nodeId}/rename", "POST /api/v1/node/{nodeId}/rename/{newName}", "POST /api/v1/node/{nodeId}/expire",
-		"POST /api/v1/node/{nodeId}/tags", "POST /api/v1/node/{nodeId}/user", "PUT /api/v1/node/{nodeId}/addresses", "POST /api/v1/node/{nodeId}/approve_routes",
-		"DELETE /api/v1/user/{id}", "POST /api/v1/user/{id}/rename/{newName}",
-	} {
-		if !slices.Contains(documented, name) {
-			t.Errorf("%s does not say that it takes If-Match", name)
-		}
-	}
 	engines(t, func(t *testing.T, s *service) {
 		f := populated(t, s)
 		f.newUser("bob")
 		f.ifMatch("node", "/api/v1/node/"+f.node, nodeWrites)
 		f.ifMatch("user", "/api/v1/user/"+f.user, userWrites)
 	})
+}
+
+// A condition that is not kept must not be taken.
+func TestIfMatchIsTakenWhereTheDocumentSaysSo(t *testing.T) {
+	s, doc := sqlite(t), readDocument(t)
+	placeholder := regexp.MustCompile(`\{\w+\}`)
+	for name, op := range doc.operations() {
+		method, path, _ := strings.Cut(placeholder.ReplaceAllString(name, "1"), " ")
+		if method == "GET" {
+			continue
+		}
+		params, _ := op["parameters"].([]any)
+		want, values := "this operation takes no If-Match, and nothing was done; send the request without it", []string{`"x"`, "*"}
+		if slices.ContainsFunc(params, func(p any) bool { return doc.follow(p)["name"] == "If-Match" }) {
+			want, values = "If-Match must be one ETag, in quotes as it came, or *", []string{" ", "x", `"x`, `"x", "y"`}
+		}
+		for _, v := range values {
+			if a := s.call(method, path, nil, "If-Match: "+v); a.status != http.StatusBadRequest || a.decoded()["detail"] != want {
+				t.Errorf("%s with If-Match: %s: %d %s", name, v, a.status, a.body)
+			}
+		}
+	}
+	s.call("POST", "/api/v1/nowhere", nil, "If-Match: *").fails(404, "Not Found", "there is no /api/v1/nowhere; the operations are listed at /api/v1/docs", "")
+}
+
+func TestAChangeOfARouteIsBoundToItsNode(t *testing.T) {
+	f := populated(t, sqlite(t))
+	route := "/api/v1/routes/" + f.route("10.1.0.0/16")
+	etag := f.call("GET", "/api/v1/node/"+f.node, nil).header.Get("ETag")
+	for _, w := range []write{{"POST", "/disable", nil}, {"PATCH", "", object{"preference": 7}}, {"POST", "/enable", nil}, {"DELETE", "", nil}} {
+		stale := f.call(w.method, route+w.path, w.body, `If-Match: "x"`)
+		if stale.status != http.StatusPreconditionFailed || stale.header.Get("ETag") != etag || stale.decoded()["current"].(object)["id"] != f.node {
+			t.Errorf("%v from something else: %d %s", w, stale.status, stale.body)
+		}
+		a := f.call(w.method, route+w.path, w.body, "If-Match: "+etag)
+		a.ok()
+		if w.method == "DELETE" {
+			continue
+		}
+		after := f.call("GET", "/api/v1/node/"+f.node, nil).header.Get("ETag")
+		if after == etag || a.header.Get("ETag") != after {
+			t.Errorf("%v: was %s, answered %s, is %s", w, etag, a.header.Get("ETag"), after)
+		}
+		etag = after
+	}
 }
 
 // ifMatch makes each write from a stale version, from the current one, and shows
@@ -71,7 +99,7 @@ func (f fixture) ifMatch(kind, path string, writes []write) {
 	for _, w := range writes {
 		before := f.call("GET", path, nil)
 		current, etag := before.ok()[kind], before.header.Get("ETag")
-		for _, stale := range []string{`"0000000000000000"`, `"x"`, `""`, etag + `, "x"`} {
+		for _, stale := range []string{`"0000000000000000"`, `"x"`, `""`} {
 			a := f.call(w.method, path+w.path, w.body, "If-Match: "+stale)
 			if a.status != http.StatusPreconditionFailed {
 				f.t.Fatalf("%v from %s: %d %s", w, stale, a.status, a.body)

@@ -49,7 +49,7 @@ func (s *Server) once(next http.Handler) http.Handler {
 			return
 		}
 		n := &named{key: sha256.Sum256([]byte(keys[0])), asked: sha256.New()}
-		for _, part := range []string{r.Method, r.URL.RequestURI(), r.Header.Get("If-Match")} {
+		for _, part := range []string{r.Method, r.URL.RequestURI(), r.Header.Get(matchHeader)} {
 			n.asked.Write(append(binary.AppendUvarint(nil, uint64(len(part))), part...))
 		}
 		r = r.WithContext(context.WithValue(r.Context(), namedKey{}, n))
@@ -250,6 +250,7 @@ func replayRoute(c replayed) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.w.Header().Set("ETag", etag(control.NodeRevision(route.Node)))
 	return openapi.RouteResult{Route: routeShape(c.snap, route, now())}, nil
 }
 

@@ -36,10 +36,12 @@ func (c *naming) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// again sends the last change once more.
-func (c *naming) again(s *service, headers ...string) *answer {
-	headers = append([]string{"Authorization: " + c.last.Header.Get("Authorization"), "Idempotency-Key: " + c.last.Header.Get("Idempotency-Key")}, headers...)
-	return s.call(c.last.Method, c.last.URL.RequestURI(), string(c.body), headers...)
+// again sends the last change once more, with something more in its query.
+func (c *naming) again(s *service, more string) *answer {
+	u := *c.last.URL
+	u.RawQuery += more
+	return s.call(c.last.Method, u.RequestURI(), string(c.body),
+		"Authorization: "+c.last.Header.Get("Authorization"), "Idempotency-Key: "+c.last.Header.Get("Idempotency-Key"))
 }
 
 // secret operations answer with what is kept nowhere.
@@ -76,7 +78,7 @@ func doneOnce(t *testing.T, s *service, client *naming, name string, first *answ
 	}
 	rev := s.ledger.World().Rev
 	for range 2 {
-		second := client.again(s)
+		second := client.again(s, "")
 		if second.header.Get("Idempotency-Replayed") != "true" {
 			t.Fatalf("no replay: %d %s", second.status, second.body)
 		}
@@ -94,7 +96,7 @@ func doneOnce(t *testing.T, s *service, client *naming, name string, first *answ
 			t.Errorf("answers (-first +second):\n%s", diff)
 		}
 	}
-	client.again(s, "If-Match: *").fails(409, "Conflict", "this Idempotency-Key was sent with another request before; give each request a key of its own", "")
+	client.again(s, "&other=1").fails(409, "Conflict", "this Idempotency-Key was sent with another request before; give each request a key of its own", "")
 	if now := s.ledger.World().Rev; now != rev {
 		t.Errorf("%d revisions for nothing", now-rev)
 	}

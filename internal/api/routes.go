@@ -91,26 +91,26 @@ func routeShape(s *mesh.Snapshot, r control.NodeRoute, at mesh.Time) openapi.Rou
 }
 
 // EnableRoute implements POST /api/v1/routes/{routeId}/enable.
-func (s *Server) EnableRoute(w http.ResponseWriter, r *http.Request, routeID string) {
-	s.decideRoute(w, r, routeID, true)
+func (s *Server) EnableRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.EnableRouteParams) {
+	s.decideRoute(w, r, routeID, true, p.IfMatch)
 }
 
 // DisableRoute implements POST /api/v1/routes/{routeId}/disable.
-func (s *Server) DisableRoute(w http.ResponseWriter, r *http.Request, routeID string) {
-	s.decideRoute(w, r, routeID, false)
+func (s *Server) DisableRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.DisableRouteParams) {
+	s.decideRoute(w, r, routeID, false, p.IfMatch)
 }
 
-func (s *Server) decideRoute(w http.ResponseWriter, r *http.Request, routeID string, enabled bool) {
+func (s *Server) decideRoute(w http.ResponseWriter, r *http.Request, routeID string, enabled bool, ifMatch *openapi.IfMatch) {
 	id, err := routeRef(routeID)
 	var route control.NodeRoute
 	if err == nil {
-		route, err = s.control.EnableRoute(r.Context(), actor(r), id, enabled)
+		route, err = s.control.EnableRoute(r.Context(), actor(r), id, enabled, ifRevision(ifMatch))
 	}
 	s.replyRoute(w, r, route, err)
 }
 
 // ChangeRoute implements PATCH /api/v1/routes/{routeId}.
-func (s *Server) ChangeRoute(w http.ResponseWriter, r *http.Request, routeID string) {
+func (s *Server) ChangeRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.ChangeRouteParams) {
 	var in openapi.RouteChange
 	err := decode(w, r, &in)
 	var id mesh.RouteID
@@ -119,7 +119,7 @@ func (s *Server) ChangeRoute(w http.ResponseWriter, r *http.Request, routeID str
 	}
 	var route control.NodeRoute
 	if err == nil {
-		route, err = s.control.PreferRoute(r.Context(), actor(r), id, in.Preference)
+		route, err = s.control.PreferRoute(r.Context(), actor(r), id, in.Preference, ifRevision(p.IfMatch))
 	}
 	s.replyRoute(w, r, route, err)
 }
@@ -130,14 +130,15 @@ func (s *Server) replyRoute(w http.ResponseWriter, r *http.Request, route contro
 		return
 	}
 	snap := s.ledger.World().Snapshot
+	w.Header().Set("ETag", etag(control.NodeRevision(route.Node)))
 	reply(w, snap, openapi.RouteResult{Route: routeShape(snap, route, now())})
 }
 
 // DeleteRoute implements DELETE /api/v1/routes/{routeId}.
-func (s *Server) DeleteRoute(w http.ResponseWriter, r *http.Request, routeID string) {
+func (s *Server) DeleteRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.DeleteRouteParams) {
 	id, err := routeRef(routeID)
 	if err == nil {
-		err = s.control.DeleteRoute(r.Context(), actor(r), id)
+		err = s.control.DeleteRoute(r.Context(), actor(r), id, ifRevision(p.IfMatch))
 	}
 	s.done(w, r, err)
 }

@@ -41,6 +41,7 @@ type Server struct {
 	document, docs []byte
 	trustedProxies []netip.Prefix
 	needs          map[string]need
+	conditional    []string
 
 	requests *prometheus.CounterVec
 	seconds  prometheus.Histogram
@@ -58,7 +59,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 func New(c Config) *Server {
 	s := &Server{
 		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health,
-		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(),
+		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
 		}, []string{"code"}),

@@ -58,10 +58,27 @@ func contentRevision(content any) string {
 // the change was made from.
 func nodeAt(s *mesh.Snapshot, ref, ifRevision string) (*mesh.Node, error) {
 	n, err := FindNode(s, ref)
-	if err == nil && ifRevision != "" && ifRevision != NodeRevision(n) {
-		err = &Refusal{Reason: Stale, Path: "node", Object: n.ID.String(), Text: fmt.Sprintf("node %s has changed since: look at it, and change it again", n.Name)}
+	if err == nil {
+		err = checkNodeRevision(n, ifRevision)
 	}
 	return n, err
+}
+
+func checkNodeRevision(n *mesh.Node, ifRevision string) error {
+	if ifRevision == "" || ifRevision == NodeRevision(n) {
+		return nil
+	}
+	return &Refusal{Reason: Stale, Path: "node", Object: n.ID.String(), Text: fmt.Sprintf("node %s has changed since: look at it, and change it again", n.Name)}
+}
+
+// routeAt finds the route that a change is for. With ifRevision its node must be as
+// the change was made from.
+func routeAt(s *mesh.Snapshot, id mesh.RouteID, ifRevision string) (NodeRoute, error) {
+	r, err := FindRoute(s, id)
+	if err == nil {
+		err = checkNodeRevision(r.Node, ifRevision)
+	}
+	return r, err
 }
 
 // userAt does the same for a user.

@@ -105,8 +105,8 @@ func FindRoute(s *mesh.Snapshot, id mesh.RouteID) (NodeRoute, error) {
 
 // EnableRoute lets peers use a route, or no longer. Of the routes to the internet
 // the other one goes with it.
-func (s *Service) EnableRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, enabled bool) (NodeRoute, error) {
-	return s.changeRoute(ctx, a, id, func(n *mesh.Node, r *mesh.Route, now mesh.Time) {
+func (s *Service) EnableRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, enabled bool, ifRevision string) (NodeRoute, error) {
+	return s.changeRoute(ctx, a, id, ifRevision, func(n *mesh.Node, r *mesh.Route, now mesh.Time) {
 		for i := range n.AllRoutes {
 			if o := &n.AllRoutes[i]; o.ID == r.ID || mesh.Exit(r.Prefix) && mesh.Exit(o.Prefix) {
 				decide(o, enabled, now)
@@ -124,11 +124,11 @@ func decide(r *mesh.Route, enabled bool, now mesh.Time) {
 
 // PreferRoute says which of several routers of a prefix is asked first: the one
 // with the greatest preference. Who leads at present stays.
-func (s *Service) PreferRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, preference int) (NodeRoute, error) {
+func (s *Service) PreferRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, preference int, ifRevision string) (NodeRoute, error) {
 	if preference < -maxPreference || preference > maxPreference {
 		return NodeRoute{}, refuse(Invalid, "preference", "a preference is a number from %d to %d", -maxPreference, maxPreference)
 	}
-	return s.changeRoute(ctx, a, id, func(_ *mesh.Node, r *mesh.Route, now mesh.Time) {
+	return s.changeRoute(ctx, a, id, ifRevision, func(_ *mesh.Node, r *mesh.Route, now mesh.Time) {
 		if r.Preference != preference {
 			r.Preference, r.UpdatedAt = preference, now
 		}
@@ -138,11 +138,11 @@ func (s *Service) PreferRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID
 const maxPreference = 1000
 
 // changeRoute commits what change makes of a route and returns the route.
-func (s *Service) changeRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID,
+func (s *Service) changeRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string,
 	change func(n *mesh.Node, r *mesh.Route, now mesh.Time),
 ) (NodeRoute, error) {
 	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		found, err := FindRoute(w.Snapshot, id)
+		found, err := routeAt(w.Snapshot, id, ifRevision)
 		if err != nil {
 			return nil, err
 		}
@@ -169,9 +169,9 @@ func putRoutes(w *policy.World, now mesh.Time, before, n *mesh.Node) []mesh.Even
 }
 
 // DeleteRoute forgets a route that its device no longer announces.
-func (s *Service) DeleteRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID) error {
+func (s *Service) DeleteRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string) error {
 	return s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		found, err := FindRoute(w.Snapshot, id)
+		found, err := routeAt(w.Snapshot, id, ifRevision)
 		if err != nil {
 			return nil, err
 		}

@@ -73,11 +73,11 @@ func TestRouteFromAnnouncementToDeletion(t *testing.T) {
 	announce(t, s, 1, "10.1.0.0/16", "192.168.7.0/24")
 	s.wantRoutes(t, "announced", "1 10.1.0.0/16 a, 1 192.168.7.0/24 a")
 	id := s.routeID(t, 1, "10.1.0.0/16")
-	if r, err := s.EnableRoute(t.Context(), admin, id, true); err != nil || !r.Enabled || !r.Primary() {
+	if r, err := s.EnableRoute(t.Context(), admin, id, true, ""); err != nil || !r.Enabled || !r.Primary() {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	s.wantRoutes(t, "enabled", "1 10.1.0.0/16 a e p, 1 192.168.7.0/24 a")
-	if err := s.DeleteRoute(t.Context(), admin, id); reason(err) != control.Conflict {
+	if err := s.DeleteRoute(t.Context(), admin, id, ""); reason(err) != control.Conflict {
 		t.Errorf("a route that is announced is deleted: %v", err)
 	}
 	announce(t, s, 1, "192.168.7.0/24")
@@ -88,7 +88,7 @@ func TestRouteFromAnnouncementToDeletion(t *testing.T) {
 		t.Errorf("route %s became %s", id, again)
 	}
 	announce(t, s, 1)
-	if err := s.DeleteRoute(t.Context(), admin, id); err != nil {
+	if err := s.DeleteRoute(t.Context(), admin, id, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "deleted", "1 192.168.7.0/24")
@@ -96,7 +96,7 @@ func TestRouteFromAnnouncementToDeletion(t *testing.T) {
 	if again := s.routeID(t, 1, "10.1.0.0/16"); again == id {
 		t.Error("the id of a deleted route is given again")
 	}
-	if _, err := s.EnableRoute(t.Context(), admin, 99, true); reason(err) != control.NotFound {
+	if _, err := s.EnableRoute(t.Context(), admin, 99, true, ""); reason(err) != control.NotFound {
 		t.Errorf("%v", err)
 	}
 }
@@ -105,11 +105,11 @@ func TestRoutesToTheInternetGoTogether(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{}, mesh.Node{})
 	announce(t, s, 1, "0.0.0.0/0", "::/0")
-	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "::/0"), true); err != nil {
+	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "::/0"), true, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "one enabled", "1 0.0.0.0/0 a e p, 1 ::/0 a e p")
-	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "0.0.0.0/0"), false); err != nil {
+	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "0.0.0.0/0"), false, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "one disabled", "1 0.0.0.0/0 a, 1 ::/0 a")
@@ -150,7 +150,7 @@ func TestPolicyApprovesRoutesThatNobodyDecidedAbout(t *testing.T) {
 	s.wantRoutes(t, "announced",
 		"1 0.0.0.0/0 a e p, 1 10.1.0.0/16 a e p, 1 192.168.1.0/24 a, 1 ::/0 a e p, "+
 			"2 0.0.0.0/0 a, 2 10.2.0.0/16 a, 2 192.0.0.0/8 a, 2 192.168.1.0/24 a e p, 2 ::/0 a")
-	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "10.1.0.0/16"), false); err != nil {
+	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "10.1.0.0/16"), false, ""); err != nil {
 		t.Fatal(err)
 	}
 	announce(t, s, 1)
@@ -165,17 +165,17 @@ func TestPreferredRouterIsAskedFirst(t *testing.T) {
 	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}}, mesh.Node{Presence: mesh.Presence{Online: true}}, mesh.Node{Presence: mesh.Presence{Online: true}})
 	for id := range mesh.NodeID(3) {
 		announce(t, s, id+1, "10.1.0.0/16")
-		if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, id+1, "10.1.0.0/16"), true); err != nil {
+		if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, id+1, "10.1.0.0/16"), true, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.PreferRoute(t.Context(), admin, s.routeID(t, 3, "10.1.0.0/16"), 10); err != nil {
+	if _, err := s.PreferRoute(t.Context(), admin, s.routeID(t, 3, "10.1.0.0/16"), 10, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "who leads stays", "1 10.1.0.0/16 a e p, 2 10.1.0.0/16 a e, 3 10.1.0.0/16 a e")
 	commit(t, s, mesh.Offline{ID: 1, At: 2})
 	s.wantRoutes(t, "who led is gone", "1 10.1.0.0/16 a e, 2 10.1.0.0/16 a e, 3 10.1.0.0/16 a e p")
-	if _, err := s.PreferRoute(t.Context(), admin, s.routeID(t, 3, "10.1.0.0/16"), 1001); reason(err) != control.Invalid {
+	if _, err := s.PreferRoute(t.Context(), admin, s.routeID(t, 3, "10.1.0.0/16"), 1001, ""); reason(err) != control.Invalid {
 		t.Errorf("%v", err)
 	}
 }
@@ -190,7 +190,7 @@ func TestSavedPolicyApprovesRoutesThatWait(t *testing.T) {
 	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}}, mesh.Node{})
 	announce(t, s, 1, "10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16")
 	announce(t, s, 2, "10.1.0.0/16")
-	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "10.2.0.0/16"), false); err != nil {
+	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "10.2.0.0/16"), false, ""); err != nil {
 		t.Fatal(err)
 	}
 	before := s.ledger.World().Rev

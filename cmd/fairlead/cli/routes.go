@@ -138,7 +138,7 @@ with it.`,
 		Args: route.takes,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
-				return answer(client.EnableRoute(cmd.Context(), route.String()))
+				return answer(client.EnableRoute(cmd.Context(), route.String(), nil))
 			}, func(r apiclient.Route) string {
 				return fmt.Sprintf("Enabled route %s to %s through %s\n", r.ID, r.Prefix, r.Node.GivenName)
 			})
@@ -165,7 +165,7 @@ one goes with it.`,
 				return err
 			}
 			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
-				return answer(client.DisableRoute(cmd.Context(), route.String()))
+				return answer(client.DisableRoute(cmd.Context(), route.String(), nil))
 			}, func(r apiclient.Route) string {
 				return fmt.Sprintf("Disabled route %s to %s through %s\n", r.ID, r.Prefix, r.Node.GivenName)
 			})
@@ -215,7 +215,7 @@ that can be reached. It is 0 unless it is set. The node that serves now stays.`,
 				return wrongUsage("--preference is missing")
 			}
 			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
-				return answer(client.ChangeRoute(cmd.Context(), route.String(), apiclient.RouteChange{Preference: preference}))
+				return answer(client.ChangeRoute(cmd.Context(), route.String(), nil, apiclient.RouteChange{Preference: preference}))
 			}, func(r apiclient.Route) string {
 				return fmt.Sprintf("Route %s to %s through %s has the preference %d\n", r.ID, r.Prefix, r.Node.GivenName, r.Preference)
 			})
@@ -246,7 +246,7 @@ node advertises it again it is a new route.`,
 			if err != nil {
 				return err
 			}
-			done, err := decode[apiclient.Empty](answer(client.DeleteRoute(cmd.Context(), route.String())))
+			done, err := decode[apiclient.Empty](answer(client.DeleteRoute(cmd.Context(), route.String(), nil)))
 			if err != nil {
 				return err
 			}

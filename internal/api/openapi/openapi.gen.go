@@ -2840,6 +2840,30 @@ type ListRoutesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// DeleteRouteParams defines parameters for DeleteRoute.
+type DeleteRouteParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ChangeRouteParams defines parameters for ChangeRoute.
+type ChangeRouteParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// DisableRouteParams defines parameters for DisableRoute.
+type DisableRouteParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// EnableRouteParams defines parameters for EnableRoute.
+type EnableRouteParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // ShowRouteHistoryParams defines parameters for ShowRouteHistory.
 type ShowRouteHistoryParams struct {
 	// Limit how many at most, from 1 to 1000
@@ -3139,16 +3163,16 @@ type ServerInterface interface {
 	ListRoutes(w http.ResponseWriter, r *http.Request, params ListRoutesParams)
 	// DeleteRoute Delete a route
 	// (DELETE /api/v1/routes/{routeId})
-	DeleteRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef)
+	DeleteRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef, params DeleteRouteParams)
 	// ChangeRoute Set the preference of a route
 	// (PATCH /api/v1/routes/{routeId})
-	ChangeRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef)
+	ChangeRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef, params ChangeRouteParams)
 	// DisableRoute Disable a route
 	// (POST /api/v1/routes/{routeId}/disable)
-	DisableRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef)
+	DisableRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef, params DisableRouteParams)
 	// EnableRoute Enable a route
 	// (POST /api/v1/routes/{routeId}/enable)
-	EnableRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef)
+	EnableRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef, params EnableRouteParams)
 	// ShowRouteHistory Tell which nodes served a network, and when
 	// (GET /api/v1/routes/{routeId}/history)
 	ShowRouteHistory(w http.ResponseWriter, r *http.Request, routeID RouteRef, params ShowRouteHistoryParams)
@@ -5316,8 +5340,32 @@ func (siw *ServerInterfaceWrapper) DeleteRoute(w http.ResponseWriter, r *http.Re
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteRouteParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.DeleteRoute(w, r, routeID)
+		siw.Handler.DeleteRoute(w, r, routeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -5342,8 +5390,32 @@ func (siw *ServerInterfaceWrapper) ChangeRoute(w http.ResponseWriter, r *http.Re
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ChangeRouteParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ChangeRoute(w, r, routeID)
+		siw.Handler.ChangeRoute(w, r, routeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -5368,8 +5440,32 @@ func (siw *ServerInterfaceWrapper) DisableRoute(w http.ResponseWriter, r *http.R
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DisableRouteParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.DisableRoute(w, r, routeID)
+		siw.Handler.DisableRoute(w, r, routeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -5394,8 +5490,32 @@ func (siw *ServerInterfaceWrapper) EnableRoute(w http.ResponseWriter, r *http.Re
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params EnableRouteParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.EnableRoute(w, r, routeID)
+		siw.Handler.EnableRoute(w, r, routeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
