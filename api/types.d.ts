@@ -245,8 +245,7 @@ export interface paths {
          *     Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
          *     for development or a long-lived console key.
          *
-         *     A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
-         *     and a later time is refused. Renew keys on the local socket, or with one that lives longer.
+         *     A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
          */
         post: operations["createApiKey"];
         delete?: never;

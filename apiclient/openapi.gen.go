@@ -3091,8 +3091,7 @@ type ClientInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
-	// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
+	// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3106,8 +3105,7 @@ type ClientInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
-	// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
+	// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4152,8 +4150,7 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
-// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
-// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
+// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4177,8 +4174,7 @@ func (c *Client) CreateAPIKeyWithBody(ctx context.Context, contentType string, b
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
-// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
-// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
+// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -10338,8 +10334,7 @@ type ClientWithResponsesInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
-	// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
+	// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10353,8 +10348,7 @@ type ClientWithResponsesInterface interface {
 	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 	// for development or a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
-	// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
+	// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13844,8 +13838,7 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
-// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
-// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
+// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13865,8 +13858,7 @@ func (c *ClientWithResponses) CreateAPIKeyWithBodyWithResponse(ctx context.Conte
 // Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
 // for development or a long-lived console key.
 //
-// A key cannot open more than the one that makes it, nor end later: who does not say when gets no more than that,
-// and a later time is refused. Renew keys on the local socket, or with one that lives longer.
+// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

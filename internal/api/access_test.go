@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -235,20 +234,6 @@ func TestNobodyEndsAKeyThatOpensMore(t *testing.T) {
 		a.ok()
 	}
 	s.direct(s.local, "DELETE", "/api/v1/apikey/1", nil, noKey).ok()
-}
-
-func TestNoKeyOutlivesItsMaker(t *testing.T) {
-	s := sqlite(t)
-	maker := "Authorization: Bearer " + s.call("POST", "/api/v1/apikey", object{"expiration": "2100-01-01T00:00:00Z"}).ok()["apiKey"].(string)
-	later := object{"expiration": "2100-01-01T00:00:01Z"}
-	s.call("POST", "/api/v1/apikey", later, maker).fails(403, "Forbidden", "Forbidden: a key cannot end after the one that makes it, which ends at 2100-01-01T00:00:00Z", "")
-	s.call("POST", "/api/v1/apikey", object{"expiration": "2100-01-01T00:00:00Z"}, maker).ok()
-	s.direct(s.local, "POST", "/api/v1/apikey", later, noKey).ok()
-	soon := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	short := "Authorization: Bearer " + s.call("POST", "/api/v1/apikey", object{"expiration": soon}).ok()["apiKey"].(string)
-	if got := moment(t, s.call("POST", "/api/v1/apikey", object{}, short).ok()["expiration"]); !got.Equal(soon) {
-		t.Errorf("a key made without an end ends at %v, its maker at %v", got, soon)
-	}
 }
 
 func TestKeyWithoutRoleInTheRequestIsAdmin(t *testing.T) {

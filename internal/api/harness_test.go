@@ -16,7 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -241,9 +240,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	s.local = server.LocalHandler(func(context.Context) mesh.Actor {
 		return mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "ada"}
 	})
-	if _, s.key, err = s.control.CreateAPIKey(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{
-		Access: mesh.Access{Role: mesh.RoleAdmin}, Expiration: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC),
-	}); err != nil {
+	if _, s.key, err = s.control.CreateAPIKey(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleAdmin}}); err != nil {
 		t.Fatal(err)
 	}
 	return s

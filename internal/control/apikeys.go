@@ -13,8 +13,7 @@ import (
 // minPrefix is how much of a prefix may stand for all keys that begin so.
 const minPrefix = 4
 
-// NewAPIKey is what an API key is made from. A zero Expiration means in 90 days, or
-// with the key that asks, if that ends before.
+// NewAPIKey is what an API key is made from. A zero Expiration means in 90 days.
 type NewAPIKey struct {
 	Access     mesh.Access
 	Expiration time.Time
@@ -27,9 +26,6 @@ func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, in NewAPIKey) 
 	var key *mesh.APIKey
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		end, err := expiry(in.Expiration, APIKeyLifetime, now)
-		if err == nil {
-			end, err = notAfterMaker(w, a, in, end)
-		}
 		if err != nil {
 			return nil, err
 		}

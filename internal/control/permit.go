@@ -2,7 +2,6 @@ package control
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
@@ -53,17 +52,4 @@ func mayEndKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 		return refuse(Forbidden, "", "a key cannot end one that opens more than itself; use one that opens as much as %s, or the local socket", k.Prefix)
 	}
 	return nil
-}
-
-// notAfterMaker keeps a key from outliving the one that makes it: who ends the one means
-// to end what its holder can do.
-func notAfterMaker(w *policy.World, a mesh.Actor, in NewAPIKey, end mesh.Time) (mesh.Time, error) {
-	maker, bound := callerKey(w, a)
-	switch {
-	case !bound || end <= maker.Expiry:
-		return end, nil
-	case in.Expiration.IsZero() || mesh.TimeOf(in.Expiration) == 0:
-		return maker.Expiry, nil
-	}
-	return 0, refuse(Forbidden, "", "a key cannot end after the one that makes it, which ends at %s", maker.Expiry.Time().Format(time.RFC3339))
 }
