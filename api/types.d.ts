@@ -1580,7 +1580,8 @@ export interface paths {
          *
          *     A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
          *     key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
-         *     use the database: connect again. One replica serves 64 streams and answers 503 to more.
+         *     use the database: connect again. One replica serves 64 streams, at most 8 to one API key, keeps
+         *     8 of them for the local socket, and answers 503 to more.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -6321,12 +6322,6 @@ export interface operations {
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
-                /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
-                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
-                 */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;

@@ -3287,7 +3287,8 @@ type ClientInterface interface {
 	//
 	// A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
 	// key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
-	// use the database: connect again. One replica serves 64 streams and answers 503 to more.
+	// use the database: connect again. One replica serves 64 streams, at most 8 to one API key, keeps
+	// 8 of them for the local socket, and answers 503 to more.
 	//
 	// Corresponds with GET /api/v1/events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4536,7 +4537,8 @@ func (c *Client) ChangeDNS(ctx context.Context, params *ChangeDNSParams, body Ch
 //
 // A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
 // key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
-// use the database: connect again. One replica serves 64 streams and answers 503 to more.
+// use the database: connect again. One replica serves 64 streams, at most 8 to one API key, keeps
+// 8 of them for the local socket, and answers 503 to more.
 //
 // Corresponds with GET /api/v1/events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -10544,7 +10546,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
 	// key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
-	// use the database: connect again. One replica serves 64 streams and answers 503 to more.
+	// use the database: connect again. One replica serves 64 streams, at most 8 to one API key, keeps
+	// 8 of them for the local socket, and answers 503 to more.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14162,7 +14165,8 @@ func (c *ClientWithResponses) ChangeDNSWithResponse(ctx context.Context, params 
 //
 // A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
 // key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
-// use the database: connect again. One replica serves 64 streams and answers 503 to more.
+// use the database: connect again. One replica serves 64 streams, at most 8 to one API key, keeps
+// 8 of them for the local socket, and answers 503 to more.
 //
 // Returns a wrapper object for the known response body format(s).
 //

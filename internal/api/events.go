@@ -16,7 +16,11 @@ import (
 )
 
 const (
-	maxStreams     = 64
+	maxStreams = 64
+	// maxKeyStreams bounds each key, so that none can use up what others need.
+	maxKeyStreams = 8
+	// localStreams are kept for the local socket, where somebody looks what is wrong.
+	localStreams   = 8
 	heartbeatEvery = 15 * time.Second
 	// admitEvery is how often a stream looks whether it may go on. Revoked keys
 	// have 5 seconds, of which another replica needs some to hear of it.
@@ -41,12 +45,11 @@ func (s *Server) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 		unavailable(w, "this replica does not follow the network now; try again")
 		return
 	}
-	if s.streams.Add(1) > maxStreams {
-		s.streams.Add(-1)
-		unavailable(w, fmt.Sprintf("this replica serves %d event streams already, which is all it does; close one, or ask another replica", maxStreams))
+	if refusal := s.streams.enter(st.actor); refusal != "" {
+		unavailable(w, refusal)
 		return
 	}
-	defer s.streams.Add(-1)
+	defer s.streams.leave(st.actor)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies that know it pass each event on at once
 	w.Header().Set(revisionHeader, revision(rev))
@@ -60,6 +63,48 @@ func (s *Server) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 	_ = st.rc.SetReadDeadline(time.Time{}) // where it cannot be set none counts
 	if err := st.run(r.Context()); err != nil {
 		s.log.Debug("an event stream ended", "actor", st.actor.String(), "req", st.actor.RequestID, "error", err)
+	}
+}
+
+// streams counts those that are open.
+type streams struct {
+	mu   sync.Mutex
+	all  int            // guarded by mu
+	keys map[string]int // guarded by mu; by the id of the key, none of them zero
+}
+
+// enter counts one more, or says why not.
+func (c *streams) enter(a mesh.Actor) (refusal string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	most := maxStreams
+	if a.Kind == mesh.ActorKey {
+		if most -= localStreams; c.keys[a.ID] >= maxKeyStreams {
+			return fmt.Sprintf("this key has %d event streams open here already, which is all that a key may; close one, or ask another replica", maxKeyStreams)
+		}
+	}
+	if c.all >= most {
+		return fmt.Sprintf("this replica serves %d event streams already, which is all it does; close one, or ask another replica", most)
+	}
+	c.all++
+	if a.Kind == mesh.ActorKey {
+		if c.keys == nil {
+			c.keys = map[string]int{}
+		}
+		c.keys[a.ID]++
+	}
+	return ""
+}
+
+func (c *streams) leave(a mesh.Actor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all--
+	if a.Kind != mesh.ActorKey {
+		return
+	}
+	if c.keys[a.ID]--; c.keys[a.ID] == 0 {
+		delete(c.keys, a.ID)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -267,14 +268,32 @@ func TestEventStreamsEndWhenTheReplicaIsNotHealthy(t *testing.T) {
 	s.call("GET", "/api/v1/events", nil).fails(http.StatusServiceUnavailable, "Service Unavailable", "this replica does not follow the network now; try again", "")
 }
 
-func TestOneReplicaServesSixtyFourStreams(t *testing.T) {
+func TestOneReplicaServesSixtyFourStreamsAndEightOfThemToEachKeyAndLocally(t *testing.T) {
 	s := sqlite(t).listen()
-	var open []*consumer
-	for range 64 {
-		open = append(open, s.consume().begun())
+	full := func(handler http.Handler, detail string, headers ...string) {
+		t.Helper()
+		s.direct(handler, "GET", "/api/v1/events", nil, headers...).fails(http.StatusServiceUnavailable, "Service Unavailable", detail, "")
 	}
-	s.call("GET", "/api/v1/events", nil).fails(http.StatusServiceUnavailable, "Service Unavailable",
-		"this replica serves 64 event streams already, which is all it does; close one, or ask another replica", "")
+	keys := []string{"Authorization: Bearer " + s.key}
+	for range 7 {
+		keys = append(keys, s.limited(mesh.RoleRead, "history"))
+	}
+	var open []*consumer
+	for _, key := range keys[:7] {
+		for range 8 {
+			open = append(open, s.consume(key).begun())
+		}
+		full(s.handler, "this key has 8 event streams open here already, which is all that a key may; close one, or ask another replica", key)
+	}
+	full(s.handler, "this replica serves 56 event streams already, which is all it does; close one, or ask another replica", keys[7])
+	local := *s
+	server := httptest.NewServer(s.local)
+	t.Cleanup(server.Close)
+	local.url = server.URL
+	for range 8 {
+		open = append(open, local.consume(noKey).begun())
+	}
+	full(s.local, "this replica serves 64 event streams already, which is all it does; close one, or ask another replica", noKey)
 	s.newUser("alice")
 	for _, c := range open {
 		if got := c.names(1); got[0] != "user.created" {

@@ -36,11 +36,12 @@ type named struct {
 type namedKey struct{}
 
 // once takes note of the name that a caller gives to a change, so that it is done once
-// however often it is asked for. The ledger remembers it with what was decided.
+// however often it is asked for. The ledger remembers it with what was decided. What needs
+// no API key has nobody to remember it for.
 func (s *Server) once(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keys, given := r.Header[onceHeader]
-		if !given || r.Method == http.MethodGet || r.Method == http.MethodHead || !strings.HasPrefix(r.URL.Path, apiPath) {
+		if !given || r.Method == http.MethodGet || r.Method == http.MethodHead || open(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -161,7 +162,6 @@ func (s *Server) replays() map[string]again {
 		"POST /api/v1/node/{nodeId}/user":             replayNode,
 		"PUT /api/v1/node/{nodeId}/addresses":         replayNode,
 		"POST /api/v1/node/{nodeId}/approve_routes":   replayNode,
-		"POST /api/v1/machine":                        replayNode,
 		"POST /api/v1/node/expire":                    replayNodesExpiry,
 		"POST /api/v1/node/bulk":                      replayNodesChange,
 		"POST /api/v1/preauthkey/bulk":                replayBulk(control.NoPreAuthKey),

@@ -107,12 +107,31 @@ func doneOnce(t *testing.T, s *service, client *naming, name string, first *answ
 func TestEveryOperationThatChangesSomethingTakesAnIdempotencyKey(t *testing.T) {
 	harmless := []string{"POST /api/v1/policy/check", "POST /api/v1/policy/preview", "POST /api/v1/policy/test"}
 	harmless = append(harmless, "POST /api/v1/webhooks/{webhookId}/test", "POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver") // receivers know events by their ids
+	harmless = append(harmless, "POST /api/v1/machine")                                                                                    // a repeat finds the node that exists, and callers have no name
 	for name, op := range readDocument(t).operations() {
 		params, _ := json.Marshal(op["parameters"])
 		changes := !strings.HasPrefix(name, "GET ") && !slices.Contains(harmless, name)
 		if takes := strings.Contains(string(params), "parameters/IdempotencyKey"); takes != changes {
 			t.Errorf("%s: takes a key %v, want %v", name, takes, changes)
 		}
+	}
+}
+
+// Those who enrol machines are strangers to each other.
+func TestIdempotencyKeyMeansNothingToMachines(t *testing.T) {
+	s := sqlite(t)
+	s.newUser("alice")
+	key := s.preAuthKey(object{"user": "alice", "reusable": true})
+	for n := uint64(1); n <= 2; n++ {
+		for range 2 {
+			a := s.call("POST", "/api/v1/machine", machine(n, key), noKey, "Idempotency-Key: k")
+			if got := a.ok()["node"].(object)["id"]; got != fmt.Sprint(n) || a.header.Get("Idempotency-Replayed") != "" {
+				t.Errorf("machine %d is node %v", n, got)
+			}
+		}
+	}
+	if r := slices.Collect(s.ledger.World().Receipts()); len(r) != 0 {
+		t.Errorf("remembered: %v", r)
 	}
 }
 

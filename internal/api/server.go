@@ -48,7 +48,7 @@ type Server struct {
 	users    atomic.Pointer[userList]
 	nodes    nodeCache
 	refusals *identity.RefusalLog
-	streams  atomic.Int32
+	streams  streams
 	tail     tail
 	again    map[string]again
 }
