@@ -3752,7 +3752,7 @@ export interface components {
              */
             millis: number;
             /**
-             * @description How the body of the answer begins.
+             * @description How the body of the answer to a test begins; otherwise empty, since it may repeat the address.
              * @example
              */
             reply: string;
@@ -3781,7 +3781,7 @@ export interface components {
             /** @example node.created */
             event: string;
             /**
-             * @description How often the replica that gave it up had tried; 0 when the receiver failed for those before.
+             * @description How often the replica that gave it up had tried.
              * @example 1443
              */
             attempts: number;

@@ -327,7 +327,7 @@ func (r *round) failed(w *mesh.Webhook, answer control.WebhookAnswer) int {
 		r.log.Warn("the receiver of a webhook does not take events; trying again for a day", "webhook", w.ID, "description", w.Description, "problem", answer.Problem)
 	}
 	r.at.Failures++
-	r.at.LastFailure, r.at.LastAnswer, r.news = mesh.TimeOf(time.Now()), cut(answer.Text()), true
+	r.at.LastFailure, r.at.LastAnswer, r.news = mesh.TimeOf(time.Now()), cut(answer.Problem), true
 	return r.at.Failures
 }
 

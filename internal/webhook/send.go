@@ -110,7 +110,7 @@ func sign(secret, timestamp string, body []byte) string {
 }
 
 // withoutURL is the text of an error of the HTTP client. A URL may hold what
-// only its receiver should know.
+// only its receiver should know, and what a receiver sends may repeat the URL.
 func withoutURL(err error) string {
 	var outer *url.Error
 	if errors.As(err, &outer) {
@@ -119,7 +119,9 @@ func withoutURL(err error) string {
 		}
 		err = outer.Err
 	}
-	return shown([]byte(err.Error()))
+	text, _, _ := strings.Cut(err.Error(), `"`)
+	text, _, _ = strings.Cut(text, "header line:")
+	return shown([]byte(text))
 }
 
 // shown is how a text begins, fit for a log, a terminal and both databases.

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -73,6 +74,36 @@ func TestTestComesWhateverIsAskedFor(t *testing.T) {
 	}
 	if got, again := rec.has(); len(got) != 2 || again != 0 || rec.names[0] != control.EventTest {
 		t.Errorf("came %v", rec.taken)
+	}
+}
+
+func TestProblemsRepeatNothingOfTheReceiver(t *testing.T) {
+	r := start(t, sqlite(t))
+	w, _ := r.hook()
+	for _, reply := range []string{
+		"path-with-token\r\n\r\n",
+		"HTTP/1.1 path-with-token\r\n\r\n",
+		"HTTP/1.1 500 path-with-token\r\n\r\n",
+		"HTTP/1.1 200 OK\r\npath-with-token\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: path-with-token\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: path-with-token\r\n\r\n",
+		"HTTP/1.1 307 Moved\r\nLocation: :path-with-token\r\nContent-Length: 0\r\n\r\n",
+	} {
+		rec := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = conn.Write([]byte(reply)) // the sender shows what came
+		}))
+		to := *w
+		to.URL = rec.URL + "/path-with-token"
+		if answer := r.courier.Deliver(t.Context(), &to, test()); answer.Delivered || answer.Problem == "" || strings.Contains(answer.Problem, "path-with-token") {
+			t.Errorf("%q: %+v", reply, answer)
+		}
+		rec.Close()
 	}
 }
 

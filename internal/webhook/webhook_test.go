@@ -34,7 +34,7 @@ func TestReceiverThatWasDownMissesNothing(t *testing.T) {
 				<-time.After(*down / 10)
 			}
 			eventually(t, 5*time.Second, "the failure is shown", func() bool { return r.webhook(w.ID).Progress.Failures > 0 })
-			if p := r.webhook(w.ID).Progress; p.LastAnswer != "503 Service Unavailable: not <now>" || p.LastFailure == 0 || p.LastSuccess != 0 {
+			if p := r.webhook(w.ID).Progress; p.LastAnswer != "503 Service Unavailable" || p.LastFailure == 0 || p.LastSuccess != 0 {
 				t.Errorf("shown is %+v", p)
 			}
 			rec.answer(http.StatusOK)
@@ -109,10 +109,10 @@ func TestEventsAreGivenUpAndSentAgain(t *testing.T) {
 		return err == nil && len(letters) == 3
 	})
 	first := letters[2]
-	if first.Event != "user.created" || first.Attempts < 2 || !strings.HasPrefix(first.Answer, "502 Bad Gateway") || letters[0].Attempts != 1 {
+	if first.Event != "user.created" || first.Attempts < 2 || first.Answer != "502 Bad Gateway" || letters[0].Attempts != 1 {
 		t.Errorf("letters %+v", letters)
 	}
-	if answer, err := r.Redeliver(t.Context(), admin, w.ID, first.ID); err != nil || answer.Delivered || answer.Status != http.StatusBadGateway {
+	if answer, err := r.Redeliver(t.Context(), admin, w.ID, first.ID); err != nil || answer.Delivered || answer.Status != http.StatusBadGateway || answer.Reply != "" {
 		t.Errorf("%+v (%v)", answer, err)
 	}
 	rec.answer(http.StatusAccepted)
@@ -129,7 +129,7 @@ func TestEventsAreGivenUpAndSentAgain(t *testing.T) {
 		t.Errorf("%v were counted as dead", n)
 	}
 	r.user("dora")
-	eventually(t, 5*time.Second, "the next one comes", func() bool { got, _ := rec.has(); return len(got) == 2 })
+	eventually(t, 30*time.Second, "the next one comes", func() bool { got, _ := rec.has(); return len(got) == 2 })
 }
 
 func TestOldEventsOutliveOneFailure(t *testing.T) {

@@ -625,7 +625,7 @@ type FailedEvent struct {
 	// Example: 2026-03-01T09:30:00Z
 	At time.Time `json:"at"`
 
-	// Attempts How often the replica that gave it up had tried; 0 when the receiver failed for those before.
+	// Attempts How often the replica that gave it up had tried.
 	//
 	// Example: 1443
 	Attempts int `json:"attempts"`
@@ -2400,7 +2400,7 @@ type WebhookDelivery struct {
 	// Example:
 	Problem string `json:"problem"`
 
-	// Reply How the body of the answer begins.
+	// Reply How the body of the answer to a test begins; otherwise empty, since it may repeat the address.
 	//
 	// Example:
 	Reply string `json:"reply"`
