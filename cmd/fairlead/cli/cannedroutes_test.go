@@ -27,9 +27,15 @@ func (canned) ListNodeRoutes(w http.ResponseWriter, _ *http.Request, _ string) {
 
 func oneRoute(w http.ResponseWriter) { reply(w, openapi.RouteResult{Route: routes()[0]}) }
 
-func (canned) EnableRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.EnableRouteParams)  { oneRoute(w) }
-func (canned) DisableRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DisableRouteParams) { oneRoute(w) }
-func (canned) ChangeRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ChangeRouteParams)  { oneRoute(w) }
+func (canned) EnableRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.EnableRouteParams) {
+	oneRoute(w)
+}
+func (canned) DisableRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DisableRouteParams) {
+	oneRoute(w)
+}
+func (canned) ChangeRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ChangeRouteParams) {
+	oneRoute(w)
+}
 func (canned) DeleteRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DeleteRouteParams) {
 	reply(w, openapi.Empty{})
 }
