@@ -862,6 +862,33 @@ export interface paths {
         patch: operations["changeRoute"];
         trace?: never;
     };
+    "/api/v1/routes/history": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell which nodes served a network, by its prefix
+         * @description The history of a route tells the same while the route is there; this one also when none leads to the network any
+         *     more. A network that was never served has no terms.
+         */
+        get: operations["showNetworkHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/routes/{routeId}/history": {
         parameters: {
             query?: never;
@@ -5937,6 +5964,47 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    showNetworkHistory: {
+        parameters: {
+            query: {
+                /**
+                 * @description the network
+                 * @example 192.168.7.0/24
+                 */
+                prefix: string;
+                /**
+                 * @description how many at most, from 1 to 1000
+                 * @example 20
+                 */
+                limit?: number;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description who served the network */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RouteHistory"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];
         };
     };

@@ -2843,6 +2843,15 @@ type ListRoutesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ShowNetworkHistoryParams defines parameters for ShowNetworkHistory.
+type ShowNetworkHistoryParams struct {
+	// Prefix the network
+	Prefix string `form:"prefix" json:"prefix"`
+
+	// Limit how many at most, from 1 to 1000
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // DeleteRouteParams defines parameters for DeleteRoute.
 type DeleteRouteParams struct {
 	// IfMatch the `ETag` of what must be in force, or `*` for anything
@@ -3811,6 +3820,14 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/routes (the `ListRoutes` operationId).
 	ListRoutes(ctx context.Context, params *ListRoutesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowNetworkHistory Tell which nodes served a network, by its prefix
+	//
+	// The history of a route tells the same while the route is there; this one also when none leads to the network any
+	// more. A network that was never served has no terms.
+	//
+	// Corresponds with GET /api/v1/routes/history (the `ShowNetworkHistory` operationId).
+	ShowNetworkHistory(ctx context.Context, params *ShowNetworkHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteRoute Delete a route
 	//
@@ -5592,6 +5609,24 @@ func (c *Client) ListPresence(ctx context.Context, params *ListPresenceParams, r
 // Corresponds with GET /api/v1/routes (the `ListRoutes` operationId).
 func (c *Client) ListRoutes(ctx context.Context, params *ListRoutesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListRoutesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowNetworkHistory Tell which nodes served a network, by its prefix
+//
+// The history of a route tells the same while the route is there; this one also when none leads to the network any
+// more. A network that was never served has no terms.
+//
+// Corresponds with GET /api/v1/routes/history (the `ShowNetworkHistory` operationId).
+func (c *Client) ShowNetworkHistory(ctx context.Context, params *ShowNetworkHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowNetworkHistoryRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9133,6 +9168,68 @@ func NewListRoutesRequest(server string, params *ListRoutesParams) (*http.Reques
 	return req, nil
 }
 
+// NewShowNetworkHistoryRequest constructs an http.Request for the ShowNetworkHistory method
+func NewShowNetworkHistoryRequest(server string, params *ShowNetworkHistoryParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/routes/history")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "prefix", params.Prefix, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewDeleteRouteRequest constructs an http.Request for the DeleteRoute method
 func NewDeleteRouteRequest(server string, routeID RouteRef, params *DeleteRouteParams) (*http.Request, error) {
 	var err error
@@ -11111,6 +11208,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/routes (the `ListRoutes` operationId).
 	ListRoutesWithResponse(ctx context.Context, params *ListRoutesParams, reqEditors ...RequestEditorFn) (*ListRoutesResponse, error)
 
+	// ShowNetworkHistoryWithResponse Tell which nodes served a network, by its prefix
+	//
+	// The history of a route tells the same while the route is there; this one also when none leads to the network any
+	// more. A network that was never served has no terms.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/routes/history (the `ShowNetworkHistory` operationId).
+	ShowNetworkHistoryWithResponse(ctx context.Context, params *ShowNetworkHistoryParams, reqEditors ...RequestEditorFn) (*ShowNetworkHistoryResponse, error)
+
 	// DeleteRouteWithResponse Delete a route
 	//
 	// Only a route that its node no longer advertises can be deleted; others answer 409.
@@ -13027,6 +13134,35 @@ func (r ListRoutesResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListRoutesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ShowNetworkHistoryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RouteHistory
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowNetworkHistoryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowNetworkHistoryResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -15052,6 +15188,22 @@ func (c *ClientWithResponses) ListRoutesWithResponse(ctx context.Context, params
 		return nil, err
 	}
 	return ParseListRoutesResponse(rsp)
+}
+
+// ShowNetworkHistoryWithResponse Tell which nodes served a network, by its prefix
+//
+// The history of a route tells the same while the route is there; this one also when none leads to the network any
+// more. A network that was never served has no terms.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/routes/history (the `ShowNetworkHistory` operationId).
+func (c *ClientWithResponses) ShowNetworkHistoryWithResponse(ctx context.Context, params *ShowNetworkHistoryParams, reqEditors ...RequestEditorFn) (*ShowNetworkHistoryResponse, error) {
+	rsp, err := c.ShowNetworkHistory(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowNetworkHistoryResponse(rsp)
 }
 
 // DeleteRouteWithResponse Delete a route
@@ -18303,6 +18455,53 @@ func ParseListRoutesResponse(rsp *http.Response) (*ListRoutesResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowNetworkHistoryResponse parses an HTTP response from a ShowNetworkHistoryWithResponse call
+func ParseShowNetworkHistoryResponse(rsp *http.Response) (*ShowNetworkHistoryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowNetworkHistoryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RouteHistory
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

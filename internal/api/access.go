@@ -109,6 +109,7 @@ func needs() map[string]need {
 		"GET /api/v1/events":                   reads(mesh.NounHistory),
 		"GET /api/v1/presence":                 reads(mesh.NounHistory),
 		"GET /api/v1/node/{nodeId}/presence":   reads(mesh.NounHistory),
+		"GET /api/v1/routes/history":           reads(mesh.NounHistory),
 		"GET /api/v1/routes/{routeId}/history": reads(mesh.NounHistory),
 
 		"GET /api/v1/webhooks":                                          reads(mesh.NounWebhooks),

@@ -146,6 +146,9 @@ func examples() map[string]func(f fixture) *answer {
 			f.move(1, true)
 			return f.call("GET", "/api/v1/presence", nil)
 		},
+		"GET /api/v1/routes/history": func(f fixture) *answer {
+			return f.call("GET", "/api/v1/routes/history?prefix=10.9.0.0/16", nil)
+		},
 		"GET /api/v1/routes/{routeId}/history": func(f fixture) *answer {
 			return f.call("GET", "/api/v1/routes/"+f.route("10.9.0.0/16")+"/history", nil)
 		},

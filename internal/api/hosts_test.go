@@ -180,6 +180,15 @@ func TestRouteHistoryTellsWhoServed(t *testing.T) {
 		for _, limit := range []string{"0", "-1", "1001"} {
 			s.call("GET", path+"?limit="+limit, nil).fails(400, "Bad Request", "limit must be from 1 to 1000", "limit")
 		}
+		path = "/api/v1/routes/history?prefix=10.1.0.0/16"
+		if got := read("&limit=1"); got != "host-0 now" {
+			t.Errorf("the newest by the network: %s", got)
+		}
+		s.call("DELETE", "/api/v1/node/host-0", nil).ok()
+		if got := read(""); got != "host-0, host-0, host-1, host-0" {
+			t.Errorf("after the last route: %s", got)
+		}
+		s.call("GET", "/api/v1/routes/history?prefix=ten", nil).fails(400, "Bad Request", `"ten" is not a network such as 192.168.7.0/24`, "prefix")
 		s.call("GET", "/api/v1/routes/99/history", nil).fails(404, "Not Found", "there is no route 99; list them with: fairlead routes list", "")
 	})
 }

@@ -64,19 +64,30 @@ func (s *Server) ShowRouteHistory(w http.ResponseWriter, r *http.Request, routeI
 	if err == nil {
 		route, snap, err = search(r, s.ledger, func(snap *mesh.Snapshot) (control.NodeRoute, error) { return control.FindRoute(snap, id) })
 	}
+	s.replyHistory(w, r, snap, route.Prefix, p.Limit, err)
+}
+
+// ShowNetworkHistory implements GET /api/v1/routes/history.
+func (s *Server) ShowNetworkHistory(w http.ResponseWriter, r *http.Request, p openapi.ShowNetworkHistoryParams) {
+	prefix, err := network("prefix", p.Prefix)
+	s.replyHistory(w, r, s.ledger.World().Snapshot, prefix, p.Limit, err)
+}
+
+// replyHistory answers with who led to a prefix, unless it could not be read.
+func (s *Server) replyHistory(w http.ResponseWriter, r *http.Request, snap *mesh.Snapshot, prefix netip.Prefix, most *int, err error) {
 	limit := -1 // none is no limit that anyone means
-	if p.Limit == nil || *p.Limit != 0 {
-		limit = or(p.Limit)
+	if most == nil || *most != 0 {
+		limit = or(most)
 	}
 	var terms []control.Term
 	if err == nil {
-		terms, err = s.control.RouteHistory(r.Context(), route, limit)
+		terms, err = s.control.RouteHistory(r.Context(), prefix, limit)
 	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	out := openapi.RouteHistory{Prefix: route.Prefix.String(), Terms: []openapi.RouteTerm{}}
+	out := openapi.RouteHistory{Prefix: prefix.String(), Terms: []openapi.RouteTerm{}}
 	for _, t := range terms {
 		out.Terms = append(out.Terms, openapi.RouteTerm{NodeID: t.Node.String(), NodeName: t.Name, From: t.At.Time(), Until: moment(t.Until)})
 	}

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -19,16 +20,16 @@ type Term struct {
 	Until mesh.Time // zero while it lasts
 }
 
-// RouteHistory returns who led to the prefix of a route, newest first. A limit of
+// RouteHistory returns who led to a prefix, newest first. A limit of
 // zero means what suits a page.
-func (s *Service) RouteHistory(ctx context.Context, r NodeRoute, limit int) (terms []Term, err error) {
+func (s *Service) RouteHistory(ctx context.Context, prefix netip.Prefix, limit int) (terms []Term, err error) {
 	if limit < 0 || limit > maxTerms {
 		return nil, refuse(Invalid, "limit", "limit must be from 1 to %d", maxTerms)
 	}
 	if limit == 0 {
 		limit = defaultTerms
 	}
-	leaders, err := s.ledger.Leaders(ctx, r.Prefix, limit)
+	leaders, err := s.ledger.Leaders(ctx, prefix, limit)
 	var until mesh.Time
 	for _, l := range leaders {
 		terms = append(terms, Term{l, until})

@@ -40,6 +40,10 @@ func (canned) DeleteRoute(w http.ResponseWriter, _ *http.Request, _ string, _ op
 	reply(w, openapi.Empty{})
 }
 
+func (c canned) ShowNetworkHistory(w http.ResponseWriter, r *http.Request, _ openapi.ShowNetworkHistoryParams) {
+	c.ShowRouteHistory(w, r, "", openapi.ShowRouteHistoryParams{})
+}
+
 func (canned) ShowRouteHistory(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ShowRouteHistoryParams) {
 	reply(w, openapi.RouteHistory{Prefix: "192.168.7.0/24", Terms: []openapi.RouteTerm{
 		{NodeID: "1", NodeName: "alices-laptop", From: at("2026-02-02T00:00:00Z")},

@@ -25,7 +25,7 @@ func commandOf() map[string]string {
 		"approveRoutes": "nodes approve-routes 1 --routes 10.0.0.0/8", "showNodePresence": "nodes presence 1", "listPresence": "nodes presence",
 		"enrolMachine": "nodes enrol web --auth-key a --machine-key b --node-key c",
 		"listRoutes":   "routes list", "changeRoute": "routes prefer 7 --preference 1", "deleteRoute": "routes delete 7",
-		"enableRoute": "routes enable 7", "disableRoute": "routes disable 7", "showRouteHistory": "routes history 7",
+		"enableRoute": "routes enable 7", "disableRoute": "routes disable 7", "showRouteHistory": "routes history 7", "showNetworkHistory": "routes history --prefix 10.0.0.0/8",
 		"listPendingLogins": "auth list", "approveLogin": "auth approve 7K3M-9QXD --user alice", "rejectLogin": "auth reject 7K3M-9QXD",
 		"listPendingSSH": "ssh list", "approveSSH": "ssh approve 7K3M-9QXD", "rejectSSH": "ssh reject 7K3M-9QXD",
 		"getDNS": "dns show", "changeDNS": "dns set --magic-dns", "resetDNS": "dns reset",

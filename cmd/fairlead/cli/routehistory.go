@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"net/http"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/apiclient"
@@ -9,21 +11,35 @@ import (
 func (t *tool) routesHistory() *cobra.Command {
 	var route routeRef
 	var limit int
+	var prefix string
 	cmd := &cobra.Command{
 		Use:   "history <route-id>",
 		Short: "Tell which nodes served a network, and when",
 		Long: `Tell which nodes served the network of a route, and when, newest first: the
 primaries of all routes to that network. Exit nodes all serve at the same time,
-so that the internet has no history.`,
+so that the internet has no history. With --prefix also when no route leads to the
+network any more.`,
 		Example: `  fairlead routes history 7
-  fairlead routes history --route-id 7 --output json`,
-		Args: route.takes,
+  fairlead routes history --route-id 7 --output json
+  fairlead routes history --prefix 192.168.7.0/24`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if prefix != "" && route.id == 0 {
+				return takes()(cmd, args)
+			}
+			return route.takes(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := t.connect()
 			if err != nil {
 				return err
 			}
-			history, err := decode[apiclient.RouteHistory](answer(client.ShowRouteHistory(cmd.Context(), route.String(), &apiclient.ShowRouteHistoryParams{Limit: &limit})))
+			ask := func() (*http.Response, error) {
+				if prefix != "" {
+					return client.ShowNetworkHistory(cmd.Context(), &apiclient.ShowNetworkHistoryParams{Prefix: prefix, Limit: &limit})
+				}
+				return client.ShowRouteHistory(cmd.Context(), route.String(), &apiclient.ShowRouteHistoryParams{Limit: &limit})
+			}
+			history, err := decode[apiclient.RouteHistory](answer(ask()))
 			if err != nil {
 				return err
 			}
@@ -38,6 +54,9 @@ so that the internet has no history.`,
 	}
 	route.flag(cmd, t)
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most this `number` of nodes, up to 1000")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "the `network`, in place of a route")
+	complete(cmd, "prefix", cobra.NoFileCompletions)
+	cmd.MarkFlagsMutuallyExclusive("prefix", "route-id")
 	complete(cmd, "limit", cobra.NoFileCompletions)
 	return t.watchable(cmd)
 }

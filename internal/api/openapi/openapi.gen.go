@@ -2840,6 +2840,15 @@ type ListRoutesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ShowNetworkHistoryParams defines parameters for ShowNetworkHistory.
+type ShowNetworkHistoryParams struct {
+	// Prefix the network
+	Prefix string `form:"prefix" json:"prefix"`
+
+	// Limit how many at most, from 1 to 1000
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // DeleteRouteParams defines parameters for DeleteRoute.
 type DeleteRouteParams struct {
 	// IfMatch the `ETag` of what must be in force, or `*` for anything
@@ -3161,6 +3170,9 @@ type ServerInterface interface {
 	// ListRoutes List routes
 	// (GET /api/v1/routes)
 	ListRoutes(w http.ResponseWriter, r *http.Request, params ListRoutesParams)
+	// ShowNetworkHistory Tell which nodes served a network, by its prefix
+	// (GET /api/v1/routes/history)
+	ShowNetworkHistory(w http.ResponseWriter, r *http.Request, params ShowNetworkHistoryParams)
 	// DeleteRoute Delete a route
 	// (DELETE /api/v1/routes/{routeId})
 	DeleteRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef, params DeleteRouteParams)
@@ -5325,6 +5337,52 @@ func (siw *ServerInterfaceWrapper) ListRoutes(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// ShowNetworkHistory operation middleware
+func (siw *ServerInterfaceWrapper) ShowNetworkHistory(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ShowNetworkHistoryParams
+
+	// ------------- Required query parameter "prefix" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "prefix", r.URL.Query(), &params.Prefix, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "prefix"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "prefix", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ShowNetworkHistory(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // DeleteRoute operation middleware
 func (siw *ServerInterfaceWrapper) DeleteRoute(w http.ResponseWriter, r *http.Request) {
 
@@ -6325,6 +6383,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/routes/{routeId}/disable", wrapper.DisableRoute)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/routes/{routeId}/enable", wrapper.EnableRoute)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes/{routeId}/history", wrapper.ShowRouteHistory)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes/history", wrapper.ShowNetworkHistory)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/approve", wrapper.ApproveSSH)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/ssh/pending", wrapper.ListPendingSSH)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/reject", wrapper.RejectSSH)
