@@ -1766,6 +1766,7 @@ export interface paths {
          * Send a test
          * @description Sends an event `webhook.test` to the receiver now, whatever the webhook asks for and also when it is disabled, and
          *     answers with what the receiver made of it. A receiver that does not take it is no error of this call.
+         *     While another test or redelivery to it is under way, it answers 409.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -1836,6 +1837,7 @@ export interface paths {
          * Send a failed event again
          * @description Sends it now, as it was, and answers with what the receiver made of it. If it takes the event, that is no longer
          *     listed. An event that the history has forgotten (`history.retention`) answers 404.
+         *     While another test or redelivery to it is under way, it answers 409.
          */
         post: operations["redeliverEvent"];
         delete?: never;
@@ -7289,6 +7291,7 @@ export interface operations {
             200: components["responses"]["WebhookDelivery"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             default: components["responses"]["Failure"];
         };
     };
@@ -7369,6 +7372,7 @@ export interface operations {
             200: components["responses"]["WebhookDelivery"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             default: components["responses"]["Failure"];
         };
     };

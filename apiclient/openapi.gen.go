@@ -4104,6 +4104,7 @@ type ClientInterface interface {
 	//
 	// Sends it now, as it was, and answers with what the receiver made of it. If it takes the event, that is no longer
 	// listed. An event that the history has forgotten (`history.retention`) answers 404.
+	// While another test or redelivery to it is under way, it answers 409.
 	//
 	// Corresponds with POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver (the `RedeliverEvent` operationId).
 	RedeliverEvent(ctx context.Context, webhookID WebhookRef, failedID string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4120,6 +4121,7 @@ type ClientInterface interface {
 	//
 	// Sends an event `webhook.test` to the receiver now, whatever the webhook asks for and also when it is disabled, and
 	// answers with what the receiver made of it. A receiver that does not take it is no error of this call.
+	// While another test or redelivery to it is under way, it answers 409.
 	//
 	// Corresponds with POST /api/v1/webhooks/{webhookId}/test (the `TestWebhook` operationId).
 	TestWebhook(ctx context.Context, webhookID WebhookRef, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6182,6 +6184,7 @@ func (c *Client) ListFailedEvents(ctx context.Context, webhookID WebhookRef, par
 //
 // Sends it now, as it was, and answers with what the receiver made of it. If it takes the event, that is no longer
 // listed. An event that the history has forgotten (`history.retention`) answers 404.
+// While another test or redelivery to it is under way, it answers 409.
 //
 // Corresponds with POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver (the `RedeliverEvent` operationId).
 func (c *Client) RedeliverEvent(ctx context.Context, webhookID WebhookRef, failedID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6218,6 +6221,7 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, webhookID WebhookRef, 
 //
 // Sends an event `webhook.test` to the receiver now, whatever the webhook asks for and also when it is disabled, and
 // answers with what the receiver made of it. A receiver that does not take it is no error of this call.
+// While another test or redelivery to it is under way, it answers 409.
 //
 // Corresponds with POST /api/v1/webhooks/{webhookId}/test (the `TestWebhook` operationId).
 func (c *Client) TestWebhook(ctx context.Context, webhookID WebhookRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -11519,6 +11523,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Sends it now, as it was, and answers with what the receiver made of it. If it takes the event, that is no longer
 	// listed. An event that the history has forgotten (`history.retention`) answers 404.
+	// While another test or redelivery to it is under way, it answers 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11539,6 +11544,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Sends an event `webhook.test` to the receiver now, whatever the webhook asks for and also when it is disabled, and
 	// answers with what the receiver made of it. A receiver that does not take it is no error of this call.
+	// While another test or redelivery to it is under way, it answers 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13798,6 +13804,8 @@ type RedeliverEventResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -13856,6 +13864,8 @@ type TestWebhookResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Failure
 }
@@ -15669,6 +15679,7 @@ func (c *ClientWithResponses) ListFailedEventsWithResponse(ctx context.Context, 
 //
 // Sends it now, as it was, and answers with what the receiver made of it. If it takes the event, that is no longer
 // listed. An event that the history has forgotten (`history.retention`) answers 404.
+// While another test or redelivery to it is under way, it answers 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -15701,6 +15712,7 @@ func (c *ClientWithResponses) RotateWebhookSecretWithResponse(ctx context.Contex
 //
 // Sends an event `webhook.test` to the receiver now, whatever the webhook asks for and also when it is disabled, and
 // answers with what the receiver made of it. A receiver that does not take it is no error of this call.
+// While another test or redelivery to it is under way, it answers 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19630,6 +19642,13 @@ func ParseRedeliverEventResponse(rsp *http.Response) (*RedeliverEventResponse, e
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -19723,6 +19742,13 @@ func ParseTestWebhookResponse(rsp *http.Response) (*TestWebhookResponse, error) 
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

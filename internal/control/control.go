@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
@@ -63,6 +64,7 @@ type Service struct {
 	webhooks           *identity.WebhookSecrets
 	deliver            func(context.Context, *mesh.Webhook, ledger.AuditRow) WebhookAnswer
 	localWebhooks      bool
+	sending            sync.Map // by mesh.WebhookID: somebody waits for the receiver's answer
 	waiting            waitingRoom
 	sessions           sessionRoom
 	observed           observations

@@ -233,6 +233,16 @@ func (s *Service) Webhook(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook
 	return w, err
 }
 
+// sendNow sends one event to a receiver while somebody waits. One at a time per
+// receiver: more would make this server a means to flood others.
+func (s *Service) sendNow(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) (WebhookAnswer, error) {
+	if _, busy := s.sending.LoadOrStore(w.ID, nil); busy {
+		return WebhookAnswer{}, refuse(Conflict, "", "the receiver of webhook %d has not answered another test or redelivery yet: try again in a moment", w.ID)
+	}
+	defer s.sending.Delete(w.ID)
+	return s.deliver(ctx, w, row), nil
+}
+
 // TestWebhook sends a test to a receiver, enabled or not, and returns what it
 // made of it.
 func (s *Service) TestWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (WebhookAnswer, error) {
@@ -241,9 +251,12 @@ func (s *Service) TestWebhook(ctx context.Context, a mesh.Actor, id mesh.Webhook
 		return WebhookAnswer{}, err
 	}
 	now := max(mesh.TimeOf(time.Now()), s.ledger.World().At)
-	answer := s.deliver(ctx, w, ledger.AuditRow{
+	answer, err := s.sendNow(ctx, w, ledger.AuditRow{
 		Position: ledger.Position{}, At: now, Actor: a, Kind: "webhook", Verb: "test", Object: id.String(),
 	})
+	if err != nil {
+		return WebhookAnswer{}, err
+	}
 	s.logFor(a).Info("webhook tested", "webhook", id, "delivered", answer.Delivered, "status", answer.Status)
 	return answer, nil
 }
@@ -287,7 +300,10 @@ func (s *Service) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookID
 	if err != nil {
 		return none, err
 	}
-	answer := s.deliver(ctx, w, rows[0])
+	answer, err := s.sendNow(ctx, w, rows[0])
+	if err != nil {
+		return none, err
+	}
 	answer.Reply = "" // tests show it
 	if answer.Delivered {
 		_, err = s.ledger.Commit(ctx, a, func(*policy.World, mesh.Time) ([]mesh.Event, error) {

@@ -1,11 +1,13 @@
 package webhook_test
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,6 +106,35 @@ func TestProblemsRepeatNothingOfTheReceiver(t *testing.T) {
 			t.Errorf("%q: %+v", reply, answer)
 		}
 		rec.Close()
+	}
+}
+
+func TestReceiverIsTestedOnceAtATime(t *testing.T) {
+	r := start(t, sqlite(t))
+	w, _ := r.hook()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	rec := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-answer
+	}))
+	defer rec.Close()
+	if _, err := r.ChangeWebhook(t.Context(), admin, w.ID, control.WebhookChange{URL: &rec.URL, Events: &[]string{"policy.*"}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it is possible again after the first
+		var first sync.WaitGroup
+		first.Go(func() {
+			if a, err := r.TestWebhook(t.Context(), admin, w.ID); err != nil || !a.Delivered {
+				t.Errorf("%+v (%v)", a, err)
+			}
+		})
+		<-asked
+		_, err := r.TestWebhook(t.Context(), admin, w.ID)
+		if refused, ok := errors.AsType[*control.Refusal](err); !ok || refused.Reason != control.Conflict {
+			t.Errorf("the second is answered %v", err)
+		}
+		answer <- struct{}{}
+		first.Wait()
 	}
 }
 
