@@ -113,15 +113,16 @@ type bundleResult struct {
 
 // mask hides the secrets that this run knows, and all that look like one.
 func (t *tool) mask() *mask {
-	m := &mask{known: []string{t.apiKey}}
+	m := &mask{}
+	m.know(t.apiKey)
 	for _, entry := range t.Environ { // the configuration may be what is broken
 		name, value, _ := strings.Cut(entry, "=")
 		if secretVariable.MatchString(name) {
-			m.known = append(m.known, value)
+			m.know(value)
 		}
 	}
 	if c, err := config.Load(t.configFile, t.Environ); err == nil {
-		m.known = append(m.known, c.Secrets()...)
+		m.know(c.Secrets()...)
 	}
 	return m
 }
@@ -132,9 +133,9 @@ func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive
 	if t.overSocket() {
 		c, err := config.Load(t.configFile, t.Environ)
 		if err != nil {
-			a.add("configuration.txt", nil, err)
+			a.add("configuration.txt", nil, errors.New(hosts(err.Error())))
 		} else {
-			a.add("configuration.txt", []byte(c.Report()+"\n"+c.String()), nil)
+			a.add("configuration.txt", []byte(hosts(c.Report()+"\n"+c.String())), nil)
 			text, err := metrics(ctx, c.MetricsListenAddr)
 			a.add("metrics.txt", text, err)
 		}
@@ -333,6 +334,9 @@ func (a *archive) addValue(name string, value any, err error) {
 	}
 	if err == nil {
 		text, err = a.mask.members(text)
+	}
+	if name == "dns.json" || name == "audit.json" { // which has the settings of DNS before and after
+		text = hosts(text)
 	}
 	a.add(name, []byte(text), err)
 }

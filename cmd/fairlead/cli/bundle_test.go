@@ -54,7 +54,8 @@ func TestBundleHasWhatSupportNeeds(t *testing.T) {
 		env.Environ = []string{
 			"FAIRLEAD_CONFIG=/dev/null", "FAIRLEAD_UNIX_SOCKET=" + socket, "FAIRLEAD_SERVER_URL=https://mesh.example.com",
 			"FAIRLEAD_DNS_MAGIC_DNS=false", "FAIRLEAD_METRICS_LISTEN_ADDR=127.0.0.1:1", "FAIRLEAD_DATABASE_TYPE=sqlite",
-			"FAIRLEAD_DATABASE_POSTGRES_PASS=correct-horse",
+			"FAIRLEAD_DATABASE_POSTGRES_PASS=correct-horse", "FAIRLEAD_DERP_URLS=https://relays.example.com/map?a=b&token=battery-staple",
+			"FAIRLEAD_DNS_NAMESERVERS_GLOBAL=https://dns.example.com/battery-staple/dns-query",
 		}
 		env.Stdin = strings.NewReader("login with correct-horse failed\n")
 	})
@@ -65,6 +66,11 @@ func TestBundleHasWhatSupportNeeds(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, names(files)); diff != "" || r.status != 0 {
 		t.Errorf("status %d, %s, files (-want +got):\n%s", r.status, &r.stderr, diff)
+	}
+	for _, host := range []string{`"https://relays.example.com"`, `"https://dns.example.com"`} {
+		if text := files["configuration.txt"]; !strings.Contains(text, host) || strings.Contains(text, "battery-staple") {
+			t.Errorf("the configuration has no %s, or more than hosts:\n%s", host, text)
+		}
 	}
 	if got := files["log.txt"]; got != "login with *** failed\n" {
 		t.Errorf("log: %q", got)
@@ -134,7 +140,8 @@ func TestEndOfALogBeginsWithALine(t *testing.T) {
 
 func TestMaskHidesWhatLooksLikeASecret(t *testing.T) {
 	hex := strings.Repeat("0f1e2d3c", 8)
-	m := &mask{known: []string{"", "correct-horse"}}
+	m := &mask{}
+	m.know("", "correct-horse", "mesh", "Postgres")
 	for text, want := range map[string]string{
 		"key flk_7Qd0XhVb2mTa_abcdefghijklmnopqrstuvwxyz0123456789-_ABCDE.": "key flk_7Qd0XhVb2mTa_***.",
 		"flp_b81KzQx0LmN4_***": "flp_b81KzQx0LmN4_***",
@@ -156,6 +163,18 @@ func TestMaskHidesWhatLooksLikeASecret(t *testing.T) {
 	got, err := m.members(`{"a":[{"clientSecret":"x","secret":"","name":"y"}],"password":"z"}`)
 	if want := "{\n  \"a\": [\n    {\n      \"clientSecret\": \"***\",\n      \"name\": \"y\",\n      \"secret\": \"\"\n    }\n  ],\n  \"password\": \"***\"\n}\n"; got != want || err != nil {
 		t.Errorf("got %s (%v)", got, err)
+	}
+}
+
+func TestAddressesAreShortenedToTheirHosts(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"urls":["https://a.example.com:8443/x?y=z\u0026token=t","HTTP://t@b.example.com/t"]}`: `{"urls":["https://a.example.com:8443","HTTP://b.example.com"]}`,
+		`"// see https://c.example.com?t#t\nnext \"https://d.example.com/t\""`:                  `"// see https://c.example.com\nnext \"https://d.example.com\""`,
+		"10.0.0.1 postgres://db/mesh": "10.0.0.1 postgres://db/mesh",
+	} {
+		if got := hosts(text); got != want {
+			t.Errorf("%s became %s, want %s", text, got, want)
+		}
 	}
 }
 

@@ -3,7 +3,11 @@ package cli
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
+
+	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
 const masked = "***"
@@ -15,22 +19,39 @@ var (
 	privateKey     = regexp.MustCompile(`\b(privkey):[0-9a-fA-F]+`)
 	privatePEM     = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
 	urlPassword    = regexp.MustCompile(`(://[^/\s:@"]*):[^/\s@"]+@`)
+	webAddress     = regexp.MustCompile(`(?i)\b(https?://)(?:[^/\s"@?#\\]*@)?([^/\s"@?#\\]*)(?:\\u[0-9a-f]{4}|[^\s"\\])*`)
 	publicKey      = regexp.MustCompile(`\b((?:mkey|nodekey|discokey|nlpub|chalpub):[0-9a-f]{8})[0-9a-f]{24,}`)
 	secretVariable = regexp.MustCompile(`^FAIRLEAD_.*(PASS|SECRET|TOKEN|API_KEY)$`)
 	secretMember   = regexp.MustCompile(`(?i)(secret|password|passphrase|^pass$|token|private_?key)`)
 )
 
+// minSecret is how long a secret must be to be looked for: a shorter one is part of words
+// that support must read.
+const minSecret = 8
+
 // mask keeps secrets out of texts that leave the machine.
 type mask struct {
-	known []string // secrets, word for word; empty ones do not count
+	known []string // secrets, word for word
 }
+
+// know has secrets hidden wherever they stand, but for those that are words of the
+// settings: where such a one is a value it is hidden by its name.
+func (m *mask) know(secrets ...string) {
+	words := strings.FieldsFunc((&config.Config{}).String(), func(r rune) bool { return !unicode.IsLetter(r) })
+	for _, s := range secrets {
+		if len(s) >= minSecret && !slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, s) }) {
+			m.known = append(m.known, s)
+		}
+	}
+}
+
+// hosts shortens web addresses to their hosts: some hold a token in their path or query.
+func hosts(text string) string { return webAddress.ReplaceAllString(text, "$1$2") }
 
 // text hides the known secrets and what has the form of one.
 func (m *mask) text(text string) string {
 	for _, secret := range m.known {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, masked)
-		}
+		text = strings.ReplaceAll(text, secret, masked)
 	}
 	text = keySecret.ReplaceAllString(text, "${1}_"+masked)
 	text = webhookSecret.ReplaceAllString(text, "${1}_"+masked)
