@@ -17,8 +17,8 @@ func (t *tool) routesHistory() *cobra.Command {
 		Short: "Tell which nodes served a network, and when",
 		Long: `Tell which nodes served the network of a route, and when, newest first: the
 primaries of all routes to that network. Exit nodes all serve at the same time,
-so that the internet has no history. With --prefix also when no route leads to the
-network any more.`,
+so that the internet has no history. With --prefix also when no route leads to
+the network any more.`,
 		Example: `  fairlead routes history 7
   fairlead routes history --route-id 7 --output json
   fairlead routes history --prefix 192.168.7.0/24`,
