@@ -30,12 +30,15 @@ func oneRoute(w http.ResponseWriter) { reply(w, openapi.RouteResult{Route: route
 func (canned) EnableRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.EnableRouteParams) {
 	oneRoute(w)
 }
+
 func (canned) DisableRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DisableRouteParams) {
 	oneRoute(w)
 }
+
 func (canned) ChangeRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ChangeRouteParams) {
 	oneRoute(w)
 }
+
 func (canned) DeleteRoute(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DeleteRouteParams) {
 	reply(w, openapi.Empty{})
 }
