@@ -70,6 +70,7 @@ func (s *Server) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 type streams struct {
 	mu   sync.Mutex
 	all  int            // guarded by mu
+	used int            // guarded by mu; of all those of keys
 	keys map[string]int // guarded by mu; by the id of the key, none of them zero
 }
 
@@ -77,13 +78,13 @@ type streams struct {
 func (c *streams) enter(a mesh.Actor) (refusal string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	most := maxStreams
+	open, most := c.all, maxStreams
 	if a.Kind == mesh.ActorKey {
-		if most -= localStreams; c.keys[a.ID] >= maxKeyStreams {
+		if open, most = c.used, maxStreams-localStreams; c.keys[a.ID] >= maxKeyStreams {
 			return fmt.Sprintf("this key has %d event streams open here already, which is all that a key may; close one, or ask another replica", maxKeyStreams)
 		}
 	}
-	if c.all >= most {
+	if open >= most || c.all >= maxStreams {
 		return fmt.Sprintf("this replica serves %d event streams already, which is all it does; close one, or ask another replica", most)
 	}
 	c.all++
@@ -91,6 +92,7 @@ func (c *streams) enter(a mesh.Actor) (refusal string) {
 		if c.keys == nil {
 			c.keys = map[string]int{}
 		}
+		c.used++
 		c.keys[a.ID]++
 	}
 	return ""
@@ -103,6 +105,7 @@ func (c *streams) leave(a mesh.Actor) {
 	if a.Kind != mesh.ActorKey {
 		return
 	}
+	c.used--
 	if c.keys[a.ID]--; c.keys[a.ID] == 0 {
 		delete(c.keys, a.ID)
 	}

@@ -302,7 +302,9 @@ func TestOneReplicaServesSixtyFourStreamsAndEightOfThemToEachKeyAndLocally(t *te
 	}
 	open[0].close()
 	for deadline := time.Now().Add(patience); ; {
-		if c := s.consume(); c.status == http.StatusOK {
+		c := s.consume()
+		c.close()
+		if c.status == http.StatusOK {
 			return
 		}
 		if time.Now().After(deadline) {
