@@ -347,7 +347,7 @@ func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
 		}
 		get := op(f)
 		replace := strings.NewReplacer("{nodeId}", f.node, "{id}", f.user, "{routeId}", route, "{webhookId}", f.ledger.World().Counters.Webhook.String(), "{version}", "1",
-			"/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22")
+			"/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22", "/routes/history", "/routes/history?prefix=10.9.0.0/16")
 		head := f.call("HEAD", replace.Replace(path), nil)
 		if head.status != get.status || len(head.body) != 0 {
 			t.Errorf("HEAD %s: status %d with %d bytes, want %d with none", path, head.status, len(head.body), get.status)
