@@ -140,7 +140,11 @@ func (o *office) awaitThrough(ctx context.Context, t *testing.T, router string) 
 // A busy machine may be slow to open one.
 func (o *office) stays(ctx context.Context, t *testing.T, router string, done func() bool) {
 	t.Helper()
-	for !done() {
+	// A port is free again a minute after its connection: at full speed there are
+	// none left before.
+	pace := time.NewTicker(10 * time.Millisecond)
+	defer pace.Stop()
+	for ; !done(); <-pace.C {
 		if got, err := o.through(ctx, 10*aMoment); err != nil || got != router {
 			t.Fatalf("a connection goes through %q, want %s: %v", got, router, err)
 		}
