@@ -26,11 +26,9 @@ const (
 	// have 5 seconds, of which another replica needs some to hear of it.
 	admitEvery   = time.Second
 	writeTimeout = 10 * time.Second
-	readTimeout  = 10 * time.Second
 	// readGap is between two looks at the history: most commits are no news, and
 	// under load there are hundreds a second.
-	readGap   = 50 * time.Millisecond
-	readLimit = 256
+	readGap = 50 * time.Millisecond
 )
 
 // StreamEvents implements GET /api/v1/events.
@@ -230,7 +228,7 @@ func (st *eventStream) advance(ctx context.Context) (err error) {
 	var events []event
 	to := st.after
 	if err == nil {
-		events, to, err = st.server.following(ctx, st.after)
+		events, to, err = st.server.tail.After(ctx, st.after)
 	}
 	if errors.Is(err, ledger.ErrForgotten) {
 		rev := st.server.ledger.World().Rev
@@ -286,57 +284,9 @@ type event struct {
 	text []byte
 }
 
-// tail keeps what was read last, for all the streams that follow closely.
-type tail struct {
-	mu       sync.Mutex
-	from, to ledger.Position // guarded by mu; events are all between
-	events   []event         // guarded by mu; never changed
-}
-
-// following returns events after a position, and the position up to which they
-// are all; it is the same when there is nothing new.
-func (s *Server) following(ctx context.Context, after ledger.Position) ([]event, ledger.Position, error) {
-	s.tail.mu.Lock()
-	if after.Compare(s.tail.from) < 0 { // far behind: nobody shares what it reads
-		s.tail.mu.Unlock()
-		return s.readEvents(ctx, after)
-	}
-	defer s.tail.mu.Unlock()
-	if after.Compare(s.tail.to) >= 0 {
-		events, to, err := s.readEvents(ctx, after)
-		if err != nil {
-			return nil, after, err
-		}
-		s.tail.from, s.tail.to, s.tail.events = after, to, events
-		return events, to, nil
-	}
-	first := 0
-	for first < len(s.tail.events) && s.tail.events[first].at.Compare(after) <= 0 {
-		first++
-	}
-	return s.tail.events[first:], s.tail.to, nil
-}
-
-func (s *Server) readEvents(ctx context.Context, after ledger.Position) ([]event, ledger.Position, error) {
-	rev := s.ledger.World().Rev
-	if after.Compare(ledger.EndOf(rev)) >= 0 {
-		return nil, after, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	rows, err := s.control.Changes(ctx, after, rev, readLimit)
-	if err != nil {
-		return nil, after, err
-	}
-	to := ledger.EndOf(rev)
-	if len(rows) == readLimit {
-		to = rows[len(rows)-1].Position
-	}
-	events := make([]event, len(rows))
-	for i, row := range rows {
-		var b bytes.Buffer
-		fmt.Fprintf(&b, "id: %v\nevent: %s.%s\ndata: %s\n\n", row.Position, row.Kind, row.Verb, encoded(changeShape(row)))
-		events[i] = event{row.Position, b.Bytes()}
-	}
-	return events, to, nil
+// eventOf is a change as the stream carries it.
+func eventOf(row ledger.AuditRow) event {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "id: %v\nevent: %s.%s\ndata: %s\n\n", row.Position, row.Kind, row.Verb, encoded(changeShape(row)))
+	return event{row.Position, b.Bytes()}
 }

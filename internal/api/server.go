@@ -49,7 +49,7 @@ type Server struct {
 	nodes    nodeCache
 	refusals *identity.RefusalLog
 	streams  streams
-	tail     tail
+	tail     *control.Tail[event]
 	again    map[string]again
 }
 
@@ -69,6 +69,7 @@ func New(c Config) *Server {
 		}),
 	}
 	s.again = s.replays()
+	s.tail = control.NewTail(c.Control, eventOf, func(e event) ledger.Position { return e.at })
 	c.Registerer.MustRegister(s.requests, s.seconds)
 	return s
 }

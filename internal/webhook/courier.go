@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,7 +18,6 @@ import (
 const (
 	// readGap is between two looks at the history: most commits are no news.
 	readGap   = 100 * time.Millisecond
-	readLimit = 256
 	readAgain = time.Second // after the database failed
 	// markEvery is how often the place of a webhook is noted that asks for
 	// nothing of what happens: what it has passed may be forgotten some day.
@@ -63,7 +61,7 @@ type Courier struct {
 	patience  time.Duration
 	retry     time.Duration
 	metrics   *metrics
-	tail      tail
+	tail      *control.Tail[ledger.AuditRow]
 }
 
 // New returns a courier. Run makes it deliver; Deliver works without it.
@@ -77,6 +75,7 @@ func New(c Config) *Courier {
 	return &Courier{
 		ledger: c.Ledger, control: c.Control, log: c.Log, secret: c.Secret, encode: c.Encode, userAgent: "Fairlead/" + c.Version,
 		client: newClient(c.AllowLocal, c.Control.IsLocal), patience: c.Patience, retry: c.Retry, metrics: newMetrics(c.Registerer),
+		tail: control.NewTail(c.Control, func(r ledger.AuditRow) ledger.AuditRow { return r }, func(r ledger.AuditRow) ledger.Position { return r.Position }),
 	}
 }
 
@@ -181,7 +180,7 @@ type finding struct {
 func (c *Courier) next(ctx context.Context, w *mesh.Webhook, after ledger.Position) (finding, error) {
 	found := finding{to: after}
 	for {
-		rows, to, err := c.following(ctx, found.to)
+		rows, to, err := c.tail.After(ctx, found.to)
 		if errors.Is(err, ledger.ErrForgotten) {
 			rev := c.ledger.World().Rev
 			found.row = &ledger.AuditRow{Position: ledger.EndOf(rev), At: mesh.TimeOf(time.Now()), Kind: control.EventReset, Actor: mesh.Actor{Kind: mesh.ActorServer}}
@@ -199,42 +198,4 @@ func (c *Courier) next(ctx context.Context, w *mesh.Webhook, after ledger.Positi
 		}
 		found.to = to
 	}
-}
-
-// tail keeps what was read last, for all webhooks that follow closely.
-type tail struct {
-	mu       sync.Mutex
-	from, to ledger.Position   // guarded by mu; rows are all between
-	rows     []ledger.AuditRow // guarded by mu; never changed
-}
-
-// following returns changes after a position, and the position up to which they
-// are all; it is the same when there is nothing new.
-func (c *Courier) following(ctx context.Context, after ledger.Position) ([]ledger.AuditRow, ledger.Position, error) {
-	t := &c.tail
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if after.Compare(t.from) >= 0 && after.Compare(t.to) < 0 {
-		first := 0
-		for first < len(t.rows) && t.rows[first].Position.Compare(after) <= 0 {
-			first++
-		}
-		return t.rows[first:], t.to, nil
-	}
-	rev := c.ledger.World().Rev
-	to := ledger.EndOf(rev)
-	if after.Compare(to) >= 0 {
-		return nil, after, nil
-	}
-	rows, err := c.control.Changes(ctx, after, rev, readLimit)
-	if err != nil {
-		return nil, after, err
-	}
-	if len(rows) == readLimit {
-		to = rows[len(rows)-1].Position
-	}
-	if after.Compare(t.from) >= 0 { // one that is far behind shares with nobody
-		t.from, t.to, t.rows = after, to, rows
-	}
-	return rows, to, nil
 }

@@ -28,6 +28,8 @@ const (
 	linger = time.Second
 	// leaveLimit is how long the end of a round may take.
 	leaveLimit = 2 * time.Second
+	// maxLetters is how many events that were given up wait to be noted.
+	maxLetters = 256
 )
 
 // round is a time in which this replica alone speaks to one receiver.
@@ -176,7 +178,7 @@ func (r *round) run(ctx context.Context) {
 		r.mu.Lock()
 		after, waiting := ledger.Position{Rev: r.at.Rev, Index: r.at.Index}, len(r.letters)
 		r.mu.Unlock()
-		if waiting >= readLimit && ctx.Err() == nil { // they are noted before there are more
+		if waiting >= maxLetters && ctx.Err() == nil { // they are noted before there are more
 			pause(ctx, saveEvery)
 			continue
 		}

@@ -1,0 +1,77 @@
+package control
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+)
+
+const (
+	tailLimit   = 256
+	tailTimeout = 10 * time.Second
+)
+
+// Tail reads the history for many that follow it: what was read last serves all
+// that are close behind. E is the form in which they want a change.
+type Tail[E any] struct {
+	service *Service
+	form    func(ledger.AuditRow) E
+	at      func(E) ledger.Position
+
+	mu       sync.Mutex
+	from, to ledger.Position // guarded by mu; changes are all between
+	changes  []E             // guarded by mu; never changed
+}
+
+// NewTail returns a tail; at is where a change stands.
+func NewTail[E any](s *Service, form func(ledger.AuditRow) E, at func(E) ledger.Position) *Tail[E] {
+	return &Tail[E]{service: s, form: form, at: at}
+}
+
+// After returns changes after a position, and the position up to which they are
+// all; it is the same when there is nothing new.
+func (t *Tail[E]) After(ctx context.Context, after ledger.Position) ([]E, ledger.Position, error) {
+	t.mu.Lock()
+	if after.Compare(t.from) < 0 { // far behind: nobody shares what it reads
+		t.mu.Unlock()
+		return t.read(ctx, after)
+	}
+	defer t.mu.Unlock()
+	if after.Compare(t.to) >= 0 {
+		changes, to, err := t.read(ctx, after)
+		if err != nil {
+			return nil, after, err
+		}
+		t.from, t.to, t.changes = after, to, changes
+		return changes, to, nil
+	}
+	first := 0
+	for first < len(t.changes) && t.at(t.changes[first]).Compare(after) <= 0 {
+		first++
+	}
+	return t.changes[first:], t.to, nil
+}
+
+func (t *Tail[E]) read(ctx context.Context, after ledger.Position) ([]E, ledger.Position, error) {
+	rev := t.service.ledger.World().Rev
+	to := ledger.EndOf(rev)
+	if after.Compare(to) >= 0 {
+		return nil, after, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tailTimeout)
+	defer cancel()
+	rows, err := t.service.Changes(ctx, after, rev, tailLimit)
+	if err != nil {
+		return nil, after, err
+	}
+	if len(rows) == tailLimit {
+		to = rows[len(rows)-1].Position
+	}
+	changes := make([]E, len(rows))
+	for i, row := range rows {
+		changes[i] = t.form(row)
+	}
+	return changes, to, nil
+}
