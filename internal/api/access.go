@@ -129,9 +129,7 @@ func needs() map[string]need {
 func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, operation := mux.Handler(r)
-		has, need := access(r), s.needs[operation]
-		if !need.anyone && !has.Allows(need.noun, need.least) {
-			s.forbid(w, r, missing(has, need))
+		if need := s.needs[operation]; !need.anyone && !s.opens(w, r, need) {
 			return
 		}
 		if err := s.checkCondition(r, operation); err != nil {
@@ -140,6 +138,16 @@ func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// opens refuses callers whose key does not open what is needed.
+func (s *Server) opens(w http.ResponseWriter, r *http.Request, need need) bool {
+	has := access(r)
+	if has.Allows(need.noun, need.least) {
+		return true
+	}
+	s.forbid(w, r, missing(has, need))
+	return false
 }
 
 // missing says what a key lacks.

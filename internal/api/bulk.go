@@ -14,8 +14,7 @@ import (
 func (s *Server) ChangeNodes(w http.ResponseWriter, r *http.Request) {
 	var in openapi.NodesChange
 	ids, err := bulkIDs(decodeKnown(w, r, &in), in.Ids)
-	if need := operates(mesh.NounRoutes); in.Action == control.BulkApproveRoutes && !access(r).Allows(need.noun, need.least) {
-		s.forbid(w, r, missing(access(r), need))
+	if in.Action == control.BulkApproveRoutes && !s.opens(w, r, operates(mesh.NounRoutes)) {
 		return
 	}
 	var results []control.BulkResult

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -205,21 +206,19 @@ func replayUserDeletion(c replayed) (any, error) {
 }
 
 func replayPreAuthKey(c replayed) (any, error) {
-	for k := range c.snap.PreAuthKeys() {
-		if k.ID.String() == c.receipt.Object {
-			return nil, &shownOnce{"pre-auth key", c.receipt.Object, preAuthKeyShape(c.snap, k, "", now())}
-		}
+	k, ok := c.snap.PreAuthKey(identity.ParseRef(identity.KindPreAuth, c.receipt.Object).ID)
+	if !ok {
+		return nil, errAbsent
 	}
-	return nil, errAbsent
+	return nil, &shownOnce{"pre-auth key", c.receipt.Object, preAuthKeyShape(c.snap, k, "", now())}
 }
 
 func replayAPIKey(c replayed) (any, error) {
-	for k := range c.snap.APIKeys() {
-		if k.ID.String() == c.receipt.Object {
-			return nil, &shownOnce{"API key", c.receipt.Object, apiKeyShape(k, now())}
-		}
+	k, ok := c.snap.APIKey(identity.ParseRef(identity.KindAPI, c.receipt.Object).ID)
+	if !ok {
+		return nil, errAbsent
 	}
-	return nil, errAbsent
+	return nil, &shownOnce{"API key", c.receipt.Object, apiKeyShape(k, now())}
 }
 
 func replayAPIKeyExpiry(c replayed) (any, error) {
