@@ -21,10 +21,11 @@ import (
 
 // Lab is a private network: namespaces on one switch, 198.18.0.0/24, and behind
 // some of them networks of their own. Nothing in it reaches the host or the world,
-// nor the other way round.
+// nor the other way round, unless the host is plugged in.
 type Lab struct {
 	t     testing.TB
 	sw    *Namespace
+	net   byte // third number of the addresses
 	hosts byte
 	inner int // networks behind hosts
 }
@@ -66,15 +67,50 @@ func (l *Lab) Add(name string) *Namespace {
 	l.t.Helper()
 	l.hosts++
 	n := l.hold(name)
-	n.Addr = netip.AddrFrom4([4]byte{198, 18, 0, l.hosts})
+	n.Addr = l.addr(l.hosts)
 	l.must(l.sw.run("ip", "link", "add", port(n), "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(n.pid)))
 	l.must(l.sw.run("ip", "link", "set", port(n), "master", "br0", "up"))
 	// Addresses that appear by themselves would be a way around BlockUDP.
 	l.must(n.run("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6"))
 	l.must(n.run("ip", "addr", "add", n.Addr.String()+"/24", "dev", "eth0"))
 	l.must(n.run("ip", "link", "set", "eth0", "up"))
-	l.must(n.run("ip", "route", "add", "default", "via", "198.18.0.254"))
+	l.must(n.run("ip", "route", "add", "default", "via", l.addr(254).String()))
 	return n
+}
+
+func (l *Lab) addr(last byte) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, l.net, last}) }
+
+// PlugIn puts the test's machine itself on the switch, before any host, and
+// returns its address there. From then on the hosts reach what listens at that
+// address, and the machine and its containers reach the hosts; the world stays
+// out of reach. The network is not 198.18.0.0/24 but one of its own, because
+// several labs may be plugged in at once.
+func (l *Lab) PlugIn() netip.Addr {
+	l.t.Helper()
+	if l.hosts != 0 {
+		l.t.Fatal("PlugIn comes before Add")
+	}
+	for l.net = 1; ; l.net++ {
+		// The name of a socket stands for the network as long as this process lives.
+		taken, err := new(net.ListenConfig).Listen(l.t.Context(), "unix", fmt.Sprintf("@fairlead-lab-%d", l.net))
+		if err == nil {
+			l.t.Cleanup(func() { taken.Close() })
+			break
+		}
+		if l.net == 255 {
+			l.t.Fatalf("no network is free: %v", err)
+		}
+	}
+	name := fmt.Sprintf("fl-lab%d", l.net)
+	l.must(l.sw.run("ip", "link", "add", "host", "type", "veth", "peer", "name", name, "netns", strconv.Itoa(os.Getpid())))
+	l.must(l.sw.run("ip", "link", "set", "host", "master", "br0", "up"))
+	here := l.addr(253)
+	for _, args := range [][]string{{"addr", "add", here.String() + "/24", "dev", name}, {"link", "set", name, "up"}} {
+		if out, err := exec.CommandContext(l.t.Context(), "ip", args...).CombinedOutput(); err != nil {
+			l.t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return here
 }
 
 // Behind adds a host on a network that only routers lead to. The host has the

@@ -33,6 +33,36 @@ func TestHostsOfALabReachEachOtherAndNobodyElse(t *testing.T) {
 	}
 }
 
+func TestMachineThatIsPluggedInReachesHostsAndIsReached(t *testing.T) {
+	for range 2 { // two labs at once
+		lab := NewLab(t)
+		machine := lab.PlugIn()
+		host := lab.Add("host")
+		here, err := new(net.ListenConfig).Listen(t.Context(), "tcp", machine.String()+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer here.Close()
+		there, err := host.Listen(t.Context(), "tcp", host.Addr.String()+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer there.Close()
+		for address, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+			here.Addr().String(): host.DialContext, there.Addr().String(): new(net.Dialer).DialContext,
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			conn, err := dial(ctx, "tcp", address)
+			cancel()
+			if err != nil {
+				t.Errorf("%s: %v", address, err)
+				continue
+			}
+			conn.Close()
+		}
+	}
+}
+
 func TestHostsOfALabWriteTheirOwnEtcAndRun(t *testing.T) {
 	lab := NewLab(t)
 	a, b := lab.Add("a"), lab.Add("b")
