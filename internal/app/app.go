@@ -182,7 +182,7 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	for _, l := range []struct {
 		net.Listener
 		http.Handler
-	}{{ls.api, p.public}, {ls.socket, p.local}, {ls.metrics, metricsHandler(s.registry)}} {
+	}{{ls.api, p.public}, {ls.socket, p.local}, {ls.metrics, s.metricsHandler()}} {
 		server := newServer(l.Handler, s.log)
 		servers = append(servers, server)
 		g.Go(func() error {
@@ -255,6 +255,14 @@ func (s *service) shutdown(servers []*http.Server, p *parts) {
 	p.clients.Drain(ctx) // only now: they come back at once
 }
 
+// The parts of the service that /health may warn of.
+const (
+	checkClock    = "clock"
+	checkRelay    = "relay"
+	checkPolicy   = "policy"
+	checkReplicas = "replicas"
+)
+
 // health is asked often and by strangers: it only reads.
 func (s *service) health() openapi.Health {
 	h := openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{}}
@@ -271,27 +279,27 @@ func (s *service) health() openapi.Health {
 		report("service", openapi.HealthCheckStatusFail, "the service is stopping")
 	}
 	if ahead := s.ledger.World().At.Sub(mesh.TimeOf(time.Now())); ahead > clockSlack {
-		report("clock", openapi.HealthCheckStatusWarn,
+		report(checkClock, openapi.HealthCheckStatusWarn,
 			fmt.Sprintf("the newest change is %v in the future; set the clocks of this machine and of the database right: keys are judged by the later one", ahead.Round(time.Second)))
 	}
 	elsewhere, embedded := s.ledger.World().Relays()
 	if elsewhere == "" && len(embedded) == 0 {
-		report("relay", openapi.HealthCheckStatusWarn, noRelay)
+		report(checkRelay, openapi.HealthCheckStatusWarn, noRelay)
 	}
 	if c := s.Config.DERP.Server; c.Enabled {
 		if holder := embedded[strconv.Itoa(c.RegionID)].Replica; holder != "" && holder != string(s.ledger.Self().ID) {
-			report("relay", openapi.HealthCheckStatusWarn,
+			report(checkRelay, openapi.HealthCheckStatusWarn,
 				fmt.Sprintf("region %d is the embedded relay of replica %s; give each replica a derp.server.region_id of its own", c.RegionID, holder))
 		}
 	}
 	if p := s.parts.Load(); p != nil {
 		for _, text := range p.control.PolicyWarnings() {
-			report("policy", openapi.HealthCheckStatusWarn, text)
+			report(checkPolicy, openapi.HealthCheckStatusWarn, text)
 		}
 	}
 	for _, r := range s.ledger.Replicas() {
 		if r.ConfigHash != s.ledger.Self().ConfigHash {
-			report("replicas", openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has another configuration; make the keys that must agree the same on all: see docs/configuration.md", r.ID))
+			report(checkReplicas, openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has another configuration; make the keys that must agree the same on all: see docs/configuration.md", r.ID))
 		}
 	}
 	return h

@@ -5,10 +5,55 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-func metricsHandler(reg *prometheus.Registry) http.Handler {
+// metricsHandler also publishes what only the whole service knows.
+func (s *service) metricsHandler() http.Handler {
+	s.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mesh_build_info", Help: "1, with the version of the binary.", ConstLabels: prometheus.Labels{"version": s.Build.Version},
+		}, func() float64 { return 1 }),
+		&healthMetrics{
+			health:   s.health,
+			healthy:  prometheus.NewDesc("mesh_healthy", "1 while /health passes, 0 while it fails.", nil, nil),
+			warnings: prometheus.NewDesc("mesh_health_warnings", "Warnings of /health, by what they are about.", []string{"check"}, nil),
+		},
+	)
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	return mux
+}
+
+// healthMetrics are what /health says, for those who read metrics alone.
+type healthMetrics struct {
+	health            func() openapi.Health
+	healthy, warnings *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (m *healthMetrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- m.healthy
+	ch <- m.warnings
+}
+
+// Collect implements prometheus.Collector.
+func (m *healthMetrics) Collect(ch chan<- prometheus.Metric) {
+	h, healthy := m.health(), 0.0
+	if h.Status == openapi.HealthStatusPass {
+		healthy = 1
+	}
+	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, healthy)
+	warnings := map[string]float64{checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0} // shown at zero
+	for check, found := range h.Checks {
+		for _, c := range found {
+			if c.Status == openapi.HealthCheckStatusWarn {
+				warnings[check]++
+			}
+		}
+	}
+	for check, n := range warnings {
+		ch <- prometheus.MustNewConstMetric(m.warnings, prometheus.GaugeValue, n, check)
+	}
 }

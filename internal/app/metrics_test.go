@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -49,4 +50,30 @@ func TestEveryMetricIsDescribed(t *testing.T) {
 		}
 		s.stop(t)
 	}
+}
+
+func TestMetricsSayWhatHealthSays(t *testing.T) {
+	s := run(t, settings(t, postgres(pg.Database(t))...))
+	shows := func(lines ...string) {
+		t.Helper()
+		eventually(t, func() error {
+			_, text := fetch(t, "tcp", s.Metrics, "/metrics")
+			for _, line := range lines {
+				if !strings.Contains(text, "\n"+line+"\n") {
+					return errors.New("there is no " + line)
+				}
+			}
+			return nil
+		})
+	}
+	shows(`mesh_healthy 1`, `mesh_health_warnings{check="relay"} 1`, `mesh_health_warnings{check="policy"} 0`, `mesh_build_info{version="1.2.3"} 1`)
+	if err := pg.Pause("fast"); err != nil {
+		t.Fatal(err)
+	}
+	shows(`mesh_healthy 0`)
+	if err := pg.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	shows(`mesh_healthy 1`)
+	s.stop(t)
 }

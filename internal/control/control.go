@@ -70,6 +70,7 @@ type Service struct {
 	observed           observations
 	refusals           *identity.RefusalLog
 	registrations      prometheus.Counter
+	refused            prometheus.Counter
 	policyHealth       policyHealth
 	policyFile         *policyFile // nil when the policy is no file
 	configuredDNS      atomic.Pointer[string]
@@ -85,11 +86,14 @@ func New(c Config) *Service {
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
 		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_node_registrations_refused_total", Help: "Registrations that this replica refused, for their key or by the policy.",
+		}),
 	}
 	if c.PolicyFile != "" {
 		s.policyFile = &policyFile{path: c.PolicyFile}
 	}
-	c.Registerer.MustRegister(s.registrations, s.policyHealth.gauge())
+	c.Registerer.MustRegister(s.registrations, s.refused, s.policyHealth.gauge())
 	nodeGauges(c.Registerer, c.Ledger)
 	return s
 }

@@ -138,6 +138,7 @@ func (s *Service) logRefusal(err error, a mesh.Actor, j Joining) {
 	if !errors.As(err, &refusal) {
 		return
 	}
+	s.refused.Inc()
 	line := s.log.With("addr", a.Addr, "machine", shortKey(j.MachineKey), "req", a.RequestID)
 	switch {
 	case refusal.Reason == BadKey && s.refusals.Admit(a.Addr):

@@ -70,6 +70,9 @@ func TestClientRegistersWithEachKindOfKey(t *testing.T) {
 	if len(lines) != 4 || lines[0]["addr"] != "192.0.2.7" {
 		t.Errorf("logged %v", lines)
 	}
+	if refused, _ := s.metric("mesh_node_registrations_refused_total"); refused != 4 {
+		t.Errorf("%v registrations are counted as refused, want 4", refused)
+	}
 	if n := s.ledger.World().NodeCount(); n != 3 {
 		t.Errorf("%d nodes", n)
 	}
