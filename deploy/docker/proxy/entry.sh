@@ -1,0 +1,64 @@
+#!/bin/sh
+# Chooses the configuration by the environment and becomes nginx. Beside it runs a loop that loads
+# certificates when they change and rotates the logs.
+set -eu
+
+logs=/var/log/nginx
+rotate_at=10485760
+keep=3
+every=5
+
+# In the loop too $$ is this process, which becomes nginx. Signals reach it even while its configuration
+# is broken; nginx -s would not send them then.
+say() { echo "proxy: $*" >&2; }
+
+# choose VARIABLE VALUE PART makes PART-VALUE.conf the configuration of PART.
+choose() {
+  [ -e "/etc/nginx/$3-$2.conf" ] || { say "$1=$2 is not known"; exit 1; }
+  ln -sfn "/etc/nginx/$3-$2.conf" "/run/nginx/chosen/$3.conf"
+}
+
+# Replaced or rewritten, chmod or chown: each changes the inode or its time of change.
+certificates() { stat -Lc '%n %i %Z' /etc/nginx/tls/*.pem 2>/dev/null || true; }
+
+load_changed_certificates() {
+  now=$(certificates)
+  [ "$now" != "$loaded" ] || return 0
+  loaded=$now
+  if nginx -t -q; then
+    say "the certificate files changed: loading them"
+    kill -HUP $$
+  else
+    say "the certificate files changed and cannot be loaded: still serving the old ones"
+  fi
+}
+
+rotate() {
+  log=$1
+  [ "$(stat -c %s "$log" 2>/dev/null || echo 0)" -ge "$rotate_at" ] || return 0
+  n=$keep
+  while [ "$n" -gt 1 ]; do
+    [ ! -e "$log.$((n - 1))" ] || mv -f "$log.$((n - 1))" "$log.$n"
+    n=$((n - 1))
+  done
+  mv -f "$log" "$log.1"
+  kill -USR1 $$
+}
+
+watch() {
+  loaded=$1
+  set +e # whatever fails now is tried again
+  while sleep "$every"; do
+    load_changed_certificates
+    rotate "$logs/access.log"
+    rotate "$logs/error.log"
+  done
+}
+
+mkdir -p /run/nginx/chosen
+choose PROXY_MODE "${PROXY_MODE:-dev}" mode
+choose PROXY_RATE_LIMIT "${PROXY_RATE_LIMIT:-off}" rate-limit
+choose PROXY_ADMIN "${PROXY_ADMIN:-off}" admin
+
+watch "$(certificates)" &
+exec nginx
