@@ -113,6 +113,11 @@ quiet load load-10k load-lists load-short: FORMAT = standard-verbose
 quiet load load-10k load-lists load-short: $(BIN)/gotestsum
 	$(call GOTEST) -timeout=60m -count=1 -v $(LOAD)
 
+.PHONY: chart
+chart: build $(BIN)/helm $(BIN)/gotestsum ## check the Helm chart: what it renders, and that the service accepts it
+	mkdir -p $(RESULTS) && cd deploy/helm/charttest && \
+		$(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(CURDIR)/$(RESULTS)/$@.json -- -count=1 ./...
+
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## check style and common mistakes
 	$(BIN)/golangci-lint run $(PKG)
@@ -147,6 +152,7 @@ tools: $(BIN)/gotestsum $(BIN)/oapi-codegen $(BIN)/golangci-lint ## install the 
 
 $(BIN)/gotestsum:     tool = gotest.tools/gotestsum@v1.13.0
 $(BIN)/oapi-codegen:  tool = github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.1
+$(BIN)/helm:          tool = helm.sh/helm/v3/cmd/helm@v3.22.0
 $(BIN)/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
 
 # A tool is installed when it is missing or when the binary names another version.

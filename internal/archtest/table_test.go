@@ -43,6 +43,8 @@ var table = map[string]row{
 
 	"./docs/examples/webhook-receiver": {"", "http"},
 
+	"./deploy/helm/charttest": {"", ""}, // a module of its own
+
 	"./bench/load":      {"", ""},
 	"./bench/meshbench": {"", "keys tailcfg tailscale http"},
 

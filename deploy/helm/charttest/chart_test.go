@@ -1,0 +1,413 @@
+package charttest
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	disruption "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	chart = "../fairlead"
+	// oldest is the kubeVersion of Chart.yaml.
+	oldest = "1.30.0"
+)
+
+func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	var out, problems bytes.Buffer
+	c := exec.CommandContext(t.Context(), "../../../.bin/helm", args...)
+	c.Stdout, c.Stderr = &out, &problems
+	err = c.Run()
+	return out.String(), problems.String(), err
+}
+
+// valuesFiles are the examples and the corners.
+func valuesFiles(t *testing.T) []string {
+	t.Helper()
+	examples, _ := filepath.Glob(chart + "/examples/*.yaml") // the patterns are ours
+	corners, _ := filepath.Glob("testdata/*.yaml")
+	if len(examples) < 3 || len(corners) < 3 {
+		t.Fatalf("found only %v and %v", examples, corners)
+	}
+	return append(examples, corners...)
+}
+
+// release is what the chart renders, by kind and name.
+type release struct {
+	objects map[string]meta.Object
+	pods    map[string]core.PodTemplateSpec // by the name of what makes them
+}
+
+// object returns a new value of the type that apiVersion and kind name, or nil.
+func object(apiVersion, kind string) meta.Object {
+	switch apiVersion + " " + kind {
+	case "v1 Secret":
+		return &core.Secret{}
+	case "v1 Service":
+		return &core.Service{}
+	case "v1 PersistentVolumeClaim":
+		return &core.PersistentVolumeClaim{}
+	case "v1 Pod":
+		return &core.Pod{}
+	case "apps/v1 Deployment":
+		return &apps.Deployment{}
+	case "apps/v1 StatefulSet":
+		return &apps.StatefulSet{}
+	case "networking.k8s.io/v1 Ingress":
+		return &networking.Ingress{}
+	case "networking.k8s.io/v1 NetworkPolicy":
+		return &networking.NetworkPolicy{}
+	case "policy/v1 PodDisruptionBudget":
+		return &disruption.PodDisruptionBudget{}
+	case "monitoring.coreos.com/v1 PodMonitor":
+		return &monitoring.PodMonitor{}
+	case "monitoring.coreos.com/v1 PrometheusRule":
+		return &monitoring.PrometheusRule{}
+	}
+	return nil
+}
+
+// render decodes strictly: a field that Kubernetes does not know, or one that is
+// there twice, is a failure.
+func render(t *testing.T, values string, more ...string) release {
+	t.Helper()
+	out, problems, err := helm(t, append([]string{"template", "mesh", chart, "--namespace=net", "--kube-version=" + oldest, "--values=" + values}, more...)...)
+	if err != nil {
+		t.Fatalf("%v: %s", err, problems)
+	}
+	r := release{objects: map[string]meta.Object{}, pods: map[string]core.PodTemplateSpec{}}
+	for _, text := range strings.Split(out, "\n---\n") {
+		var kind meta.TypeMeta
+		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		if kind.Kind == "" {
+			continue // comments alone
+		}
+		o := object(kind.APIVersion, kind.Kind)
+		if o == nil {
+			t.Fatalf("this test does not know %s %s", kind.APIVersion, kind.Kind)
+		}
+		if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		name := kind.Kind + " " + o.GetName()
+		if r.objects[name] != nil {
+			t.Errorf("%s is there twice", name)
+		}
+		r.objects[name] = o
+		switch o := o.(type) {
+		case *apps.Deployment:
+			r.addPods(t, name, o.Spec.Template, o.Spec.Selector)
+		case *apps.StatefulSet:
+			r.addPods(t, name, o.Spec.Template, o.Spec.Selector)
+		case *core.Pod:
+			r.pods[name] = core.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}
+		}
+	}
+	return r
+}
+
+func (r release) addPods(t *testing.T, name string, pods core.PodTemplateSpec, s *meta.LabelSelector) {
+	t.Helper()
+	if !selects(s.MatchLabels, pods) {
+		t.Errorf("%s does not select its own pods", name)
+	}
+	r.pods[name] = pods
+}
+
+func selects(labels map[string]string, pods core.PodTemplateSpec) bool {
+	for k, v := range labels {
+		if pods.Labels[k] != v {
+			return false
+		}
+	}
+	return len(labels) > 0
+}
+
+func TestChartPassesLint(t *testing.T) {
+	for _, values := range valuesFiles(t) {
+		if out, problems, err := helm(t, "lint", "--strict", "--kube-version="+oldest, "--values="+values, chart); err != nil {
+			t.Errorf("%s: %v: %s%s", values, err, out, problems)
+		}
+	}
+}
+
+// everyRelease runs a check for each set of values.
+func everyRelease(t *testing.T, check func(*testing.T, release)) {
+	for _, values := range valuesFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(values), ".yaml"), func(t *testing.T) { check(t, render(t, values)) })
+	}
+}
+
+func TestPodsAreRestricted(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	everyRelease(t, func(t *testing.T, r release) {
+		for name, pods := range r.pods {
+			level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+			if verdict := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &pods.ObjectMeta, &pods.Spec)); !verdict.Allowed {
+				t.Errorf("%s: %s", name, verdict.ForbiddenDetail())
+			}
+			c := pods.Spec.Containers[0].SecurityContext
+			if c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem {
+				t.Errorf("%s can write to its root file system", name)
+			}
+			if a := pods.Spec.AutomountServiceAccountToken; a == nil || *a {
+				t.Errorf("%s has a token for Kubernetes", name)
+			}
+		}
+	})
+}
+
+// The service does not start on a variable that begins with FAIRLEAD_ and means
+// nothing, and Kubernetes makes such variables for a Service named fairlead.
+func TestPodsHaveNoVariablesOfServices(t *testing.T) {
+	everyRelease(t, func(t *testing.T, r release) {
+		for name, pods := range r.pods {
+			if pods.Spec.EnableServiceLinks == nil || *pods.Spec.EnableServiceLinks {
+				t.Errorf("%s: enableServiceLinks must be false", name)
+			}
+		}
+	})
+}
+
+// While the database is away /health fails on all replicas.
+func TestPodsOutliveTheirDatabase(t *testing.T) {
+	everyRelease(t, func(t *testing.T, r release) {
+		for name, pods := range r.pods {
+			c := pods.Spec.Containers[0]
+			if c.Name != "fairlead" {
+				continue
+			}
+			if got := c.LivenessProbe.HTTPGet.Path; got != "/version" {
+				t.Errorf("%s is killed by %s", name, got)
+			}
+			if got := c.ReadinessProbe.HTTPGet.Path; got != "/health" {
+				t.Errorf("%s is ready by %s", name, got)
+			}
+			if c.ReadinessProbe.PeriodSeconds*c.ReadinessProbe.FailureThreshold < 30 {
+				t.Errorf("%s is taken out while PostgreSQL fails over", name)
+			}
+		}
+	})
+}
+
+func TestPartsFindEachOther(t *testing.T) {
+	everyRelease(t, func(t *testing.T, r release) {
+		for name, o := range r.objects {
+			switch o := o.(type) {
+			case *core.Service:
+				for _, p := range o.Spec.Ports {
+					r.leads(t, name, o.Spec.Selector, p)
+				}
+			case *networking.Ingress:
+				for _, rule := range o.Spec.Rules {
+					for _, p := range rule.HTTP.Paths {
+						if r.objects["Service "+p.Backend.Service.Name] == nil || p.Backend.Service.Port.Name != "http" {
+							t.Errorf("%s sends %s%s nowhere", name, rule.Host, p.Path)
+						}
+					}
+				}
+			case *apps.StatefulSet:
+				if r.objects["Service "+o.Spec.ServiceName] == nil {
+					t.Errorf("%s belongs to no Service", name)
+				}
+			}
+		}
+		for name, pods := range r.pods {
+			r.hasVolumes(t, name, pods.Spec)
+		}
+	})
+}
+
+// leads checks that exactly one kind of pods answers on a port.
+func (r release) leads(t *testing.T, name string, selector map[string]string, port core.ServicePort) {
+	t.Helper()
+	found := 0
+	for _, pods := range r.pods {
+		if selects(selector, pods) && slices.ContainsFunc(pods.Spec.Containers[0].Ports, func(p core.ContainerPort) bool {
+			return intstr.FromString(p.Name) == port.TargetPort && (p.Protocol == port.Protocol || p.Protocol == "" && port.Protocol == "")
+		}) {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("%s: port %s leads to %d kinds of pods", name, port.Name, found)
+	}
+}
+
+// hasVolumes checks that what is mounted is there: by name, and of Secrets and
+// claims of the release the object.
+func (r release) hasVolumes(t *testing.T, name string, spec core.PodSpec) {
+	t.Helper()
+	for _, m := range spec.Containers[0].VolumeMounts {
+		i := slices.IndexFunc(spec.Volumes, func(v core.Volume) bool { return v.Name == m.Name })
+		if i < 0 {
+			t.Errorf("%s mounts %s, which is no volume", name, m.Name)
+			continue
+		}
+		v := spec.Volumes[i]
+		if v.PersistentVolumeClaim != nil && strings.HasPrefix(v.PersistentVolumeClaim.ClaimName, "mesh-") && r.objects["PersistentVolumeClaim "+v.PersistentVolumeClaim.ClaimName] == nil {
+			t.Errorf("%s: there is no claim %s", name, v.PersistentVolumeClaim.ClaimName)
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			o := r.objects["Secret "+s.Secret.Name]
+			if o == nil && strings.HasPrefix(s.Secret.Name, "mesh-fairlead") {
+				t.Errorf("%s: there is no Secret %s", name, s.Secret.Name)
+			}
+		}
+	}
+}
+
+// The files and the environment of each pod are laid out as in the pod, and the
+// service itself says whether it would start on them.
+func TestServiceAcceptsItsConfiguration(t *testing.T) {
+	everyRelease(t, func(t *testing.T, r release) {
+		for name, pods := range r.pods {
+			c := pods.Spec.Containers[0]
+			if c.Name != "fairlead" {
+				continue
+			}
+			dir := t.TempDir()
+			var config *core.Secret
+			for _, o := range r.objects {
+				if s, ok := o.(*core.Secret); ok && s.StringData["config.yaml"] != "" {
+					config = s
+				}
+			}
+			files := map[string]string{"config.yaml": config.StringData["config.yaml"], "database-password": "secret"}
+			for file, text := range files {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check := exec.CommandContext(t.Context(), "../../../dist/fairlead", "config", "check", "--config", filepath.Join(dir, "config.yaml"))
+			check.Env = []string{}
+			for _, e := range c.Env {
+				check.Env = append(check.Env, e.Name+"="+strings.Replace(e.Value, "/etc/fairlead", dir, 1))
+			}
+			out, err := check.CombinedOutput()
+			if err != nil {
+				t.Errorf("%s: %v: %s", name, err, out)
+			}
+		}
+	})
+}
+
+func TestSecretsKeyIsMadeOnceAndForEver(t *testing.T) {
+	r := render(t, chart+"/examples/loadbalancer.yaml")
+	s, ok := r.objects["Secret mesh-fairlead-secrets-key"].(*core.Secret)
+	if !ok {
+		t.Fatal("no key was made")
+	}
+	if k, err := hex.DecodeString(string(s.Data["secrets.key"])); err != nil || len(k) != 32 {
+		t.Errorf("the key %q is not 32 bytes: %v", s.Data["secrets.key"], err)
+	}
+	if s.Immutable == nil || !*s.Immutable || s.Annotations["helm.sh/resource-policy"] != "keep" {
+		t.Error("the key can be changed or removed")
+	}
+	if r := render(t, chart+"/examples/company.yaml"); r.objects["Secret mesh-fairlead-secrets-key"] != nil {
+		t.Error("a key is made beside the one that was given")
+	}
+}
+
+// A relay knows only the devices that are connected to itself.
+func TestThereIsOneRelay(t *testing.T) {
+	everyRelease(t, func(t *testing.T, r release) {
+		var relays []string
+		for name, o := range r.objects {
+			var replicas int32
+			switch o := o.(type) {
+			case *apps.Deployment:
+				replicas = *o.Spec.Replicas
+			case *apps.StatefulSet:
+				replicas = *o.Spec.Replicas
+			default:
+				continue
+			}
+			if slices.ContainsFunc(r.pods[name].Spec.Containers[0].Ports, func(p core.ContainerPort) bool { return p.Name == "stun" }) {
+				relays = append(relays, fmt.Sprintf("%s %d", name, replicas))
+			}
+		}
+		if len(relays) > 1 || len(relays) == 1 && !strings.HasSuffix(relays[0], " 1") {
+			t.Errorf("relays: %v", relays)
+		}
+	})
+}
+
+// STUN tells a device the address it is seen with.
+func TestSTUNSeesTheAddressOfTheDevice(t *testing.T) {
+	everyRelease(t, func(t *testing.T, r release) {
+		for name, o := range r.objects {
+			s, ok := o.(*core.Service)
+			if ok && slices.ContainsFunc(s.Spec.Ports, func(p core.ServicePort) bool { return p.Name == "stun" }) && s.Spec.ExternalTrafficPolicy != core.ServiceExternalTrafficPolicyLocal {
+				t.Errorf("%s: externalTrafficPolicy %q", name, s.Spec.ExternalTrafficPolicy)
+			}
+		}
+	})
+}
+
+func TestReplicasMayBeInterruptedOneAtATime(t *testing.T) {
+	for values, want := range map[string]bool{"company": true, "home": false} {
+		_, got := render(t, chart+"/examples/"+values+".yaml").objects["PodDisruptionBudget mesh-fairlead"]
+		if got != want {
+			t.Errorf("%s has a budget: %v", values, got)
+		}
+	}
+	d, ok := render(t, chart+"/examples/company.yaml").objects["Deployment mesh-fairlead"].(*apps.Deployment)
+	if !ok {
+		t.Fatal("no Deployment")
+	}
+	got := d.Spec.Strategy.RollingUpdate
+	if diff := cmp.Diff("0 1", got.MaxUnavailable.String()+" "+got.MaxSurge.String()); diff != "" {
+		t.Errorf("unavailable and more than wanted (-want +got):\n%s", diff)
+	}
+}
+
+func TestWrongValuesAreRefusedInWords(t *testing.T) {
+	const url, db = "serverUrl=https://mesh.example.com", "database.type=postgres,database.postgres.host=db"
+	for set, want := range map[string]string{
+		"replicas=1":                                                 "serverUrl",
+		"serverUrl=mesh.example.com":                                 "serverUrl",
+		url + ",replica=1":                                           "replica",
+		url + ",replicas=0":                                          "replicas",
+		url + ",database.type=mysql":                                 "database",
+		url + ",config.listen_addr=x":                                "config.listen_addr: the chart sets this key",
+		url + ",config.derp.server.enabled=true":                     "use relay.enabled",
+		url + ",database.type=postgres":                              "name the PostgreSQL server",
+		url + "," + db:                                               "set existingSecret, or password",
+		url + "," + db + ",database.postgres.password=x":             "the relay needs a name of its own",
+		url + ",relay.serverUrl=https://relay.example.com":           "with SQLite the relay is part of the service",
+		url + ",ingress.enabled=true,tls.existingSecret=certificate": "either the Ingress terminates TLS, or the pods do",
+	} {
+		if _, problems, err := helm(t, "template", "mesh", chart, "--kube-version="+oldest, "--set="+set); err == nil || !strings.Contains(problems, want) {
+			t.Errorf("%s: %v %s", set, err, problems)
+		}
+	}
+	if _, problems, err := helm(t, "template", "mesh", chart, "--kube-version=1.29.0", "--set="+url); err == nil || !strings.Contains(problems, "kubeVersion") {
+		t.Errorf("an old Kubernetes: %v %s", err, problems)
+	}
+}

@@ -1,0 +1,60 @@
+{{- define "fairlead.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "fairlead.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "fairlead.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "fairlead.selector" . }}
+app.kubernetes.io/version: {{ default .Chart.AppVersion .Values.image.tag | trunc 63 | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "fairlead.image" -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+
+{{/* The component whose pod is the relay. */}}
+{{- define "fairlead.relayComponent" -}}
+{{- eq .Values.database.type "sqlite" | ternary "server" "relay" -}}
+{{- end -}}
+
+{{/* Not empty when the relay has a pod of its own. */}}
+{{- define "fairlead.relayApart" -}}
+{{- if and .Values.relay.enabled (eq .Values.database.type "postgres") }}yes{{ end -}}
+{{- end -}}
+
+{{/* The type of the Service that leads to the relay. */}}
+{{- define "fairlead.relayServiceType" -}}
+{{- eq .Values.database.type "sqlite" | ternary .Values.service.type .Values.relay.service.type -}}
+{{- end -}}
+
+{{- define "fairlead.secretsKeySecret" -}}
+{{- default (printf "%s-secrets-key" (include "fairlead.fullname" .)) .Values.secretsKey.existingSecret -}}
+{{- end -}}
+
+{{- define "fairlead.stunPort" -}}
+- name: stun
+  port: {{ .Values.relay.stun.port }}
+  protocol: UDP
+  targetPort: stun
+{{- end -}}
+
+{{- define "fairlead.httpPort" -}}
+- name: http
+  port: {{ empty .Values.tls.existingSecret | not | ternary 443 80 }}
+  targetPort: http
+  # The control protocol upgrades HTTP/1.1 connections.
+  appProtocol: {{ empty .Values.tls.existingSecret | not | ternary "https" "http" }}
+{{- end -}}
