@@ -44,8 +44,8 @@ dev: build ## run a server on SQLite, all its files in dist/dev
 	dist/fairlead serve --config dist/dev/config.yaml
 
 .PHONY: build
-build: ## build dist/fairlead, static and stamped with its version
-	go build -trimpath -ldflags '$(LDFLAGS)' -o dist/fairlead ./cmd/fairlead
+build: ## build dist/fairlead and dist/fairlead-console, static and stamped with their version
+	go build -trimpath -ldflags '$(LDFLAGS)' -o dist/ ./cmd/fairlead ./cmd/fairlead-console
 
 .PHONY: test
 test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
@@ -97,6 +97,10 @@ e2e: ## run real clients, the oldest and the newest, against the server; as root
 e2e-matrix: ## run all supported clients against the server
 e2e e2e-matrix: $(BIN)/gotestsum
 	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/e2e -clients=$(CLIENTS)
+
+.PHONY: deploy
+deploy: $(BIN)/gotestsum ## start whole deployments with Docker, as root, and look at them
+	$(call GOTEST) -timeout=60m -count=1 ./internal/deploytest -deploy
 
 .PHONY: load load-10k load-lists quiet load-short
 load:       LOAD = -run='^TestRatioToReference$$' ./bench/load -nodes=$(or $(N),2000) -rounds=$(ROUNDS)

@@ -57,6 +57,7 @@ var table = map[string]row{
 	"speccheck":         {"", ""},
 	"clienttest":        {"", "tailscale testing"},
 	"disktest":          {"", "testing"},
+	"deploytest":        {"", ""},
 	"e2e":               {"", ""},
 	"policy/policytest": {"mesh policy", "keys testing"},
 }
@@ -93,6 +94,8 @@ var variables = map[string]string{
 	"cmd/fairlead/main.go version":   "stamped by the linker",
 	"cmd/fairlead/main.go commit":    "stamped by the linker",
 	"cmd/fairlead/main.go buildTime": "stamped by the linker",
+
+	"cmd/fairlead-console/main.go version": "stamped by the linker",
 
 	"internal/ledger/ledger.go ErrUnavailable":    "the store's error, for callers who may not know the store",
 	"internal/ledger/history.go ErrForgotten":     "the store's error, for callers who may not know the store",
