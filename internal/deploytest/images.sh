@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Makes the images that tests stand on, from Debian packages alone: no registry is asked.
+#
+#   images.sh TARGET...
+#
+#   debian      debian:bookworm-slim, as the official one is used here, with CA certificates
+#   golang      golang:1.26-bookworm, debian with the Go tree of this machine
+#   postgres    fairlead-test/postgres, with the interface of the official image
+#
+# An image of Debian or Go that is there already is taken as it is. Needs mmdebstrap and Docker 20.10 or
+# newer, as root.
+set -euo pipefail
+
+# Debian's own client has BuildKit built in.
+docker=/usr/bin/docker
+[ -x "$docker" ] || docker=docker
+export DOCKER_BUILDKIT=1
+
+have() { "$docker" image inspect "$1" >/dev/null 2>&1; }
+
+debian() {
+  have debian:bookworm-slim && return
+  # shellcheck disable=SC2016 # $1 is the hook's own
+  mmdebstrap --quiet --variant=minbase --include=ca-certificates \
+    --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' bookworm - |
+    "$docker" import -c 'CMD ["bash"]' - debian:bookworm-slim >/dev/null
+}
+
+golang() {
+  have golang:1.26-bookworm && return
+  debian
+  local root context
+  root=$(go env GOROOT)
+  context=$(mktemp -d)
+  # Whatever this machine trusts, so that modules can be fetched from where it fetches them.
+  cp /etc/ssl/certs/ca-certificates.crt "$context/"
+  cat >"$context/Dockerfile" <<'D'
+FROM debian:bookworm-slim
+COPY go /usr/local/go
+COPY ca-certificates.crt /etc/ssl/certs/
+ENV PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin GOTOOLCHAIN=local
+D
+  tar -cf - -C "$context" Dockerfile ca-certificates.crt -C "$(dirname "$root")" "$(basename "$root")" |
+    "$docker" build --quiet --tag golang:1.26-bookworm - >/dev/null
+  rm -rf "$context"
+}
+
+# build NAME reads a Dockerfile that copies nothing; Docker's cache makes the second time short.
+build() { "$docker" build --quiet --tag "fairlead-test/$1" - >/dev/null; }
+
+# As the official image: user postgres with id 999, PGDATA, and POSTGRES_USER, _PASSWORD and _DB looked
+# at when the data directory is empty.
+postgres() {
+  debian
+  build postgres <<'D'
+FROM debian:bookworm-slim
+RUN groupadd --system --gid 999 postgres && useradd --system --uid 999 --gid 999 --home-dir /var/lib/postgresql postgres \
+ && mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf \
+ && apt-get update && apt-get install -y --no-install-recommends postgresql-15 && rm -rf /var/lib/apt/lists/* \
+ && ln -s /usr/lib/postgresql/15/bin/* /usr/local/bin/ \
+ && mkdir -p /var/lib/postgresql/data && chown postgres:postgres /var/lib/postgresql/data && chmod 1777 /var/lib/postgresql/data \
+ && printf '%s\n' '#!/bin/sh' 'set -eu' \
+      'if [ ! -s "$PGDATA/PG_VERSION" ]; then' \
+      '  echo "$POSTGRES_PASSWORD" >/tmp/pass' \
+      '  initdb --username="$POSTGRES_USER" --pwfile=/tmp/pass --auth-local=trust --auth-host=scram-sha-256' \
+      '  rm /tmp/pass' \
+      '  echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"' \
+      '  echo "CREATE DATABASE \"$POSTGRES_DB\"" | postgres --single -jE postgres' \
+      'fi' \
+      'exec "$@" -c "listen_addresses=*" -c unix_socket_directories=/run/postgresql' >/usr/local/bin/entrypoint \
+ && chmod 755 /usr/local/bin/entrypoint
+ENV PGDATA=/var/lib/postgresql/data
+VOLUME /var/lib/postgresql/data
+STOPSIGNAL SIGINT
+EXPOSE 5432
+ENTRYPOINT ["entrypoint"]
+CMD ["postgres"]
+D
+}
+
+for target; do
+  case $target in
+    debian | golang | postgres) "$target" ;;
+    *) echo "images.sh: no image $target" >&2; exit 2 ;;
+  esac
+done

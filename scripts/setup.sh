@@ -1,0 +1,436 @@
+#!/usr/bin/env bash
+# Sets up Fairlead with Docker Compose in this directory and starts it: see usage below.
+#
+# It may be run again at any time, after an interruption too. What is there stays: secrets, keys and
+# whatever was changed in config.yaml; only server_url follows the domain.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+  cat <<'END'
+Usage: scripts/setup.sh [--domain NAME --email ADDRESS | --dev] [options]
+       scripts/setup.sh --check
+
+  --domain NAME       the name under which clients reach the service; asked for unless given
+  --email ADDRESS     whom the certificate authority may write to; asked for unless given
+  --dev               development: plain HTTP on http://localhost:8000, no domain
+  --sqlite            keep the data in a file instead of PostgreSQL
+  --cert FILE --key FILE
+                      use this certificate chain and private key instead of asking Let's Encrypt
+  --base-domain NAME  suffix of the names of nodes, mesh.internal unless given
+  --check             change nothing; look for what is wrong with files, passwords and services
+  -h, --help          this text
+
+Needs Docker with Compose, and root or membership in the group docker.
+END
+}
+
+# Users inside the containers. They own the files that hold their secrets.
+readonly service_user=10001 console_user=10002 proxy_user=10003
+readonly patience=120 # seconds for a service to become healthy
+
+red='' yellow='' green='' plain=''
+if [ -t 1 ]; then red=$'\e[31m' yellow=$'\e[33m' green=$'\e[32m' plain=$'\e[0m'; fi
+info() { printf '%s[INFO]%s %s\n' "$green" "$plain" "$*"; }
+warn() { printf '%s[WARN]%s %s\n' "$yellow" "$plain" "$*"; }
+error() { printf '%s[ERROR]%s %s\n' "$red" "$plain" "$*" >&2; }
+die() { error "$@"; exit 1; }
+wrong_usage() { error "$@"; usage >&2; exit 2; }
+
+domain='' email='' mode='' sqlite='' cert='' key='' base_domain='' check=''
+parse() {
+  local name
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --domain | --email | --cert | --key | --base-domain)
+        [ -n "${2:-}" ] || wrong_usage "$1 wants a value"
+        name=${1#--}
+        printf -v "${name//-/_}" %s "$2"
+        shift
+        ;;
+      --dev) mode=dev ;;
+      --sqlite) sqlite=yes ;;
+      --check) check=yes ;;
+      -h | --help) usage; exit ;;
+      *) wrong_usage "unknown option: $1" ;;
+    esac
+    shift
+  done
+  [ -z "$mode" ] || [ -z "$domain$email$cert$key" ] || wrong_usage "--dev takes neither a domain nor a certificate"
+  [ -z "$cert$key" ] || { [ -n "$cert" ] && [ -n "$key" ]; } || wrong_usage "--cert and --key belong together"
+}
+
+# --- .env
+
+setting() { # NAME [DEFAULT]
+  local line=''
+  if [ -e .env ]; then line=$(grep "^$1=" .env | tail -n 1) || true; fi
+  if [ -n "${line#*=}" ]; then echo "${line#*=}"; else echo "${2:-}"; fi
+}
+
+set_setting() { # NAME VALUE
+  [ -e .env ] && grep -qxF "$1=$2" .env && return
+  (
+    umask 077
+    { if [ -e .env ]; then grep -v "^$1=" .env || true; fi; echo "$1=$2"; } >.env.new
+    mv .env.new .env
+  )
+}
+
+random() { head -c 96 /dev/urandom | base64 | tr -d '+/=\n' | cut -c "1-$1"; }
+
+overlay() { [[ ":$(setting COMPOSE_FILE):" == *":deploy/compose/$1.yaml:"* ]]; }
+profile() { [[ ",$(setting COMPOSE_PROFILES)," == *",$1,"* ]]; }
+
+ask() { # QUESTION
+  [ -t 0 ] || return 1
+  local answer=''
+  while [ -z "$answer" ]; do read -rp "$1 " answer || return 1; done
+  echo "$answer"
+}
+
+# An own certificate is one for which no authority is asked.
+own_certificate() { [ -n "$cert" ] || { overlay prod && ! profile acme; }; }
+
+# Whatever was not told stays as .env has it.
+decide() {
+  if [ -z "$mode$domain" ] && overlay dev; then mode=dev; fi
+  if [ -z "$mode" ]; then
+    mode=prod
+    domain=${domain:-$(setting DOMAIN)}
+    domain=${domain:-$(ask 'Domain of the service, such as mesh.example.com:')} || wrong_usage "tell the domain with --domain, or choose --dev"
+    [[ $domain =~ ^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$ ]] || wrong_usage "not a domain: $domain"
+    email=${email:-$(setting ACME_EMAIL)}
+    if ! own_certificate; then
+      email=${email:-$(ask 'E-mail address for the certificate authority:')} || wrong_usage "tell the address with --email, or bring a certificate with --cert and --key"
+      [[ $email == ?*@?* && $email != *[[:space:]]* ]] || wrong_usage "not an e-mail address: $email"
+    fi
+  fi
+  if [ -n "$(setting COMPOSE_FILE)" ]; then
+    if overlay postgres && [ -n "$sqlite" ]; then
+      die "this deployment keeps its data in PostgreSQL; move them first: docs/backup.md"
+    fi
+    overlay postgres || sqlite=yes
+  fi
+}
+
+write_env() {
+  local files=deploy/compose/base.yaml profiles
+  profiles=$(setting COMPOSE_PROFILES | tr , '\n' | grep -vx acme | paste -sd, -) || true
+  if [ "$mode" = prod ] && ! own_certificate; then profiles+=${profiles:+,}acme; fi
+  [ -n "$sqlite" ] || files+=:deploy/compose/postgres.yaml
+  files+=:deploy/compose/$mode.yaml:deploy/compose/relay.yaml
+  [ ! -e deploy/compose/monitoring.yaml ] || files+=:deploy/compose/monitoring.yaml
+
+  info "writing .env"
+  set_setting COMPOSE_PROJECT_NAME "$(setting COMPOSE_PROJECT_NAME fairlead)"
+  set_setting COMPOSE_PROFILES "$profiles"
+  if [ "$mode" = prod ]; then
+    set_setting DOMAIN "$domain"
+    set_setting ACME_EMAIL "$email"
+  fi
+  if [ -z "$sqlite" ] && [ -z "$(setting POSTGRES_PASSWORD)" ]; then set_setting POSTGRES_PASSWORD "$(random 32)"; fi
+  # Last, so that a file which has it has all.
+  set_setting COMPOSE_FILE "$files"
+  chmod 600 .env
+}
+
+# --- Docker
+
+compose() { "${compose[@]}" "$@"; }
+
+find_docker() {
+  command -v docker >/dev/null || die "Docker is missing: https://docs.docker.com/engine/install/"
+  docker version >/dev/null 2>&1 || die "Docker does not answer; start it, and run this as root or as a member of the group docker"
+  if docker compose version >/dev/null 2>&1; then
+    compose=(docker compose)
+  elif command -v docker-compose >/dev/null; then
+    compose=(docker-compose)
+  else
+    die "Docker Compose is missing: https://docs.docker.com/compose/install/"
+  fi
+  # Docker before 23 builds the old way unless told.
+  export DOCKER_BUILDKIT=1 COMPOSE_DOCKER_CLI_BUILD=1
+}
+
+image() { echo "fairlead/$1:$(setting IMAGE_TAG dev)"; }
+
+build_images() {
+  local name missing=''
+  for name in server console proxy certbot; do
+    [ "$name" != certbot ] || profile acme || continue
+    docker image inspect "$(image "$name")" >/dev/null 2>&1 || missing+=" $name"
+  done
+  [ -n "$missing" ] || return 0
+  info "building images:$missing (this takes some minutes)"
+  compose build
+}
+
+# as_owner SCRIPT [ARG...] runs a script of sh in this directory as root of a container. So files get
+# the users of the containers as owners without root on this machine.
+as_owner() {
+  local script=$1
+  shift
+  docker run --rm --interactive --network none --user 0:0 --volume "$PWD:/deployment" --workdir /deployment \
+    --entrypoint /bin/sh "$(image proxy)" -euc "$script" sh "$@"
+}
+
+write_private() { # FILE USER, text from stdin
+  # shellcheck disable=SC2016 # for the shell in the container
+  as_owner 'umask 077; cat >"$1.new"; chown "$2:$2" "$1.new"; mv "$1.new" "$1"' "$1" "$2"
+}
+
+# shellcheck disable=SC2016 # for the shell in the container
+read_private() { as_owner '[ ! -e "$1" ] || cat "$1"' "$1" </dev/null; }
+
+# --- config.yaml
+
+yaml_value() { # KEY, the last part of it; text from stdin
+  sed -nE "s/^ *$1: *([^ #].*)$/\1/p" | sed -E "s/ +#.*$//; s/^[\"'](.*)[\"']\$/\1/; q"
+}
+
+server_url() {
+  local publish
+  if [ "$mode" = dev ]; then
+    publish=$(setting PROXY_DEV_PUBLISH 127.0.0.1:8000)
+    echo "http://localhost:${publish##*:}"
+  else
+    publish=$(setting PROXY_HTTPS_PUBLISH 443)
+    echo "https://$domain:${publish##*:}"
+  fi
+}
+
+database_section() {
+  if [ -n "$sqlite" ]; then
+    printf '%s\n' '  type: sqlite' '  sqlite:' '    path: /var/lib/fairlead/db.sqlite'
+  else
+    printf '%s\n' '  type: postgres' '  postgres:' '    host: db' '    name: fairlead' '    user: fairlead' \
+      "    pass: $(setting POSTGRES_PASSWORD) # the same as POSTGRES_PASSWORD in .env" \
+      '    ssl: disable # a network of two containers, with no way in' \
+      '    max_open_conns: 10' '    max_idle_conns: 10' '    conn_max_idle_time_secs: 3600'
+  fi
+}
+
+new_config() {
+  local relay
+  relay=$(setting RELAY_PUBLISH 3478)
+  cat <<END
+# Configuration of the service, made by scripts/setup.sh. Every key is described in docs/configuration.md.
+# After a change: docker compose restart fairlead
+server_url: $(server_url)
+listen_addr: 0.0.0.0:8080
+metrics_listen_addr: 0.0.0.0:9090 # published on 127.0.0.1 only
+trusted_proxies:
+  - $(setting FRONT_SUBNET 10.211.77.0/24) # FRONT_SUBNET of .env
+
+database:
+$(database_section)
+
+dns:
+  magic_dns: true
+  base_domain: ${base_domain:-mesh.internal}
+
+derp:
+  server:
+    enabled: true
+    stun_listen_addr: 0.0.0.0:3478
+    stun_public_port: ${relay##*:} # RELAY_PUBLISH of .env
+
+log:
+  level: info
+  format: text
+END
+}
+
+config_changed='' # a running service has to read the file again
+write_config() {
+  local config url
+  config=$(read_private config.yaml)
+  if [ -z "$config" ]; then
+    info "writing config.yaml"
+    new_config | write_private config.yaml $service_user
+    return
+  fi
+  if [ -z "$sqlite" ] && [ "$(yaml_value pass <<<"$config")" != "$(setting POSTGRES_PASSWORD)" ]; then
+    die "the database passwords differ: make database.postgres.pass in config.yaml and POSTGRES_PASSWORD in .env the same"
+  fi
+  url=$(server_url)
+  if [ "$(yaml_value server_url <<<"$config")" != "$url" ]; then
+    info "changing server_url in config.yaml to $url"
+    sed -E "s|^server_url:.*|server_url: $url|" <<<"$config" | write_private config.yaml $service_user
+    config_changed=yes
+  fi
+}
+
+# --- certificate
+
+write_certificate() {
+  [ "$mode" = prod ] || return 0
+  as_owner "mkdir -p tls; chmod 755 tls; chown $proxy_user:$proxy_user tls" </dev/null
+  if [ -n "$cert" ]; then
+    info "installing the certificate of $cert"
+    for file in "$cert" "$key"; do [ -r "$file" ] || die "cannot read $file"; done
+    write_private tls/fullchain.pem $proxy_user <"$cert"
+    write_private tls/privkey.pem $proxy_user <"$key"
+    as_owner 'chmod 644 tls/fullchain.pem' </dev/null
+    certificate_fits || die "$cert and $key do not belong together, or are not in PEM"
+    return
+  fi
+  # nginx does not start without a certificate, and without nginx no authority gives one.
+  ! certificate_fits || return 0
+  info "making a certificate of two days, until the authority gives one"
+  # shellcheck disable=SC2016 # for the shell in the container
+  as_owner '
+    umask 077
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$1" \
+      -addext "subjectAltName=DNS:$1" -keyout tls/privkey.pem -out tls/fullchain.pem 2>/dev/null
+    chmod 644 tls/fullchain.pem; chown "$2:$2" tls/fullchain.pem tls/privkey.pem' "$domain" $proxy_user </dev/null
+}
+
+certificate_fits() {
+  # shellcheck disable=SC2016 # for the shell in the container
+  as_owner '
+    of_cert=$(openssl x509 -in tls/fullchain.pem -noout -pubkey 2>/dev/null)
+    of_key=$(openssl pkey -in tls/privkey.pem -pubout 2>/dev/null)
+    [ "$of_cert" = "$of_key" ]' </dev/null
+}
+
+# --- services
+
+wait_for() { # SERVICE COMMAND...
+  local service=$1 begin=$SECONDS
+  shift
+  until compose exec -T "$service" "$@" >/dev/null 2>&1 </dev/null; do
+    if [ $((SECONDS - begin)) -ge $patience ]; then
+      error "$service is not healthy after $patience s; the end of its log:"
+      compose logs --tail=20 "$service" >&2
+      database_accepts || true
+      exit 1
+    fi
+    sleep 1
+  done
+  info "$service is healthy"
+}
+
+key_works() { # KEY
+  local container
+  container=$(compose ps -q fairlead)
+  FAIRLEAD_CLI_API_KEY=$1 docker exec -e FAIRLEAD_CLI_API_KEY "$container" \
+    fairlead users list --server http://127.0.0.1:8080 >/dev/null 2>&1
+}
+
+# The console's own key reads only: people log in with keys of their own.
+write_console() {
+  local config secret api_key
+  config=$(read_private console.yaml)
+  api_key=$(yaml_value api_key <<<"$config")
+  if [ -n "$api_key" ] && key_works "$api_key"; then return; fi
+  info "creating the console's API key"
+  api_key=$(compose exec -T fairlead fairlead apikeys create --expiration 999d --role read </dev/null)
+  secret=$(yaml_value cookie_secret <<<"$config")
+  write_private console.yaml $console_user <<END
+# Configuration of the console, made by scripts/setup.sh. After a change: docker compose restart console
+coordinator_url: http://fairlead:8080
+api_key: $api_key
+cookie_secret: ${secret:-$(random 32)}
+log_level: info
+END
+  [ -z "$(compose ps -q console)" ] || compose restart console
+}
+
+start() {
+  info "starting the service"
+  compose up -d fairlead
+  [ -z "$config_changed" ] || compose restart fairlead
+  wait_for fairlead fairlead health
+  write_console
+  info "starting the rest"
+  compose up -d --remove-orphans
+  wait_for console fairlead-console health
+  wait_for proxy curl -fsS -o /dev/null http://127.0.0.1:8080/health
+}
+
+# --- check
+
+problems=0
+problem() { error "$@"; problems=$((problems + 1)); }
+
+check_file() { # FILE MODE USER
+  local found
+  # shellcheck disable=SC2016 # for the shell in the container
+  found=$(as_owner '[ ! -e "$1" ] || stat -c "%a %u" "$1"' "$1" </dev/null)
+  if [ -z "$found" ]; then
+    problem "$1 is missing: run scripts/setup.sh"
+  elif [ "$found" != "$2 $3" ]; then
+    problem "$1 has mode and owner $found, not $2 $3; as root: chmod $2 $1; chown $3:$3 $1"
+  fi
+}
+
+# What counts is the password the database was made with, not the one in the files.
+database_accepts() {
+  local container
+  [ -z "$sqlite" ] || return 0
+  container=$(compose ps -q db)
+  [ -n "$container" ] || return 0
+  PGPASSWORD=$(setting POSTGRES_PASSWORD) docker exec -e PGPASSWORD "$container" \
+    psql --host=db --username=fairlead --dbname=fairlead --command='SELECT 1' >/dev/null 2>&1 ||
+    problem "the database refuses the password of .env; put back the one it was made with, or give it the new one:" \
+      "docker compose exec db psql --username=fairlead --command=\"ALTER ROLE fairlead PASSWORD '...'\""
+}
+
+check_services() {
+  local service container state
+  for service in $(compose config --services); do
+    container=$(compose ps -q "$service" 2>/dev/null) || true
+    if [ -z "$container" ]; then
+      problem "$service does not run: docker compose up -d"
+      continue
+    fi
+    state=$(docker inspect -f '{{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$container")
+    case $state in
+      healthy | running) ;;
+      starting) warn "$service is starting" ;;
+      *) problem "$service is $state: docker compose logs $service" ;;
+    esac
+  done
+}
+
+check_all() {
+  [ -e .env ] || die ".env is missing: run scripts/setup.sh"
+  [ "$(stat -c %a .env)" = 600 ] || problem ".env has mode $(stat -c %a .env), not 600: chmod 600 .env"
+  if overlay dev; then mode=dev; else mode=prod; fi
+  overlay postgres || sqlite=yes
+  docker image inspect "$(image proxy)" >/dev/null 2>&1 || die "the images are missing: run scripts/setup.sh"
+
+  check_file config.yaml 600 $service_user
+  check_file console.yaml 600 $console_user
+  if [ -z "$sqlite" ] && [ "$(read_private config.yaml | yaml_value pass)" != "$(setting POSTGRES_PASSWORD)" ]; then
+    problem "the database passwords differ: make database.postgres.pass in config.yaml and POSTGRES_PASSWORD in .env the same, then docker compose restart fairlead"
+  else
+    database_accepts
+  fi
+  if [ "$mode" = prod ]; then
+    check_file tls/fullchain.pem 644 $proxy_user
+    check_file tls/privkey.pem 600 $proxy_user
+    certificate_fits || problem "tls/fullchain.pem and tls/privkey.pem do not belong together: scripts/setup.sh --cert FILE --key FILE"
+  fi
+  check_services
+  [ $problems -eq 0 ] || die "problems found: $problems"
+  info "all is well"
+}
+
+main() {
+  parse "$@"
+  find_docker
+  if [ -n "$check" ]; then check_all; return; fi
+  decide
+  write_env
+  build_images
+  write_config
+  write_certificate
+  start
+  info "Fairlead runs at $(server_url)"
+  info "next: docker compose exec fairlead fairlead users create alice"
+}
+
+main "$@"
