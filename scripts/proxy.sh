@@ -1,0 +1,217 @@
+#!/usr/bin/env bash
+# Looks after the proxy container. `scripts/proxy.sh help` lists the commands.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly logs=/var/log/nginx certificate=/etc/nginx/tls/fullchain.pem
+
+usage() {
+  cat <<'END'
+Usage: scripts/proxy.sh <command> [options]
+
+  status              status of the container
+  logs [lines|all]    last lines of the container's logs (50); all: the whole, and what follows
+  access-log [lines]  last lines of the access log (50)
+  error-log [lines]   last lines of the error log (50)
+  test                check the configuration
+  reload              apply the configuration without dropping connections
+  restart             restart the container; drops connections
+  health              request /health through the proxy
+  stats               use of resources
+  connections         number of active connections on port 8080
+  top                 use of resources, every 2 seconds; Ctrl+C exits
+  ssl-info            validity, subject and issuer of the certificate (production)
+  ssl-test [domain]   test a TLS connection (localhost); needs OpenSSL here
+  exec <command>      run a shell command in the container
+  help                this text
+
+The container is that of the compose service proxy, or the one that PROXY_CONTAINER names.
+END
+}
+
+# say STREAM COLOUR PREFIX TEXT...: in colour where the stream is a terminal.
+say() {
+  local stream=$1 colour=$2 prefix=$3
+  shift 3
+  if [ -t "$stream" ] && [ -z "${NO_COLOR:-}" ]; then prefix=$'\e['"${colour}m$prefix"$'\e[0m'; fi
+  printf '%s %s\n' "$prefix" "$*" >&"$stream"
+}
+info() { say 1 32 '[INFO]' "$@"; }
+warn() { say 2 33 '[WARN]' "$@"; }
+error() { say 2 31 '[ERROR]' "$@"; }
+die() { error "$@"; exit 1; }
+misused() { error "$@"; usage >&2; exit 2; }
+
+need() { command -v "$1" >/dev/null || die "$1 is needed for this and is not installed"; }
+
+# Found by the labels that every version of Compose sets, so that none has to be installed.
+find_container() {
+  need docker
+  local project=${COMPOSE_PROJECT_NAME:-} found
+  if [ -n "${PROXY_CONTAINER:-}" ]; then
+    container=$PROXY_CONTAINER
+  else
+    if [ -z "$project" ] && [ -r .env ]; then
+      project=$(sed -n 's/^COMPOSE_PROJECT_NAME=//p' .env | tail -n 1 | tr -d \"\')
+    fi
+    found=$(docker ps --all --quiet --filter label=com.docker.compose.service=proxy \
+      --filter label=com.docker.compose.oneoff=False \
+      --filter "label=com.docker.compose.project=${project:-fairlead}") || die "Docker does not answer"
+    container=${found%%$'\n'*}
+  fi
+  if [ -z "$container" ] || [ "$(docker inspect --format '{{.State.Status}}' "$container" 2>/dev/null)" != running ]; then
+    die "the proxy container is not running: start it with docker compose up -d proxy"
+  fi
+}
+
+# published PORT prints where the host reaches a port of the container, or nothing.
+published() {
+  local address
+  address=$(docker port "$container" "$1/tcp" 2>/dev/null | head -n 1) || true
+  case $address in
+    0.0.0.0:* | 127.0.0.1:* | '[::]:'* | :::*) echo "localhost:${address##*:}" ;;
+    *) echo "$address" ;;
+  esac
+}
+in_production() { [ -n "$(published 443)" ]; }
+
+lines() { [[ $1 =~ ^[1-9][0-9]*$ ]] || misused "not a number of lines: $1"; }
+
+do_status() {
+  info "the proxy container is running"
+  docker ps --filter "id=$(docker inspect --format '{{.Id}}' "$container")" --format 'table {{.Names}}\t{{.Image}}\t{{.Status}}\t{{.Ports}}'
+}
+
+do_logs() {
+  if [ "${1:-}" = all ]; then
+    info "all logs; Ctrl+C exits"
+    exec docker logs --follow "$container"
+  fi
+  lines "${1:-50}"
+  docker logs --tail "${1:-50}" "$container" || die "Docker has no logs of the proxy"
+}
+
+tail_of() {
+  lines "$2"
+  docker exec "$container" tail -n "$2" "$logs/$1" || die "$logs/$1 cannot be read"
+}
+
+do_test() {
+  docker exec "$container" nginx -t || die "the configuration is not valid; the running proxy goes on with the one it has"
+  info "the configuration is valid"
+}
+
+do_reload() {
+  do_test
+  docker exec "$container" nginx -s reload || die "the proxy cannot be reloaded"
+  info "reloaded; open connections stay"
+}
+
+do_restart() {
+  info "restarting; this drops connections"
+  docker restart "$container" >/dev/null || die "the container cannot be restarted"
+  local try
+  for ((try = 0; try < 50; try++)); do
+    # Any answer will do: whether the service behind it is well is the business of health.
+    if docker exec "$container" curl -s -o /dev/null http://127.0.0.1:8080/health 2>/dev/null; then
+      info "restarted"
+      return
+    fi
+    sleep 0.2
+  done
+  die "the proxy does not answer after the restart: see scripts/proxy.sh logs, or docker logs $container"
+}
+
+do_health() {
+  need curl
+  local url report=error status
+  if in_production; then
+    url=https://$(published 443)/health
+    report=warn
+  else
+    url=http://$(published 8080)
+    [ "$url" != http:// ] || die "the proxy publishes neither 8080 nor 443"
+    url+=/health
+  fi
+  # The certificate is for the domain and not for localhost; ssl-test is what checks it.
+  status=$(curl --silent --insecure --noproxy '*' --max-time 10 --output /dev/null --write-out '%{http_code}' "$url") || true
+  case $status in
+    200) info "$url: HTTP 200, pass"; return ;;
+    000) "$report" "$url is not reachable" ;;
+    *) "$report" "$url: HTTP $status" ;;
+  esac
+  [ "$report" = warn ]
+}
+
+do_stats() { docker stats --no-stream "$container" || die "Docker cannot measure the proxy"; }
+
+# Docker needs about 2 seconds to measure, and the pause runs meanwhile.
+do_top() {
+  trap 'exit 0' INT
+  while true; do
+    sleep 2 &
+    usage_now=$(do_stats)
+    if [ -t 1 ]; then printf '\e[H\e[2J'; fi
+    printf '%s\n' "$usage_now"
+    wait $!
+  done
+}
+
+# Fields 2 and 3 are the local and the remote address, in hexadecimal as the port (8080 is 1F90); state 01 is ESTABLISHED.
+do_connections() {
+  local count
+  count=$(docker exec "$container" sh -c 'cat /proc/net/tcp /proc/net/tcp6 2>/dev/null || true' |
+    awk '$4 == "01" && ($2 ~ /:1F90$/ || $3 ~ /:1F90$/) { n++ } END { print n + 0 }')
+  info "active connections on port 8080: $count"
+}
+
+do_ssl_info() {
+  if ! in_production; then
+    warn "development has no certificate"
+    return
+  fi
+  docker exec "$container" openssl x509 -in "$certificate" -noout -dates -subject -issuer || die "$certificate cannot be read"
+}
+
+do_ssl_test() {
+  need openssl
+  local domain=${1:-localhost} address answer
+  if ! in_production; then
+    warn "development has no TLS"
+    return
+  fi
+  address=$domain:443
+  [ "$domain" != localhost ] || address=$(published 443)
+  if ! answer=$(timeout 10 openssl s_client -brief -connect "$address" -servername "$domain" -verify_hostname "$domain" </dev/null 2>&1); then
+    printf '%s\n' "$answer"
+    die "no TLS connection to $address"
+  fi
+  printf '%s\n' "$answer"
+  case $answer in
+    *"Verification: OK"*) info "TLS connection to $address, certificate verified for $domain" ;;
+    *) warn "TLS connection to $address, but this machine does not trust the certificate for $domain" ;;
+  esac
+}
+
+do_exec() {
+  [ $# -gt 0 ] || misused "exec needs a command"
+  local terminal=()
+  if [ -t 0 ] && [ -t 1 ]; then terminal=(--tty); fi
+  exec docker exec --interactive "${terminal[@]}" "$container" sh -c "$*"
+}
+
+command=${1:-}
+shift || true
+case $command in
+  help | --help | -h) usage ;;
+  '') usage >&2; exit 2 ;;
+  status | logs | test | reload | restart | health | stats | connections | top | ssl-info | ssl-test | exec)
+    find_container
+    "do_${command//-/_}" "$@"
+    ;;
+  access-log | error-log)
+    find_container
+    tail_of "${command/-/.}" "${1:-50}"
+    ;;
+  *) misused "unknown command: $command" ;;
+esac
