@@ -1,0 +1,71 @@
+package charttest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// cluster is as much of Kubernetes as Helm asks before it renders: what kinds there
+// are, and the Secrets of one namespace.
+func cluster(t *testing.T, secrets ...core.Secret) (address string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	answer := func(pattern string, value any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if err := json.NewEncoder(w).Encode(value); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	answer("GET /version", version.Info{Major: "1", Minor: "30", GitVersion: "v" + oldest})
+	answer("GET /api", meta.APIVersions{TypeMeta: meta.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	answer("GET /apis", meta.APIGroupList{TypeMeta: meta.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
+	answer("GET /api/v1", meta.APIResourceList{
+		TypeMeta: meta.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1",
+		APIResources: []meta.APIResource{{Name: "secrets", SingularName: "secret", Namespaced: true, Kind: "Secret", Verbs: meta.Verbs{"get"}}},
+	})
+	for _, s := range secrets {
+		s.TypeMeta = meta.TypeMeta{Kind: "Secret", APIVersion: "v1"}
+		answer("GET /api/v1/namespaces/net/secrets/"+s.Name, s)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(meta.Status{
+			TypeMeta: meta.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: meta.StatusReasonNotFound, Code: http.StatusNotFound,
+		})
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// An upgrade that made another key would cut all replicas off from the one that
+// devices know.
+func TestUpgradeKeepsTheSecretsKey(t *testing.T) {
+	keyIn := func(r release) string {
+		s, ok := r.objects["Secret mesh-fairlead-secrets-key"].(*core.Secret)
+		if !ok {
+			t.Fatal("no key")
+		}
+		return string(s.Data["secrets.key"])
+	}
+	inCluster := func(address string) release {
+		return render(t, chart+"/examples/loadbalancer.yaml", "--dry-run=server", "--kube-apiserver="+address)
+	}
+	made := keyIn(inCluster(cluster(t)))
+	if again := keyIn(inCluster(cluster(t))); made == again {
+		t.Errorf("two installations have the same key %s", made)
+	}
+	there := core.Secret{ObjectMeta: meta.ObjectMeta{Name: "mesh-fairlead-secrets-key", Namespace: "net"}, Data: map[string][]byte{"secrets.key": []byte(made)}}
+	if kept := keyIn(inCluster(cluster(t, there))); kept != made {
+		t.Errorf("the key was %s and becomes %s", made, kept)
+	}
+}
