@@ -378,9 +378,22 @@ database_accepts() {
       "docker compose exec db psql --username=fairlead --command=\"ALTER ROLE fairlead PASSWORD '...'\""
 }
 
+# The services that .env chooses. Older versions of Compose also name those of profiles that are off.
+services() {
+  local service
+  for service in $(compose config --services); do
+    case $service in
+      certbot) profile acme || continue ;;
+      prometheus | alertmanager | node-exporter) profile monitoring || continue ;;
+      grafana) profile grafana || continue ;;
+    esac
+    echo "$service"
+  done
+}
+
 check_services() {
   local service container state
-  for service in $(compose config --services); do
+  for service in $(services); do
     container=$(compose ps -q "$service" 2>/dev/null) || true
     if [ -z "$container" ]; then
       problem "$service does not run: docker compose up -d"

@@ -155,10 +155,12 @@ func (s *Stack) WriteFile(name, text string, mode os.FileMode) {
 	}
 }
 
-// Services are the names of the services that .env chooses.
+// Services are the names of the services that have a container. Compose itself
+// would name those of profiles that are off, too.
 func (s *Stack) Services() []string {
 	s.t.Helper()
-	return strings.Fields(s.Compose("config", "--services"))
+	return strings.Fields(s.run(s.Dir, docker, "ps", "--all", "--filter=label=com.docker.compose.project="+s.Project,
+		`--format={{.Label "com.docker.compose.service"}}`))
 }
 
 // Container is what `docker inspect` says of a service's container.
