@@ -143,6 +143,11 @@ gen-ts: ## write the TypeScript types anew, with npm
 	npm --prefix api ci --silent --no-audit --no-fund
 	npm --prefix api run --silent generate
 
+.PHONY: dashboards
+dashboards: ## hold the dashboards to the types that Grafana publishes, with npm
+	npm --prefix internal/monitortest/schema ci --silent --no-audit --no-fund
+	npm --prefix internal/monitortest/schema run --silent check
+
 .PHONY: api-accept
 api-accept: ## promise the API as it is: from now on a change that breaks it must be announced
 	cp api/openapi.yaml api/released.yaml

@@ -54,6 +54,7 @@ var table = map[string]row{
 	"chaos/replica":     {"mesh mesh/meshgen policy store sqlstore ledger identity control chaos", "slog prometheus"},
 	"meshtest":          {"*", "*"},
 	"pgtest":            {"", "sql testing"},
+	"monitortest":       {"", ""},
 	"speccheck":         {"", ""},
 	"clienttest":        {"", "tailscale testing"},
 	"disktest":          {"", "testing"},

@@ -6,6 +6,7 @@
 #   debian      debian:bookworm-slim, as the official one is used here, with CA certificates
 #   golang      golang:1.26-bookworm, debian with the Go tree of this machine
 #   postgres    fairlead-test/postgres, with the interface of the official image
+#   monitoring  fairlead-test/prometheus, alertmanager and node-exporter, likewise
 #
 # An image of Debian or Go that is there already is taken as it is. Needs mmdebstrap and Docker 20.10 or
 # newer, as root.
@@ -81,9 +82,28 @@ CMD ["postgres"]
 D
 }
 
+# As the official images: the program is the entry point, wget is there for health checks, and the user
+# nobody may write to the directory of the data.
+monitoring() {
+  debian
+  monitor prometheus prometheus /prometheus
+  monitor alertmanager prometheus-alertmanager /alertmanager
+  monitor node-exporter prometheus-node-exporter /nonexistent
+}
+
+monitor() { # NAME PACKAGE DATA
+  build "$1" <<D
+FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends $2 wget && rm -rf /var/lib/apt/lists/* \
+ && mkdir -p $3 && chown nobody:nogroup $3
+USER nobody
+ENTRYPOINT ["/usr/bin/$2"]
+D
+}
+
 for target; do
   case $target in
-    debian | golang | postgres) "$target" ;;
+    debian | golang | postgres | monitoring) "$target" ;;
     *) echo "images.sh: no image $target" >&2; exit 2 ;;
   esac
 done

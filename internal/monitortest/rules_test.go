@@ -1,0 +1,122 @@
+package monitortest
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestConfigurationIsValid(t *testing.T) {
+	tool(t, "prometheus", "promtool", append([]string{"check", "rules", "--lint-fatal"}, files(t, monitoring+"/rules/*.yml")...)...)
+	tool(t, "prometheus", "promtool", "check", "config", "--lint-fatal", monitoring+"/prometheus.yml")
+	tool(t, "prometheus-alertmanager", "amtool", "check-config", monitoring+"/alertmanager.yml")
+}
+
+// What promtool is given must hold, and each alert must be in it: once firing
+// and once silent.
+func TestEachAlertFiresAndStaysSilent(t *testing.T) {
+	names := files(t, monitoring+"/tests/*.yml")
+	tool(t, "prometheus", "promtool", append([]string{"test", "rules"}, names...)...)
+	fires, silent := map[string]bool{}, map[string]bool{}
+	for _, name := range names {
+		var file struct {
+			Tests []struct {
+				Checks []struct {
+					Alertname string
+					Alerts    []any `yaml:"exp_alerts"`
+				} `yaml:"alert_rule_test"`
+			}
+		}
+		readYAML(t, name, &file)
+		for _, test := range file.Tests {
+			for _, c := range test.Checks {
+				fires[c.Alertname] = fires[c.Alertname] || len(c.Alerts) > 0
+				silent[c.Alertname] = silent[c.Alertname] || len(c.Alerts) == 0
+			}
+		}
+	}
+	for _, a := range alerts(t) {
+		if !fires[a.Alert] || !silent[a.Alert] {
+			t.Errorf("%s: no test in which it fires, or none in which it stays silent", a.Alert)
+		}
+	}
+}
+
+func TestEachAlertHasItsPageOfTheRunbookAndEachPageItsAlert(t *testing.T) {
+	var named, written []string
+	for _, a := range alerts(t) {
+		named = append(named, a.Alert)
+		if s := a.Labels["severity"]; s != "critical" && s != "warning" {
+			t.Errorf("%s: severity is %q", a.Alert, s)
+		}
+		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
+			t.Errorf("%s: no summary or no description", a.Alert)
+		}
+		if want := runbookURL + a.Alert + ".md"; a.Annotations["runbook_url"] != want {
+			t.Errorf("%s: runbook_url is %q, want %q", a.Alert, a.Annotations["runbook_url"], want)
+		}
+	}
+	for _, name := range files(t, runbook+"/*.md") {
+		alert := strings.TrimSuffix(filepath.Base(name), ".md")
+		if alert == "README" {
+			continue
+		}
+		written = append(written, alert)
+		text := read(t, name)
+		for _, part := range []string{"# " + alert + "\n", "\n## How bad is it\n", "\n## Look\n\n```sh\n", "\n## Do\n\n- "} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s has no %q", name, part)
+			}
+		}
+	}
+	slices.Sort(named)
+	slices.Sort(written)
+	if diff := cmp.Diff(named, written); diff != "" {
+		t.Errorf("alerts and pages (-alerts +pages):\n%s", diff)
+	}
+}
+
+// Whatever inhibits or is inhibited must exist.
+func TestAlertmanagerNamesOnlyAlertsThatExist(t *testing.T) {
+	var config struct {
+		Inhibit []struct {
+			Source []string `yaml:"source_matchers"`
+			Target []string `yaml:"target_matchers"`
+		} `yaml:"inhibit_rules"`
+	}
+	readYAML(t, monitoring+"/alertmanager.yml", &config)
+	var named []string
+	for _, a := range alerts(t) {
+		named = append(named, a.Alert)
+	}
+	for _, rule := range config.Inhibit {
+		for _, matcher := range slices.Concat(rule.Source, rule.Target) {
+			_, value, _ := strings.Cut(matcher, `"`)
+			value = strings.TrimSuffix(value, `"`)
+			prefix, list, _ := strings.Cut(value, "(")
+			for _, ending := range strings.Split(strings.TrimSuffix(list, ")"), "|") {
+				if name := prefix + ending; !slices.Contains(named, name) {
+					t.Errorf("%s: there is no alert %s", matcher, name)
+				}
+			}
+		}
+	}
+}
+
+// Prometheus forgets after 15 days unless told.
+func TestSamplesAreKeptAsLongAsAvailabilityLooksBack(t *testing.T) {
+	var compose struct {
+		Services map[string]struct{ Command, Ports []string }
+	}
+	readYAML(t, "../../deploy/compose/monitoring.yaml", &compose)
+	prometheus := compose.Services["prometheus"]
+	if !slices.Contains(prometheus.Command, "--storage.tsdb.retention.time=40d") {
+		t.Errorf("prometheus is started with %q", prometheus.Command)
+	}
+	if diff := cmp.Diff([]string{"${PROMETHEUS_PUBLISH:-127.0.0.1:9091}:9090"}, prometheus.Ports); diff != "" {
+		t.Errorf("ports of prometheus (-want +got):\n%s", diff)
+	}
+}
