@@ -138,6 +138,18 @@ gen: $(BIN)/oapi-codegen ## write the generated Go code and docs/cli.md anew
 man: build ## write the manual's pages into dist/man/man1
 	dist/fairlead man --dir dist/man/man1
 
+.PHONY: packages release packages-test
+packages: ## build .deb and .rpm for amd64 and arm64 into dist/packages
+release: ## build archives, packages, lists of parts and checksums into dist/release
+packages release: export VERSION := $(VERSION)
+packages release: export BUILD_TIME := $(BUILD_TIME)
+packages release: export LDFLAGS := $(LDFLAGS)
+packages release: export NFPM := $(BIN)/nfpm
+packages release: $(BIN)/nfpm
+	deploy/package/build.sh $@ dist/$@
+packages-test: $(BIN)/nfpm $(BIN)/gotestsum ## build a release and try its packages in containers, one with systemd
+	$(call GOTEST) -timeout=30m -count=1 ./internal/packagetest -packages
+
 .PHONY: gen-ts
 gen-ts: ## write the TypeScript types anew, with npm
 	npm --prefix api ci --silent --no-audit --no-fund
@@ -157,12 +169,13 @@ ci: ## run what CI runs, on this machine
 	.ci/run
 
 .PHONY: tools
-tools: $(BIN)/gotestsum $(BIN)/oapi-codegen $(BIN)/golangci-lint ## install the pinned tools into .bin
+tools: $(BIN)/gotestsum $(BIN)/oapi-codegen $(BIN)/golangci-lint $(BIN)/nfpm ## install the pinned tools into .bin
 
 $(BIN)/gotestsum:     tool = gotest.tools/gotestsum@v1.13.0
 $(BIN)/oapi-codegen:  tool = github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.1
 $(BIN)/helm:          tool = helm.sh/helm/v3/cmd/helm@v3.22.0
 $(BIN)/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
+$(BIN)/nfpm:          tool = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 
 # A tool is installed when it is missing or when the binary names another version.
 $(BIN)/%: FORCE

@@ -44,6 +44,7 @@ var table = map[string]row{
 	"./docs/examples/webhook-receiver": {"", "http"},
 
 	"./deploy/helm/charttest": {"", ""}, // a module of its own
+	"./deploy/package/sbom":   {"", ""},
 
 	"./bench/load":      {"", ""},
 	"./bench/meshbench": {"", "keys tailcfg tailscale http"},
@@ -60,6 +61,7 @@ var table = map[string]row{
 	"disktest":          {"", "testing"},
 	"deploytest":        {"", ""},
 	"e2e":               {"", ""},
+	"packagetest":       {"", ""},
 	"policy/policytest": {"mesh policy", "keys testing"},
 }
 

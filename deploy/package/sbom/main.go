@@ -1,0 +1,181 @@
+// Command sbom says what a Go binary is made of: a list of its modules in the
+// form of CycloneDX, and the texts of their licences. It reads what the linker
+// wrote into the binary, so the list is of what was linked, not of what go.mod
+// allows. It knows nothing of known vulnerabilities.
+package main
+
+import (
+	"context"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strings"
+)
+
+// document is the part of CycloneDX 1.6 that is written here.
+type document struct {
+	Schema      string      `json:"$schema"`
+	Format      string      `json:"bomFormat"`
+	SpecVersion string      `json:"specVersion"`
+	Version     int         `json:"version"`
+	Metadata    metadata    `json:"metadata"`
+	Components  []component `json:"components"`
+}
+
+type metadata struct {
+	Timestamp string    `json:"timestamp"`
+	Component component `json:"component"`
+}
+
+type component struct {
+	Type       string     `json:"type"`
+	Ref        string     `json:"bom-ref"`
+	Name       string     `json:"name"`
+	Version    string     `json:"version"`
+	PURL       string     `json:"purl"`
+	Properties []property `json:"properties,omitempty"`
+}
+
+type property struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
+
+func main() {
+	version := flag.String("version", "", "version of the binary")
+	timestamp := flag.String("time", "", "time of the build, as RFC 3339 has it")
+	sbom := flag.String("sbom", "", "file for the list of modules")
+	licences := flag.String("licences", "", "file for the texts of the licences")
+	flag.Parse()
+	if flag.NArg() != 1 || *version == "" || *timestamp == "" || *sbom == "" || *licences == "" {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := write(flag.Arg(0), *version, *timestamp, *sbom, *licences); err != nil {
+		fmt.Fprintln(os.Stderr, "sbom:", err)
+		os.Exit(1)
+	}
+}
+
+func write(binary, version, timestamp, sbom, licences string) error {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	list, err := json.MarshalIndent(describe(info, version, timestamp), "", "  ")
+	if err != nil {
+		return err
+	}
+	texts, err := licenceTexts(info)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(sbom, append(list, '\n'), 0o644), os.WriteFile(licences, []byte(texts), 0o644))
+}
+
+func describe(info *buildinfo.BuildInfo, version, timestamp string) document {
+	main := library(info.Main.Path, version)
+	main.Type = "application"
+	for _, s := range info.Settings {
+		main.Properties = append(main.Properties, property{"build:" + s.Key, s.Value})
+	}
+	d := document{
+		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", SpecVersion: "1.6", Version: 1,
+		Metadata:   metadata{timestamp, main},
+		Components: []component{library("std", strings.TrimPrefix(info.GoVersion, "go"))},
+	}
+	for _, m := range info.Deps {
+		m = linked(m)
+		c := library(m.Path, m.Version)
+		c.Properties = []property{{"go.sum", m.Sum}}
+		d.Components = append(d.Components, c)
+	}
+	return d
+}
+
+// linked is the module whose code is in the binary.
+func linked(m *debug.Module) *debug.Module {
+	if m.Replace != nil {
+		return m.Replace
+	}
+	return m
+}
+
+func library(path, version string) component {
+	purl := "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
+	return component{Type: "library", Ref: purl, Name: path, Version: version, PURL: purl}
+}
+
+// licenceTexts are those of Go and of every module in the binary. A module that
+// has none is an error: we may not distribute it.
+func licenceTexts(info *buildinfo.BuildInfo) (string, error) {
+	root, err := goCommand("env", "GOROOT")
+	if err != nil {
+		return "", err
+	}
+	args := []string{"list", "-m", "-f", "{{.Dir}}"}
+	for _, m := range info.Deps {
+		args = append(args, m.Path)
+	}
+	dirs, err := goCommand(args...)
+	if err != nil {
+		return "", err
+	}
+	if len(dirs) != len(info.Deps) {
+		return "", fmt.Errorf("go list knows %d of %d modules: run it where the binary was built", len(dirs), len(info.Deps))
+	}
+	var b strings.Builder
+	if err := appendTexts(&b, "Go "+info.GoVersion, root[0]); err != nil {
+		return "", err
+	}
+	for i, m := range info.Deps {
+		m = linked(m)
+		if err := appendTexts(&b, m.Path+" "+m.Version, dirs[i]); err != nil {
+			return "", err
+		}
+	}
+	return b.String(), nil
+}
+
+func appendTexts(b *strings.Builder, title, dir string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, f := range files {
+		if f.IsDir() || !licenceName.MatchString(f.Name()) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "==== %s: %s ====\n\n%s\n\n", title, f.Name(), strings.TrimSpace(string(text)))
+		found = true
+	}
+	if !found {
+		return fmt.Errorf("%s: no licence in %s", title, dir)
+	}
+	return nil
+}
+
+// goCommand returns the lines that the go command prints.
+func goCommand(args ...string) ([]string, error) {
+	cmd := exec.CommandContext(context.Background(), "go", args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w", args[0], err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
+}

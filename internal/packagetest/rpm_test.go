@@ -1,0 +1,59 @@
+//go:build !race
+
+package packagetest
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	oldRPM = "/packages/old/fairlead-" + older + "-1.x86_64.rpm"
+	newRPM = "/packages/new/fairlead-" + newer + "-1.x86_64.rpm"
+
+	// The machine is a Debian, whose rpm knows of no other package.
+	rpm = "rpm --force-debian --nodeps "
+)
+
+func TestRPMRunsAsItsUnitSays(t *testing.T) {
+	m := startSystemd(t)
+	m.sh(rpm + "--install " + oldRPM)
+	m.says("stat -c '%U:%G %a' /etc/fairlead/config.yaml /var/lib/fairlead", "root:fairlead 640\nfairlead:fairlead 750")
+	m.says("rpm --query --configfiles fairlead", "/etc/fairlead/config.yaml")
+	m.says(rpm+"--verify fairlead", "")
+	m.says("systemctl is-active fairlead || true", "inactive")
+	m.sh(setURL + "; systemctl enable --now --quiet fairlead")
+	m.says("fairlead health", "pass")
+
+	m.sh("fairlead users create alice; " + rpm + "--upgrade " + newRPM)
+	m.says("fairlead --version", "fairlead v"+newer)
+	m.says("grep ^server_url /etc/fairlead/config.yaml", "server_url: https://mesh.test:443")
+	m.says("systemctl is-enabled fairlead; systemctl is-active fairlead", "enabled\nactive")
+	m.says("fairlead version | awk '$1 == \"server\" { print $2 }'", "v"+newer)
+	m.sh("fairlead health; fairlead users list | grep alice")
+
+	m.sh(rpm + "--erase fairlead")
+	m.says("systemctl is-active fairlead || true", "inactive")
+	m.says("ls /usr/bin/fairlead /usr/lib/systemd/system/fairlead.service 2>/dev/null || echo gone", "gone")
+	m.sh("test -e /var/lib/fairlead/db.sqlite")
+	m.says("grep ^server_url /etc/fairlead/config.yaml.rpmsave", "server_url: https://mesh.test:443")
+}
+
+func TestRPMIsInstalledAndRemovedWithoutSystemd(t *testing.T) {
+	m := start(t, image)
+	m.sh(rpm + "--install " + oldRPM)
+	m.sh(rpm + "--upgrade " + newRPM)
+	m.says("fairlead --version", "fairlead v"+newer)
+	m.sh(rpm + "--erase fairlead")
+	m.says("ls /usr/bin/fairlead /etc/fairlead 2>/dev/null || echo gone", "gone")
+}
+
+func TestRPMSaysWhatItIs(t *testing.T) {
+	m := start(t, image)
+	m.says("rpm --query --package --queryformat '%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}' "+newRPM, "fairlead "+newer+" 1 x86_64 BSD-3-Clause")
+	m.says("rpm --query --package --queryformat '%{ARCH}' "+strings.Replace(newRPM, "x86_64", "aarch64", 1), "aarch64")
+	flags := m.sh("rpm --query --package --queryformat '[%{FILENAMES} %{FILEFLAGS:fflags}\n]' " + newRPM)
+	if !strings.Contains(flags, "/etc/fairlead/config.yaml cn\n") {
+		t.Errorf("the configuration would be replaced by an upgrade:\n%s", flags)
+	}
+}
