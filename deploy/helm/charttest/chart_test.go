@@ -387,6 +387,28 @@ func TestReplicasMayBeInterruptedOneAtATime(t *testing.T) {
 	}
 }
 
+// The files are links to those of deploy/monitoring, which a clone without links
+// would have as text.
+func TestChartBringsTheAlerts(t *testing.T) {
+	r, ok := render(t, chart+"/examples/company.yaml").objects["PrometheusRule mesh-fairlead"].(*monitoring.PrometheusRule)
+	if !ok {
+		t.Fatal("no rules")
+	}
+	alerts, records := 0, 0
+	for _, g := range r.Spec.Groups {
+		for _, rule := range g.Rules {
+			if rule.Alert != "" {
+				alerts++
+			} else {
+				records++
+			}
+		}
+	}
+	if alerts < 10 || records < 3 {
+		t.Errorf("%d alerts and %d records", alerts, records)
+	}
+}
+
 func TestWrongValuesAreRefusedInWords(t *testing.T) {
 	const url, db = "serverUrl=https://mesh.example.com", "database.type=postgres,database.postgres.host=db"
 	for set, want := range map[string]string{
