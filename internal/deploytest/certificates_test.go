@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/fairlead-mesh/fairlead/internal/clienttest"
 )
 
@@ -95,6 +97,9 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 		}
 		return nil
 	})
+	if _, err := s.Run("docker-compose", "exec", "-T", "certbot", "test", "-e", "/tmp/good"); err == nil {
+		t.Error("certbot calls itself good after a failure")
+	}
 	if _, err := o.served(ctx, place, authority.Trust); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("before there is a certificate, TLS says %v", err)
 	}
@@ -109,8 +114,23 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	second := o.awaitServed(ctx, place, roots, first)
 	o.awaitServed(ctx, place, roots, second)
 	mustBeCertificateFiles(t, s)
+	s.WaitHealthy("certbot")
 	rename(ctx, t, s, client, "first", "renamed")
 	mustCount(ctx, t, s, client, before, "after two renewals")
+}
+
+func TestRenewalIsLookedForEveryTwelveHours(t *testing.T) {
+	s := NewStack(t, map[string]string{"DOMAIN": publicName, "COMPOSE_FILE": "deploy/compose/base.yaml:deploy/compose/prod.yaml"})
+	var config struct {
+		Services map[string]struct{ Environment map[string]string }
+	}
+	if err := yaml.Unmarshal([]byte(s.Compose("config")), &config); err != nil {
+		t.Fatal(err)
+	}
+	every, err := time.ParseDuration(config.Services["certbot"].Environment["RENEW_INTERVAL"] + "s")
+	if err != nil || every != 12*time.Hour {
+		t.Errorf("certbot looks every %v, %v", every, err)
+	}
 }
 
 func TestOwnCertificateIsLoadedWhenItsFilesAreReplaced(t *testing.T) {
