@@ -20,12 +20,7 @@ var migrations embed.FS
 // migratePostgres uses a connection without time limits and takes an advisory
 // lock, so that replicas which start together migrate once.
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
-	config = config.Copy()
-	config.Tracer = nil
-	for _, k := range []string{"idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout"} {
-		delete(config.RuntimeParams, k)
-	}
-	db := stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*patient(config))
 	defer db.Close()
 	// Asked first, so that an unreachable server fails at once and not after
 	// the tries for the lock.

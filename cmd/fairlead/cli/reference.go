@@ -71,7 +71,7 @@ func description(cmd *cobra.Command) string {
 
 // synopsis is how a command is called, without the flags.
 func synopsis(cmd *cobra.Command) string {
-	if cmd.HasAvailableSubCommands() {
+	if onlyHolds(cmd) {
 		return cmd.CommandPath() + " <command>"
 	}
 	return cmd.UseLine()
@@ -87,14 +87,14 @@ func referenceOf(commands []*cobra.Command) string {
 	b.WriteString("```text\n" + root.PersistentFlags().FlagUsagesWrapped(helpWidth) + "```\n\n")
 	b.WriteString("| command | does |\n|---|---|\n")
 	for _, c := range commands[1:] {
-		if !c.HasAvailableSubCommands() {
+		if !onlyHolds(c) {
 			path := c.CommandPath()
 			fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"), markdownText(c.Short))
 		}
 	}
 	for _, c := range commands[1:] {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", c.CommandPath(), markdownText(description(c)))
-		if c.HasAvailableSubCommands() {
+		if onlyHolds(c) {
 			continue
 		}
 		fmt.Fprintf(&b, "\n```text\n%s\n```\n\n```sh\n%s\n```\n", synopsis(c), unindented(c.Example))

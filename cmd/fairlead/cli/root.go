@@ -56,8 +56,9 @@ func New(env Env) *cobra.Command {
 		Short: "Fairlead, the coordination service for your private mesh",
 		Long: `Fairlead, the coordination service for your private mesh.
 
-"fairlead serve" is the service. All other commands talk to a running one: over
-its local socket, or with --server and --api-key from anywhere.
+"fairlead serve" is the service. Most other commands talk to a running one: over
+its local socket, or with --server and --api-key from anywhere. Only backup,
+restore and db open the database themselves.
 
 Exit status: 0 done, 1 failed, 2 wrong usage.`,
 		Example: `  fairlead users create alice
@@ -69,6 +70,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	},
 		t.users(), t.preAuthKeys(), t.apiKeys(), t.nodes(), t.routes(), t.dns(), t.auth(), t.policy(), t.ssh(), t.audit(), t.events(), t.webhooks(),
+		t.backup(), t.restore(), t.db(),
 		t.whoami(), t.health(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
 	)
 	help := helpCommand()
@@ -157,6 +159,20 @@ func group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// alsoAlone makes cmd a command that does something by itself and holds others.
+func alsoAlone(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(members...)
+	cmd.Annotations = map[string]string{annotationAlone: "true"}
+	return cmd
+}
+
+const annotationAlone = "alone"
+
+// onlyHolds is whether a command does nothing by itself.
+func onlyHolds(cmd *cobra.Command) bool {
+	return cmd.HasAvailableSubCommands() && cmd.Annotations[annotationAlone] == ""
+}
+
 // helpCommand is --help for people who write it first.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
@@ -215,12 +231,7 @@ const helpWidth = 80
 // usage prints the part of the help that follows the description.
 func usage(cmd *cobra.Command) error {
 	var b strings.Builder
-	b.WriteString("Usage:\n  ")
-	if cmd.HasAvailableSubCommands() {
-		b.WriteString(cmd.CommandPath() + " <command>\n")
-	} else {
-		b.WriteString(cmd.UseLine() + "\n")
-	}
+	b.WriteString("Usage:\n  " + synopsis(cmd) + "\n")
 	if cmd.HasExample() {
 		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
 	}

@@ -1,0 +1,254 @@
+package main_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/google/go-cmp/cmp"
+)
+
+// other returns a configuration over an empty database of the other engine, with
+// the key files of s.
+func other(t *testing.T, s settings) settings {
+	t.Helper()
+	o := onSQLite(t)
+	if s["database.type"] == "sqlite" {
+		o = onPostgres(t, pg)
+	}
+	return o.with("noise.private_key_path", s["noise.private_key_path"])
+}
+
+// configFile writes s where --to can read it.
+func (s settings) configFile(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	tree := map[string]any{}
+	for key, value := range s {
+		if value == "" {
+			continue
+		}
+		at, path := tree, strings.Split(key, ".")
+		for _, part := range path[:len(path)-1] {
+			if at[part] == nil {
+				at[part] = map[string]any{}
+			}
+			at = at[part].(map[string]any)
+		}
+		at[path[len(path)-1]] = value
+	}
+	if port, ok := s["database.postgres.port"]; ok {
+		tree["database"].(map[string]any)["postgres"].(map[string]any)["port"] = json.Number(port)
+	}
+	if err := json.NewEncoder(&b).Encode(tree); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// populate makes a few of everything.
+func populate(t *testing.T, s settings, users int) {
+	t.Helper()
+	for i := range users {
+		mustCommand(t, s, "users", "create", fmt.Sprintf("user%d", i))
+	}
+	mustCommand(t, s, "preauthkeys", "create", "--user", "user0")
+	mustCommand(t, s, "apikeys", "create")
+	mustCommand(t, s, "dns", "record", "add", "printer.example.com", "10.0.0.7")
+}
+
+// served is what a server knows, in its own words.
+func served(t *testing.T, s settings) string {
+	t.Helper()
+	var all []string
+	for _, command := range []string{"users list", "nodes list", "preauthkeys list", "apikeys list", "dns show", "audit list --kind user"} {
+		all = append(all, mustCommand(t, s, append(strings.Fields(command), "--output", "json")...))
+	}
+	return strings.Join(all, "\n")
+}
+
+// noiseKey is what clients know the service by.
+func noiseKey(t *testing.T, p *process) string {
+	t.Helper()
+	return p.fastClient("none").must(t, 200, "GET", "/key?v=109", "")
+}
+
+func TestBackupBesideTheServerIsRestoredIntoTheOtherEngine(t *testing.T) {
+	onBoth(t, func(t *testing.T, s settings) {
+		p := serve(t, s)
+		populate(t, s, 5)
+		want, key := served(t, s), noiseKey(t, p)
+		file := filepath.Join(t.TempDir(), "a.backup")
+		says(t, mustCommand(t, s, "backup", "--file", file), "Wrote "+file, "Not in it, so keep them too: "+s["noise.private_key_path"])
+		says(t, mustCommand(t, s, "backup", "verify", file), "is whole", s["database.type"])
+		if r := command(t, s, "backup", "--file", file); r.status != 1 || !strings.Contains(r.stderr, "exists") {
+			t.Errorf("a backup was replaced: %+v", r)
+		}
+		r := command(t, s, "restore", file, "--replace")
+		if r.status != 1 || !strings.Contains(r.stderr, "in use by") {
+			t.Errorf("restored under a server: %+v", r)
+		}
+		p.stop(t)
+
+		o := other(t, s)
+		says(t, mustCommand(t, o, "restore", file), "Restored into")
+		p = serve(t, o)
+		if diff := cmp.Diff(want, served(t, o)); diff != "" {
+			t.Errorf("backed up (-) and restored (+):\n%s", diff)
+		}
+		if got := noiseKey(t, p); got != key {
+			t.Errorf("the key became %s, was %s", got, key)
+		}
+		p.stop(t)
+		if r := command(t, o, "restore", file); r.status != 1 || !strings.Contains(r.stderr, "--replace") {
+			t.Errorf("restored over another: %+v", r)
+		}
+		says(t, mustCommand(t, o, "restore", file, "--replace", "--output", "json"), `"revision"`)
+	})
+}
+
+// An encrypted backup holds the key files, so that a new machine needs nothing
+// else but the configuration.
+func TestEncryptedBackupBringsTheKeysAlong(t *testing.T) {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	keyFile, wrong := filepath.Join(dir, "key.txt"), filepath.Join(dir, "wrong.txt")
+	another, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.WriteFile(keyFile, []byte(identity.String()+"\n"), 0o600), os.WriteFile(wrong, []byte(another.String()+"\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := onSQLite(t)
+	p := serve(t, s)
+	populate(t, s, 2)
+	want, key := served(t, s), noiseKey(t, p)
+	file := filepath.Join(dir, "a.backup")
+	mustCommand(t, s, "backup", "--encrypt-to", identity.Recipient().String(), "--file", file)
+	p.stop(t)
+
+	fresh := onSQLite(t)
+	for _, args := range [][]string{{"restore", file}, {"restore", file, "--identity", wrong}, {"backup", "verify", file, "--identity", wrong}} {
+		if r := command(t, fresh, args...); r.status != 1 || !strings.Contains(r.stderr, "--identity") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	says(t, mustCommand(t, fresh, "backup", "verify", file, "--identity", keyFile), "noise.private_key_path")
+	mustCommand(t, fresh, "restore", file, "--identity", keyFile)
+	p = serve(t, fresh)
+	if got := noiseKey(t, p); got != key {
+		t.Errorf("the key became %s, was %s", got, key)
+	}
+	if diff := cmp.Diff(want, served(t, fresh)); diff != "" {
+		t.Errorf("backed up (-) and restored (+):\n%s", diff)
+	}
+}
+
+func TestMovedDatabaseServesTheSame(t *testing.T) {
+	onBoth(t, func(t *testing.T, s settings) {
+		p := serve(t, s)
+		populate(t, s, 3)
+		want, key := served(t, s), noiseKey(t, p)
+		o := other(t, s)
+		if r := command(t, s, "db", "move", "--to", o.configFile(t)); r.status != 1 || !strings.Contains(r.stderr, "in use by") {
+			t.Errorf("moved under a server: %+v", r)
+		}
+		p.stop(t)
+		says(t, mustCommand(t, s, "db", "move", "--to", o.configFile(t)), "both hold the same")
+		for _, here := range []settings{o, s} { // the source serves on if the move is undone
+			p = serve(t, here)
+			if diff := cmp.Diff(want, served(t, here)); diff != "" {
+				t.Errorf("before (-) and after (+):\n%s", diff)
+			}
+			if got := noiseKey(t, p); got != key {
+				t.Errorf("the key became %s, was %s", got, key)
+			}
+			p.stop(t)
+		}
+	})
+}
+
+// As in a container: to standard output, by a user who owns nothing but the
+// database, and with a root that cannot be written.
+func TestBackupToStandardOutputWritesNothingElse(t *testing.T) {
+	s := onSQLite(t)
+	serve(t, s)
+	populate(t, s, 2)
+	p := start(t, s, func(cmd *exec.Cmd) { cmd.Dir = "/proc" }, "backup")
+	if status := p.status(t, patience); status != 0 || p.log.String() != "" {
+		t.Fatalf("exit status %d: %s", status, p.log)
+	}
+	verify := start(t, s, func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader(p.out.String()) }, "backup", "verify", "-")
+	if status := verify.status(t, patience); status != 0 {
+		t.Fatalf("exit status %d: %s", status, verify.log)
+	}
+}
+
+// Whenever a backup or a restore is killed, what has the name of a backup is one,
+// and a database is as before or complete.
+func TestKilledAnywhereLeavesNothingHalf(t *testing.T) {
+	onBoth(t, func(t *testing.T, s settings) {
+		p := serve(t, s)
+		populate(t, s, 30)
+		p.stop(t)
+		dir := t.TempDir()
+		whole := filepath.Join(dir, "whole.backup")
+		began := time.Now()
+		mustCommand(t, s, "backup", "--file", whole)
+		took := time.Since(began)
+		o := other(t, s)
+		const kills = 20
+		for i := range kills {
+			wait := took * time.Duration(i+1) / kills
+			name := filepath.Join(dir, "a.backup")
+			killedAfter(t, s, wait, "backup", "--file", name)
+			if _, err := os.Stat(name); err == nil {
+				mustCommand(t, s, "backup", "verify", name)
+				if err := os.Remove(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			killedAfter(t, o, 2*wait, "restore", whole)
+			check := filepath.Join(dir, fmt.Sprintf("%d.backup", i))
+			if r := command(t, o, "backup", "--file", check, "--output", "json"); r.status == 0 {
+				says(t, r.stdout, `"users": {
+      "rows": 30,`)
+				o = other(t, s)
+			} else if !strings.Contains(r.stderr, "no tables of fairlead") && !strings.Contains(r.stderr, "no such file") {
+				t.Errorf("after %v: %s", wait, r.stderr)
+			}
+		}
+		mustCommand(t, s, "backup", "--file", filepath.Join(dir, "a.backup"))
+		if left, err := filepath.Glob(filepath.Join(dir, "*.partial")); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v (%v)", left, err)
+		}
+	})
+}
+
+func killedAfter(t *testing.T, s settings, wait time.Duration, args ...string) {
+	t.Helper()
+	p := start(t, s, nil, args...)
+	select {
+	case <-p.ended:
+	case <-time.After(wait):
+		_ = p.Process.Signal(syscall.SIGKILL)
+		<-p.ended
+	}
+}

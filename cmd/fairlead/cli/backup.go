@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/internal/backup"
+	"github.com/fairlead-mesh/fairlead/internal/config"
+)
+
+// backingUp is what backup was asked for.
+type backingUp struct {
+	file       string
+	recipients []string
+	withKeys   bool
+}
+
+func (t *tool) backup() *cobra.Command {
+	var b backingUp
+	cmd := alsoAlone(&cobra.Command{
+		Use:   "backup",
+		Short: "Copy the whole database into one file, while the server runs",
+		Long: `Copy the whole database, of either engine, as it is at one moment into one file;
+the server may run meanwhile. It reads the database that the configuration
+names, so run it where the server runs and as its user.
+
+Without --file the backup goes to standard output. A file is written under
+another name first, read back, and only then gets its own: what has that name is
+whole.
+
+Secrets in the database stay sealed or hashed. The key files beside it, by which
+clients and relays know this service, are in the backup only if it is encrypted,
+or with --with-keys: whoever has them can pretend to be this service.`,
+		Example: `  fairlead backup --file /var/backups/fairlead-$(date +%F).backup
+  fairlead backup --encrypt-to age1... --file /var/backups/fairlead.backup
+  docker compose exec -T fairlead fairlead backup > fairlead.backup`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("with-keys") {
+				b.withKeys = len(b.recipients) > 0
+			}
+			return t.makeBackup(cmd.Context(), b)
+		},
+	}, t.backupVerify())
+	cmd.Flags().StringVar(&b.file, "file", "-", "write to this `file`, - for standard output")
+	cmd.Flags().StringSliceVar(&b.recipients, "encrypt-to", nil, "encrypt to this `key` of age, age1...; repeat it for several")
+	cmd.Flags().BoolVar(&b.withKeys, "with-keys", false, "add the key files (default: only with --encrypt-to)")
+	complete(cmd, "encrypt-to", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (t *tool) makeBackup(ctx context.Context, b backingUp) error {
+	recipients, err := backup.Recipients(b.recipients)
+	if err != nil {
+		return usageError{err}
+	}
+	if width, _ := t.screen(); b.file == "-" && width > 0 {
+		return wrongUsage("standard output is a terminal; name a file with --file, or send it into a file or another command")
+	}
+	c, err := t.ownConfig()
+	if err != nil {
+		return err
+	}
+	o := backup.Options{Product: t.Build.Version, Now: t.Now(), Recipients: recipients}
+	if b.withKeys {
+		if o.KeyFiles, err = backup.ReadKeyFiles(keyPaths(c)); err != nil {
+			return err
+		}
+	}
+	ctx, stop := untilInterrupted(ctx)
+	defer stop()
+	if b.file == "-" {
+		_, err := backup.Write(ctx, databaseOf(c), t.Stdout, o)
+		return err
+	}
+	var done func()
+	o.Progress, done = t.progress()
+	var made *backup.Summary
+	err = backup.Create(b.file, func(w io.Writer) (err error) {
+		made, err = backup.Write(ctx, databaseOf(c), w, o)
+		return err
+	}, func(r io.Reader) error {
+		if len(recipients) > 0 {
+			return nil // only who has the identity can read it
+		}
+		_, err := backup.Verify(r, nil)
+		return err
+	})
+	done()
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Wrote %s: %s\n", b.file, holds(made))
+	if left := keyFilesLeftOut(c, made); len(left) > 0 {
+		text += fmt.Sprintf("Not in it, so keep them too: %s\n", strings.Join(left, ", "))
+	}
+	return t.show(backupResult{b.file, made}, text)
+}
+
+// backupResult is a backup in a file.
+type backupResult struct {
+	File string `json:"file"`
+	*backup.Summary
+}
+
+// holds describes a backup in one line.
+func holds(s *backup.Summary) string {
+	text := fmt.Sprintf("revision %d, %s in %s", s.Rev, count(int(s.Rows()), "row"), count(len(s.Tables), "table"))
+	if len(s.KeyFiles) > 0 {
+		text += ", and " + strings.Join(s.KeyFiles, ", ")
+	}
+	return text
+}
+
+// keyFilesLeftOut are the key files that there are and that a backup lacks.
+func keyFilesLeftOut(c *config.Config, s *backup.Summary) (left []string) {
+	paths := keyPaths(c)
+	for _, key := range slices.Sorted(maps.Keys(paths)) {
+		if _, err := os.Stat(paths[key]); err == nil && !slices.Contains(s.KeyFiles, key) {
+			left = append(left, paths[key])
+		}
+	}
+	return left
+}
+
+func (t *tool) backupVerify() *cobra.Command {
+	var identities []string
+	cmd := &cobra.Command{
+		Use:   "verify <file>",
+		Short: "Read a backup to its end and say what it holds",
+		Long: `Read a backup to its end and say what it holds. Exit status 0 if every byte is
+as it was written. Neither a server nor a configuration is needed.`,
+		Example: `  fairlead backup verify fairlead.backup
+  fairlead backup verify fairlead.backup --identity key.txt
+  ssh store cat fairlead.backup | fairlead backup verify -`,
+		Args: takes("file"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			in, keys, err := t.openBackup(args[0], identities)
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			s, err := backup.Verify(in, keys)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			return t.show(backupResult{args[0], s}, fmt.Sprintf("%s is whole: made by fairlead %s from %s on %s, %s\n",
+				args[0], s.Product, s.Engine, timeText(s.Time), holds(s)))
+		},
+	}
+	addIdentity(cmd, &identities)
+	return cmd
+}
+
+func addIdentity(cmd *cobra.Command, into *[]string) {
+	cmd.Flags().StringSliceVar(into, "identity", nil, "`file` with an identity of age that opens the backup, as age-keygen writes it")
+}
+
+// openBackup opens a backup, - for standard input, and the identities for it.
+func (t *tool) openBackup(name string, identityFiles []string) (io.ReadCloser, []age.Identity, error) {
+	var all []age.Identity
+	for _, file := range identityFiles {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, err := backup.Identities(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, list...)
+	}
+	if name == "-" {
+		return io.NopCloser(t.Stdin), all, nil
+	}
+	f, err := os.Open(name)
+	return f, all, err
+}
+
+// ownConfig is the configuration of the server on this machine.
+func (t *tool) ownConfig() (*config.Config, error) {
+	if t.server != "" {
+		return nil, wrongUsage("this reads the database itself; run it where the server runs, without --server")
+	}
+	return config.Load(t.configFile, t.Environ)
+}
+
+func databaseOf(c *config.Config) backup.Database {
+	if c.Database.Type == "sqlite" {
+		return backup.Database{SQLite: c.Database.SQLite.Path}
+	}
+	p := c.Database.Postgres
+	return backup.Database{Postgres: backup.Postgres{
+		Host: strings.Join(p.Hosts, ","), Port: p.Port, Name: p.Name, User: p.User, Pass: string(p.Pass), SSLMode: p.SSLMode,
+	}}
+}
+
+// keyPaths says where the files are that belong to a database.
+func keyPaths(c *config.Config) map[string]string {
+	return map[string]string{
+		"noise.private_key_path":       c.Noise.PrivateKeyPath,
+		"secrets_key_file":             c.SecretsKeyFile,
+		"derp.server.private_key_path": c.DERP.Server.PrivateKeyPath,
+	}
+}
+
+// mustOwn refuses to let root make files that the server could not open.
+func mustOwn(paths ...string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, path := range paths {
+		info, err := os.Stat(filepath.Dir(path))
+		if err != nil || path == "" {
+			continue // nobody owns it yet
+		}
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 {
+			return fmt.Errorf("%s belongs to another user, who could not open what root makes there: run this as that user, such as: setpriv --reuid=%d --regid=%d --clear-groups fairlead …",
+				filepath.Dir(path), owner.Uid, owner.Gid)
+		}
+	}
+	return nil
+}
+
+// untilInterrupted ends the context at the first signal, so that nothing is left
+// behind, and leaves the second to the system.
+func untilInterrupted(ctx context.Context) (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// progress shows a person which table is being copied; done removes that.
+func (t *tool) progress() (show backup.Progress, done func()) {
+	if !t.Terminal || !t.forPeople() {
+		return nil, func() {}
+	}
+	var last time.Time
+	show = func(table string, rows int64) {
+		if now := t.Now(); now.Sub(last) > 100*time.Millisecond {
+			last = now
+			fmt.Fprintf(t.Stderr, "\r\x1b[K%s: %s", table, count(int(rows), "row"))
+		}
+	}
+	return show, func() { fmt.Fprint(t.Stderr, "\r\x1b[K") }
+}

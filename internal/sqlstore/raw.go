@@ -1,0 +1,491 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// Location is where a database is: the SQLite file if it is named, else
+// PostgreSQL.
+type Location struct {
+	SQLite   string
+	Postgres PostgresConfig
+}
+
+// String names the place without the password.
+func (l Location) String() string {
+	if l.SQLite != "" {
+		return l.SQLite
+	}
+	return fmt.Sprintf("PostgreSQL database %s at %s:%d", l.Postgres.Name, l.Postgres.Host, cmp.Or(l.Postgres.Port, 5432))
+}
+
+// Use is what somebody wants of a Raw.
+type Use byte
+
+const (
+	// Look reads beside a running server.
+	Look Use = iota
+	// Take reads while no server runs, and keeps one from starting meanwhile.
+	Take
+	// Fill writes while no server runs. A SQLite file is made if there is none.
+	Fill
+)
+
+// Raw is a database as tables and rows, for those who copy it whole. It neither
+// makes nor changes tables before it is told to.
+type Raw struct {
+	db      *sql.DB
+	lock    *os.File // of a SQLite file that no server may use
+	dialect goose.Dialect
+	where   Location
+	use     Use
+}
+
+// OpenRaw opens a database, unless Use forbids it now.
+func OpenRaw(ctx context.Context, where Location, use Use) (*Raw, error) {
+	open := openRawPostgres
+	if where.SQLite != "" {
+		open = openRawSQLite
+	}
+	r, err := open(ctx, where, use)
+	return r, explain(err)
+}
+
+func openRawSQLite(_ context.Context, where Location, use Use) (*Raw, error) {
+	r := &Raw{dialect: goose.DialectSQLite3, where: where, use: use}
+	if _, err := os.Stat(where.SQLite); use != Fill && err != nil {
+		return nil, openError(where.SQLite, err)
+	}
+	mode := "?mode=ro&_pragma=busy_timeout(5000)"
+	if use != Look {
+		lock, _, err := lockFile(where.SQLite)
+		if err != nil {
+			return nil, err
+		}
+		r.lock = lock
+	}
+	if use == Fill {
+		mode = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=journal_size_limit(67108864)&_txlock=immediate"
+	}
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: where.SQLite}).EscapedPath()+mode)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.db = db
+	return r, nil
+}
+
+func openRawPostgres(ctx context.Context, where Location, use Use) (*Raw, error) {
+	pool, err := where.Postgres.pool()
+	if err != nil {
+		return nil, err
+	}
+	config := patient(pool.ConnConfig)
+	// Whoever takes what is read may be slow, and that is no reason to end.
+	config.RuntimeParams["tcp_user_timeout"] = "0"
+	r := &Raw{dialect: goose.DialectPostgres, where: where, use: use, db: stdlib.OpenDB(*config)}
+	ping, cancel := context.WithTimeout(ctx, 2*connectTimeout)
+	defer cancel()
+	if err := r.db.PingContext(ping); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	if use != Look {
+		if err := r.mustBeUnused(ctx); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	}
+	return r, nil
+}
+
+// patient is a connection without limits of time.
+func patient(config *pgx.ConnConfig) *pgx.ConnConfig {
+	config = config.Copy()
+	config.Tracer = nil
+	for _, k := range []string{"idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout"} {
+		delete(config.RuntimeParams, k)
+	}
+	return config
+}
+
+const (
+	// fresh is the age of a beat whose replica may still run, and beatsAgain the
+	// time in which one that runs beats again.
+	fresh      = 10 * time.Second
+	beatsAgain = 5 * time.Second
+)
+
+// mustBeUnused fails while a replica beats. One that has beaten lately may have
+// been stopped since, so it is given the time to beat again.
+func (r *Raw) mustBeUnused(ctx context.Context) error {
+	exists := false
+	if err := r.db.QueryRowContext(ctx, "SELECT to_regclass('replicas') IS NOT NULL").Scan(&exists); err != nil || !exists {
+		return err
+	}
+	var id string
+	var last, now int64
+	newest := func() error {
+		const ask = "SELECT coalesce((SELECT id FROM replicas ORDER BY at DESC LIMIT 1), ''), coalesce(max(at), 0), " + nowMicros + " FROM replicas"
+		return r.db.QueryRowContext(ctx, ask).Scan(&id, &last, &now)
+	}
+	if err := newest(); err != nil || now-last >= fresh.Microseconds() {
+		return err
+	}
+	for first, until := last, time.Now().Add(beatsAgain); time.Now().Before(until); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+		if err := newest(); err != nil {
+			return err
+		}
+		if last != first {
+			return fmt.Errorf("%s is in use by the server %s: stop every server of it first", r.where, id)
+		}
+	}
+	return nil
+}
+
+// Engine is sqlite or postgres.
+func (r *Raw) Engine() string { return folder(r.dialect) }
+
+// Close releases what OpenRaw took.
+func (r *Raw) Close() error {
+	var err error
+	if r.db != nil {
+		err = r.db.Close()
+	}
+	if r.lock != nil {
+		err = errors.Join(err, r.lock.Close())
+	}
+	return err
+}
+
+// View runs fn on the database as it is at one moment.
+func (r *Raw) View(ctx context.Context, fn func(*View) error) error {
+	opts := &sql.TxOptions{ReadOnly: true}
+	if r.dialect == goose.DialectPostgres {
+		opts.Isolation = sql.LevelRepeatableRead
+	}
+	tx, err := r.db.BeginTx(ctx, opts)
+	if err != nil {
+		return explain(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := r.keepOut(ctx, tx); err != nil {
+		return explain(err)
+	}
+	v, err := r.view(ctx, tx)
+	if err != nil {
+		return explain(err)
+	}
+	return fn(v)
+}
+
+// keepOut makes servers that start wait until tx ends, unless they may run. With
+// SQLite the lock file does.
+func (r *Raw) keepOut(ctx context.Context, tx *sql.Tx) error {
+	if r.dialect != goose.DialectPostgres || r.use == Look {
+		return nil
+	}
+	var alone bool
+	err := tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&alone)
+	if err == nil && !alone {
+		err = fmt.Errorf("%s is being prepared by a server that starts, or copied: stop that first", r.where)
+	}
+	return err
+}
+
+func (r *Raw) view(ctx context.Context, tx *sql.Tx) (*View, error) {
+	v := &View{tx: tx, dialect: r.dialect}
+	version, err := r.version(ctx, tx)
+	if err != nil || version == 0 {
+		return v, err
+	}
+	newest, err := NewestSchema()
+	if err != nil {
+		return v, err
+	}
+	if version > newest {
+		return v, fmt.Errorf("%s has tables of version %d, and this binary knows up to %d: use the fairlead that served it last", r.where, version, newest)
+	}
+	v.Schema = version
+	if v.Tables, err = Tables(ctx, version); err != nil {
+		return v, err
+	}
+	h, err := scanHead(tx.QueryRowContext(ctx, selectHead+" FROM head WHERE id = 1"))
+	v.Rev = h.rev
+	return v, err
+}
+
+// version is zero for a database without our tables.
+func (r *Raw) version(ctx context.Context, tx *sql.Tx) (version int64, err error) {
+	ask := "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'"
+	if r.dialect == goose.DialectPostgres {
+		ask = "SELECT count(to_regclass('goose_db_version'))"
+	}
+	var found int
+	if err := tx.QueryRowContext(ctx, ask).Scan(&found); err != nil || found == 0 {
+		return 0, err
+	}
+	err = tx.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version").Scan(&version)
+	return version, err
+}
+
+// View is a database at one moment.
+type View struct {
+	Schema int64         // the version of its tables, zero when it has none of ours
+	Tables []Table       // those that Tables names
+	Rev    mesh.Revision // the newest
+
+	tx      *sql.Tx
+	dialect goose.Dialect
+}
+
+// Count returns how many rows a table has.
+func (v *View) Count(ctx context.Context, table string) (n int64, err error) {
+	err = v.tx.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&n)
+	return n, explain(err)
+}
+
+// Rows are all rows of a table in the order of its key: int64, string and
+// []byte. A row is valid until the next. The batch in the head row is left out:
+// it names the history of this database and of no other.
+func (v *View) Rows(ctx context.Context, t Table) iter.Seq2[[]any, error] {
+	return func(yield func([]any, error) bool) {
+		rows, err := v.tx.QueryContext(ctx, v.selectOrdered(t))
+		if err != nil {
+			yield(nil, explain(err))
+			return
+		}
+		defer rows.Close()
+		row, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		for rows.Next() {
+			err := rows.Scan(into...)
+			if err == nil {
+				err = v.check(t, row)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("reading %s: %w", t.Name, explain(err)))
+				return
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(nil, fmt.Errorf("reading %s: %w", t.Name, explain(err)))
+		}
+	}
+}
+
+// selectOrdered sorts text by its bytes, whatever the language of the database.
+func (v *View) selectOrdered(t Table) string {
+	names := make([]string, len(t.Columns))
+	types := map[string]string{}
+	for i, c := range t.Columns {
+		names[i], types[c.Name] = c.Name, c.Type
+	}
+	order := make([]string, len(t.Key))
+	for i, name := range t.Key {
+		order[i] = name
+		if types[name] == "text" && v.dialect == goose.DialectPostgres {
+			order[i] += ` COLLATE "C"`
+		}
+	}
+	return "SELECT " + strings.Join(names, ", ") + " FROM " + t.Name + " ORDER BY " + strings.Join(order, ", ")
+}
+
+// check holds a row to the types of its columns: SQLite itself does not.
+func (v *View) check(t Table, row []any) error {
+	for i, c := range t.Columns {
+		ok := false
+		switch c.Type {
+		case "integer":
+			_, ok = row[i].(int64)
+		case "text":
+			_, ok = row[i].(string)
+		case "blob":
+			var b []byte
+			b, ok = row[i].([]byte)
+			if b == nil { // how one driver reads an empty one
+				row[i] = []byte{}
+			}
+		}
+		if !ok {
+			return fmt.Errorf("found %T in the column %s, which holds %s", row[i], c.Name, c.Type)
+		}
+		if t.Name == "head" && c.Name == "batch" {
+			row[i] = []byte{}
+		}
+	}
+	return nil
+}
+
+// Rebuild removes all tables of ours, makes those of a version, and keeps what
+// fn puts into them: all of it when Rebuild returns nil, and else the database
+// stays as it was. Replicas that knew another history of it notice.
+func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) error) error {
+	tx, err := r.db.BeginTx(ctx, nil)
+	if err != nil {
+		return explain(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := r.keepOut(ctx, tx); err != nil {
+		return explain(err)
+	}
+	if err := r.clear(ctx, tx); err != nil {
+		return explain(err)
+	}
+	if err := r.create(ctx, tx, version); err != nil {
+		return explain(err)
+	}
+	v, err := r.view(ctx, tx)
+	if err != nil {
+		return explain(err)
+	}
+	for _, t := range v.Tables {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.Name); err != nil { // what the migrations put there
+			return explain(err)
+		}
+	}
+	if err := fn(&Rebuilding{View: v}); err != nil {
+		return err
+	}
+	var batch store.BatchID
+	_, _ = rand.Read(batch[:]) // never fails
+	res, err := tx.ExecContext(ctx, "UPDATE head SET batch = $1 WHERE id = 1", batch[:])
+	if err != nil {
+		return explain(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n != 1 {
+		return errors.New("the table head has no row: this is no whole database")
+	}
+	return explain(tx.Commit())
+}
+
+func (r *Raw) clear(ctx context.Context, tx *sql.Tx) error {
+	version, err := r.version(ctx, tx)
+	if err != nil || version == 0 {
+		return err
+	}
+	tables, err := allTables(ctx, version)
+	if err != nil {
+		return err
+	}
+	for _, t := range append(tables, Table{Name: goose.DefaultTablename}) {
+		if _, err := tx.ExecContext(ctx, "DROP TABLE "+t.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create does in one transaction what migrate does in one for each step.
+func (r *Raw) create(ctx context.Context, tx *sql.Tx, version int64) error {
+	files, err := migrationFiles(r.dialect)
+	if err != nil {
+		return err
+	}
+	versions, err := database.NewStore(r.dialect, goose.DefaultTablename)
+	if err != nil {
+		return err
+	}
+	if err := versions.CreateVersionTable(ctx, tx); err != nil {
+		return err
+	}
+	if err := versions.Insert(ctx, tx, database.InsertRequest{Version: 0}); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.version > version {
+			break
+		}
+		if _, err := tx.ExecContext(ctx, f.up); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		if err := versions.Insert(ctx, tx, database.InsertRequest{Version: f.version}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Migrate brings the tables up to date, as opening the store does.
+func (r *Raw) Migrate(ctx context.Context) error {
+	if r.dialect == goose.DialectSQLite3 {
+		return explain(migrate(ctx, r.dialect, r.db, "migrations/sqlite"))
+	}
+	pool, err := r.where.Postgres.pool()
+	if err != nil {
+		return err
+	}
+	return explain(migratePostgres(ctx, pool.ConnConfig))
+}
+
+// Rebuilding is a database whose tables are empty and wait for rows. As a View
+// it shows what was put there.
+type Rebuilding struct{ *View }
+
+// maxArguments is how many values a statement of either engine may take.
+const maxArguments = 32000
+
+// Insert adds rows as Rows returns them.
+func (b *Rebuilding) Insert(ctx context.Context, t Table, rows [][]any) error {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	into := "INSERT INTO " + t.Name + " (" + strings.Join(names, ", ") + ") VALUES "
+	for part := range slices.Chunk(rows, max(1, maxArguments/max(1, len(names)))) {
+		if _, err := b.tx.ExecContext(ctx, into+b.marks(len(part), len(names)), slices.Concat(part...)...); err != nil {
+			return fmt.Errorf("writing %s: %w", t.Name, explain(err))
+		}
+	}
+	return nil
+}
+
+// marks stand for the values of some rows. SQLite would look for each number
+// among all that came before.
+func (b *Rebuilding) marks(rows, columns int) string {
+	var all strings.Builder
+	for i := range rows * columns {
+		switch {
+		case i == 0:
+			all.WriteString("(")
+		case i%columns == 0:
+			all.WriteString("), (")
+		default:
+			all.WriteString(", ")
+		}
+		if b.dialect == goose.DialectSQLite3 {
+			all.WriteString("?")
+		} else {
+			fmt.Fprintf(&all, "$%d", i+1)
+		}
+	}
+	return all.String() + ")"
+}

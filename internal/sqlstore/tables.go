@@ -1,0 +1,152 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+)
+
+// Column is a column of a table. Type is integer, text or blob, the three that
+// both engines store alike.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// Table is a table of both engines: they agree column by column.
+type Table struct {
+	Name    string
+	Columns []Column
+	Key     []string // the columns of its primary key, in order
+}
+
+// transient says why the rows of a table are worth nothing in another database.
+func transient(table string) (why string) {
+	return map[string]string{
+		"log":      "it only feeds those who follow it; after a restore they read the tables anew",
+		"replicas": "heartbeats of processes that run now",
+	}[table]
+}
+
+// NewestSchema is the version of the tables that this binary makes.
+func NewestSchema() (int64, error) {
+	files, err := migrationFiles(goose.DialectSQLite3)
+	if err != nil {
+		return 0, err
+	}
+	return files[len(files)-1].version, nil
+}
+
+// Tables are the tables that hold what must outlive a database of a version, in
+// the order of their names. The migrations say which there are, so that none is
+// forgotten.
+func Tables(ctx context.Context, version int64) ([]Table, error) {
+	all, err := allTables(ctx, version)
+	return slices.DeleteFunc(all, func(t Table) bool { return transient(t.Name) != "" }), err
+}
+
+// allTables makes the tables of a version in memory and looks at them.
+func allTables(ctx context.Context, version int64) ([]Table, error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1) // each would have a database of its own
+	files, err := migrationFiles(goose.DialectSQLite3)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if f.version > version {
+			break
+		}
+		if _, err := db.ExecContext(ctx, f.up); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return sqliteTables(ctx, db)
+}
+
+func sqliteTables(ctx context.Context, db *sql.DB) ([]Table, error) {
+	rows, err := db.QueryContext(ctx, `
+		SELECT s.name, c.name, lower(c.type), c.pk
+		FROM sqlite_schema s JOIN pragma_table_info(s.name) c
+		WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite%' ORDER BY s.name, c.cid`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var tables []Table
+	keys := map[int]string{}
+	for rows.Next() {
+		var name string
+		var column Column
+		var key int
+		if err := rows.Scan(&name, &column.Name, &column.Type, &key); err != nil {
+			return nil, err
+		}
+		if len(tables) == 0 || tables[len(tables)-1].Name != name {
+			tables, keys = append(tables, Table{Name: name}), map[int]string{}
+		}
+		t := &tables[len(tables)-1]
+		t.Columns = append(t.Columns, column)
+		if key > 0 {
+			keys[key] = column.Name
+			t.Key = make([]string, len(keys))
+			for place, name := range keys {
+				if place <= len(t.Key) {
+					t.Key[place-1] = name
+				}
+			}
+		}
+	}
+	return tables, rows.Err()
+}
+
+// migrationFile is one step from a version to the next.
+type migrationFile struct {
+	name    string
+	version int64
+	up      string
+}
+
+// migrationFiles are all steps of an engine, in order. Each can be run as one
+// text.
+func migrationFiles(dialect goose.Dialect) ([]migrationFile, error) {
+	names, err := fs.Glob(migrations, "migrations/"+folder(dialect)+"/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var files []migrationFile
+	for _, name := range names {
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		number, _, _ := strings.Cut(path.Base(name), "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		up, _, _ := strings.Cut(string(text), "-- +goose Down")
+		files = append(files, migrationFile{name: name, version: version, up: up})
+	}
+	slices.SortFunc(files, func(a, b migrationFile) int { return int(a.version - b.version) })
+	return files, nil
+}
+
+// folder is where the migrations of an engine are.
+func folder(dialect goose.Dialect) string {
+	if dialect == goose.DialectSQLite3 {
+		return "sqlite"
+	}
+	return "postgres"
+}
