@@ -43,6 +43,8 @@ var table = map[string]row{
 
 	"./docs/examples/webhook-receiver": {"", "http"},
 
+	"deploytest/upstream": {"", "http"},
+
 	"./deploy/helm/charttest": {"", ""}, // a module of its own
 	"./deploy/package/sbom":   {"", ""},
 

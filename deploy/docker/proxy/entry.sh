@@ -8,8 +8,6 @@ rotate_at=10485760
 keep=3
 every=5
 
-# In the loop too $$ is this process, which becomes nginx. Signals reach it even while its configuration
-# is broken; nginx -s would not send them then.
 say() { echo "proxy: $*" >&2; }
 
 # choose VARIABLE VALUE PART makes PART-VALUE.conf the configuration of PART.
@@ -19,18 +17,15 @@ choose() {
 }
 
 # Replaced or rewritten, chmod or chown: each changes the inode or its time of change.
-certificates() { stat -Lc '%n %i %Z' /etc/nginx/tls/*.pem 2>/dev/null || true; }
+certificates() { stat -Lc '%n %i %z' /etc/nginx/tls/*.pem 2>/dev/null || true; }
 
+# With files that cannot be loaded nginx says so in its error log and serves the old ones.
 load_changed_certificates() {
   now=$(certificates)
   [ "$now" != "$loaded" ] || return 0
   loaded=$now
-  if nginx -t -q; then
-    say "the certificate files changed: loading them"
-    kill -HUP $$
-  else
-    say "the certificate files changed and cannot be loaded: still serving the old ones"
-  fi
+  say "the certificate files changed: loading them"
+  kill -HUP $$
 }
 
 rotate() {
@@ -45,6 +40,8 @@ rotate() {
   kill -USR1 $$
 }
 
+# Here too $$ is this process, which becomes nginx. Signals reach it even while its configuration
+# is broken; nginx -s would not send them then.
 watch() {
   loaded=$1
   set +e # whatever fails now is tried again

@@ -1,0 +1,155 @@
+//go:build !race
+
+package deploytest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestProxyAnswersBadGatewayWhileTheServiceIsAway(t *testing.T) {
+	t.Parallel()
+	for mode, url := range map[string]string{"dev": "http://mesh.example:8080/x", "prod": "https://mesh.example/x"} {
+		t.Run(mode, func(t *testing.T) {
+			p := startProxy(t, "", "PROXY_MODE="+mode)
+			c := p.client(true)
+			mustAnswer(t, c, map[string]int{url: 200})
+			p.stopUpstream("fairlead")
+			if a := get(t, c, url); a.Status != 502 || !strings.Contains(a.Text, "502 Bad Gateway") {
+				t.Errorf("%d, %s", a.Status, a.Text)
+			}
+			// And started without it.
+			p.docker("restart", p.Name)
+			eventually(t, patience, func() error {
+				a, err := fetch(t, c, http.MethodGet, url)
+				if err == nil && a.Status != 502 {
+					t.Errorf("%d, %s", a.Status, a.Text)
+				}
+				return err
+			})
+			p.startUpstream("fairlead", ":8080")
+			eventually(t, patience, func() error {
+				if a := get(t, c, url); a.Status != 200 {
+					return fmt.Errorf("still %d", a.Status)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestProxyLoadsChangedCertificatesAndKeepsConnections(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=prod")
+	u := p.upgrade(443, true, http.MethodPost, "/ts2021", "tailscale-control-protocol")
+	p.newCertificate()
+	eventually(t, patience, func() error {
+		_, err := fetch(t, p.client(true), http.MethodGet, "https://mesh.example/")
+		return err
+	})
+	p.proxyScript("reload")
+	if err := u.echo("still here"); err != nil {
+		t.Errorf("a reload ended a connection: %v", err)
+	}
+	p.proxyScript("restart")
+	if err := errors.Join(u.conn.SetDeadline(time.Now().Add(patience)), u.echo("gone")); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a restart ended no connection: %v", err)
+	}
+}
+
+func TestProxyGoesOnWhileItsCertificateCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"fullchain.pem", "privkey.pem"} {
+		t.Run(name, func(t *testing.T) {
+			p := startProxy(t, "", "PROXY_MODE=prod")
+			if err := os.Chmod(filepath.Join(p.TLS, name), 0); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, patience, func() error {
+				if log := p.shell("cat /var/log/nginx/error.log"); !strings.Contains(log, "cannot load certificate") {
+					return errors.New("the error log does not say that a certificate cannot be loaded")
+				}
+				return nil
+			})
+			cmd := exec.CommandContext(t.Context(), "scripts/proxy.sh", "test")
+			cmd.Dir, cmd.Env = root, append(environ(), "PROXY_CONTAINER="+p.Name)
+			out, err := cmd.CombinedOutput()
+			if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "cannot load certificate") {
+				t.Errorf("%v: %s", err, out)
+			}
+			mustAnswer(t, p.client(true), map[string]int{"https://mesh.example/": 200})
+		})
+	}
+}
+
+// proxyScript runs a command of scripts/proxy.sh that must succeed.
+func (p *proxy) proxyScript(args ...string) {
+	p.t.Helper()
+	if _, err := command(p.t.Context(), root, "env", append([]string{"PROXY_CONTAINER=" + p.Name, "scripts/proxy.sh"}, args...)...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func TestProxyRotatesItsLogsAtTenMegabytesAndKeepsThree(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=dev")
+	p.shell(`cd /var/log/nginx; for log in access error; do for n in 1 2 3; do echo $n >$log.log.$n; done; done
+		head -c 10485760 /dev/zero >>access.log; head -c 10485760 /dev/zero >>error.log`)
+	eventually(t, patience, func() error {
+		get(t, p.client(false), "http://mesh.example:8080/after")
+		sizes := p.shell(`cd /var/log/nginx; for log in access error; do
+			[ $(stat -c %s $log.log.1) -ge 10485760 ] && [ $(stat -c %s $log.log) -lt 10485760 ] && echo $log $(cat $log.log.2 $log.log.3) || true; done; ls`)
+		if diff := cmp.Diff("access 1 2\nerror 1 2\naccess.log\naccess.log.1\naccess.log.2\naccess.log.3\nerror.log\nerror.log.1\nerror.log.2\nerror.log.3", sizes); diff != "" {
+			return errors.New(diff)
+		}
+		if log := p.shell("cat /var/log/nginx/access.log"); !strings.Contains(log, "GET /after") {
+			return errors.New("the new log stays empty")
+		}
+		return nil
+	})
+}
+
+func TestProxyLogsToFilesAndToItsOutput(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=dev")
+	p.stopUpstream("fairlead")
+	get(t, p.client(false), "http://mesh.example:8080/marked")
+	output, err := command(t.Context(), root, "sh", "-c", docker+" logs "+p.Name+" 2>&1 >/dev/null; echo ---; "+docker+" logs "+p.Name+" 2>/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, stdout, _ := strings.Cut(output, "---\n")
+	for what, text := range map[string]string{
+		"stdout": stdout, "access.log": p.shell("cat /var/log/nginx/access.log"),
+	} {
+		if !strings.Contains(text, `"GET /marked HTTP/1.1" 502`) {
+			t.Errorf("%s has no request: %s", what, text)
+		}
+	}
+	for what, text := range map[string]string{
+		"stderr": stderr, "error.log": p.shell("cat /var/log/nginx/error.log"),
+	} {
+		if !strings.Contains(text, "[error]") || !strings.Contains(text, "GET /marked") {
+			t.Errorf("%s has no error: %s", what, text)
+		}
+	}
+}
+
+func TestProxyRefusesSettingsItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	for _, setting := range []string{"PROXY_MODE=prdo", "PROXY_RATE_LIMIT=yes", "PROXY_ADMIN=1"} {
+		_, err := command(t.Context(), root, docker, "run", "--rm", "--env="+setting, images.name("proxy"))
+		if err == nil || !strings.Contains(err.Error(), setting+" is not known") {
+			t.Errorf("%s: %v", setting, err)
+		}
+	}
+}

@@ -1,0 +1,432 @@
+//go:build !race
+
+package deploytest
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// believing is the configuration of a proxy behind another one, by which tests
+// choose the address they come from.
+const believing = "set_real_ip_from 0.0.0.0/0;\nreal_ip_header X-Forwarded-For;\n"
+
+const stranger = "203.0.113.9"
+
+func TestProxyInDevelopmentForwardsPlainHTTP(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=dev")
+	c := p.client(false)
+	for url, want := range map[string]string{
+		"http://mesh.example:8080/":           ":8080",
+		"http://mesh.example:8080/health":     ":8080",
+		"http://mesh.example:8080/api/v1/x?y": ":8080",
+		"http://mesh.example:3001/admin/":     ":3000",
+		"http://mesh.example:3001/health":     ":3000",
+	} {
+		if a := get(t, c, url); a.Status != 200 || a.Seen.By != want {
+			t.Errorf("%s: %d by %s", url, a.Status, a.Seen.By)
+		}
+	}
+	mustAnswer(t, c, map[string]int{
+		"http://mesh.example:8080/robots.txt": 200,
+		"http://mesh.example:8080/admin/":     404,
+		"http://mesh.example:3001/admin":      404,
+		"http://mesh.example:3001/":           404,
+	})
+	for _, url := range []string{"http://mesh.example:80/", "https://mesh.example:443/"} {
+		if a, err := fetch(t, c, http.MethodGet, url); err == nil {
+			t.Errorf("%s answers %d in development", url, a.Status)
+		}
+	}
+}
+
+func TestProxyInProductionSpeaksTLS13Only(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=prod")
+	for _, port := range []int{443, 3001} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			conn, err := p.dial(t.Context(), port)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := p.trusting()
+			config.MaxVersion, config.NextProtos = version, []string{"h2", "http/1.1"}
+			secure := tls.Client(conn, config)
+			err = secure.HandshakeContext(t.Context())
+			if (err == nil) != (version == tls.VersionTLS13) {
+				t.Errorf("port %d, %s: %v", port, tls.VersionName(version), err)
+			}
+			if got := secure.ConnectionState().NegotiatedProtocol; err == nil && got != "h2" {
+				t.Errorf("port %d agrees on %q", port, got)
+			}
+			secure.Close()
+		}
+	}
+	if a := get(t, p.client(true), "https://mesh.example:443/x"); a.Proto != "HTTP/2.0" || a.Seen.By != ":8080" || a.Seen.Header.Get("X-Forwarded-Proto") != "https" {
+		t.Errorf("got %+v", a)
+	}
+	mustAnswer(t, p.client(false), map[string]int{"http://mesh.example:8080/health": 200, "http://mesh.example:8080/": 404})
+}
+
+func TestProxyOnPort80AnswersChallengesAndRedirectsTheRest(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=prod", "PROXY_RATE_LIMIT=on")
+	c := p.client(false)
+	for request, want := range map[string]string{
+		"GET /":                  "https://mesh.example/",
+		"GET /a/b?c=d%20e":       "https://mesh.example/a/b?c=d%20e",
+		"GET /generate_204":      "https://mesh.example/generate_204",
+		"POST /ts2021":           "https://mesh.example/ts2021",
+		"GET /robots.txt":        "https://mesh.example/robots.txt",
+		"GET /admin/":            "https://mesh.example/admin/",
+		"GET /.well-known/other": "https://mesh.example/.well-known/other",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		a, err := fetch(t, c, method, "http://mesh.example"+path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Status != 301 || a.Header.Get("Location") != want {
+			t.Errorf("%s: %d to %s, want %s", request, a.Status, a.Header.Get("Location"), want)
+		}
+	}
+	const challenge = "http://mesh.example/.well-known/acme-challenge/token"
+	if a := get(t, c, challenge); a.Status != 404 {
+		t.Errorf("a challenge that is not there: %d", a.Status)
+	}
+	dir := filepath.Join(p.Challenges, ".well-known", "acme-challenge")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.write(filepath.Join(dir, "token"), "proof", 0o644)
+	if a := get(t, c, challenge); a.Status != 200 || a.Text != "proof" {
+		t.Errorf("a challenge: %d, %q", a.Status, a.Text)
+	}
+}
+
+// securityHeaders are those of the specification.
+var securityHeaders = map[string][]string{
+	"Strict-Transport-Security": {"max-age=63072000"},
+	"X-Frame-Options":           {"DENY"},
+	"X-Content-Type-Options":    {"nosniff"},
+	"X-Xss-Protection":          {"1; mode=block"},
+}
+
+// mustBeSecure requires each security header once, with its value.
+func mustBeSecure(t *testing.T, what string, h http.Header) {
+	t.Helper()
+	got := map[string][]string{}
+	for name := range securityHeaders {
+		got[name] = h.Values(name)
+	}
+	if diff := cmp.Diff(securityHeaders, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestProxySetsSecurityHeadersOnceOnEveryAnswer(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_RATE_LIMIT=on", "PROXY_ADMIN=on")
+	check := func(c *http.Client, method, url string, status int, headers ...string) {
+		t.Helper()
+		a, err := fetch(t, c, method, url, headers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := fmt.Sprintf("%s %s %s: %d", a.Proto, method, url, a.Status)
+		if a.Status != status {
+			t.Errorf("%s, want %d", what, status)
+		}
+		mustBeSecure(t, what, a.Header)
+	}
+	for i, c := range []*http.Client{p.client(false), p.client(true)} {
+		for url, status := range map[string]int{
+			"https://mesh.example/":                  200,
+			"https://mesh.example/robots.txt":        200,
+			"https://mesh.example/redirect":          301,
+			"https://mesh.example/missing":           404,
+			"https://mesh.example/admin":             404,
+			"https://mesh.example/admin/":            200,
+			"https://mesh.example:3001/admin/":       200,
+			"https://mesh.example:3001/admin":        404,
+			"https://mesh.example:3001/health":       200,
+			"https://mesh.example:3001/anything/new": 404,
+		} {
+			check(c, http.MethodGet, url, status)
+		}
+		check(c, http.MethodGet, "https://mesh.example/admin/", 403, "X-Forwarded-For", stranger)
+		check(c, http.MethodTrace, "https://mesh.example/", 405)
+		client := fmt.Sprintf("198.51.100.%d", i)
+		for range 3 {
+			check(c, http.MethodGet, "https://mesh.example/auth/", 200, "X-Forwarded-For", client)
+		}
+		check(c, http.MethodGet, "https://mesh.example/auth/", 429, "X-Forwarded-For", client)
+	}
+	mustBeSecure(t, "an upgrade", p.upgrade(443, true, http.MethodPost, "/ts2021", "tailscale-control-protocol").Header)
+	for what, request := range map[string]string{
+		"a host that is none":    "GET / HTTP/1.1\r\nHost: not a host\r\n\r\n",
+		"no HTTP":                "nonsense\r\n\r\n",
+		"a body too long":        "POST / HTTP/1.1\r\nHost: mesh.example\r\nContent-Length: 100000000\r\n\r\n",
+		"a path too long":        "GET /" + strings.Repeat("x", 40_000) + " HTTP/1.1\r\nHost: mesh.example\r\n\r\n",
+		"plain HTTP on port 443": "GET / HTTP/1.1\r\nHost: mesh.example\r\n\r\n",
+	} {
+		status, header := p.raw(what != "plain HTTP on port 443", request)
+		if status < 400 {
+			t.Errorf("%s: %d", what, status)
+		}
+		mustBeSecure(t, what, header)
+	}
+	p.stopUpstream("fairlead")
+	p.stopUpstream("console")
+	for _, c := range []*http.Client{p.client(false), p.client(true)} {
+		check(c, http.MethodGet, "https://mesh.example/", 502)
+		check(c, http.MethodGet, "https://mesh.example/admin/", 502)
+		check(c, http.MethodGet, "https://mesh.example:3001/admin/", 502)
+	}
+}
+
+// raw sends bytes to port 443 and returns the answer.
+func (p *proxy) raw(secure bool, request string) (status int, header http.Header) {
+	p.t.Helper()
+	conn, err := p.dial(p.t.Context(), 443)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if secure {
+		conn = tls.Client(conn, p.trusting())
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprint(conn, request); err != nil {
+		p.t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode, res.Header
+}
+
+func TestProxyTellsRobotsToStayAway(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=prod")
+	a := get(t, p.client(true), "https://mesh.example/robots.txt")
+	if a.Text != "User-agent: *\nDisallow: /\n" || a.Header.Get("Content-Type") != "text/plain" {
+		t.Errorf("%s: %q", a.Header.Get("Content-Type"), a.Text)
+	}
+}
+
+func TestProxyServesTheConsoleOnItsPortOnly(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=prod")
+	c := p.client(true)
+	mustAnswer(t, c, map[string]int{
+		"https://mesh.example:3001/admin/":       200,
+		"https://mesh.example:3001/admin/nodes":  200,
+		"https://mesh.example:3001/health":       200,
+		"https://mesh.example:3001/admin":        404,
+		"https://mesh.example:3001/":             404,
+		"https://mesh.example:3001/api/v1/node":  404,
+		"https://mesh.example:3001/administrate": 404,
+		"https://mesh.example/admin":             404,
+		"https://mesh.example/admin/":            404,
+		"https://mesh.example/admin/nodes":       404,
+		"https://mesh.example/%61dmin/":          404,
+		"https://mesh.example//admin/":           404,
+	})
+	for url, want := range map[string]string{"https://mesh.example:3001/health": ":3000", "https://mesh.example:3001/admin/x": ":3000", "https://mesh.example/health": ":8080"} {
+		if a := get(t, c, url); a.Seen.By != want {
+			t.Errorf("%s is answered by %s", url, a.Seen.By)
+		}
+	}
+}
+
+func TestProxyProtectsAdminPaths(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_ADMIN=on")
+	c := p.client(true)
+	for client, allowed := range map[string]bool{
+		"127.0.0.1": true, "::1": true, "10.1.2.3": true, "172.16.0.1": true, "172.31.255.254": true, "192.168.1.1": true,
+		"fc00::1": true, "fd7a:115c:a1e0::1": true, "100.64.0.1": true, "100.127.255.254": true,
+		stranger: false, "172.32.0.1": false, "100.63.255.255": false, "100.128.0.1": false, "11.0.0.1": false, "2001:db8::1": false, "fe80::1": false,
+	} {
+		want := map[string]int{
+			"https://mesh.example/admin": 404, "https://mesh.example/admin/": 200, "https://mesh.example/admin/nodes": 200,
+			"https://mesh.example/api/v1/admin": 404, "https://mesh.example/api/v1/admin/x": 404,
+		}
+		if !allowed {
+			for url := range want {
+				want[url] = 403
+			}
+			want["https://mesh.example/x/../admin/"] = 403
+		}
+		want["https://mesh.example/api/v1/node"] = 200
+		mustAnswer(t, c, want, "X-Forwarded-For", client)
+	}
+	if a := get(t, c, "https://mesh.example/admin/", "X-Forwarded-For", "10.0.0.1"); a.Seen.By != ":3000" {
+		t.Errorf("/admin/ is answered by %s", a.Seen.By)
+	}
+}
+
+// Of what a client asks at once, the burst and one more pass, and what the time
+// that it took allows.
+func TestProxyLimitsRates(t *testing.T) {
+	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_RATE_LIMIT=on")
+	c := p.client(true)
+	get(t, c, "https://mesh.example/health") // from here on the connection is open
+	n := 0
+	eventually(t, patience, func() error {
+		n++
+		passed, refused, took := ask(t, c, 40, "https://mesh.example/api/v1/node", fmt.Sprintf("10.0.0.%d", n))
+		if took > 200*time.Millisecond {
+			return fmt.Errorf("40 requests took %v", took)
+		}
+		if passed < 21 || passed > 23 || passed+refused != 40 {
+			t.Errorf("in %v %d of 40 passed and %d were refused", took, passed, refused)
+		}
+		return nil
+	})
+	for i, want := range []int{200, 200, 200, 429, 429} {
+		if a := get(t, c, "https://mesh.example/auth/x", "X-Forwarded-For", stranger); a.Status != want {
+			t.Errorf("request %d to /auth: %d, want %d", i+1, a.Status, want)
+		}
+	}
+	if a := get(t, c, "https://mesh.example/auth", "X-Forwarded-For", "10.9.9.9"); a.Status != 200 {
+		t.Errorf("the limit of one client is that of another: %d", a.Status)
+	}
+	for _, path := range []string{"/ts2021", "/health", "/key", "/apis", "/authority", "/"} {
+		if passed, _, _ := ask(t, c, 60, "https://mesh.example"+path, stranger); passed != 60 {
+			t.Errorf("%s: %d of 60 passed", path, passed)
+		}
+	}
+}
+
+func TestProxyLimitsNoRatesUnlessTold(t *testing.T) {
+	p := startProxy(t, "", "PROXY_MODE=prod")
+	for _, path := range []string{"/api/v1/node", "/auth/x"} {
+		if passed, _, _ := ask(t, p.client(true), 60, "https://mesh.example"+path, stranger); passed != 60 {
+			t.Errorf("%s: %d of 60 passed", path, passed)
+		}
+	}
+}
+
+// ask sends n requests of one client at once.
+func ask(t *testing.T, c *http.Client, n int, url, client string) (passed, refused int, took time.Duration) {
+	t.Helper()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	began := time.Now()
+	for range n {
+		all.Go(func() {
+			a, err := fetch(t, c, http.MethodGet, url, "X-Forwarded-For", client)
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+			switch a.Status {
+			case http.StatusOK:
+				passed++
+			case http.StatusTooManyRequests:
+				refused++
+			}
+		})
+	}
+	all.Wait()
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	return passed, refused, time.Since(began)
+}
+
+func TestProxyTellsWhoAsks(t *testing.T) {
+	t.Parallel()
+	for name, rig := range map[string]struct{ local, want string }{
+		"what a client says of itself is not passed on": {"", "gateway"},
+		"what a trusted proxy in front says is":         {believing, stranger},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startProxy(t, rig.local, "PROXY_MODE=prod")
+			want := rig.want
+			if want == "gateway" {
+				want = p.docker("network", "inspect", "--format={{(index .IPAM.Config 0).Gateway}}", p.Name)
+			}
+			a := get(t, p.client(true), "https://mesh.example/x", "X-Forwarded-For", stranger, "X-Real-IP", stranger,
+				"Forwarded", "for="+stranger, "X-Forwarded-Proto", "gopher", "X-Forwarded-Host", "other.example")
+			got := http.Header{}
+			for _, name := range []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "X-Forwarded-Proto", "X-Forwarded-Host"} {
+				if values := a.Seen.Header.Values(name); values != nil {
+					got[name] = values
+				}
+			}
+			if diff := cmp.Diff(http.Header{
+				"X-Forwarded-For": {want}, "X-Real-Ip": {want}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {proxyHost},
+			}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if a.Seen.Host != proxyHost {
+				t.Errorf("the host is %q", a.Seen.Host)
+			}
+		})
+	}
+}
+
+func TestProxyPassesUpgradesAndStreams(t *testing.T) {
+	t.Parallel()
+	for mode, port := range map[string]int{"dev": 8080, "prod": 443} {
+		t.Run(mode, func(t *testing.T) {
+			p := startProxy(t, "", "PROXY_MODE="+mode)
+			for _, request := range []struct{ method, path, protocol string }{
+				{http.MethodPost, "/ts2021", "tailscale-control-protocol"},
+				{http.MethodGet, "/derp", "DERP"},
+				{http.MethodGet, "/derp", "websocket"},
+				{http.MethodGet, "/ts2021", "websocket"},
+			} {
+				u := p.upgrade(port, mode == "prod", request.method, request.path, request.protocol)
+				for _, line := range []string{"first", strings.Repeat("long", 50_000), "last"} {
+					if err := u.echo(line); err != nil {
+						t.Errorf("%+v: %v", request, err)
+					}
+				}
+			}
+			url := fmt.Sprintf("http://%s:%d/stream", proxyHost, port)
+			if mode == "prod" {
+				url = strings.Replace(url, "http:", "https:", 1)
+			}
+			for _, http2 := range []bool{false, true} {
+				p.mustStream(p.client(http2), url)
+			}
+		})
+	}
+}
+
+// mustStream requires that a message arrives while the response goes on.
+func (p *proxy) mustStream(c *http.Client, url string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if line, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil || line != "first\n" {
+		p.t.Errorf("%s by %s: %q, %v", url, res.Proto, line, err)
+	}
+}
