@@ -15,6 +15,7 @@ FUZZTIME  ?= 10000x
 BENCHTIME ?= 1s
 CHAOS     ?= 60s
 ROUNDS    ?= 1
+HOLD      ?= 10m
 
 # The build time is the time of the commit, so that one commit gives one binary.
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -98,9 +99,11 @@ e2e-matrix: ## run all supported clients against the server
 e2e e2e-matrix: $(BIN)/gotestsum
 	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/e2e -clients=$(CLIENTS)
 
-.PHONY: deploy
+.PHONY: deploy deploy-hold
 deploy: $(BIN)/gotestsum ## start whole deployments with Docker, as root, and look at them
 	$(call GOTEST) -timeout=60m -count=1 ./internal/deploytest -deploy
+deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; may run beside all else
+	$(call GOTEST) -timeout=0 -count=1 -run='^TestStreamStaysOpenThroughTheProxy$$' ./internal/deploytest -deploy -hold=$(HOLD)
 
 .PHONY: load load-10k load-lists quiet load-short
 load:       LOAD = -run='^TestRatioToReference$$' ./bench/load -nodes=$(or $(N),2000) -rounds=$(ROUNDS)

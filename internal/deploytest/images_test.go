@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -49,6 +50,11 @@ func mainStatus(m *testing.M) int {
 // Docker's cache makes those that did not change.
 func (b *built) build(ctx context.Context) error {
 	b.tag = fmt.Sprintf("test-%d", os.Getpid())
+	lock, err := lockTree()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	if _, err := command(ctx, root, "internal/deploytest/images.sh", "debian", "postgres"); err != nil {
 		return err
 	}
@@ -67,6 +73,16 @@ func (b *built) build(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// lockTree keeps other runs from writing dist while this one copies from it, until
+// the file is closed.
+func lockTree() (*os.File, error) {
+	f, err := os.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	return f, syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 }
 
 func (b *built) name(image string) string { return "fairlead/" + image + ":" + b.tag }
