@@ -1,7 +1,6 @@
 package monitortest
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,40 +41,6 @@ func TestEachAlertFiresAndStaysSilent(t *testing.T) {
 		if !fires[a.Alert] || !silent[a.Alert] {
 			t.Errorf("%s: no test in which it fires, or none in which it stays silent", a.Alert)
 		}
-	}
-}
-
-func TestEachAlertHasItsPageOfTheRunbookAndEachPageItsAlert(t *testing.T) {
-	var named, written []string
-	for _, a := range alerts(t) {
-		named = append(named, a.Alert)
-		if s := a.Labels["severity"]; s != "critical" && s != "warning" {
-			t.Errorf("%s: severity is %q", a.Alert, s)
-		}
-		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
-			t.Errorf("%s: no summary or no description", a.Alert)
-		}
-		if want := runbookURL + a.Alert + ".md"; a.Annotations["runbook_url"] != want {
-			t.Errorf("%s: runbook_url is %q, want %q", a.Alert, a.Annotations["runbook_url"], want)
-		}
-	}
-	for _, name := range files(t, runbook+"/*.md") {
-		alert := strings.TrimSuffix(filepath.Base(name), ".md")
-		if alert == "README" {
-			continue
-		}
-		written = append(written, alert)
-		text := read(t, name)
-		for _, part := range []string{"# " + alert + "\n", "\n## How bad is it\n", "\n## Look\n\n```sh\n", "\n## Do\n\n- "} {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s has no %q", name, part)
-			}
-		}
-	}
-	slices.Sort(named)
-	slices.Sort(written)
-	if diff := cmp.Diff(named, written); diff != "" {
-		t.Errorf("alerts and pages (-alerts +pages):\n%s", diff)
 	}
 }
 
