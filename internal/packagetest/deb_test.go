@@ -4,17 +4,18 @@ package packagetest
 
 import (
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 )
 
 const (
-	oldDeb = "/packages/old/fairlead_" + older + "-1_amd64.deb"
-	newDeb = "/packages/new/fairlead_" + newer + "-1_amd64.deb"
+	oldDeb = "/packages/old/fairlead_" + older + "-1_" + runtime.GOARCH + ".deb"
+	newDeb = "/packages/new/fairlead_" + newer + "-1_" + runtime.GOARCH + ".deb"
 	setURL = `sed -i 's|^server_url: .*|server_url: https://mesh.test:443|' /etc/fairlead/config.yaml`
 
-	// maxExposure is ten times the exposure that systemd may see in the unit, of 100.
+	// maxExposure is how exposed systemd may find the unit, in tenths; 100 would be without any sandbox.
 	maxExposure = 13
 )
 
@@ -34,7 +35,7 @@ func TestDebIsInstalledUpgradedAndRemovedWithoutSystemd(t *testing.T) {
 
 	m.sh("dpkg --remove fairlead")
 	m.says("ls /etc/fairlead/config.yaml /var/lib/fairlead/db.sqlite", "/etc/fairlead/config.yaml\n/var/lib/fairlead/db.sqlite")
-	m.says("ls /usr/bin/fairlead /lib/systemd/system/fairlead.service 2>/dev/null || echo gone", "gone")
+	m.says("ls /usr/bin/fairlead /usr/lib/systemd/system/fairlead.service 2>/dev/null || echo gone", "gone")
 
 	m.sh("dpkg --install " + newDeb)
 	m.says("grep ^server_url /etc/fairlead/config.yaml", "server_url: https://mesh.test:443")
@@ -66,7 +67,7 @@ func TestDebRunsAsItsUnitSays(t *testing.T) {
 
 	// The two lines that the unit offers for a port below 1024.
 	m.sh(`mkdir -p /etc/systemd/system/fairlead.service.d
-		{ echo "[Service]"; sed -n 's/^#\(.*=CAP_NET_BIND_SERVICE\)$/\1/p' /lib/systemd/system/fairlead.service; } >/etc/systemd/system/fairlead.service.d/port.conf
+		{ echo "[Service]"; sed -n 's/^#\(.*=CAP_NET_BIND_SERVICE\)$/\1/p' /usr/lib/systemd/system/fairlead.service; } >/etc/systemd/system/fairlead.service.d/port.conf
 		sed -i 's/^listen_addr: .*/listen_addr: 0.0.0.0:443/' /etc/fairlead/config.yaml
 		systemctl daemon-reload; systemctl restart fairlead`)
 	m.says("fairlead health", "pass")
@@ -88,8 +89,8 @@ func TestDebRunsAsItsUnitSays(t *testing.T) {
 func TestUnitIsSandboxed(t *testing.T) {
 	m := start(t, image)
 	m.sh("dpkg --install " + newDeb)
-	m.says("systemd-analyze verify --man=no /lib/systemd/system/fairlead.service", "")
-	report := m.sh("systemd-analyze security --offline=true --no-pager /lib/systemd/system/fairlead.service")
+	m.says("systemd-analyze verify --man=no /usr/lib/systemd/system/fairlead.service", "")
+	report := m.sh("systemd-analyze security --offline=true --no-pager /usr/lib/systemd/system/fairlead.service")
 	found := regexp.MustCompile(`Overall exposure level for fairlead.service: (\d+)\.(\d)`).FindStringSubmatch(report)
 	if found == nil {
 		t.Fatalf("no score in:\n%s", report)
@@ -100,15 +101,9 @@ func TestUnitIsSandboxed(t *testing.T) {
 	}
 }
 
-func TestLintianFindsNoErrors(t *testing.T) {
+func TestLintianFindsNothing(t *testing.T) {
 	m := start(t, image)
-	for _, arch := range []string{"amd64", "arm64"} {
-		out, err := m.try("lintian --fail-on=error --allow-root /packages/new/fairlead_" + newer + "-1_" + arch + ".deb")
-		if err != nil {
-			t.Errorf("lintian: %v", err)
-		}
-		t.Log(out)
-	}
+	m.says("lintian --allow-root --fail-on=error,warning /packages/new/*.deb", "")
 }
 
 func TestPackagesBringManualAndCompletions(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	oldRPM = "/packages/old/fairlead-" + older + "-1.x86_64.rpm"
-	newRPM = "/packages/new/fairlead-" + newer + "-1.x86_64.rpm"
+	oldRPM = "/packages/old/fairlead-" + older + "-1.$(uname -m).rpm"
+	newRPM = "/packages/new/fairlead-" + newer + "-1.$(uname -m).rpm"
 
 	// The machine is a Debian, whose rpm knows of no other package.
 	rpm = "rpm --force-debian --nodeps "
@@ -50,8 +50,10 @@ func TestRPMIsInstalledAndRemovedWithoutSystemd(t *testing.T) {
 
 func TestRPMSaysWhatItIs(t *testing.T) {
 	m := start(t, image)
-	m.says("rpm --query --package --queryformat '%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}' "+newRPM, "fairlead "+newer+" 1 x86_64 BSD-3-Clause")
-	m.says("rpm --query --package --queryformat '%{ARCH}' "+strings.Replace(newRPM, "x86_64", "aarch64", 1), "aarch64")
+	for _, arch := range []string{"x86_64", "aarch64"} {
+		m.says("rpm --query --package --queryformat '%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}' /packages/new/*."+arch+".rpm",
+			"fairlead "+newer+" 1 "+arch+" BSD-3-Clause")
+	}
 	flags := m.sh("rpm --query --package --queryformat '[%{FILENAMES} %{FILEFLAGS:fflags}\n]' " + newRPM)
 	if !strings.Contains(flags, "/etc/fairlead/config.yaml cn\n") {
 		t.Errorf("the configuration would be replaced by an upgrade:\n%s", flags)
