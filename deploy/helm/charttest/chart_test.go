@@ -133,6 +133,20 @@ func (r release) addPods(t *testing.T, name string, pods core.PodTemplateSpec, s
 	r.pods[name] = pods
 }
 
+// replicas are how many pods of each kind there shall be.
+func (r release) replicas() map[string]int32 {
+	n := map[string]int32{}
+	for name, o := range r.objects {
+		switch o := o.(type) {
+		case *apps.Deployment:
+			n[name] = *o.Spec.Replicas
+		case *apps.StatefulSet:
+			n[name] = *o.Spec.Replicas
+		}
+	}
+	return n
+}
+
 func selects(labels map[string]string, pods core.PodTemplateSpec) bool {
 	for k, v := range labels {
 		if pods.Labels[k] != v {
@@ -338,16 +352,7 @@ func TestSecretsKeyIsMadeOnceAndForEver(t *testing.T) {
 func TestThereIsOneRelay(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		var relays []string
-		for name, o := range r.objects {
-			var replicas int32
-			switch o := o.(type) {
-			case *apps.Deployment:
-				replicas = *o.Spec.Replicas
-			case *apps.StatefulSet:
-				replicas = *o.Spec.Replicas
-			default:
-				continue
-			}
+		for name, replicas := range r.replicas() {
 			if slices.ContainsFunc(r.pods[name].Spec.Containers[0].Ports, func(p core.ContainerPort) bool { return p.Name == "stun" }) {
 				relays = append(relays, fmt.Sprintf("%s %d", name, replicas))
 			}

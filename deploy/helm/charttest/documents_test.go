@@ -1,11 +1,17 @@
 package charttest
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	core "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // documents that tell people to use the chart.
@@ -59,6 +65,44 @@ func TestDocumentedObjectsExist(t *testing.T) {
 	for _, m := range found {
 		if name := kinds[m[1]+m[2]] + " " + m[3]; !slices.Contains(there, name) {
 			t.Errorf("documents speak of %s, which the chart does not make", name)
+		}
+	}
+}
+
+// The pod that restores a backup is made of the template of the others.
+func TestDocumentedRestoreMakesAPod(t *testing.T) {
+	program := regexp.MustCompile(`(?s) \| jq '([^']+)' \|`).FindStringSubmatch(documents(t))
+	if program == nil {
+		t.Fatal("found no program of jq")
+	}
+	for values, name := range map[string]string{"home": "StatefulSet mesh-fairlead", "company": "Deployment mesh-fairlead"} {
+		in, err := json.Marshal(render(t, chart+"/examples/"+values+".yaml", "--set=stopped=true").objects[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		jq := exec.CommandContext(t.Context(), "jq", program[1])
+		jq.Stdin = bytes.NewReader(in)
+		out, err := jq.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		var pod core.Pod
+		if err := yaml.UnmarshalStrict(out, &pod); err != nil {
+			t.Fatalf("%v in:\n%s", err, out)
+		}
+		c := pod.Spec.Containers[0]
+		if pod.Kind != "Pod" || pod.Spec.RestartPolicy != core.RestartPolicyNever || c.Args[0] != "restore" || !c.StdinOnce || c.LivenessProbe != nil || len(c.VolumeMounts) == 0 || len(pod.Spec.Volumes) == 0 {
+			t.Errorf("%s:\n%s", values, out)
+		}
+	}
+}
+
+func TestStoppedReleaseRunsNothing(t *testing.T) {
+	for _, values := range []string{"home", "company"} {
+		for name, n := range render(t, chart+"/examples/"+values+".yaml", "--set=stopped=true").replicas() {
+			if n != 0 {
+				t.Errorf("%s: %s has %d", values, name, n)
+			}
 		}
 	}
 }
