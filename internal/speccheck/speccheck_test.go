@@ -30,7 +30,7 @@ type section struct {
 type row struct {
 	ID      string
 	Says    string
-	Tests   []string // "package Test" or "package Test/subtest"
+	Tests   []string // "package Test", "package Test/subtest" or "file.bats name of the test"
 	Due     string
 	Outside string
 }
@@ -45,10 +45,14 @@ func read(t *testing.T, text []byte) (sections []section) {
 	return sections
 }
 
-// sources are the test files of a package, as one text.
+// sources are the test files of a package, or one file of shell tests, as one text.
 func sources(dir string) string {
 	var all strings.Builder
-	files, _ := filepath.Glob(filepath.Join("../..", dir, "*_test.go")) // the pattern is ours
+	pattern := filepath.Join("../..", dir)
+	if !strings.HasSuffix(dir, ".bats") {
+		pattern = filepath.Join(pattern, "*_test.go")
+	}
+	files, _ := filepath.Glob(pattern) // the pattern is ours
 	for _, name := range files {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -92,6 +96,9 @@ func problems(sections []section, sources func(dir string) string) (found []stri
 
 func exists(test string, sources func(dir string) string) bool {
 	dir, name, _ := strings.Cut(test, " ")
+	if strings.HasSuffix(dir, ".bats") {
+		return strings.Contains(sources(dir), "\n@test \""+name+"\" {")
+	}
 	name, subtest, _ := strings.Cut(name, "/")
 	text := sources(dir)
 	return strings.Contains(text, "\nfunc "+name+"(t *testing.T") && (subtest == "" || strings.Contains(text, `"`+subtest+`"`))
@@ -105,9 +112,10 @@ func TestEveryRowIsProvenOrDue(t *testing.T) {
 
 // The check itself must be able to fail.
 func TestRowsThatAreNotProvenAreFound(t *testing.T) {
-	tests := func(string) string { return "\nfunc TestA(t *testing.T) {\n\"one\"" }
+	tests := func(string) string { return "\nfunc TestA(t *testing.T) {\n\"one\"\n@test \"it works\" {" }
 	for text, want := range map[string]string{
 		`{id: a, says: b, tests: [p TestA, p TestA/one]}`: "",
+		`{id: a, says: b, tests: [p.bats it works]}`:      "",
 		`{id: a, says: b, due: console}`:                  "",
 		`{id: a, says: b, outside: not ours}`:             "",
 		`{id: a, says: b}`:                                "a: give exactly one of tests, due and outside",
@@ -115,6 +123,7 @@ func TestRowsThatAreNotProvenAreFound(t *testing.T) {
 		`{id: a, says: b, due: later}`:                    "a: nothing is due with later",
 		`{id: a, says: b, tests: [p TestB]}`:              "a: there is no p TestB",
 		`{id: a, says: b, tests: [p TestA/two]}`:          "a: there is no p TestA/two",
+		`{id: a, says: b, tests: [p.bats it]}`:            "a: there is no p.bats it",
 		`{id: a, due: deploy}`:                            `"a" is there twice, or says nothing`,
 	} {
 		if diff := cmp.Diff(want, strings.Join(problems(read(t, []byte("[{section: s, rows: ["+text+"]}]")), tests), "\n")); diff != "" {
@@ -188,9 +197,9 @@ func page(sections []section) string {
 
 Every statement of the specification and of the decisions that complete it, and the tests that prove it. Written by
 %s from %s; a test fails when a row has no
-proof or names a test that is not there. A test is %s; what is under TestSpecification runs
-the real binary on both databases.
+proof or names a test that is not there. A test is %s, or %s; what is under TestSpecification
+runs the real binary on both databases.
 
 %d rows are proven, %d wait for the deployment, %d for the console, and %d are nothing that this product does.
-`, "`go test ./internal/speccheck -update`", "`internal/speccheck/rows.yaml`", "`package Test/subtest`", proven, due["deploy"], due["console"], outside) + body.String()
+`, "`go test ./internal/speccheck -update`", "`internal/speccheck/rows.yaml`", "`package Test/subtest`", "`file.bats name`", proven, due["deploy"], due["console"], outside) + body.String()
 }
