@@ -29,15 +29,21 @@ END
 readonly service_user=10001 console_user=10002 proxy_user=10003
 readonly patience=120 # seconds for a service to become healthy
 
-red='' yellow='' green='' plain=''
-if [ -t 1 ]; then red=$'\e[31m' yellow=$'\e[33m' green=$'\e[32m' plain=$'\e[0m'; fi
-info() { printf '%s[INFO]%s %s\n' "$green" "$plain" "$*"; }
-warn() { printf '%s[WARN]%s %s\n' "$yellow" "$plain" "$*"; }
-error() { printf '%s[ERROR]%s %s\n' "$red" "$plain" "$*" >&2; }
+# say STREAM COLOUR PREFIX TEXT...: in colour where the stream is a terminal.
+say() {
+  local stream=$1 colour=$2 prefix=$3
+  shift 3
+  if [ -t "$stream" ] && [ -z "${NO_COLOR:-}" ]; then prefix=$'\e['"${colour}m$prefix"$'\e[0m'; fi
+  printf '%s %s\n' "$prefix" "$*" >&"$stream"
+}
+info() { say 1 32 '[INFO]' "$@"; }
+warn() { say 2 33 '[WARN]' "$@"; }
+error() { say 2 31 '[ERROR]' "$@"; }
 die() { error "$@"; exit 1; }
 wrong_usage() { error "$@"; usage >&2; exit 2; }
 
 domain='' email='' mode='' sqlite='' cert='' key='' base_domain='' check=''
+acme='' # an authority is asked for certificates
 parse() {
   local name
   while [ $# -gt 0 ]; do
@@ -89,9 +95,6 @@ ask() { # QUESTION
   echo "$answer"
 }
 
-# An own certificate is one for which no authority is asked.
-own_certificate() { [ -n "$cert" ] || { overlay prod && ! profile acme; }; }
-
 # Whatever was not told stays as .env has it.
 decide() {
   if [ -z "$mode$domain" ] && overlay dev; then mode=dev; fi
@@ -100,8 +103,9 @@ decide() {
     domain=${domain:-$(setting DOMAIN)}
     domain=${domain:-$(ask 'Domain of the service, such as mesh.example.com:')} || wrong_usage "tell the domain with --domain, or choose --dev"
     [[ $domain =~ ^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$ ]] || wrong_usage "not a domain: $domain"
+    if [ -z "$cert" ] && { [ -n "$email" ] || profile acme || ! overlay prod; }; then acme=yes; fi
     email=${email:-$(setting ACME_EMAIL)}
-    if ! own_certificate; then
+    if [ -n "$acme" ]; then
       email=${email:-$(ask 'E-mail address for the certificate authority:')} || wrong_usage "tell the address with --email, or bring a certificate with --cert and --key"
       [[ $email == ?*@?* && $email != *[[:space:]]* ]] || wrong_usage "not an e-mail address: $email"
     fi
@@ -115,14 +119,19 @@ decide() {
 }
 
 write_env() {
-  local files=deploy/compose/base.yaml profiles
+  local files profiles
+  files=$(setting COMPOSE_FILE)
+  if [ -z "$files" ]; then
+    info "writing .env"
+    files=deploy/compose/base.yaml
+    [ -n "$sqlite" ] || files+=:deploy/compose/postgres.yaml
+    files+=:deploy/compose/$mode.yaml:deploy/compose/relay.yaml
+    [ ! -e deploy/compose/monitoring.yaml ] || files+=:deploy/compose/monitoring.yaml
+  elif ! overlay "$mode"; then
+    files=$(sed -E "s#deploy/compose/(dev|prod)\.yaml#deploy/compose/$mode.yaml#" <<<"$files")
+  fi
   profiles=$(setting COMPOSE_PROFILES | tr , '\n' | grep -vx acme | paste -sd, -) || true
-  if [ "$mode" = prod ] && ! own_certificate; then profiles+=${profiles:+,}acme; fi
-  [ -n "$sqlite" ] || files+=:deploy/compose/postgres.yaml
-  files+=:deploy/compose/$mode.yaml:deploy/compose/relay.yaml
-  [ ! -e deploy/compose/monitoring.yaml ] || files+=:deploy/compose/monitoring.yaml
-
-  info "writing .env"
+  [ -z "$acme" ] || profiles+=${profiles:+,}acme
   set_setting COMPOSE_PROJECT_NAME "$(setting COMPOSE_PROJECT_NAME fairlead)"
   set_setting COMPOSE_PROFILES "$profiles"
   if [ "$mode" = prod ]; then
@@ -242,6 +251,12 @@ log:
 END
 }
 
+# The service itself says whether it would accept its configuration.
+accept_config() {
+  local report
+  report=$(compose run --rm --no-deps -T fairlead config check 2>&1 </dev/null) || { echo "$report" >&2; return 1; }
+}
+
 config_changed='' # a running service has to read the file again
 write_config() {
   local config url
@@ -269,15 +284,16 @@ write_certificate() {
   as_owner "mkdir -p tls; chmod 755 tls; chown $proxy_user:$proxy_user tls" </dev/null
   if [ -n "$cert" ]; then
     info "installing the certificate of $cert"
-    for file in "$cert" "$key"; do [ -r "$file" ] || die "cannot read $file"; done
-    write_private tls/fullchain.pem $proxy_user <"$cert"
+    cat "$cert" "$key" | pair_fits || die "$cert and $key do not belong together, or are not in PEM, or the key has a passphrase"
+    remove_certbot
     write_private tls/privkey.pem $proxy_user <"$key"
+    write_private tls/fullchain.pem $proxy_user <"$cert"
     as_owner 'chmod 644 tls/fullchain.pem' </dev/null
-    certificate_fits || die "$cert and $key do not belong together, or are not in PEM"
     return
   fi
+  ! read_pair | pair_fits || return 0
+  [ -n "$acme" ] || die "tls/ holds no certificate: scripts/setup.sh --cert FILE --key FILE, or --email ADDRESS to have one issued"
   # nginx does not start without a certificate, and without nginx no authority gives one.
-  ! certificate_fits || return 0
   info "making a certificate of two days, until the authority gives one"
   # shellcheck disable=SC2016 # for the shell in the container
   as_owner '
@@ -287,12 +303,21 @@ write_certificate() {
     chmod 644 tls/fullchain.pem; chown "$2:$2" tls/fullchain.pem tls/privkey.pem' "$domain" $proxy_user </dev/null
 }
 
-certificate_fits() {
+read_pair() { as_owner 'cat tls/fullchain.pem tls/privkey.pem 2>/dev/null || true' </dev/null; }
+
+pair_fits() { # certificate and key from stdin
   # shellcheck disable=SC2016 # for the shell in the container
   as_owner '
-    of_cert=$(openssl x509 -in tls/fullchain.pem -noout -pubkey 2>/dev/null)
-    of_key=$(openssl pkey -in tls/privkey.pem -pubout 2>/dev/null)
-    [ "$of_cert" = "$of_key" ]' </dev/null
+    umask 077; cat >/tmp/pair
+    of_cert=$(openssl x509 -in /tmp/pair -noout -pubkey 2>/dev/null)
+    of_key=$(openssl pkey -in /tmp/pair -passin pass: -pubout 2>/dev/null)
+    [ "$of_cert" = "$of_key" ]'
+}
+
+# Otherwise it would go on and put its own certificate in the place of yours.
+remove_certbot() {
+  docker ps --all --quiet --filter "label=com.docker.compose.project=$(setting COMPOSE_PROJECT_NAME)" \
+    --filter label=com.docker.compose.service=certbot | xargs --no-run-if-empty docker rm --force >/dev/null
 }
 
 # --- services
@@ -345,7 +370,7 @@ start() {
   wait_for fairlead fairlead health
   write_console
   info "starting the rest"
-  compose up -d --remove-orphans
+  compose up -d
   wait_for console fairlead-console health
   wait_for proxy curl -fsS -o /dev/null http://127.0.0.1:8080/health
 }
@@ -416,6 +441,7 @@ check_all() {
   docker image inspect "$(image proxy)" >/dev/null 2>&1 || die "the images are missing: run scripts/setup.sh"
 
   check_file config.yaml 600 $service_user
+  [ ! -e config.yaml ] || accept_config || problem "config.yaml has the problems above; edit it, then docker compose restart fairlead"
   check_file console.yaml 600 $console_user
   if [ -z "$sqlite" ] && [ "$(read_private config.yaml | yaml_value pass)" != "$(setting POSTGRES_PASSWORD)" ]; then
     problem "the database passwords differ: make database.postgres.pass in config.yaml and POSTGRES_PASSWORD in .env the same, then docker compose restart fairlead"
@@ -425,7 +451,10 @@ check_all() {
   if [ "$mode" = prod ]; then
     check_file tls/fullchain.pem 644 $proxy_user
     check_file tls/privkey.pem 600 $proxy_user
-    certificate_fits || problem "tls/fullchain.pem and tls/privkey.pem do not belong together: scripts/setup.sh --cert FILE --key FILE"
+    read_pair | pair_fits || problem "tls/fullchain.pem and tls/privkey.pem do not belong together: scripts/setup.sh --cert FILE --key FILE"
+    # shellcheck disable=SC2016 # for the shell in the container
+    as_owner '[ ! -e "$1" ] || openssl x509 -in "$1" -noout -checkend 604800 >/dev/null' tls/fullchain.pem </dev/null ||
+      warn "the certificate ends within a week: docker compose logs certbot, or scripts/setup.sh --cert FILE --key FILE"
   fi
   check_services
   [ $problems -eq 0 ] || die "problems found: $problems"
@@ -440,6 +469,7 @@ main() {
   write_env
   build_images
   write_config
+  accept_config || die "config.yaml has the problems above; edit it (as root) and run this again"
   write_certificate
   start
   info "Fairlead runs at $(server_url)"

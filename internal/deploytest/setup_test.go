@@ -2,10 +2,271 @@
 
 package deploytest
 
-import "testing"
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
 
-func TestDevelopmentStackBecomesHealthy(t *testing.T) {
+	"github.com/google/go-cmp/cmp"
+)
+
+// secretFiles are the files that setup.sh writes, with mode and owner.
+func secretFiles() map[string]string {
+	return map[string]string{".env": "600 0", "config.yaml": "600 10001", "console.yaml": "600 10002"}
+}
+
+// checkFails runs setup.sh --check and returns what it says is wrong.
+func checkFails(t *testing.T, s *Stack) string {
+	t.Helper()
+	s = s.In(t)
+	out, err := s.Run("scripts/setup.sh", "--check")
+	if err == nil {
+		t.Fatalf("scripts/setup.sh --check found nothing:\n%s", out)
+	}
+	return out
+}
+
+func wantText(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in:\n%s", part, text)
+		}
+	}
+}
+
+func modeAndOwner(t *testing.T, path string) string {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%o %d", info.Mode().Perm(), info.Sys().(*syscall.Stat_t).Uid)
+}
+
+// TestSetupOfDevelopment sets up one stack and looks at it from all sides that
+// leave it as it is.
+func TestSetupOfDevelopment(t *testing.T) {
 	s := NewStack(t, nil)
 	s.Setup("--dev")
 	s.WaitHealthy()
+	if diff := cmp.Diff([]string{"console", "db", "fairlead", "proxy"}, sorted(s.Services())); diff != "" {
+		t.Errorf("services (-want +got):\n%s", diff)
+	}
+
+	t.Run("health through the proxy", func(t *testing.T) {
+		wantText(t, content(t, "http://"+s.Addr("PROXY_DEV_PUBLISH")+"/health"), `"status":"pass"`)
+		wantText(t, content(t, "http://"+s.Addr("CONSOLE_PUBLISH")+"/health"), `"status":"pass"`, `"coordinator":"reachable"`)
+		wantText(t, content(t, "http://"+s.Addr("CONSOLE_PUBLISH")+"/admin/"), "<title>Fairlead</title>")
+		wantText(t, content(t, "http://"+s.Addr("METRICS_PUBLISH")+"/metrics"), "mesh_nodes_total 0")
+	})
+	t.Run("secrets", func(t *testing.T) { testSecretFiles(t, s) })
+	t.Run("configuration", func(t *testing.T) {
+		s := s.In(t)
+		wantText(t, s.ReadFile("config.yaml"),
+			"\nserver_url: http://localhost:"+strings.TrimPrefix(s.Env("PROXY_DEV_PUBLISH"), "127.0.0.1:")+"\n",
+			"\n    pass: "+s.Env("POSTGRES_PASSWORD")+" ", "\n    enabled: true\n", "\n  - "+s.Env("FRONT_SUBNET")+" ")
+	})
+	t.Run("values of the containers", func(t *testing.T) { testContainerValues(t, s) })
+	t.Run("exposure", func(t *testing.T) { testExposure(t, s) })
+	t.Run("commands", func(t *testing.T) { testCommands(t, s) })
+	t.Run("disk", func(t *testing.T) { testDisk(t, s) })
+	t.Run("check finds nothing", func(t *testing.T) {
+		if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	t.Run("again", func(t *testing.T) { testSetupAgain(t, s) })
+}
+
+func testSecretFiles(t *testing.T, s *Stack) {
+	s = s.In(t)
+	for name, want := range secretFiles() {
+		if got := modeAndOwner(t, filepath.Join(s.Dir, name)); got != want {
+			t.Errorf("%s has mode and owner %s, want %s", name, got, want)
+		}
+		for _, ignore := range []string{".gitignore", ".dockerignore"} {
+			if !strings.Contains("\n"+s.ReadFile(ignore), "\n/"+name+"\n") {
+				t.Errorf("%s does not name %s", ignore, name)
+			}
+		}
+	}
+	s.run(s.Dir, "git", "init", "--quiet")
+	s.run(s.Dir, "git", "add", "--all")
+	if got := s.run(s.Dir, "git", "ls-files", ".env", "config.yaml", "console.yaml"); got != "" {
+		t.Errorf("git takes files with secrets:\n%s", got)
+	}
+	if err := os.RemoveAll(filepath.Join(s.Dir, ".git")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testSetupAgain: a second run keeps secrets and key, and restarts nothing.
+func testSetupAgain(t *testing.T, s *Stack) {
+	s = s.In(t)
+	state := func() map[string]string {
+		found := map[string]string{}
+		for name := range secretFiles() {
+			found[name] = s.ReadFile(name)
+		}
+		for _, service := range s.Services() {
+			found[service] = s.run(s.Dir, docker, "inspect", "--format={{.Id}} {{.State.StartedAt}}", s.ContainerID(service))
+		}
+		keys := s.Exec("fairlead", "fairlead", "apikeys", "list", "--output=json")
+		found["keys"] = fmt.Sprint(strings.Count(keys, `"prefix"`))
+		return found
+	}
+	before := state()
+	s.Setup()
+	if diff := cmp.Diff(before, state()); diff != "" {
+		t.Errorf("changed by a second run (-before +after):\n%s", diff)
+	}
+}
+
+// TestSetupResumesAfterInterruption ends setup.sh at moments all along its way,
+// and runs it again.
+func TestSetupResumesAfterInterruption(t *testing.T) {
+	s := NewStack(t, nil)
+	for _, line := range []string{"writing .env", "writing config.yaml", "starting the service", "creating the console's API key", "starting the rest"} {
+		interruptAt(t, s, line)
+	}
+	s.Setup("--dev")
+	s.WaitHealthy()
+	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// interruptAt kills setup.sh, and whatever it has started, as soon as it says
+// line.
+func interruptAt(t *testing.T, s *Stack, line string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "scripts/setup.sh", "--dev")
+	cmd.Dir = s.Dir
+	cmd.Env = environ()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for buf := make([]byte, 4096); !strings.Contains(said, line); {
+		n, err := out.Read(buf)
+		if said += string(buf[:n]); err != nil {
+			t.Fatalf("setup.sh did not say %q: %v\n%s", line, err, said)
+		}
+	}
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatalf("setup.sh ended by itself:\n%s", said)
+	}
+}
+
+func TestSetupWithoutPostgres(t *testing.T) {
+	s := NewStack(t, nil)
+	s.Setup("--dev", "--sqlite")
+	s.WaitHealthy()
+	if diff := cmp.Diff([]string{"console", "fairlead", "proxy"}, sorted(s.Services())); diff != "" {
+		t.Errorf("services (-want +got):\n%s", diff)
+	}
+	if pass := s.Env("POSTGRES_PASSWORD"); pass != "" {
+		t.Errorf("a password was made for a database that is not there")
+	}
+	s.Exec("fairlead", "fairlead", "users", "create", "alice")
+	s.Compose("restart", "fairlead")
+	eventually(t, patience, func() error {
+		out, err := s.Run("docker-compose", "exec", "-T", "fairlead", "fairlead", "users", "list")
+		if err == nil && !strings.Contains(out, "alice") {
+			t.Fatalf("the user is lost:\n%s", out)
+		}
+		return err
+	})
+	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestCheckNamesWhatIsWrong breaks a stack in one way after the other.
+func TestCheckNamesWhatIsWrong(t *testing.T) {
+	s := NewStack(t, nil)
+	s.Setup("--dev")
+
+	t.Run("modes and owners", func(t *testing.T) {
+		s := s.In(t)
+		for name, mode := range map[string]fs.FileMode{".env": 0o644, "config.yaml": 0o640} {
+			chmod(t, s, name, mode)
+			wantText(t, checkFails(t, s), fmt.Sprintf("[ERROR] %s has mode", name), "chmod 600 "+name)
+			chmod(t, s, name, 0o600)
+		}
+		if err := os.Chown(filepath.Join(s.Dir, "console.yaml"), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		wantText(t, checkFails(t, s), "[ERROR] console.yaml has mode and owner 600 0, not 600 10002", "chown 10002:10002 console.yaml")
+		s.run(s.Dir, "chown", "10002:10002", "console.yaml")
+	})
+	t.Run("missing file", func(t *testing.T) {
+		s := s.In(t)
+		s.run(s.Dir, "mv", "console.yaml", "elsewhere")
+		wantText(t, checkFails(t, s), "[ERROR] console.yaml is missing: run scripts/setup.sh")
+		s.run(s.Dir, "mv", "elsewhere", "console.yaml")
+	})
+	t.Run("stopped service", func(t *testing.T) {
+		s := s.In(t)
+		s.Compose("stop", "console")
+		wantText(t, checkFails(t, s), "[ERROR] console ")
+		s.Up("console")
+	})
+	t.Run("password", func(t *testing.T) { testPasswordMismatch(t, s) })
+}
+
+// testPasswordMismatch: a service that does not know the password says so in its
+// log, and the check says what to do, whichever file is wrong.
+func testPasswordMismatch(t *testing.T, s *Stack) {
+	s = s.In(t)
+	good, pass := s.ReadFile("config.yaml"), s.Env("POSTGRES_PASSWORD")
+	s.WriteFile("config.yaml", strings.Replace(good, pass, "another", 1), 0o600)
+	since := time.Now()
+	s.Compose("restart", "fairlead")
+	container := s.ContainerID("fairlead")
+	eventually(t, patience, func() error {
+		log, err := s.Run(docker, "logs", "--since", since.UTC().Format(time.RFC3339), container)
+		if err == nil && !strings.Contains(log, "failed to connect to database") {
+			err = fmt.Errorf("the log does not say it:\n%s", log)
+		}
+		return err
+	})
+	wantText(t, checkFails(t, s), "[ERROR] the database passwords differ")
+	if out, err := s.Run("scripts/setup.sh"); err == nil {
+		t.Errorf("setup.sh goes on with passwords that differ:\n%s", out)
+	}
+
+	env := s.ReadFile(".env")
+	s.WriteFile(".env", strings.Replace(env, pass, "another", 1), 0o600)
+	wantText(t, checkFails(t, s), "[ERROR] the database refuses the password of .env", "ALTER ROLE fairlead PASSWORD")
+
+	s.WriteFile(".env", env, 0o600)
+	s.WriteFile("config.yaml", good, 0o600)
+	s.Compose("restart", "fairlead")
+	s.WaitHealthy("fairlead")
+	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func chmod(t *testing.T, s *Stack, name string, mode fs.FileMode) {
+	t.Helper()
+	if err := os.Chmod(filepath.Join(s.Dir, name), mode); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,13 +67,20 @@ func NewStack(t *testing.T, env map[string]string) *Stack {
 	return s
 }
 
+// In is the same stack for a subtest, which it fails instead of the test.
+func (s *Stack) In(t *testing.T) *Stack {
+	in := *s
+	in.t = t
+	return &in
+}
+
 // end says what happened in a stack whose test failed, and removes it.
 func (s *Stack) end() {
 	if s.Env("COMPOSE_FILE") == "" {
 		return // never set up
 	}
 	if s.t.Failed() {
-		s.t.Logf("containers:\n%s\nlogs:\n%s", s.try("ps"), s.try("logs", "--no-color", "--tail=50"))
+		s.t.Logf("containers:\n%s\nlogs:\n%s", s.try("ps"), s.try("logs", "--no-color", "--tail=20"))
 	}
 	s.Down()
 }
@@ -276,6 +285,46 @@ func command(ctx context.Context, dir, name string, args ...string) (string, err
 	return out.String(), nil
 }
 
+// content is the body of a 200.
+func content(t *testing.T, url string) string {
+	t.Helper()
+	status, body := send(t, http.MethodGet, url, "", nil)
+	if status != http.StatusOK {
+		t.Fatalf("GET %s: %d\n%s", url, status, body)
+	}
+	return body
+}
+
+// send makes a request with a JSON body, if any, and an API key, if any.
+func send(t *testing.T, method, url, key string, body any) (status int, answer string) {
+	t.Helper()
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	got, err := new(http.Client).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	read, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.StatusCode, string(read)
+}
+
 // environ is the environment without what would choose another stack.
 func environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "COMPOSE_") })
@@ -316,4 +365,9 @@ func eventually(t *testing.T, limit time.Duration, try func() error) {
 		case <-tick.C:
 		}
 	}
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
 }

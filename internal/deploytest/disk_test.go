@@ -1,0 +1,92 @@
+//go:build !race
+
+package deploytest
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testDisk holds the deployment's targets while it takes 100 writes a second for
+// ten seconds: service and database together move less than 10 MB/s to and from
+// the disk, and no query takes a second.
+func testDisk(t *testing.T, s *Stack) {
+	s = s.In(t)
+	const rate, length = 100, 10 * time.Second
+	key := strings.TrimSpace(s.Exec("fairlead", "fairlead", "apikeys", "create"))
+	url := "http://" + s.Addr("PROXY_DEV_PUBLISH") + "/api/v1/user"
+
+	before, begin := diskBytes(t, s, "fairlead", "db"), time.Now()
+	tick := time.NewTicker(time.Second / rate)
+	defer tick.Stop()
+	written := 0
+	for time.Since(begin) < length {
+		<-tick.C
+		if status, body := send(t, http.MethodPost, url, key, map[string]string{"name": fmt.Sprintf("writer%d", written)}); status != http.StatusOK {
+			t.Fatalf("creating a user: %d\n%s", status, body)
+		}
+		written++
+	}
+	moved, took := diskBytes(t, s, "fairlead", "db")-before, time.Since(begin)
+	perSecond := float64(moved) / took.Seconds()
+	t.Logf("%.0f writes/s: %.2f MB/s of disk", float64(written)/took.Seconds(), perSecond/1e6)
+	if perSecond >= 10e6 {
+		t.Errorf("disk: %.1f MB/s, want under 10", perSecond/1e6)
+	}
+
+	metrics := content(t, "http://"+s.Addr("METRICS_PUBLISH")+"/metrics")
+	all := sample(t, metrics, "mesh_db_query_duration_seconds_count")
+	quick := sample(t, metrics, `mesh_db_query_duration_seconds_bucket{le="1"}`)
+	if all < float64(written) || quick < all {
+		t.Errorf("%v of %v queries took less than a second", quick, all)
+	}
+}
+
+// diskBytes is what the processes of containers have read from the disk and
+// given to be written since they started. For the second the kernel's own count
+// of the disk is no use: it takes a whole run of cached pages for each byte
+// changed in it. What is counted here includes what is written to connections.
+func diskBytes(t *testing.T, s *Stack, services ...string) (sum int64) {
+	t.Helper()
+	for _, service := range services {
+		lines := strings.Split(strings.TrimSpace(s.run(s.Dir, docker, "top", s.ContainerID(service), "-eo", "pid")), "\n")
+		for _, pid := range lines[1:] {
+			io, err := os.ReadFile("/proc/" + strings.TrimSpace(pid) + "/io")
+			if err != nil {
+				continue // it has ended since
+			}
+			for line := range strings.Lines(string(io)) {
+				name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+				if name == "read_bytes" || name == "wchar" {
+					n, err := strconv.ParseInt(value, 10, 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sum += n
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// sample is the value of one line of the metrics.
+func sample(t *testing.T, metrics, series string) float64 {
+	t.Helper()
+	for line := range strings.Lines(metrics) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("no %s among the metrics", series)
+	return 0
+}
