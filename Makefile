@@ -172,7 +172,7 @@ ci: ## run what CI runs, on this machine
 	.ci/run
 
 .PHONY: tools
-tools: $(BIN)/gotestsum $(BIN)/oapi-codegen $(BIN)/golangci-lint $(BIN)/nfpm ## install the pinned tools into .bin
+tools: $(BIN)/gotestsum $(BIN)/oapi-codegen $(BIN)/golangci-lint $(BIN)/nfpm $(BIN)/helm ## install the pinned tools into .bin
 
 $(BIN)/gotestsum:     tool = gotest.tools/gotestsum@v1.13.0
 $(BIN)/oapi-codegen:  tool = github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.1
