@@ -448,29 +448,57 @@ func (r *Raw) Migrate(ctx context.Context) error {
 
 // Rebuilding is a database whose tables are empty and wait for rows. As a View
 // it shows what was put there.
-type Rebuilding struct{ *View }
+type Rebuilding struct {
+	*View
+	statement string // what is prepared
+	prepared  *sql.Stmt
+}
 
-// maxArguments is how many values a statement of either engine may take.
-const maxArguments = 32000
-
-// Insert adds rows as Rows returns them.
+// Insert adds rows as Rows returns them. SQLite takes them one by one, which
+// costs nothing there, and its driver is slow at binding many values;
+// PostgreSQL takes many at once, because each statement is a round trip.
 func (b *Rebuilding) Insert(ctx context.Context, t Table, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		names[i] = c.Name
 	}
+	atOnce := 1
+	if b.dialect == goose.DialectPostgres {
+		atOnce = maxArguments / len(names)
+	}
 	into := "INSERT INTO " + t.Name + " (" + strings.Join(names, ", ") + ") VALUES "
-	for part := range slices.Chunk(rows, max(1, maxArguments/max(1, len(names)))) {
-		if _, err := b.tx.ExecContext(ctx, into+b.marks(len(part), len(names)), slices.Concat(part...)...); err != nil {
+	for part := range slices.Chunk(rows, atOnce) {
+		if err := b.exec(ctx, into+marks(len(part), len(names)), slices.Concat(part...)); err != nil {
 			return fmt.Errorf("writing %s: %w", t.Name, explain(err))
 		}
 	}
 	return nil
 }
 
-// marks stand for the values of some rows. SQLite would look for each number
-// among all that came before.
-func (b *Rebuilding) marks(rows, columns int) string {
+// maxArguments is fewer than a statement may take.
+const maxArguments = 32000
+
+// exec prepares a statement once, for as long as it stays the same.
+func (b *Rebuilding) exec(ctx context.Context, statement string, args []any) error {
+	if b.prepared == nil || b.statement != statement {
+		if b.prepared != nil {
+			b.prepared.Close()
+		}
+		var err error
+		if b.prepared, err = b.tx.PrepareContext(ctx, statement); err != nil {
+			return err
+		}
+		b.statement = statement
+	}
+	_, err := b.prepared.ExecContext(ctx, args...)
+	return err
+}
+
+// marks stand for the values of some rows.
+func marks(rows, columns int) string {
 	var all strings.Builder
 	for i := range rows * columns {
 		switch {
@@ -481,11 +509,7 @@ func (b *Rebuilding) marks(rows, columns int) string {
 		default:
 			all.WriteString(", ")
 		}
-		if b.dialect == goose.DialectSQLite3 {
-			all.WriteString("?")
-		} else {
-			fmt.Fprintf(&all, "$%d", i+1)
-		}
+		fmt.Fprintf(&all, "$%d", i+1)
 	}
 	return all.String() + ")"
 }
