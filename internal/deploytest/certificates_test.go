@@ -149,7 +149,7 @@ func TestOwnCertificateIsLoadedWhenItsFilesAreReplaced(t *testing.T) {
 	next := a.issue(t, publicName, "")
 	replaceFile(t, s, "tls/privkey.pem", next.key, 0o600)
 	eventually(t, patience, func() error {
-		if log := s.Logs("proxy"); !strings.Contains(log, "cannot be loaded") {
+		if log := s.Logs("proxy"); !strings.Contains(log, "key values mismatch") {
 			return fmt.Errorf("the proxy does not say that the key belongs to another certificate: %s", log)
 		}
 		return nil
