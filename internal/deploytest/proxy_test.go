@@ -32,6 +32,8 @@ type proxy struct {
 	Name       string // of the container and of its network
 	TLS        string // directory of its certificate
 	Challenges string // directory of certificate challenges
+
+	published string // the container that publishes the ports
 }
 
 // startProxy runs the image as the Compose files do, with settings beside.
@@ -39,6 +41,7 @@ type proxy struct {
 func startProxy(t *testing.T, local string, settings ...string) *proxy {
 	t.Helper()
 	p := &proxy{t: t, Name: fmt.Sprintf("fairlead-test-%d", rand.Uint32()), TLS: t.TempDir(), Challenges: t.TempDir()}
+	p.published = p.Name
 	if err := os.Chown(p.TLS, proxyUser, proxyUser); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,7 @@ func (p *proxy) waitUntilItAnswers() {
 }
 
 // startUpstream puts a stand-in behind the proxy, under a name of a service.
-func (p *proxy) startUpstream(name, listen string) {
+func (p *proxy) startUpstream(name, listen string, options ...string) {
 	p.t.Helper()
 	program, err := filepath.Abs(filepath.Join(root, "dist", "upstream"))
 	if err != nil {
@@ -86,8 +89,11 @@ func (p *proxy) startUpstream(name, listen string) {
 	if _, err := command(p.t.Context(), ".", "go", "build", "-o", program, "./upstream"); err != nil {
 		p.t.Fatal(err)
 	}
-	p.docker("run", "--detach", "--name="+p.Name+"-"+name, "--network="+p.Name, "--network-alias="+name,
-		"--volume="+program+":/upstream:ro", "--entrypoint=/upstream", images.name("proxy"), listen)
+	args := append([]string{
+		"run", "--detach", "--name=" + p.Name + "-" + name, "--network=" + p.Name, "--network-alias=" + name,
+		"--volume=" + program + ":/upstream:ro", "--entrypoint=/upstream",
+	}, options...)
+	p.docker(append(args, images.name("proxy"), listen)...)
 }
 
 func (p *proxy) stopUpstream(name string) {
@@ -148,7 +154,7 @@ func (p *proxy) write(name, text string, mode os.FileMode) {
 
 // dial opens a connection to a port of the container.
 func (p *proxy) dial(ctx context.Context, port int) (net.Conn, error) {
-	out, err := command(ctx, root, docker, "port", p.Name, strconv.Itoa(port)+"/tcp")
+	out, err := command(ctx, root, docker, "port", p.published, strconv.Itoa(port)+"/tcp")
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +273,11 @@ func (p *proxy) upgrade(port int, secure bool, method, path, protocol string) *u
 		conn = tls.Client(conn, p.trusting())
 	}
 	p.t.Cleanup(func() { conn.Close() })
-	if _, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nUpgrade: %s\r\nConnection: upgrade\r\n\r\n", method, path, proxyHost, protocol); err != nil {
+	request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nUpgrade: %s\r\nConnection: upgrade\r\n", method, path, proxyHost, protocol)
+	if protocol == "websocket" {
+		request += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+	}
+	if _, err := fmt.Fprint(conn, request+"\r\n"); err != nil {
 		p.t.Fatal(err)
 	}
 	reader := bufio.NewReader(conn)
@@ -276,10 +286,28 @@ func (p *proxy) upgrade(port int, secure bool, method, path, protocol string) *u
 		p.t.Fatal(err)
 	}
 	res.Body.Close() // it has none: what follows is the other protocol
-	if res.StatusCode != http.StatusSwitchingProtocols || res.Header.Get("Upgrade") != protocol {
+	if res.StatusCode != http.StatusSwitchingProtocols || !strings.EqualFold(res.Header.Get("Upgrade"), protocol) {
 		p.t.Fatalf("%s is answered with %s, Upgrade: %s", protocol, res.Status, res.Header.Get("Upgrade"))
 	}
 	return &upgraded{p.t, conn, reader, res.Header}
+}
+
+// mustPassUpgrades requires that all protocols of clients get through a port.
+func (p *proxy) mustPassUpgrades(port int, secure bool) {
+	p.t.Helper()
+	for _, request := range []struct{ method, path, protocol string }{
+		{http.MethodPost, "/ts2021", "tailscale-control-protocol"},
+		{http.MethodGet, "/derp", "DERP"},
+		{http.MethodGet, "/derp", "websocket"},
+		{http.MethodGet, "/ts2021", "websocket"},
+	} {
+		u := p.upgrade(port, secure, request.method, request.path, request.protocol)
+		for _, line := range []string{"first", strings.Repeat("long", 50_000), "last"} {
+			if err := u.echo(line); err != nil {
+				p.t.Errorf("%+v: %v", request, err)
+			}
+		}
+	}
 }
 
 // echo sends a line and returns an error unless it comes back.
