@@ -3,7 +3,9 @@
 package deploytest
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,6 +17,29 @@ var tapLine = regexp.MustCompile(`^(not )?ok \d+ (.*?)( # skip.*)?$`)
 func TestProxyScript(t *testing.T) {
 	t.Parallel()
 	runBats(t, "scripts/test/proxy.bats", "PROXY_IMAGE="+images.name("proxy"))
+}
+
+var shellScript = regexp.MustCompile(`^#!.*\b(sh|bash|bats)\n`)
+
+func TestShellScriptsHaveNoCommonMistakes(t *testing.T) {
+	t.Parallel()
+	files, err := command(t.Context(), root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts []string
+	for _, name := range strings.Split(strings.TrimSuffix(files, "\x00"), "\x00") {
+		// One that was deleted and not committed yet is nothing to check.
+		if text, err := os.ReadFile(filepath.Join(root, name)); err == nil && shellScript.Match(text) {
+			scripts = append(scripts, name)
+		}
+	}
+	if len(scripts) < 5 {
+		t.Errorf("only %q were found", scripts)
+	}
+	if _, err := command(t.Context(), root, "shellcheck", scripts...); err != nil {
+		t.Error(err)
+	}
 }
 
 // runBats makes a subtest of every test of a file.
