@@ -102,7 +102,9 @@ func openRawPostgres(ctx context.Context, where Location, use Use) (*Raw, error)
 	}
 	config := patient(pool.ConnConfig)
 	// Whoever takes what is read may be slow, and that is no reason to end.
-	config.RuntimeParams["tcp_user_timeout"] = "0"
+	for _, k := range []string{"idle_in_transaction_session_timeout", "statement_timeout", "tcp_user_timeout"} {
+		config.RuntimeParams[k] = "0"
+	}
 	r := &Raw{dialect: goose.DialectPostgres, where: where, use: use, db: stdlib.OpenDB(*config)}
 	ping, cancel := context.WithTimeout(ctx, 2*connectTimeout)
 	defer cancel()
