@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead-mesh/fairlead/internal/disktest"
 )
 
 // other returns a configuration over an empty database of the other engine, with
@@ -240,6 +244,93 @@ func TestKilledAnywhereLeavesNothingHalf(t *testing.T) {
 			t.Errorf("left behind: %v (%v)", left, err)
 		}
 	})
+}
+
+// A backup that waits in the middle, because somebody holds a table, can be
+// interrupted and killed: no file has its name, and the next one succeeds.
+func TestBackupEndedInTheMiddleHasNoName(t *testing.T) {
+	t.Parallel()
+	s := onPostgres(t, pg)
+	serve(t, s)
+	populate(t, s, 2)
+	conn, err := pgx.Connect(t.Context(), pg.URL(s["database.postgres.name"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	hold, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.Exec(t.Context(), "LOCK TABLE users IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "a.backup")
+	for _, how := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		p := start(t, s, nil, "backup", "--file", name)
+		eventually(t, func() error {
+			var waiting int
+			err := pgQuery(t, s, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT % FROM users ORDER%'", &waiting)
+			if err == nil && waiting == 0 {
+				err = errors.New("it does not wait yet")
+			}
+			return err
+		})
+		p.signal(t, how)
+		if status := p.status(t, patience); status == 0 {
+			t.Errorf("%v: exit status 0", how)
+		}
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%v: half a backup has the name of one", how)
+		}
+		if _, err := os.Stat(name + ".partial"); (err == nil) != (how == syscall.SIGKILL) {
+			t.Errorf("%v: what is left of it: %v", how, err)
+		}
+	}
+	if err := hold.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustCommand(t, s, "backup", "--file", name)
+	if _, err := os.Stat(name + ".partial"); err == nil {
+		t.Error("what a killed one has left is still there")
+	}
+}
+
+func pgQuery(t *testing.T, s settings, query string, into ...any) error {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), pg.URL(s["database.postgres.name"]))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	return conn.QueryRow(t.Context(), query).Scan(into...)
+}
+
+// The service could not open what root makes in its directory.
+func TestRootRestoresNothingForOthers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it runs as another user")
+	}
+	s := onSQLite(t)
+	p := serve(t, s)
+	populate(t, s, 2)
+	file := filepath.Join(disktest.Open(t), "a.backup")
+	mustCommand(t, s, "backup", "--file", file)
+	p.stop(t)
+	theirs := onSQLite(t).with("noise.private_key_path", s["noise.private_key_path"])
+	dir := filepath.Dir(theirs["database.sqlite.path"])
+	if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(file, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, theirs, "restore", file)
+	says(t, r.stderr, "run this as that user", "--reuid=65534")
+	if left, err := os.ReadDir(dir); err != nil || r.status != 1 || len(left) > 0 {
+		t.Fatalf("%d files, exit status %d (%v)", len(left), r.status, err)
+	}
+	as := start(t, theirs, func(cmd *exec.Cmd) { cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody} }, "restore", file)
+	if status := as.status(t, patience); status != 0 {
+		t.Fatalf("exit status %d: %s", status, as.log)
+	}
 }
 
 func killedAfter(t *testing.T, s settings, wait time.Duration, args ...string) {
