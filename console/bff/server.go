@@ -67,6 +67,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", s.health)
 	mux.HandleFunc("GET /admin/{$}", s.page)
+	mux.HandleFunc("/admin", s.noRoute) // the mux would redirect
 	mux.HandleFunc("/", s.noRoute)
 	return mux
 }
