@@ -162,6 +162,11 @@ find_docker() {
   export DOCKER_BUILDKIT=1 COMPOSE_DOCKER_CLI_BUILD=1
 }
 
+container_of() { # SERVICE; by the labels that every version of Compose sets
+  docker ps --all --quiet --filter "label=com.docker.compose.project=$(setting COMPOSE_PROJECT_NAME)" \
+    --filter "label=com.docker.compose.service=$1" --filter label=com.docker.compose.oneoff=False
+}
+
 image() { echo "fairlead/$1:$(setting IMAGE_TAG dev)"; }
 
 build_images() {
@@ -315,10 +320,7 @@ pair_fits() { # certificate and key from stdin
 }
 
 # Otherwise it would go on and put its own certificate in the place of yours.
-remove_certbot() {
-  docker ps --all --quiet --filter "label=com.docker.compose.project=$(setting COMPOSE_PROJECT_NAME)" \
-    --filter label=com.docker.compose.service=certbot | xargs --no-run-if-empty docker rm --force >/dev/null
-}
+remove_certbot() { container_of certbot | xargs --no-run-if-empty docker rm --force >/dev/null; }
 
 # --- services
 
@@ -338,9 +340,7 @@ wait_for() { # SERVICE COMMAND...
 }
 
 key_works() { # KEY
-  local container
-  container=$(compose ps -q fairlead)
-  FAIRLEAD_CLI_API_KEY=$1 docker exec -e FAIRLEAD_CLI_API_KEY "$container" \
+  FAIRLEAD_CLI_API_KEY=$1 docker exec -e FAIRLEAD_CLI_API_KEY "$(container_of fairlead)" \
     fairlead users list --server http://127.0.0.1:8080 >/dev/null 2>&1
 }
 
@@ -360,7 +360,7 @@ api_key: $api_key
 cookie_secret: ${secret:-$(random 32)}
 log_level: info
 END
-  [ -z "$(compose ps -q console)" ] || compose restart console
+  [ -z "$(container_of console)" ] || compose restart console
 }
 
 start() {
@@ -395,7 +395,7 @@ check_file() { # FILE MODE USER
 database_accepts() {
   local container
   [ -z "$sqlite" ] || return 0
-  container=$(compose ps -q db)
+  container=$(container_of db)
   [ -n "$container" ] || return 0
   PGPASSWORD=$(setting POSTGRES_PASSWORD) docker exec -e PGPASSWORD "$container" \
     psql --host=db --username=fairlead --dbname=fairlead --command='SELECT 1' >/dev/null 2>&1 ||
@@ -419,7 +419,7 @@ services() {
 check_services() {
   local service container state
   for service in $(services); do
-    container=$(compose ps -q "$service" 2>/dev/null) || true
+    container=$(container_of "$service")
     if [ -z "$container" ]; then
       problem "$service does not run: docker compose up -d"
       continue

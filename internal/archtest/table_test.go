@@ -43,7 +43,8 @@ var table = map[string]row{
 
 	"./docs/examples/webhook-receiver": {"", "http"},
 
-	"deploytest/upstream": {"", "http"},
+	"deploytest/upstream":     {"", "http"},
+	"deploytest/composecheck": {"", ""}, // a module of its own
 
 	"./deploy/helm/charttest": {"", ""}, // a module of its own
 	"./deploy/package/sbom":   {"", ""},

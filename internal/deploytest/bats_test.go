@@ -42,6 +42,11 @@ func TestShellScriptsHaveNoCommonMistakes(t *testing.T) {
 	}
 }
 
+func TestSetupScript(t *testing.T) {
+	t.Parallel()
+	runBats(t, "scripts/test/setup.bats")
+}
+
 // runBats makes a subtest of every test of a file.
 func runBats(t *testing.T, file string, env ...string) {
 	t.Helper()

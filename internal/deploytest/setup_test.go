@@ -53,6 +53,7 @@ func modeAndOwner(t *testing.T, path string) string {
 // TestSetupOfDevelopment sets up one stack and looks at it from all sides that
 // leave it as it is.
 func TestSetupOfDevelopment(t *testing.T) {
+	t.Parallel()
 	s := NewStack(t, nil)
 	s.Setup("--dev")
 	s.WaitHealthy()
@@ -60,7 +61,7 @@ func TestSetupOfDevelopment(t *testing.T) {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
 
-	t.Run("health through the proxy", func(t *testing.T) {
+	t.Run("health", func(t *testing.T) {
 		wantText(t, content(t, "http://"+s.Addr("PROXY_DEV_PUBLISH")+"/health"), `"status":"pass"`)
 		wantText(t, content(t, "http://"+s.Addr("CONSOLE_PUBLISH")+"/health"), `"status":"pass"`, `"coordinator":"reachable"`)
 		wantText(t, content(t, "http://"+s.Addr("CONSOLE_PUBLISH")+"/admin/"), "<title>Fairlead</title>")
@@ -73,11 +74,11 @@ func TestSetupOfDevelopment(t *testing.T) {
 			"\nserver_url: http://localhost:"+strings.TrimPrefix(s.Env("PROXY_DEV_PUBLISH"), "127.0.0.1:")+"\n",
 			"\n    pass: "+s.Env("POSTGRES_PASSWORD")+" ", "\n    enabled: true\n", "\n  - "+s.Env("FRONT_SUBNET")+" ")
 	})
-	t.Run("values of the containers", func(t *testing.T) { testContainerValues(t, s) })
+	t.Run("containers", func(t *testing.T) { testContainerValues(t, s) })
 	t.Run("exposure", func(t *testing.T) { testExposure(t, s) })
 	t.Run("commands", func(t *testing.T) { testCommands(t, s) })
 	t.Run("disk", func(t *testing.T) { testDisk(t, s) })
-	t.Run("check finds nothing", func(t *testing.T) {
+	t.Run("check", func(t *testing.T) {
 		if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -132,6 +133,7 @@ func testSetupAgain(t *testing.T, s *Stack) {
 // TestSetupResumesAfterInterruption ends setup.sh at moments all along its way,
 // and runs it again.
 func TestSetupResumesAfterInterruption(t *testing.T) {
+	t.Parallel()
 	s := NewStack(t, nil)
 	for _, line := range []string{"writing .env", "writing config.yaml", "starting the service", "creating the console's API key", "starting the rest"} {
 		interruptAt(t, s, line)
@@ -174,6 +176,7 @@ func interruptAt(t *testing.T, s *Stack, line string) {
 }
 
 func TestSetupWithoutPostgres(t *testing.T) {
+	t.Parallel()
 	s := NewStack(t, nil)
 	s.Setup("--dev", "--sqlite")
 	s.WaitHealthy()
@@ -199,6 +202,7 @@ func TestSetupWithoutPostgres(t *testing.T) {
 
 // TestCheckNamesWhatIsWrong breaks a stack in one way after the other.
 func TestCheckNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	s := NewStack(t, nil)
 	s.Setup("--dev")
 

@@ -1,0 +1,120 @@
+//go:build !race
+
+package deploytest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestDevelopmentMovesToProduction runs setup.sh for development, then with a
+// domain, then with a certificate of the operator's own.
+func TestDevelopmentMovesToProduction(t *testing.T) {
+	t.Parallel()
+	const domain = "mesh.example.test"
+	// An authority that nobody reaches, so that nothing leaves the machine.
+	s := NewStack(t, map[string]string{"ACME_SERVER": "https://127.0.0.1:1/directory"})
+	s.Setup("--dev")
+	s.Exec("fairlead", "fairlead", "users", "create", "alice")
+
+	s.Setup("--domain", domain, "--email", "ops@"+domain)
+	s.WaitHealthy("fairlead", "console", "proxy", "db")
+	if url := fmt.Sprintf("server_url: https://%s:%s\n", domain, s.Env("PROXY_HTTPS_PUBLISH")); !strings.Contains(s.ReadFile("config.yaml"), url) {
+		t.Errorf("config.yaml does not say %q", url)
+	}
+	wantText(t, s.Exec("fairlead", "fairlead", "users", "list"), "alice")
+	if diff := cmp.Diff([]string{"certbot", "console", "db", "fairlead", "proxy"}, sorted(s.Services())); diff != "" {
+		t.Errorf("services (-want +got):\n%s", diff)
+	}
+	// nginx serves with a certificate that lasts until the authority's comes.
+	mustBe(t, filepath.Join(s.Dir, "tls", "fullchain.pem"), 0o644, proxyUser)
+	mustBe(t, filepath.Join(s.Dir, "tls", "privkey.pem"), 0o600, proxyUser)
+	wantText(t, s.Exec("proxy", "openssl", "x509", "-in", "/etc/nginx/tls/fullchain.pem", "-noout", "-subject", "-issuer"),
+		"subject=CN = "+domain, "issuer=CN = "+domain)
+	testContainerValues(t, s)
+	t.Run("exposure", func(t *testing.T) { testProductionExposure(t, s) })
+
+	ownCertificate(t, s, domain)
+	s.Setup("--cert", "own.pem", "--key", "own.key")
+	if got := s.ReadFile("tls/fullchain.pem"); got != s.ReadFile("own.pem") {
+		t.Error("the certificate was not installed")
+	}
+	mustBe(t, filepath.Join(s.Dir, "tls", "privkey.pem"), 0o600, proxyUser)
+	if diff := cmp.Diff([]string{"console", "db", "fairlead", "proxy"}, sorted(s.Services())); diff != "" {
+		t.Errorf("services with an own certificate (-want +got):\n%s", diff)
+	}
+	// A pair that is none changes nothing.
+	if out, err := s.Run("scripts/setup.sh", "--cert", "own.pem", "--key", "own.pem"); err == nil || !strings.Contains(out, "do not belong together") {
+		t.Errorf("a certificate without its key was accepted: %v\n%s", err, out)
+	}
+	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func ownCertificate(t *testing.T, s *Stack, domain string) {
+	t.Helper()
+	s.run(s.Dir, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+		"-subj", "/CN="+domain, "-addext", "subjectAltName=DNS:"+domain, "-keyout", "own.key", "-out", "own.pem")
+}
+
+// testProductionExposure: other machines reach 80, 443 and the relay, and
+// nothing else.
+func testProductionExposure(t *testing.T, s *Stack) {
+	s = s.In(t)
+	want := []string{"fairlead 3478/udp", "fairlead 9090/tcp 127.0.0.1", "proxy 3001/tcp 127.0.0.1", "proxy 443/tcp", "proxy 80/tcp"}
+	if diff := cmp.Diff(want, published(s)); diff != "" {
+		t.Errorf("published ports (-want +got):\n%s", diff)
+	}
+	host, machine := neighbour(t, s)
+	for setting, open := range map[string]bool{"PROXY_HTTP_PUBLISH": true, "PROXY_HTTPS_PUBLISH": true, "CONSOLE_PUBLISH": false, "METRICS_PUBLISH": false} {
+		_, port, err := net.SplitHostPort(s.Addr(setting))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reaches(t, host, net.JoinHostPort(machine.String(), port)); got != open {
+			t.Errorf("%s reached from outside: %t, want %t", setting, got, open)
+		}
+	}
+	hidden(t, s, host, machine)
+}
+
+// TestSetupWithoutRoot: membership in the group docker is enough, though the
+// files belong to users of the containers.
+func TestSetupWithoutRoot(t *testing.T) {
+	t.Parallel()
+	const user = "12345"
+	s := NewStack(t, nil)
+	group := strings.TrimSpace(s.run(s.Dir, "stat", "--format=%g", "/var/run/docker.sock"))
+	s.run(s.Dir, "chown", "--recursive", user, ".")
+	if err := os.Chmod(filepath.Dir(s.Dir), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	setup := func(args ...string) string {
+		t.Helper()
+		return s.run(s.Dir, "setpriv", append([]string{"--reuid=" + user, "--regid=" + group, "--clear-groups", "env", "HOME=" + s.Dir, "scripts/setup.sh"}, args...)...)
+	}
+	setup("--dev", "--sqlite")
+	want := secretFiles()
+	want[".env"] = "600 " + user
+	for name, want := range want {
+		if got := modeAndOwner(t, filepath.Join(s.Dir, name)); got != want {
+			t.Errorf("%s has mode and owner %s, want %s", name, got, want)
+		}
+	}
+	before, err := os.ReadFile(filepath.Join(s.Dir, "console.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup()
+	if got := s.ReadFile("console.yaml"); got != string(before) {
+		t.Error("a second run changed console.yaml")
+	}
+	setup("--check")
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# What scripts/setup.sh does before it needs Docker. What it sets up is tested in internal/deploytest.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  # A copy, so that nothing is written beside the script; and a Docker that answers and does nothing.
+  mkdir -p "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/scripts"
+  cp "$BATS_TEST_DIRNAME/../setup.sh" "$BATS_TEST_TMPDIR/scripts/"
+  cd "$BATS_TEST_TMPDIR" || exit
+  # shellcheck disable=SC2016 # of the script
+  printf '#!/bin/sh\n[ "$1" != image ] || exit 1\n[ "$2" != build ] || exit 9\n' >bin/docker
+  chmod 755 bin/docker
+  PATH=$PWD/bin:$PATH
+  unset NO_COLOR
+}
+
+@test "help is printed" {
+  run -0 scripts/setup.sh --help
+  [[ $output == Usage:* ]]
+}
+
+@test "wrong usage fails with status 2 and says how it is used" {
+  for args in --nonsense --domain "--dev --domain x.test" "--domain x.test --email a@x.test --cert c" "--domain -x --email a@x.test" \
+    "--domain x.test --email nobody" "--domain x.test" ""; do
+    # shellcheck disable=SC2086 # words
+    run -2 scripts/setup.sh $args </dev/null
+    [[ ${lines[0]} == '[ERROR] '* && $output == *Usage:* ]]
+  done
+}
+
+@test "a missing Docker is named" {
+  printf '#!/bin/sh\nexit 1\n' >bin/docker
+  run -1 scripts/setup.sh --dev
+  [[ $output == '[ERROR] Docker does not answer'* ]]
+}
+
+@test "lines are coloured on a terminal only" {
+  run -2 scripts/setup.sh --nonsense
+  [[ $output != *$'\e['* ]]
+  run script --quiet --return --command 'scripts/setup.sh --nonsense' /dev/null
+  [[ $output == $'\e[31m[ERROR]\e[0m '* ]]
+  NO_COLOR=1 run script --quiet --return --command 'scripts/setup.sh --nonsense' /dev/null
+  [[ $output != *$'\e['* ]]
+}
+
+@test "the questions are asked on a terminal" {
+  run script --quiet --return --command scripts/setup.sh /dev/null <<<$'mesh.example.test\nops@example.test\n'
+  grep -qx DOMAIN=mesh.example.test .env
+  grep -qx ACME_EMAIL=ops@example.test .env
+  grep -qx COMPOSE_PROFILES=acme .env
+}
+
+@test ".env is private, complete and kept" {
+  run scripts/setup.sh --domain mesh.example.test --email ops@example.test
+  [ "$(stat -c %a .env)" = 600 ]
+  grep -Eqx 'POSTGRES_PASSWORD=[A-Za-z0-9]{32}' .env
+  grep -qx COMPOSE_FILE=deploy/compose/base.yaml:deploy/compose/postgres.yaml:deploy/compose/prod.yaml:deploy/compose/relay.yaml .env
+  echo PROXY_RATE_LIMIT=on >>.env
+  sed -i 's/relay.yaml$/relay.yaml:own.yaml/; s/^COMPOSE_PROFILES=.*/COMPOSE_PROFILES=monitoring,acme/' .env
+  cp .env before
+  run scripts/setup.sh
+  diff <(sort before) <(sort .env)
+}
+
+@test "development leaves PostgreSQL out when told" {
+  run scripts/setup.sh --dev --sqlite
+  grep -qx COMPOSE_FILE=deploy/compose/base.yaml:deploy/compose/dev.yaml:deploy/compose/relay.yaml .env
+  run ! grep -q POSTGRES_PASSWORD .env
+  run -9 scripts/setup.sh --dev
+  grep -qx COMPOSE_FILE=deploy/compose/base.yaml:deploy/compose/dev.yaml:deploy/compose/relay.yaml .env
+}
+
+@test "PostgreSQL is not left out of a deployment that has it" {
+  run scripts/setup.sh --dev
+  run -1 scripts/setup.sh --dev --sqlite
+  [[ $output == *'keeps its data in PostgreSQL'* ]]
+}
+
+@test "the check wants a deployment" {
+  run -1 scripts/setup.sh --check
+  [[ $output == *'.env is missing: run scripts/setup.sh'* ]]
+}
