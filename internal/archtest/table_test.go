@@ -60,6 +60,7 @@ var table = map[string]row{
 	"pgtest":            {"", "sql testing"},
 	"monitortest":       {"", ""},
 	"speccheck":         {"", ""},
+	"doccheck":          {"", ""},
 	"clienttest":        {"", "tailscale testing"},
 	"disktest":          {"", "testing"},
 	"deploytest":        {"", ""},
