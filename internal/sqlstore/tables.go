@@ -85,7 +85,6 @@ func sqliteTables(ctx context.Context, db *sql.DB) ([]Table, error) {
 	}
 	defer rows.Close()
 	var tables []Table
-	keys := map[int]string{}
 	for rows.Next() {
 		var name string
 		var column Column
@@ -94,18 +93,13 @@ func sqliteTables(ctx context.Context, db *sql.DB) ([]Table, error) {
 			return nil, err
 		}
 		if len(tables) == 0 || tables[len(tables)-1].Name != name {
-			tables, keys = append(tables, Table{Name: name}), map[int]string{}
+			tables = append(tables, Table{Name: name})
 		}
 		t := &tables[len(tables)-1]
 		t.Columns = append(t.Columns, column)
-		if key > 0 {
-			keys[key] = column.Name
-			t.Key = make([]string, len(keys))
-			for place, name := range keys {
-				if place <= len(t.Key) {
-					t.Key[place-1] = name
-				}
-			}
+		if key > 0 { // its place in the key, from one
+			t.Key = slices.Concat(t.Key, make([]string, max(0, key-len(t.Key))))
+			t.Key[key-1] = column.Name
 		}
 	}
 	return tables, rows.Err()
