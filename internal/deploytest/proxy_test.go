@@ -152,14 +152,20 @@ func (p *proxy) write(name, text string, mode os.FileMode) {
 	}
 }
 
+// address is where a port of the container is published, until it is restarted.
+func (p *proxy) address(ctx context.Context, port int) (string, error) {
+	out, err := command(ctx, root, docker, "port", p.published, strconv.Itoa(port)+"/tcp")
+	return strings.TrimSpace(out), err
+}
+
 // dial opens a connection to a port of the container.
 func (p *proxy) dial(ctx context.Context, port int) (net.Conn, error) {
-	out, err := command(ctx, root, docker, "port", p.published, strconv.Itoa(port)+"/tcp")
+	address, err := p.address(ctx, port)
 	if err != nil {
 		return nil, err
 	}
 	var d net.Dialer
-	return d.DialContext(ctx, "tcp", strings.TrimSpace(out))
+	return d.DialContext(ctx, "tcp", address)
 }
 
 // trusting is a TLS configuration of one who trusts the certificate in place.
@@ -255,7 +261,6 @@ func mustAnswer(t *testing.T, c *http.Client, want map[string]int, headers ...st
 
 // upgraded is a connection that left HTTP behind.
 type upgraded struct {
-	t      *testing.T
 	conn   net.Conn
 	reader *bufio.Reader
 	Header http.Header
@@ -264,8 +269,7 @@ type upgraded struct {
 // upgrade asks a port for a protocol; with TLS where the port has it.
 func (p *proxy) upgrade(port int, secure bool, method, path, protocol string) *upgraded {
 	p.t.Helper()
-	ctx := p.t.Context()
-	conn, err := p.dial(ctx, port)
+	conn, err := p.dial(p.t.Context(), port)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -273,23 +277,32 @@ func (p *proxy) upgrade(port int, secure bool, method, path, protocol string) *u
 		conn = tls.Client(conn, p.trusting())
 	}
 	p.t.Cleanup(func() { conn.Close() })
+	u, err := upgrade(conn, method, path, protocol)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return u
+}
+
+// upgrade asks for a protocol on a connection that was opened for it.
+func upgrade(conn net.Conn, method, path, protocol string) (*upgraded, error) {
 	request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nUpgrade: %s\r\nConnection: upgrade\r\n", method, path, proxyHost, protocol)
 	if protocol == "websocket" {
 		request += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 	}
 	if _, err := fmt.Fprint(conn, request+"\r\n"); err != nil {
-		p.t.Fatal(err)
+		return nil, err
 	}
 	reader := bufio.NewReader(conn)
 	res, err := http.ReadResponse(reader, nil)
 	if err != nil {
-		p.t.Fatal(err)
+		return nil, err
 	}
 	res.Body.Close() // it has none: what follows is the other protocol
 	if res.StatusCode != http.StatusSwitchingProtocols || !strings.EqualFold(res.Header.Get("Upgrade"), protocol) {
-		p.t.Fatalf("%s is answered with %s, Upgrade: %s", protocol, res.Status, res.Header.Get("Upgrade"))
+		return nil, fmt.Errorf("%s is answered with %s, Upgrade: %s", protocol, res.Status, res.Header.Get("Upgrade"))
 	}
-	return &upgraded{p.t, conn, reader, res.Header}
+	return &upgraded{conn, reader, res.Header}, nil
 }
 
 // mustPassUpgrades requires that all protocols of clients get through a port.

@@ -3,6 +3,7 @@
 package deploytest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,10 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 )
 
 func TestProxyAnswersBadGatewayWhileTheServiceIsAway(t *testing.T) {
@@ -66,6 +69,60 @@ func TestProxyLoadsChangedCertificatesAndKeepsConnections(t *testing.T) {
 	}
 }
 
+// Twice the connections that the specification promises.
+func TestProxyHoldsThousandsOfStreamsOverAReload(t *testing.T) {
+	t.Parallel()
+	const n = 2000
+	p := startProxy(t, "", "PROXY_MODE=prod")
+	address, err := p.address(t.Context(), 443)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := p.trusting()
+	streams := make([]*upgraded, n)
+	// each does something with all streams, some at a time.
+	each := func(do func(i int) error) {
+		t.Helper()
+		var next atomic.Int64
+		var all errgroup.Group
+		for range 32 {
+			all.Go(func() error {
+				for {
+					i := int(next.Add(1)) - 1
+					if i >= n {
+						return nil
+					}
+					if err := do(i); err != nil {
+						return fmt.Errorf("stream %d: %w", i, err)
+					}
+				}
+			})
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, u := range streams {
+			if u != nil {
+				u.conn.Close()
+			}
+		}
+	})
+	each(func(i int) error {
+		conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			streams[i], err = upgrade(conn, http.MethodPost, "/ts2021", "tailscale-control-protocol")
+		}
+		return err
+	})
+	if out := p.proxyScript("connections"); !strings.Contains(out, fmt.Sprintf("port 8080: %d", n)) {
+		t.Errorf("%d streams are open: %s", n, out)
+	}
+	p.proxyScript("reload")
+	each(func(i int) error { return streams[i].echo("still here") })
+}
+
 func TestProxyGoesOnWhileItsCertificateCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"fullchain.pem", "privkey.pem"} {
@@ -92,11 +149,13 @@ func TestProxyGoesOnWhileItsCertificateCannotBeRead(t *testing.T) {
 }
 
 // proxyScript runs a command of scripts/proxy.sh that must succeed.
-func (p *proxy) proxyScript(args ...string) {
+func (p *proxy) proxyScript(args ...string) string {
 	p.t.Helper()
-	if _, err := command(p.t.Context(), root, "env", append([]string{"PROXY_CONTAINER=" + p.Name, "scripts/proxy.sh"}, args...)...); err != nil {
+	out, err := command(p.t.Context(), root, "env", append([]string{"PROXY_CONTAINER=" + p.Name, "scripts/proxy.sh"}, args...)...)
+	if err != nil {
 		p.t.Fatal(err)
 	}
+	return out
 }
 
 func TestProxyRotatesItsLogsAtTenMegabytesAndKeepsThree(t *testing.T) {
