@@ -204,7 +204,8 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	s.ledger.TellPolicy()
 	s.log.Info("fairlead is ready", "version", s.Build.Version, "api", ls.addrs().API, "metrics", ls.addrs().Metrics, "socket", ls.addrs().Socket,
 		"database", s.Config.Database.Type, "replica", s.ledger.Self().ID, "rev", s.ledger.World().Rev)
-	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths) == 0 {
+	elsewhere, embedded := s.ledger.World().Relays()
+	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths)+len(elsewhere)+len(embedded) == 0 {
 		s.log.Warn("no relay", "remedy", noRelay)
 	}
 	notify("READY=1")
