@@ -400,7 +400,12 @@ func TestChartBringsTheAlerts(t *testing.T) {
 		t.Fatal("no rules")
 	}
 	alerts, records := 0, 0
+	names := map[string]bool{}
 	for _, g := range r.Spec.Groups {
+		if names[g.Name] {
+			t.Errorf("two groups are called %s, which Kubernetes refuses", g.Name)
+		}
+		names[g.Name] = true
 		for _, rule := range g.Rules {
 			if rule.Alert != "" {
 				alerts++
@@ -428,6 +433,7 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 		url + "," + db:                                               "set existingSecret, or password",
 		url + "," + db + ",database.postgres.password=x":             "the relay needs a name of its own",
 		url + ",relay.serverUrl=https://relay.example.com":           "with SQLite the relay is part of the service",
+		url + ",relay.stun.type=NodePort":                            "relay.stun.nodePort",
 		url + ",ingress.enabled=true,tls.existingSecret=certificate": "either the Ingress terminates TLS, or the pods do",
 	} {
 		if _, problems, err := helm(t, "template", "mesh", chart, "--kube-version="+oldest, "--set="+set); err == nil || !strings.Contains(problems, want) {

@@ -6,7 +6,7 @@
 {{- end -}}
 {{- if hasKey (dig "derp" "server" dict $v.config) "enabled" }}{{ fail "config.derp.server.enabled: the chart sets this key; use relay.enabled" }}{{ end -}}
 {{- $stun := $v.relay.stun.port -}}
-{{- if eq $v.relay.stun.type "NodePort" }}{{ $stun = default $stun $v.relay.stun.nodePort }}{{ end -}}
+{{- if include "fairlead.stunNodePort" . }}{{ $stun = $v.relay.stun.nodePort }}{{ end -}}
 {{- $own := dict
   "server_url" $v.serverUrl
   "listen_addr" "0.0.0.0:8080"
@@ -43,5 +43,6 @@
 {{- else if $v.relay.serverUrl -}}
 {{- fail "relay.serverUrl: with SQLite the relay is part of the service and answers under serverUrl" -}}
 {{- end -}}
+{{- if and (include "fairlead.stunNodePort" .) (not $v.relay.stun.nodePort) }}{{ fail "relay.stun.nodePort: devices are told the port of the nodes, so choose it" }}{{ end -}}
 {{- if and $v.ingress.enabled $v.tls.existingSecret }}{{ fail "ingress.enabled and tls.existingSecret: either the Ingress terminates TLS, or the pods do" }}{{ end -}}
 {{- end -}}

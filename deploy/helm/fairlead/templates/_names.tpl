@@ -40,6 +40,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- eq .Values.database.type "sqlite" | ternary .Values.service.type .Values.relay.service.type -}}
 {{- end -}}
 
+{{/* Not empty when devices reach STUN by a port of the nodes. */}}
+{{- define "fairlead.stunNodePort" -}}
+{{- if and .Values.relay.enabled (ne (include "fairlead.relayServiceType" .) "LoadBalancer") (eq .Values.relay.stun.type "NodePort") }}yes{{ end -}}
+{{- end -}}
+
 {{- define "fairlead.secretsKeySecret" -}}
 {{- default (printf "%s-secrets-key" (include "fairlead.fullname" .)) .Values.secretsKey.existingSecret -}}
 {{- end -}}
