@@ -16,6 +16,16 @@ choose() {
   ln -sfn "/etc/nginx/$3-$2.conf" "/run/nginx/chosen/$3.conf"
 }
 
+# Callers whose address Docker hides, as it does with IPv6, come from its gateway: a private address that
+# says nothing about them. The kernel writes it in hexadecimal, last byte first.
+deny_gateway() {
+  while read -r _ destination gateway _; do
+    [ "$destination" = 00000000 ] || continue
+    first=${gateway#??????} second=${gateway#????} third=${gateway#??}
+    printf 'deny %d.%d.%d.%d;\n' "0x$first" "0x${second%??}" "0x${third%????}" "0x${gateway%??????}"
+  done </proc/net/route >/run/nginx/chosen/gateway.conf
+}
+
 # Replaced or rewritten, chmod or chown: each changes the inode or its time of change.
 certificates() { stat -Lc '%n %i %z' /etc/nginx/tls/*.pem 2>/dev/null || true; }
 
@@ -56,6 +66,7 @@ mkdir -p /run/nginx/chosen
 choose PROXY_MODE "${PROXY_MODE:-dev}" mode
 choose PROXY_RATE_LIMIT "${PROXY_RATE_LIMIT:-off}" rate-limit
 choose PROXY_ADMIN "${PROXY_ADMIN:-off}" admin
+deny_gateway
 
 watch "$(certificates)" &
 exec nginx
