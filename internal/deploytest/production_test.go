@@ -78,8 +78,16 @@ func testProductionExposure(t *testing.T, s *Stack) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := reaches(t, host, net.JoinHostPort(machine.String(), port)); got != open {
-			t.Errorf("%s reached from outside: %t, want %t", setting, got, open)
+		address := net.JoinHostPort(machine.String(), port)
+		if open {
+			eventually(t, patience, func() error {
+				if !reaches(t, host, address) {
+					return fmt.Errorf("%s is not reached from outside", setting)
+				}
+				return nil
+			})
+		} else if reaches(t, host, address) {
+			t.Errorf("%s is reached from outside", setting)
 		}
 	}
 	hidden(t, s, host, machine)

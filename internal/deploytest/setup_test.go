@@ -262,7 +262,10 @@ func testPasswordMismatch(t *testing.T, s *Stack) {
 	s.WriteFile(".env", env, 0o600)
 	s.WriteFile("config.yaml", good, 0o600)
 	s.Compose("restart", "fairlead")
-	s.WaitHealthy("fairlead")
+	eventually(t, patience, func() error {
+		_, err := s.Run(docker, "exec", container, "fairlead", "health")
+		return err
+	})
 	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
