@@ -45,6 +45,22 @@ func TestDebIsInstalledUpgradedAndRemovedWithoutSystemd(t *testing.T) {
 	m.says("dpkg --audit", "")
 }
 
+func TestDebCopesWithWhatItFinds(t *testing.T) {
+	m := run(t, plain, []string{"--init", "--tmpfs=/var/lib/fairlead/disk"}, "sleep", "infinity")
+	m.sh("useradd --no-user-group --gid users fairlead; dpkg --install " + oldDeb)
+	m.says("stat -c '%U:%G %a' /etc/fairlead/config.yaml /var/lib/fairlead", "root:fairlead 640\nfairlead:fairlead 750")
+
+	// What was lost while it was removed comes back usable.
+	m.sh("dpkg --remove fairlead; chown root:root /var/lib/fairlead; rm /etc/fairlead/config.yaml")
+	m.sh("dpkg --install --force-confmiss " + newDeb)
+	m.says("stat -c '%U:%G %a' /etc/fairlead/config.yaml /var/lib/fairlead", "root:fairlead 640\nfairlead:fairlead 750")
+
+	m.sh("touch /var/lib/fairlead/db.sqlite /var/lib/fairlead/disk/mine; dpkg --purge fairlead")
+	m.says("find /var/lib/fairlead -type f", "/var/lib/fairlead/disk/mine")
+	m.says("dpkg --audit", "")
+	m.sh("dpkg --install " + newDeb)
+}
+
 func TestDebRunsAsItsUnitSays(t *testing.T) {
 	m := startSystemd(t)
 	m.sh("dpkg --install " + oldDeb)
