@@ -4,6 +4,7 @@
 # It may be run again at any time, after an interruption too. What is there stays: secrets, keys and
 # whatever was changed in config.yaml; only server_url follows the domain.
 set -euo pipefail
+readonly called_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
@@ -64,6 +65,8 @@ parse() {
   done
   [ -z "$mode" ] || [ -z "$domain$email$cert$key" ] || wrong_usage "--dev takes neither a domain nor a certificate"
   [ -z "$cert$key" ] || { [ -n "$cert" ] && [ -n "$key" ]; } || wrong_usage "--cert and --key belong together"
+  [[ -z $cert || $cert == /* ]] || cert=$called_from/$cert
+  [[ -z $key || $key == /* ]] || key=$called_from/$key
 }
 
 # --- .env

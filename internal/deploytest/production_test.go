@@ -41,7 +41,7 @@ func TestDevelopmentMovesToProduction(t *testing.T) {
 	t.Run("exposure", func(t *testing.T) { testProductionExposure(t, s) })
 
 	ownCertificate(t, s, domain)
-	s.Setup("--cert", "own.pem", "--key", "own.key")
+	s.run(filepath.Join(s.Dir, "docs"), "../scripts/setup.sh", "--cert", "../own.pem", "--key", filepath.Join(s.Dir, "own.key"))
 	if got := s.ReadFile("tls/fullchain.pem"); got != s.ReadFile("own.pem") {
 		t.Error("the certificate was not installed")
 	}
