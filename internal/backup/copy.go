@@ -206,6 +206,7 @@ func (to Target) fill(ctx context.Context, schema int64, files []KeyFile, rows f
 	if err != nil {
 		return err
 	}
+	undo := func() error { return nil }
 	err = raw.Rebuild(ctx, schema, func(b *sqlstore.Rebuilding) error {
 		given := newWriter(io.Discard)
 		if to.Progress != nil {
@@ -227,10 +228,11 @@ func (to Target) fill(ctx context.Context, schema int64, files []KeyFile, rows f
 		if !maps.Equal(given.tables, found.tables) {
 			return fmt.Errorf("%s does not give back what was put into it; nothing was changed", to.Database)
 		}
-		return place(placed)
+		undo, err = place(placed)
+		return err
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, undo())
 	}
 	if err := raw.Migrate(ctx); err != nil {
 		return fmt.Errorf("all rows are there, but %w; the server will try again when it starts", err)

@@ -27,7 +27,7 @@ func Create(name string, write func(io.Writer) error, check func(io.Reader) erro
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return cannot(name, err)
 	}
-	f, err := os.OpenFile(name+partial, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openPartial(name + partial)
 	if err != nil {
 		return err
 	}
@@ -57,6 +57,28 @@ func Create(name string, write func(io.Writer) error, check func(io.Reader) erro
 		return err
 	}
 	return syncDir(filepath.Dir(name))
+}
+
+// openPartial opens a file that was made by this user, or makes it. In a
+// directory of many, anything can wait under that name.
+func openPartial(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("%s is a symbolic link; remove it", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Geteuid() || s.Nlink != 1 {
+			err = fmt.Errorf("%s was made by somebody else; remove it", name)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func cannot(name string, err error) error {
@@ -110,7 +132,7 @@ func ReadKeyFiles(paths map[string]string) ([]KeyFile, error) {
 type placement struct {
 	path    string
 	content []byte
-	aside   bool // what is there is kept under another name
+	there   []byte // what is kept under another name, if it is not nil
 }
 
 const replaced = ".replaced"
@@ -130,47 +152,71 @@ func (to Target) plan(files []KeyFile) ([]placement, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			plan = append(plan, placement{path: path, content: f.Content})
+			continue
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", f.Key, err)
 		case bytes.Equal(there, f.Content):
+			continue
 		case to.Replace == nil:
 			return nil, fmt.Errorf("%s %s holds another key than the backup: move it away, or use --replace, which keeps it as %s", f.Key, path, path+replaced)
-		default:
-			plan = append(plan, placement{path: path, content: f.Content, aside: true})
 		}
+		if older, err := os.ReadFile(path + replaced); !errors.Is(err, fs.ErrNotExist) && !bytes.Equal(older, there) {
+			return nil, fmt.Errorf("%s would take the place of an earlier key in %s: move that away", f.Key, path+replaced)
+		}
+		plan = append(plan, placement{path: path, content: f.Content, there: there})
 	}
 	return plan, nil
 }
 
-func place(plan []placement) error {
+// place puts key files where they belong; undo takes back what it did, also when
+// it failed. At every moment there is a key under each name that had one: a
+// server that finds none makes one, which no client knows.
+func place(plan []placement) (undo func() error, err error) {
+	var steps []func() error
+	undo = func() error {
+		var problems []error
+		for _, step := range slices.Backward(steps) {
+			problems = append(problems, step())
+		}
+		return errors.Join(problems...)
+	}
 	for _, p := range plan {
-		dir := filepath.Dir(p.path)
-		if err := os.MkdirAll(dir, 0o750); err != nil {
-			return err
-		}
-		if p.aside {
-			if err := os.Rename(p.path, p.path+replaced); err != nil {
-				return err
+		if p.there != nil {
+			if err := writeKey(p.path+replaced, p.there); err != nil {
+				return undo, err
 			}
+			steps = append(steps, func() error { return os.Rename(p.path+replaced, p.path) })
 		}
-		f, err := os.CreateTemp(dir, ".key-*") // only its owner can read it
-		if err != nil {
-			return err
+		if err := writeKey(p.path, p.content); err != nil {
+			return undo, err
 		}
-		_, err = f.Write(p.content)
-		err = errors.Join(err, f.Sync(), f.Close())
-		if err == nil {
-			err = os.Rename(f.Name(), p.path)
-		}
-		if err != nil {
-			_ = os.Remove(f.Name())
-			return err
-		}
-		if err := syncDir(dir); err != nil {
-			return err
+		if p.there == nil {
+			steps = append(steps, func() error { return os.Remove(p.path) })
 		}
 	}
-	return nil
+	return undo, nil
+}
+
+// writeKey makes or replaces a file that only its owner can read.
+func writeKey(path string, content []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".key-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	return syncDir(dir)
 }
 
 // syncDir makes the names in a directory outlive a loss of power.

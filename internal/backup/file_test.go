@@ -253,9 +253,62 @@ func TestKeyFilesComeBackAndNoneIsLost(t *testing.T) {
 	if err != nil || len(found) != 2 {
 		t.Errorf("found %v (%v)", found, err)
 	}
+	// The key that was there before the first restore is still there after a second.
+	backup = small(t, Options{KeyFiles: []KeyFile{{Key: "relay", Content: []byte("another")}}})
+	if _, err := Restore(t.Context(), bytes.NewReader(backup), nil, to); err == nil || !strings.Contains(err.Error(), "earlier key") {
+		t.Errorf("got %v", err)
+	}
 	backup = small(t, Options{KeyFiles: []KeyFile{{Key: "seal", Content: []byte("s")}}})
 	if _, err := Restore(t.Context(), bytes.NewReader(backup), nil, to); err == nil || !strings.Contains(err.Error(), "set it in the configuration") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A server that found no key would make one that no client knows.
+func TestFailedRestoreLeavesEveryKeyInItsPlace(t *testing.T) {
+	dir := t.TempDir()
+	paths := map[string]string{"a": filepath.Join(dir, "a.key"), "b": filepath.Join(dir, "b.key"), "c": filepath.Join(dir, "gone", "c.key")}
+	err := errors.Join(os.WriteFile(paths["a"], []byte("mine"), 0o600), os.Symlink("nowhere", filepath.Join(dir, "gone")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup := small(t, Options{KeyFiles: []KeyFile{{Key: "a", Content: []byte("1")}, {Key: "b", Content: []byte("2")}, {Key: "c", Content: []byte("3")}}})
+	to := Target{Database: engines["sqlite"](t), KeyFiles: paths, Replace: replace}
+	if _, err := Restore(t.Context(), bytes.NewReader(backup), nil, to); err == nil {
+		t.Fatal("a key was written to nowhere")
+	}
+	if text, err := os.ReadFile(paths["a"]); err != nil || string(text) != "mine" {
+		t.Errorf("the key became %q (%v)", text, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left: %v (%v)", entries, err)
+	}
+}
+
+// In a directory that others can write to, what waits under the name that a
+// backup has before it is whole is not written to.
+func TestPartialFileOfAnotherIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	if err := os.WriteFile(victim, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "a.backup")
+	for what, trap := range map[string]func(string, string) error{"symbolic link": os.Symlink, "somebody else": os.Link} {
+		if err := trap(victim, name+partial); err != nil {
+			t.Fatal(err)
+		}
+		err := Create(name, func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }, func(io.Reader) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := os.Remove(name + partial); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
+		t.Errorf("it became %q (%v)", text, err)
 	}
 }
 
