@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -108,6 +109,33 @@ func TestOtherFilesAreNoBackups(t *testing.T) {
 	for _, text := range []string{"", "x", "SQLite format 3\x00", string(compressed(t, []byte("{}\n"))), string(compressed(t, []byte("hello\n")))} {
 		if _, err := Verify(strings.NewReader(text), nil); !errors.Is(err, ErrNotBackup) {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A file of some kilobytes can hold lines of many megabytes, whose values would
+// take gigabytes.
+func TestSmallFileDoesNotFillTheMemory(t *testing.T) {
+	var header bytes.Buffer
+	table := sqlstore.Table{Name: "users", Columns: []sqlstore.Column{{Name: "id", Type: "integer"}}}
+	w := newWriter(&header)
+	if err := errors.Join(w.value(Header{Format: formatName, Version: formatVersion, Schema: 1}), w.table(table)); err != nil {
+		t.Fatal(err)
+	}
+	for what, line := range map[string]string{
+		"row":   "[" + strings.Repeat("0,", maxLine/4) + "0]\n",
+		"table": `{"table":{"name":"nodes","columns":[` + strings.Repeat("{},", maxLine/4) + "{}]}}\n",
+	} {
+		bomb := compressed(t, append(bytes.Clone(header.Bytes()), line...))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Verify(bytes.NewReader(bomb), nil)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 6*maxLine {
+			t.Errorf("%s: %d bytes in a file take %d MiB", what, len(bomb), used>>20)
 		}
 	}
 }

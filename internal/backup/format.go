@@ -23,6 +23,9 @@ const (
 	formatVersion = 1
 	// maxLine bounds what a reader keeps in memory, and so what is written.
 	maxLine = 64 << 20
+	// maxMark bounds lines that are no rows, whose members take many times their
+	// length in memory.
+	maxMark = 1 << 20
 	// maxFiles and maxFile bound the key files.
 	maxFiles = 16
 	maxFile  = 64 << 10
@@ -206,8 +209,8 @@ var errRow = errors.New("a row does not fit its table")
 
 // parseRow is the inverse of appendRow.
 func parseRow(line []byte, columns []sqlstore.Column) ([]any, error) {
-	var raw []json.RawMessage
-	if err := json.Unmarshal(line, &raw); err != nil || len(raw) != len(columns) {
+	raw, err := elements(line, len(columns))
+	if err != nil {
 		return nil, errRow
 	}
 	row := make([]any, len(raw))
@@ -235,6 +238,28 @@ func parseRow(line []byte, columns []sqlstore.Column) ([]any, error) {
 	return row, nil
 }
 
+// elements splits a list of n values. More are not kept: a short file can hold a
+// line of very many.
+func elements(line []byte, n int) ([]json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	if begin, err := dec.Token(); err != nil || begin != json.Delim('[') {
+		return nil, errRow
+	}
+	list := make([]json.RawMessage, n)
+	for i := range list {
+		if err := dec.Decode(&list[i]); err != nil {
+			return nil, err
+		}
+	}
+	if end, err := dec.Token(); err != nil || end != json.Delim(']') {
+		return nil, errRow
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errRow
+	}
+	return list, nil
+}
+
 func parseText(text json.RawMessage) (string, error) {
 	switch text[0] {
 	case '"':
@@ -247,6 +272,15 @@ func parseText(text json.RawMessage) (string, error) {
 		return string(o.Base64), err
 	}
 	return "", errRow
+}
+
+// parseMark is the inverse of value.
+func parseMark(line []byte) (m mark, err error) {
+	if len(line) > maxMark {
+		return m, errors.New("a line is too long")
+	}
+	err = strictly(line, &m)
+	return m, err
 }
 
 // strictly decodes one JSON value without members that it does not know.

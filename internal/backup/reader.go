@@ -99,6 +99,9 @@ func openLines(in io.Reader) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(line) > maxMark {
+		return nil, ErrNotBackup
+	}
 	if err := json.Unmarshal(line, &r.header); err != nil || r.header.Format != formatName {
 		return nil, ErrNotBackup
 	}
@@ -110,8 +113,8 @@ func openLines(in io.Reader) (*reader, error) {
 		if err != nil {
 			return nil, err
 		}
-		var m mark
-		if line[0] != '{' || strictly(line, &m) != nil || m.File == nil {
+		m, err := parseMark(line)
+		if err != nil || m.File == nil {
 			return r, nil // whoever reads on says what is wrong, if anything is
 		}
 		if len(r.files) == maxFiles || len(m.File.Content) > maxFile {
@@ -199,8 +202,8 @@ func (r *reader) tables(to sink) (*Summary, error) {
 			rows++
 			continue
 		}
-		var m mark
-		if err := strictly(line, &m); err != nil || (m.Table == nil) == (m.End == nil) || m.File != nil {
+		m, err := parseMark(line)
+		if err != nil || (m.Table == nil) == (m.End == nil) || m.File != nil {
 			return nil, ErrDamaged
 		}
 		if now.Name != "" {
