@@ -271,7 +271,8 @@ func TestProxyProtectsAdminPaths(t *testing.T) {
 			for url := range want {
 				want[url] = 403
 			}
-			want["https://mesh.example/x/../admin/"] = 403
+			want["https://mesh.example/x/%2e/../admin/"] = 400
+			want["https://mesh.example/./admin/"] = 403
 		}
 		want["https://mesh.example/api/v1/node"] = 200
 		mustAnswer(t, c, want, "X-Forwarded-For", client)
@@ -313,6 +314,27 @@ func TestProxyLimitsRates(t *testing.T) {
 		if passed, _, _ := ask(t, c, 60, "https://mesh.example"+path, stranger); passed != 60 {
 			t.Errorf("%s: %d of 60 passed", path, passed)
 		}
+	}
+}
+
+// nginx would resolve them, and so choose the limits and the protection of another
+// path than the service answers.
+func TestProxyRefusesPathsThatClimb(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=prod")
+	const site = "https://mesh.example"
+	for _, c := range []*http.Client{p.client(false), p.client(true)} {
+		mustAnswer(t, c, map[string]int{
+			site + "/api/v1/node/..%2f..%2f..%2fx":   400,
+			site + "/%61pi/v1/node/%2E./%2e%2E%2Fx":  400,
+			site + "/auth/..":                        400,
+			site + "/auth/..?x":                      400,
+			site + "/api/v1/node/a..b":               200,
+			site + "/api/v1/node/...":                200,
+			site + "/api/v1/node?path=/a/../b":       200,
+			site + "/api/v1/node/10.0.0.0%2F8":       200,
+			"https://mesh.example:3001/admin/..%2fx": 404,
+		})
 	}
 }
 
