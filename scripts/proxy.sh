@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Looks after the proxy container. `scripts/proxy.sh help` lists the commands.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly logs=/var/log/nginx certificate=/etc/nginx/tls/fullchain.pem
 
@@ -54,7 +54,7 @@ find_container() {
     if [ -z "$project" ] && [ -r .env ]; then
       project=$(sed -n 's/^COMPOSE_PROJECT_NAME=//p' .env | tail -n 1 | tr -d \"\')
     fi
-    found=$(docker ps --all --quiet --filter label=com.docker.compose.service=proxy \
+    found=$(docker ps --quiet --filter label=com.docker.compose.service=proxy \
       --filter label=com.docker.compose.oneoff=False \
       --filter "label=com.docker.compose.project=${project:-fairlead}") || die "Docker does not answer"
     container=${found%%$'\n'*}
@@ -75,6 +75,9 @@ published() {
 }
 in_production() { [ -n "$(published 443)" ]; }
 
+# unread: what ran before was ended by a reader who had enough, such as head or a pager.
+unread() { [ $? -eq 141 ]; }
+
 lines() { [[ $1 =~ ^[1-9][0-9]*$ ]] || misused "not a number of lines: $1"; }
 
 do_status() {
@@ -88,12 +91,12 @@ do_logs() {
     exec docker logs --follow "$container"
   fi
   lines "${1:-50}"
-  docker logs --tail "${1:-50}" "$container" || die "Docker has no logs of the proxy"
+  docker logs --tail "${1:-50}" "$container" || unread || die "Docker has no logs of the proxy"
 }
 
 tail_of() {
   lines "$2"
-  docker exec "$container" tail -n "$2" "$logs/$1" || die "$logs/$1 cannot be read"
+  docker exec "$container" tail -n "$2" "$logs/$1" || unread || die "$logs/$1 cannot be read"
 }
 
 do_test() {

@@ -119,6 +119,15 @@ without() {
   done
 }
 
+@test "logs and access-log are no error for a reader who has enough" {
+  docker exec "$NAME-dev" sh -c 'curl -s -o /dev/null "http://127.0.0.1:8080/robots.txt?[1-3000]"'
+  for command in logs access-log; do
+    run -0 --separate-stderr sh -c "'$script' $command 3000 | head -n 1"
+    # shellcheck disable=SC2154 # bats sets it
+    [[ $stderr != *ERROR* ]]
+  done
+}
+
 @test "access-log shows requests" {
   docker exec "$NAME-dev" sh -c 'for i in $(seq 60); do curl -s -o /dev/null http://127.0.0.1:8080/health?$i; done'
   run -0 "$script" access-log
@@ -328,10 +337,21 @@ without() {
   has "$NAME-dev"
   COMPOSE_PROJECT_NAME=$NAME-other run -1 "$script" status
   said ERROR "is not running"
+  # One that was left behind is newer.
+  docker create --name "$NAME-left" --label com.docker.compose.project="$NAME" --label com.docker.compose.service=proxy \
+    --label com.docker.compose.oneoff=False "$PROXY_IMAGE"
+  COMPOSE_PROJECT_NAME=$NAME run "$script" status
+  docker rm "$NAME-left"
+  [ "$status" = 0 ]
   mkdir "$BATS_TEST_TMPDIR/scripts"
   cp "$script" "$BATS_TEST_TMPDIR/scripts"
   echo "COMPOSE_PROJECT_NAME=\"$NAME\"" >"$BATS_TEST_TMPDIR/.env"
   run -0 "$BATS_TEST_TMPDIR/scripts/proxy.sh" status
+  has "$NAME-dev"
+  # CDPATH leads nobody to the .env of another directory.
+  mkdir -p "$BATS_TEST_TMPDIR/other/scripts"
+  cd "$BATS_TEST_TMPDIR"
+  CDPATH=$BATS_TEST_TMPDIR/other run -0 scripts/proxy.sh status
   has "$NAME-dev"
 }
 
