@@ -329,6 +329,33 @@ func TestRestoredHistoryIsAnother(t *testing.T) {
 	}
 }
 
+// What was given after a backup was taken is not given to somebody else after it
+// was restored in the same place.
+func TestRestoreGivesNothingAgain(t *testing.T) {
+	for name, fresh := range engines {
+		t.Run(name, func(t *testing.T) {
+			d := fresh(t)
+			s := openStore(t, d)
+			defer func() { s.Close() }()
+			r := rand.New(rand.NewPCG(5, 6))
+			events, now := meshgen.History(r, mesh.Empty(), 100)
+			storetest.Append(t, s, events...)
+			backup, _ := take(t, d, Options{})
+			events, _ = meshgen.History(r, now, 200)
+			storetest.Append(t, s, events...)
+			s.Close()
+			before := load(t, d)
+			restore(t, backup, Target{Database: d, Replace: replace})
+			after := load(t, d)
+			if after.Rev != before.Rev || after.Counters != before.Counters {
+				t.Errorf("from revision %d, %+v, back to %d, %+v", before.Rev, before.Counters, after.Rev, after.Counters)
+			}
+			s = openStore(t, d)
+			storetest.Append(t, s, []mesh.Event{mesh.UserPut{User: meshgen.User(before.Counters.User + 1)}})
+		})
+	}
+}
+
 func TestDatabaseInUseIsNotFilledOrMoved(t *testing.T) {
 	for name, fresh := range engines {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,7 @@ func (d *Draft) Restore(rev Revision, at Time, batch BatchID, c Counters) {
 	for n := range d.s.Nodes() {
 		d.indexNode(n)
 	}
-	d.s.Rev, d.s.IdentityRev, d.s.SettingsRev, d.s.PolicyRev, d.s.Counters = rev, rev, rev, rev, c.atLeast(d.s.Counters)
+	d.s.Rev, d.s.IdentityRev, d.s.SettingsRev, d.s.PolicyRev, d.s.Counters = rev, rev, rev, rev, c.AtLeast(d.s.Counters)
 	d.Stamp(at, batch)
 }
 

@@ -80,8 +80,8 @@ type Counters struct {
 	V6         netip.Addr   `json:"v6"`
 }
 
-// atLeast returns the counters with no id below those of o.
-func (c Counters) atLeast(o Counters) Counters {
+// AtLeast returns the counters with no id below those of o.
+func (c Counters) AtLeast(o Counters) Counters {
 	c.User, c.Node, c.PreAuth, c.API = max(c.User, o.User), max(c.Node, o.Node), max(c.PreAuth, o.PreAuth), max(c.API, o.API)
 	c.Login, c.Setting, c.Policy = max(c.Login, o.Login), max(c.Setting, o.Setting), max(c.Policy, o.Policy)
 	c.SSHGrant, c.Route, c.Webhook = max(c.SSHGrant, o.SSHGrant), max(c.Route, o.Route), max(c.Webhook, o.Webhook)

@@ -21,7 +21,6 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
 // Location is where a database is: the SQLite file if it is named, else
@@ -349,7 +348,8 @@ func (v *View) check(t Table, row []any) error {
 
 // Rebuild removes all tables of ours, makes those of a version, and keeps what
 // fn puts into them: all of it when Rebuild returns nil, and else the database
-// stays as it was. Replicas that knew another history of it notice.
+// stays as it was. Replicas that knew another history of it notice. Revisions, ids
+// and addresses that the tables before had given are not given again.
 func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) error) error {
 	tx, err := r.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -359,7 +359,8 @@ func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) e
 	if err := r.keepOut(ctx, tx); err != nil {
 		return explain(err)
 	}
-	if err := r.clear(ctx, tx); err != nil {
+	before, err := r.clear(ctx, tx)
+	if err != nil {
 		return explain(err)
 	}
 	if err := r.create(ctx, tx, version); err != nil {
@@ -377,33 +378,58 @@ func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) e
 	if err := fn(&Rebuilding{View: v}); err != nil {
 		return err
 	}
-	var batch store.BatchID
-	_, _ = rand.Read(batch[:]) // never fails
-	res, err := tx.ExecContext(ctx, "UPDATE head SET batch = $1 WHERE id = 1", batch[:])
-	if err != nil {
+	if err := begin(ctx, tx, before); err != nil {
 		return explain(err)
-	}
-	if n, err := res.RowsAffected(); err != nil || n != 1 {
-		return errors.New("the table head has no row: this is no whole database")
 	}
 	return explain(tx.Commit())
 }
 
-func (r *Raw) clear(ctx context.Context, tx *sql.Tx) error {
-	version, err := r.version(ctx, tx)
-	if err != nil || version == 0 {
-		return err
+// begin makes what was put into the tables a history of its own, which goes on
+// where the one before ended, if that was longer.
+func begin(ctx context.Context, tx *sql.Tx, before head) error {
+	h, err := scanHead(tx.QueryRowContext(ctx, selectHead+" FROM head WHERE id = 1"))
+	if errors.Is(err, sql.ErrNoRows) {
+		return errors.New("the table head has no row: this is no whole database")
 	}
-	tables, err := allTables(ctx, version)
 	if err != nil {
 		return err
 	}
+	_, _ = rand.Read(h.batch[:]) // never fails
+	if _, err := tx.ExecContext(ctx, "UPDATE head SET batch = $1 WHERE id = 1", h.batch[:]); err != nil || before.rev == 0 {
+		return err
+	}
+	h.counters = h.counters.AtLeast(before.counters)
+	if before.rev > h.rev {
+		h.rev, h.counters.V4, h.counters.V6 = before.rev, before.counters.V4, before.counters.V6
+	}
+	counters, err := h.countersText()
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE head SET rev = $1, counters = $2 WHERE id = 1", int64(h.rev), counters)
+	return err
+}
+
+// clear removes all tables of ours and returns the head that they had.
+func (r *Raw) clear(ctx context.Context, tx *sql.Tx) (head, error) {
+	version, err := r.version(ctx, tx)
+	if err != nil || version == 0 {
+		return head{}, err
+	}
+	before, err := scanHead(tx.QueryRowContext(ctx, selectHead+" FROM head WHERE id = 1"))
+	if err != nil {
+		return before, err
+	}
+	tables, err := allTables(ctx, version)
+	if err != nil {
+		return before, err
+	}
 	for _, t := range append(tables, Table{Name: goose.DefaultTablename}) {
 		if _, err := tx.ExecContext(ctx, "DROP TABLE "+t.Name); err != nil {
-			return err
+			return before, err
 		}
 	}
-	return nil
+	return before, nil
 }
 
 // create does in one transaction what migrate does in one for each step.
