@@ -274,6 +274,9 @@ func TestBackupEndedInTheMiddleHasNoName(t *testing.T) {
 			if err == nil && waiting == 0 {
 				err = errors.New("it does not wait yet")
 			}
+			if err == nil { // what waits may still be the one before
+				_, err = os.Stat(name + ".partial")
+			}
 			return err
 		})
 		p.signal(t, how)

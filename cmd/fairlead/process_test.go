@@ -122,7 +122,8 @@ func sqliteIn(dir string) settings {
 		"server_url": "http://127.0.0.1", "listen_addr": "127.0.0.1:0", "metrics_listen_addr": "127.0.0.1:0",
 		"unix_socket": filepath.Join(dir, "fairlead.sock"), "log.format": "json",
 		"database.type": "sqlite", "database.sqlite.path": filepath.Join(dir, "db.sqlite"),
-		"noise.private_key_path": filepath.Join(dir, "noise.key"),
+		"noise.private_key_path":       filepath.Join(dir, "noise.key"),
+		"derp.server.private_key_path": filepath.Join(dir, "relay.key"),
 	}
 }
 
