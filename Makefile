@@ -101,7 +101,7 @@ e2e e2e-matrix: $(BIN)/gotestsum
 
 .PHONY: deploy deploy-hold
 deploy: $(BIN)/gotestsum ## start whole deployments with Docker, as root, and look at them
-	$(call GOTEST) -timeout=60m -count=1 ./internal/deploytest -deploy
+	$(call GOTEST) -timeout=60m -count=1 -parallel=6 ./internal/deploytest -deploy
 deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; may run beside all else
 	$(call GOTEST) -timeout=0 -count=1 -run='^TestStreamStaysOpenThroughTheProxy$$' ./internal/deploytest -deploy -hold=$(HOLD)
 

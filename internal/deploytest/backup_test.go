@@ -10,6 +10,7 @@ import (
 // A stack with PostgreSQL goes on as one with SQLite, and that one on an earlier
 // day: by the commands of docs/backup.md, from containers that cannot write.
 func TestBackupOfAStackIsRestoredIntoAnother(t *testing.T) {
+	t.Parallel()
 	key := func(s *Stack) string { return content(t, "http://"+s.Addr("PROXY_DEV_PUBLISH")+"/key?v=109") }
 	users := func(s *Stack) string { return s.Exec("fairlead", "fairlead", "users", "list") }
 	restore := func(s *Stack, file string) {

@@ -65,6 +65,7 @@ func (s *Stack) fetch(address string, into any) error {
 }
 
 func TestMonitoringProfileWatchesTheStack(t *testing.T) {
+	t.Parallel()
 	if _, err := command(t.Context(), root, "internal/deploytest/images.sh", "monitoring"); err != nil {
 		t.Fatal(err)
 	}
