@@ -5,7 +5,7 @@
 # whatever was changed in config.yaml; only server_url follows the domain.
 set -euo pipefail
 readonly called_from=$PWD
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
   cat <<'END'
@@ -170,6 +170,26 @@ container_of() { # SERVICE; by the labels that every version of Compose sets
     --filter "label=com.docker.compose.service=$1" --filter label=com.docker.compose.oneoff=False
 }
 
+# Another directory's containers would be replaced by ones with other secrets.
+own_project() {
+  local project dir
+  project=$(setting COMPOSE_PROJECT_NAME fairlead)
+  docker ps --all --filter "label=com.docker.compose.project=$project" --format '{{.Label "com.docker.compose.project.working_dir"}}' |
+    sort -u | while read -r dir; do
+    [ ! -d "$dir" ] || [ "$dir" -ef . ] || [ "$dir" -ef deploy/compose ] ||
+      die "the containers of $project belong to $dir: run this there, or choose another COMPOSE_PROJECT_NAME and other ports in .env"
+  done
+}
+
+# Compose takes the environment before .env, and this script does not.
+same_environment() {
+  local name
+  while read -r name; do
+    [ -z "${!name+set}" ] || [ "${!name}" = "$(setting "$name")" ] ||
+      die "$name has one value in the environment and another in .env: unset it"
+  done < <(sed -nE 's/^([A-Z_]+)=.*/\1/p' .env)
+}
+
 image() { echo "fairlead/$1:$(setting IMAGE_TAG dev)"; }
 
 build_images() {
@@ -265,11 +285,20 @@ accept_config() {
   report=$(compose run --rm --no-deps -T fairlead config check 2>&1 </dev/null) || { echo "$report" >&2; return 1; }
 }
 
-config_changed='' # a running service has to read the file again
+# outdated SERVICE FILE: it runs since before its configuration was written, in this run or in one that was interrupted.
+outdated() {
+  local container started
+  container=$(container_of "$1")
+  started=$(docker inspect -f '{{.State.StartedAt}}' "$container")
+  [[ $(date -d "$started" +%s.%N) < $(stat -c %.9Z "$2") ]]
+}
+
 write_config() {
   local config url
   config=$(read_private config.yaml)
   if [ -z "$config" ]; then
+    # It stands in YAML and in .env, whose rules of quoting differ.
+    [ -n "$sqlite" ] || [[ $(setting POSTGRES_PASSWORD) =~ ^[A-Za-z0-9._-]+$ ]] || die "POSTGRES_PASSWORD in .env may have letters, digits, and . _ - only"
     info "writing config.yaml"
     new_config | write_private config.yaml $service_user
     return
@@ -281,19 +310,18 @@ write_config() {
   if [ "$(yaml_value server_url <<<"$config")" != "$url" ]; then
     info "changing server_url in config.yaml to $url"
     sed -E "s|^server_url:.*|server_url: $url|" <<<"$config" | write_private config.yaml $service_user
-    config_changed=yes
   fi
 }
 
 # --- certificate
 
 write_certificate() {
+  [ -n "$acme" ] || remove_certbot
   [ "$mode" = prod ] || return 0
   as_owner "mkdir -p tls; chmod 755 tls; chown $proxy_user:$proxy_user tls" </dev/null
   if [ -n "$cert" ]; then
     info "installing the certificate of $cert"
     cat "$cert" "$key" | pair_fits || die "$cert and $key do not belong together, or are not in PEM, or the key has a passphrase"
-    remove_certbot
     write_private tls/privkey.pem $proxy_user <"$key"
     write_private tls/fullchain.pem $proxy_user <"$cert"
     as_owner 'chmod 644 tls/fullchain.pem' </dev/null
@@ -306,8 +334,8 @@ write_certificate() {
   # shellcheck disable=SC2016 # for the shell in the container
   as_owner '
     umask 077
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$1" \
-      -addext "subjectAltName=DNS:$1" -keyout tls/privkey.pem -out tls/fullchain.pem 2>/dev/null
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$(printf %.64s "$1")" \
+      -addext "subjectAltName=DNS:$1" -keyout tls/privkey.pem -out tls/fullchain.pem 2>/tmp/said || { cat /tmp/said >&2; exit 1; }
     chmod 644 tls/fullchain.pem; chown "$2:$2" tls/fullchain.pem tls/privkey.pem' "$domain" $proxy_user </dev/null
 }
 
@@ -322,7 +350,7 @@ pair_fits() { # certificate and key from stdin
     [ "$of_cert" = "$of_key" ]'
 }
 
-# Otherwise it would go on and put its own certificate in the place of yours.
+# Otherwise it would go on, and put its own certificate in the place of yours.
 remove_certbot() { container_of certbot | xargs --no-run-if-empty docker rm --force >/dev/null; }
 
 # --- services
@@ -363,17 +391,17 @@ api_key: $api_key
 cookie_secret: ${secret:-$(random 32)}
 log_level: info
 END
-  [ -z "$(container_of console)" ] || compose restart console
 }
 
 start() {
   info "starting the service"
   compose up -d fairlead
-  [ -z "$config_changed" ] || compose restart fairlead
+  ! outdated fairlead config.yaml || compose restart fairlead
   wait_for fairlead fairlead health
   write_console
   info "starting the rest"
   compose up -d
+  ! outdated console console.yaml || compose restart console
   wait_for console fairlead-console health
   wait_for proxy curl -fsS -o /dev/null http://127.0.0.1:8080/health
 }
@@ -438,6 +466,7 @@ check_services() {
 
 check_all() {
   [ -e .env ] || die ".env is missing: run scripts/setup.sh"
+  same_environment
   [ "$(stat -c %a .env)" = 600 ] || problem ".env has mode $(stat -c %a .env), not 600: chmod 600 .env"
   if overlay dev; then mode=dev; else mode=prod; fi
   overlay postgres || sqlite=yes
@@ -466,11 +495,16 @@ check_all() {
 
 main() {
   parse "$@"
+  [ ! -e .env ] || [ -r .env ] || die ".env belongs to $(stat -c %U .env): run this as that user, or as root"
   find_docker
   if [ -n "$check" ]; then check_all; return; fi
+  own_project
   decide
   write_env
+  same_environment
   build_images
+  # For the users of containers, after a clone under a strict umask.
+  as_owner 'chmod -R a+rX deploy/nginx/local deploy/monitoring' </dev/null
   write_config
   accept_config || die "config.yaml has the problems above; edit it (as root) and run this again"
   write_certificate

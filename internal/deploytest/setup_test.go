@@ -84,6 +84,14 @@ func TestSetupOfDevelopment(t *testing.T) {
 		}
 	})
 	t.Run("again", func(t *testing.T) { testSetupAgain(t, s) })
+	t.Run("again after a change", func(t *testing.T) { testSetupAfterChange(t, s) })
+	t.Run("another clone", func(t *testing.T) {
+		other := NewStack(t, map[string]string{"COMPOSE_PROJECT_NAME": s.Project})
+		out, err := other.Run("scripts/setup.sh", "--dev")
+		if err == nil || !strings.Contains(out, "belong to "+s.Dir) {
+			t.Errorf("a second clone takes over the containers of the first: %v\n%s", err, out)
+		}
+	})
 }
 
 func testSecretFiles(t *testing.T, s *Stack) {
@@ -99,8 +107,12 @@ func testSecretFiles(t *testing.T, s *Stack) {
 		}
 	}
 	s.run(s.Dir, "git", "init", "--quiet")
+	// So an interrupted run leaves them.
+	for name := range secretFiles() {
+		s.WriteFile(name+".new", "", 0o600)
+	}
 	s.run(s.Dir, "git", "add", "--all")
-	if got := s.run(s.Dir, "git", "ls-files", ".env", "config.yaml", "console.yaml"); got != "" {
+	if got := s.run(s.Dir, "git", "ls-files", ".env", "config.yaml", "console.yaml", "*.new"); got != "" {
 		t.Errorf("git takes files with secrets:\n%s", got)
 	}
 	if err := os.RemoveAll(filepath.Join(s.Dir, ".git")); err != nil {
@@ -127,6 +139,35 @@ func testSetupAgain(t *testing.T, s *Stack) {
 	s.Setup()
 	if diff := cmp.Diff(before, state()); diff != "" {
 		t.Errorf("changed by a second run (-before +after):\n%s", diff)
+	}
+}
+
+// testSetupAfterChange: what an interrupted run wrote, or the operator, and no
+// service has read yet, is read in the next run.
+func testSetupAfterChange(t *testing.T, s *Stack) {
+	s = s.In(t)
+	started := func(service string) string {
+		return s.run(s.Dir, docker, "inspect", "--format={{.State.StartedAt}}", s.ContainerID(service))
+	}
+	for service, file := range map[string]string{"fairlead": "config.yaml", "console": "console.yaml"} {
+		before := started(service)
+		s.WriteFile(file, s.ReadFile(file)+"# changed\n", 0o600)
+		s.Setup()
+		if started(service) == before {
+			t.Errorf("%s goes on with the configuration of before", service)
+		}
+	}
+	s.WaitHealthy()
+}
+
+func TestSetupRefusesPasswordsThatNeedQuotes(t *testing.T) {
+	t.Parallel()
+	for _, password := range []string{"a: b", "~", `"quoted"`, "a$b"} {
+		s := NewStack(t, map[string]string{"POSTGRES_PASSWORD": password})
+		out, err := s.Run("scripts/setup.sh", "--dev")
+		if err == nil || !strings.Contains(out, "POSTGRES_PASSWORD in .env may have") {
+			t.Errorf("%s: %v\n%s", password, err, out)
+		}
 	}
 }
 

@@ -81,3 +81,18 @@ setup() {
   run -1 scripts/setup.sh --check
   [[ $output == *'.env is missing: run scripts/setup.sh'* ]]
 }
+
+@test "a setting that the environment has otherwise is an error" {
+  run scripts/setup.sh --dev
+  POSTGRES_PASSWORD=another run -1 scripts/setup.sh
+  [[ $output == *'[ERROR] POSTGRES_PASSWORD has one value in the environment and another in .env'* ]]
+  COMPOSE_FILE=elsewhere.yaml run -1 scripts/setup.sh --dev
+  [[ $output == *'[ERROR] COMPOSE_FILE has one value'* ]]
+}
+
+@test "CDPATH leads to no other directory" {
+  mkdir -p other/scripts
+  CDPATH=$PWD/other run scripts/setup.sh --dev
+  [ -e .env ]
+  [ ! -e other/.env ]
+}
