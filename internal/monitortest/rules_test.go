@@ -50,22 +50,38 @@ func TestAlertmanagerNamesOnlyAlertsThatExist(t *testing.T) {
 		Inhibit []struct {
 			Source []string `yaml:"source_matchers"`
 			Target []string `yaml:"target_matchers"`
+			Equal  []string
 		} `yaml:"inhibit_rules"`
 	}
 	readYAML(t, monitoring+"/alertmanager.yml", &config)
 	var named []string
+	ofOneReplica := map[string]bool{}
 	for _, a := range alerts(t) {
 		named = append(named, a.Alert)
+		ofOneReplica[a.Alert] = strings.Contains(a.Annotations["summary"], "$labels.instance")
 	}
-	for _, rule := range config.Inhibit {
-		for _, matcher := range slices.Concat(rule.Source, rule.Target) {
+	names := func(matchers []string) (all []string) {
+		for _, matcher := range matchers {
 			_, value, _ := strings.Cut(matcher, `"`)
 			value = strings.TrimSuffix(value, `"`)
 			prefix, list, _ := strings.Cut(value, "(")
 			for _, ending := range strings.Split(strings.TrimSuffix(list, ")"), "|") {
-				if name := prefix + ending; !slices.Contains(named, name) {
+				if name := prefix + ending; slices.Contains(named, name) {
+					all = append(all, name)
+				} else {
 					t.Errorf("%s: there is no alert %s", matcher, name)
 				}
+			}
+		}
+		return all
+	}
+	for _, rule := range config.Inhibit {
+		sources := names(rule.Source)
+		for _, target := range names(rule.Target) {
+			// An alert of one replica must not hide that of another.
+			want := ofOneReplica[target] && slices.ContainsFunc(sources, func(s string) bool { return ofOneReplica[s] })
+			if slices.Contains(rule.Equal, "instance") != want {
+				t.Errorf("%s hides %s: equal is %q", sources, target, rule.Equal)
 			}
 		}
 	}
