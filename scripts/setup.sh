@@ -78,7 +78,8 @@ setting() { # NAME [DEFAULT]
 }
 
 set_setting() { # NAME VALUE
-  [ -e .env ] && grep -qxF "$1=$2" .env && return
+  # Not by grep: every user of the machine sees the arguments of commands.
+  if [ -e .env ] && [[ $'\n'$(<.env)$'\n' == *$'\n'"$1=$2"$'\n'* ]]; then return; fi
   (
     umask 077
     { if [ -e .env ]; then grep -v "^$1=" .env || true; fi; echo "$1=$2"; } >.env.new

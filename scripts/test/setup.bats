@@ -96,3 +96,16 @@ setup() {
   [ -e .env ]
   [ ! -e other/.env ]
 }
+
+@test "no secret is an argument of a command" {
+  for tool in grep sed head tr cut mv docker; do
+    # shellcheck disable=SC2016 # for the shell that runs it
+    printf '#!/bin/sh\necho "$0 $*" >>"%s/arguments"\nexec %s "$@"\n' "$PWD" "$(command -v $tool)" >"$BATS_TEST_TMPDIR/$tool"
+    chmod 755 "$BATS_TEST_TMPDIR/$tool"
+  done
+  PATH=$BATS_TEST_TMPDIR:$PATH run scripts/setup.sh --dev
+  password=$(sed -n 's/^POSTGRES_PASSWORD=//p' .env)
+  [ "${#password}" = 32 ]
+  grep -q '/docker ' arguments
+  run ! grep -F "$password" arguments
+}
