@@ -456,10 +456,12 @@ check_services() {
       problem "$service does not run: docker compose up -d"
       continue
     fi
-    state=$(docker inspect -f '{{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$container")
+    # Docker keeps the last health of a container that was stopped.
+    state=$(docker inspect -f '{{if and .State.Running .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$container")
     case $state in
       healthy | running) ;;
-      starting) warn "$service is starting" ;;
+      starting) warn "$service has just started, and its health is not known yet: look again in a minute" ;;
+      exited | created) problem "$service does not run: docker compose up -d, or why not: docker compose logs $service" ;;
       *) problem "$service is $state: docker compose logs $service" ;;
     esac
   done
@@ -484,10 +486,12 @@ check_all() {
   if [ "$mode" = prod ]; then
     check_file tls/fullchain.pem 644 $proxy_user
     check_file tls/privkey.pem 600 $proxy_user
-    read_pair | pair_fits || problem "tls/fullchain.pem and tls/privkey.pem do not belong together: scripts/setup.sh --cert FILE --key FILE"
     # shellcheck disable=SC2016 # for the shell in the container
-    as_owner '[ ! -e "$1" ] || openssl x509 -in "$1" -noout -checkend 604800 >/dev/null' tls/fullchain.pem </dev/null ||
+    if ! read_pair | pair_fits; then
+      problem "tls/fullchain.pem and tls/privkey.pem are damaged, or do not belong together: scripts/setup.sh --cert FILE --key FILE"
+    elif ! as_owner '[ ! -e "$1" ] || openssl x509 -in "$1" -noout -checkend 604800 >/dev/null' tls/fullchain.pem </dev/null; then
       warn "the certificate ends within a week: docker compose logs certbot, or scripts/setup.sh --cert FILE --key FILE"
+    fi
   fi
   check_services
   [ $problems -eq 0 ] || die "problems found: $problems"
@@ -511,7 +515,7 @@ main() {
   write_certificate
   start
   info "Fairlead runs at $(server_url)"
-  info "next: docker compose exec fairlead fairlead users create alice"
+  info "next: ${compose[*]} exec fairlead fairlead users create alice"
 }
 
 main "$@"
