@@ -53,8 +53,8 @@ test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 	$(call GOTEST) -skip='^Test(Ratio|Figure)' $(PKG)
 
 .PHONY: race
-race: $(BIN)/gotestsum ## run the tests under the race detector
-	export CGO_ENABLED=1; $(call GOTEST) -race -timeout=15m $(PKG)
+race: $(BIN)/gotestsum ## run the tests under the race detector; many packages wait more than they work
+	export CGO_ENABLED=1; $(call GOTEST) -race -p=4 -timeout=15m $(PKG)
 
 .PHONY: fuzz
 fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after the other
