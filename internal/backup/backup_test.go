@@ -379,7 +379,15 @@ func TestDatabaseInUseIsNotFilledOrMoved(t *testing.T) {
 			})
 			_, restored := Restore(t.Context(), bytes.NewReader(backup), nil, Target{Database: d, Replace: replace})
 			_, moved := Move(t.Context(), d, Target{Database: other})
-			for _, err := range []error{restored, moved} {
+			linked := restored
+			if d.SQLite != "" {
+				link := Database{SQLite: filepath.Join(t.TempDir(), "link.sqlite")}
+				if err := os.Symlink(d.SQLite, link.SQLite); err != nil {
+					t.Fatal(err)
+				}
+				_, linked = Restore(t.Context(), bytes.NewReader(backup), nil, Target{Database: link, Replace: replace})
+			}
+			for _, err := range []error{restored, moved, linked} {
 				if err == nil || !strings.Contains(err.Error(), "in use by") {
 					t.Errorf("got %v", err)
 				}

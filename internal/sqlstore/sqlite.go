@@ -87,6 +87,10 @@ func lockFile(path string) (_ *os.File, _ os.FileInfo, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, nil, openError(path, err)
 	}
+	// Beside the file itself, as SQLite has its log: by whatever link it is reached.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
 	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
 		return nil, nil, openError(path+".lock", err)
