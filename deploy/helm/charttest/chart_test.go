@@ -392,6 +392,18 @@ func TestReplicasMayBeInterruptedOneAtATime(t *testing.T) {
 	}
 }
 
+// A StatefulSet that starts pods in order waits for ever for one that does not
+// become ready, also when it was told to go back.
+func TestPodThatNeverBecomesReadyIsReplaced(t *testing.T) {
+	s, ok := render(t, chart+"/examples/home.yaml").objects["StatefulSet mesh-fairlead"].(*apps.StatefulSet)
+	if !ok {
+		t.Fatal("no StatefulSet")
+	}
+	if got := s.Spec.PodManagementPolicy; got != apps.ParallelPodManagement {
+		t.Errorf("pods are managed %q", got)
+	}
+}
+
 // The files are links to those of deploy/monitoring, which a clone without links
 // would have as text.
 func TestChartBringsTheAlerts(t *testing.T) {
