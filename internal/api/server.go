@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -72,6 +73,9 @@ func New(c Config) *Server {
 	s.again = s.replays()
 	s.tail = control.NewTail(c.Control, eventOf, func(e event) ledger.Position { return e.at })
 	c.Registerer.MustRegister(s.requests, s.seconds)
+	for _, failure := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} {
+		s.requests.WithLabelValues(strconv.Itoa(failure)) // from zero, or nobody sees the first of them as an increase
+	}
 	return s
 }
 
