@@ -428,7 +428,8 @@ database_accepts() {
   local container
   [ -z "$sqlite" ] || return 0
   container=$(container_of db)
-  [ -n "$container" ] || return 0
+  # One that does not run refuses nothing.
+  [ -n "$container" ] && docker exec "$container" pg_isready --quiet >/dev/null 2>&1 || return 0
   PGPASSWORD=$(setting POSTGRES_PASSWORD) docker exec -e PGPASSWORD "$container" \
     psql --host=db --username=fairlead --dbname=fairlead --command='SELECT 1' >/dev/null 2>&1 ||
     problem "the database refuses the password of .env; put back the one it was made with, or give it the new one:" \
@@ -456,8 +457,8 @@ check_services() {
       problem "$service does not run: docker compose up -d"
       continue
     fi
-    # Docker keeps the last health of a container that was stopped.
-    state=$(docker inspect -f '{{if and .State.Running .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$container")
+    # Docker keeps the last health of a container that was stopped or paused.
+    state=$(docker inspect -f '{{if and (eq .State.Status "running") .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$container")
     case $state in
       healthy | running) ;;
       starting) warn "$service has just started, and its health is not known yet: look again in a minute" ;;
@@ -500,6 +501,11 @@ check_all() {
 
 main() {
   parse "$@"
+  local file
+  for file in .env config.yaml console.yaml; do
+    # It would be replaced, and what it leads to is not seen from a container.
+    [ ! -L "$file" ] || die "$file is a link: put the file itself here"
+  done
   [ ! -e .env ] || [ -r .env ] || die ".env belongs to $(stat -c %U .env): run this as that user, or as root"
   find_docker
   if [ -n "$check" ]; then check_all; return; fi

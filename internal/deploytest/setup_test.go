@@ -271,6 +271,16 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		s.Compose("stop", "console")
 		wantText(t, checkFails(t, s), "[ERROR] console ")
 		s.Up("console")
+		s.Compose("pause", "fairlead")
+		wantText(t, checkFails(t, s), "[ERROR] fairlead is paused")
+		s.Compose("unpause", "fairlead")
+		s.Compose("stop", "db")
+		out := checkFails(t, s)
+		if wantText(t, out, "[ERROR] db does not run"); strings.Contains(out, "password") {
+			t.Errorf("a database that is stopped is said to refuse its password:\n%s", out)
+		}
+		s.Up("db")
+		s.WaitHealthy("db", "fairlead")
 	})
 	t.Run("password", func(t *testing.T) { testPasswordMismatch(t, s) })
 }

@@ -109,3 +109,14 @@ setup() {
   grep -q '/docker ' arguments
   run ! grep -F "$password" arguments
 }
+
+@test "links are not replaced" {
+  for file in .env config.yaml console.yaml; do
+    echo kept >elsewhere
+    ln -s elsewhere "$file"
+    run -1 scripts/setup.sh --dev
+    [[ $output == "[ERROR] $file is a link"* ]]
+    [ "$(cat "$file")" = kept ]
+    rm "$file"
+  done
+}
