@@ -269,7 +269,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	t.Run("stopped service", func(t *testing.T) {
 		s := s.In(t)
 		s.Compose("stop", "console")
-		wantText(t, checkFails(t, s), "[ERROR] console ")
+		wantText(t, checkFails(t, s), "[ERROR] console does not run")
 		s.Up("console")
 		s.Compose("pause", "fairlead")
 		wantText(t, checkFails(t, s), "[ERROR] fairlead is paused")
