@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -205,14 +206,22 @@ func TestPodsHaveNoVariablesOfServices(t *testing.T) {
 	})
 }
 
+// services are the pods of the release that run the service.
+func (r release) services(t *testing.T) map[string]core.PodTemplateSpec {
+	t.Helper()
+	found := maps.Clone(r.pods)
+	maps.DeleteFunc(found, func(_ string, p core.PodTemplateSpec) bool { return p.Spec.Containers[0].Name != "fairlead" })
+	if len(found) == 0 {
+		t.Fatal("no pod runs the service")
+	}
+	return found
+}
+
 // While the database is away /health fails on all replicas.
 func TestPodsOutliveTheirDatabase(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
-		for name, pods := range r.pods {
+		for name, pods := range r.services(t) {
 			c := pods.Spec.Containers[0]
-			if c.Name != "fairlead" {
-				continue
-			}
 			if got := c.LivenessProbe.HTTPGet.Path; got != "/version" {
 				t.Errorf("%s is killed by %s", name, got)
 			}
@@ -300,11 +309,8 @@ func (r release) hasVolumes(t *testing.T, name string, spec core.PodSpec) {
 // service itself says whether it would start on them.
 func TestServiceAcceptsItsConfiguration(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
-		for name, pods := range r.pods {
+		for name, pods := range r.services(t) {
 			c := pods.Spec.Containers[0]
-			if c.Name != "fairlead" {
-				continue
-			}
 			dir := t.TempDir()
 			var config *core.Secret
 			for _, o := range r.objects {
