@@ -17,7 +17,8 @@ import (
 // serve is the command that runs the service until it is told to stop. The
 // global flag --config names its configuration.
 func serve(build cli.Build) *cobra.Command {
-	return &cobra.Command{
+	var newKey bool
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the service",
 		Long: `Run the service until it is told to stop.
@@ -25,7 +26,12 @@ func serve(build cli.Build) *cobra.Command {
 SIGTERM or SIGINT stops it in order: it reports itself unhealthy, finishes the
 requests it has, and ends. A second signal ends it at once. SIGHUP makes it read
 the policy file again, if there is one; for all else of the configuration restart
-the service.`,
+the service.
+
+It does not start without the key by which clients know it, which is in a file
+beside the database or sealed in it. If that is lost for good, start once with
+--new-key: users, nodes and addresses stay, but every client must be restarted,
+and every receiver of webhooks needs its new secret.`,
 		Example: "  fairlead serve --config /etc/fairlead/config.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -43,10 +49,12 @@ the service.`,
 				return err
 			}
 			return app.Run(stopOnSignal(cmd.Context()), app.Options{
-				Config: c, Log: os.Stderr, Reload: hangups(), Build: app.Build{Version: build.Version, Commit: build.Commit, Time: build.Time},
+				Config: c, Log: os.Stderr, NewKey: newKey, Reload: hangups(), Build: app.Build{Version: build.Version, Commit: build.Commit, Time: build.Time},
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&newKey, "new-key", false, "if the key by which clients know the service is lost, make a new one")
+	return cmd
 }
 
 // stopOnSignal ends the context at the first signal and leaves the second to the

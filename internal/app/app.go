@@ -45,6 +45,9 @@ type Options struct {
 	// it is going away, so that balancers can turn elsewhere; a second unless
 	// told.
 	DrainDelay time.Duration
+	// NewKey makes a new key where the one that clients know is lost, instead of
+	// refusing to start.
+	NewKey bool
 	// Reload, if set, makes the service read the policy file again.
 	Reload <-chan os.Signal
 	// Ready, if set, is called once with the addresses in use.

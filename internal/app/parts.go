@@ -72,7 +72,7 @@ func (s *service) fill(r *store.Report) {
 func (s *service) build(ctx context.Context) (*parts, error) {
 	c := s.Config
 	noise, err := control.NoiseKey(ctx, control.SecretsConfig{
-		Ledger: s.ledger, Log: s.log, KeyFile: c.SecretsKeyFile, NoisePath: c.Noise.PrivateKeyPath,
+		Ledger: s.ledger, Log: s.log, KeyFile: c.SecretsKeyFile, NoisePath: c.Noise.PrivateKeyPath, GiveUpLost: s.NewKey,
 	})
 	if err != nil {
 		return nil, err

@@ -30,7 +30,13 @@ type SecretsConfig struct {
 	// one it is.
 	KeyFile   string
 	NoisePath string
+	// GiveUpLost makes a new key where the one that clients know is lost, instead
+	// of an error. Every client must then be restarted.
+	GiveUpLost bool
 }
+
+// lostKey is the error of a start that does not have the key that clients know.
+type lostKey struct{ error }
 
 const (
 	noisePurpose = "noise key"
@@ -44,22 +50,37 @@ type noiseRecord struct {
 }
 
 // NoiseKey returns the key by which clients know the service, the same on every
-// replica. The first replica makes it. It never makes a second one: clients that
-// run would not find the service again before they are restarted.
+// replica. The first replica makes it. It never makes a second one unasked:
+// clients that run would not find the service again before they are restarted.
 func NoiseKey(ctx context.Context, c SecretsConfig) (key.MachinePrivate, error) {
-	var none key.MachinePrivate
 	seal, err := sealingKey(c.KeyFile)
 	if err != nil {
-		return none, err
+		return key.MachinePrivate{}, err
 	}
 	if err := c.Ledger.Sync(ctx); err != nil {
-		return none, err
+		return key.MachinePrivate{}, err
 	}
+	private, err := c.knownKey(ctx, seal)
+	var lost lostKey
+	switch {
+	case errors.As(err, &lost) && c.GiveUpLost:
+		return c.newKey(ctx, seal)
+	case errors.As(err, &lost):
+		return private, fmt.Errorf("%w; if it is lost for good, start once with --new-key", err)
+	case err == nil && c.GiveUpLost:
+		c.Log.Warn("the key that clients know is not lost; --new-key has done nothing")
+	}
+	return private, err
+}
+
+func (c SecretsConfig) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
+	var none key.MachinePrivate
 	record, recorded, err := noiseRecordIn(c.Ledger.World())
 	if err != nil {
 		return none, err
 	}
 	private, err := c.readNoise()
+	var unreadable *fs.PathError
 	made := false
 	switch {
 	case errors.Is(err, errCutShort) && !recorded: // nobody has met the key that was to be there
@@ -68,8 +89,10 @@ func NoiseKey(ctx context.Context, c SecretsConfig) (key.MachinePrivate, error) 
 			return none, fmt.Errorf("noise.private_key_path: %w", err)
 		}
 		private, made = key.NewMachine(), true
-	case err != nil:
+	case errors.As(err, &unreadable), err != nil && !recorded:
 		return none, err
+	case err != nil:
+		return none, lostKey{err}
 	case !private.IsZero(): // must be the one that is recorded, below
 	case recorded && (len(record.Sealed) == 0 || seal == nil):
 		return none, c.errMissing(record)
@@ -123,16 +146,48 @@ func (c SecretsConfig) record(ctx context.Context, private key.MachinePrivate, s
 		_ = os.Remove(c.NoisePath) // nobody has met it
 		return private, c.errMissing(kept)
 	}
-	return private, fmt.Errorf("noise.private_key_path %s holds another key than the one that clients know, %s: "+
-		"put the right file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, kept.Public)
+	return private, lostKey{fmt.Errorf("noise.private_key_path %s holds another key than the one that clients know, %s: "+
+		"put the right file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, kept.Public)}
+}
+
+// newKey replaces the key that clients know. A file that is in its place is kept
+// beside it: it may be the right one of another database.
+func (c SecretsConfig) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
+	private := key.NewMachine()
+	value, err := newNoiseRecord(private, seal)
+	if err != nil {
+		return private, err
+	}
+	if err = os.Link(c.NoisePath, c.NoisePath+".given-up"); err == nil {
+		err = os.Remove(c.NoisePath)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return private, fmt.Errorf("noise.private_key_path: %w", err)
+	}
+	if seal == nil {
+		if err := os.MkdirAll(filepath.Dir(c.NoisePath), 0o750); err != nil {
+			return private, fmt.Errorf("noise.private_key_path: %w", err)
+		}
+		if err := writeNoise(c.NoisePath, private); err != nil {
+			return private, err
+		}
+	}
+	_, err = c.Ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		return w.SettingPutFor(mesh.SettingNoise, value, "replica", false, now), nil
+	})
+	if err != nil {
+		return private, err
+	}
+	c.Log.Warn("the key that clients knew was given up: restart every client, and give every receiver of webhooks its new secret", "key", private.Public())
+	return private, nil
 }
 
 func (c SecretsConfig) errMissing(r noiseRecord) error {
 	if len(r.Sealed) > 0 {
-		return fmt.Errorf("the key that clients know, %s, is sealed in the database: set secrets_key_file to the file that the other replicas use", r.Public)
+		return lostKey{fmt.Errorf("the key that clients know, %s, is sealed in the database: set secrets_key_file to the file that the other replicas use", r.Public)}
 	}
-	return fmt.Errorf("noise.private_key_path %s does not exist, but clients know the key %s: "+
-		"put the file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, r.Public)
+	return lostKey{fmt.Errorf("noise.private_key_path %s does not exist, but clients know the key %s: "+
+		"put the file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, r.Public)}
 }
 
 // open takes the key out of the database.
@@ -142,7 +197,7 @@ func (c SecretsConfig) open(r noiseRecord, seal []byte) (private key.MachinePriv
 		err = private.UnmarshalText(plain)
 	}
 	if !ok || err != nil || private.Public() != r.Public {
-		return private, fmt.Errorf("secrets_key_file %s does not open the key %s that clients know: put the file there that the first replica had", c.KeyFile, r.Public)
+		return private, lostKey{fmt.Errorf("secrets_key_file %s does not open the key %s that clients know: put the file there that the first replica had", c.KeyFile, r.Public)}
 	}
 	return private, nil
 }

@@ -142,6 +142,50 @@ func TestSealedNoiseKeyIsSharedByAllReplicas(t *testing.T) {
 	gone.refuses("openssl rand -hex 32")
 }
 
+func TestLostNoiseKeyIsGivenUpWhenAsked(t *testing.T) {
+	for name, lose := range map[string]func(r *startedAt){
+		"no file":       func(r *startedAt) { _ = os.Remove(r.c.NoisePath) },
+		"another key":   func(r *startedAt) { r.write(r.c.NoisePath, "privkey:"+strings.Repeat("ab", 32)) },
+		"no key":        func(r *startedAt) { r.write(r.c.NoisePath, "hello") },
+		"half a key":    func(r *startedAt) { r.write(r.c.NoisePath, "privkey:00") },
+		"another seal":  func(r *startedAt) { r.write(r.c.KeyFile, strings.Repeat("00", 32)) },
+		"no seal known": func(r *startedAt) { r.c.KeyFile = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			sealed := ""
+			if strings.Contains(name, "seal") {
+				sealed = sealKey
+			}
+			r := startAt(t, open(t), sealed)
+			lost := r.starts()
+			lose(&r)
+			r.refuses("start once with --new-key")
+			r.c.GiveUpLost = true
+			k := r.starts()
+			if k.Equal(lost) || !r.starts().Equal(k) {
+				t.Error("the second start with the flag has another key")
+			}
+			r.c.GiveUpLost = false
+			if !r.starts().Equal(k) {
+				t.Error("the start after it has another key")
+			}
+		})
+	}
+}
+
+func TestNoiseKeyThatCannotBeReadIsNotLost(t *testing.T) {
+	r := startAt(t, open(t), "")
+	r.starts()
+	if err := os.Remove(r.c.NoisePath); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(r.c.NoisePath, 0o700); err != nil { // read as root too, it fails
+		t.Fatal(err)
+	}
+	r.c.GiveUpLost = true
+	r.refuses("is a directory")
+}
+
 func TestNoiseKeyMovesFromItsFileIntoTheDatabase(t *testing.T) {
 	s := open(t)
 	r := startAt(t, s, "")
