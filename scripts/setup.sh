@@ -201,7 +201,7 @@ build_images() {
   done
   [ -n "$missing" ] || return 0
   info "building images:$missing (this takes some minutes)"
-  compose build
+  SOURCE_COMMIT=$(git rev-parse HEAD 2>/dev/null || echo unknown) compose build
 }
 
 # as_owner SCRIPT [ARG...] runs a script of sh in this directory as root of a container. So files get

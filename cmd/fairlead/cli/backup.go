@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/signal"
@@ -187,6 +188,9 @@ func (t *tool) openBackup(name string, identityFiles []string) (io.ReadCloser, [
 		return io.NopCloser(t.Stdin), all, nil
 	}
 	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: let somebody who may read it hand it over, with - for its name: … - <%s", err, name)
+	}
 	return f, all, err
 }
 
