@@ -154,9 +154,20 @@ func TestTooManyClientsAreNamed(t *testing.T) {
 	storetest.Append(t, s, user(1))
 
 	var others []*pgx.Conn
+	// Ours are in the way until they are ended, and then until their processes
+	// have gone.
 	take := func(n int) {
 		for range n {
-			others = append(others, session(t, server.URL(c.Name)))
+			eventually(t, func() error {
+				conn, err := pgx.Connect(t.Context(), server.URL(c.Name))
+				if err != nil {
+					run(t, others[0], endOurs)
+					return err
+				}
+				t.Cleanup(func() { conn.Close(context.Background()) })
+				others = append(others, conn)
+				return nil
+			})
 		}
 	}
 	take(9)
