@@ -34,10 +34,12 @@ const (
 	shownLog   = 16 << 10 // bytes of the log that a failed test shows
 )
 
-// Build builds fairlead into dir and returns the path of the binary.
+// Build builds fairlead into dir, as it is delivered whatever the tests are built
+// with, and returns the path of the binary.
 func Build(ctx context.Context, dir string) (string, error) {
 	binary := filepath.Join(dir, "fairlead")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/fairlead-mesh/fairlead/cmd/fairlead")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building fairlead: %w\n%s", err, out)
 	}
