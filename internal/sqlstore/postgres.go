@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,7 @@ type Postgres struct {
 	self    string // tells our own notifications from others'
 	changed chan struct{}
 	suspect atomic.Bool // the last write failed
+	beatMu  sync.Mutex  // held while beating is in use: Close may come at any time
 	beating *pgx.Conn   // used by Beat alone
 }
 
@@ -365,6 +367,8 @@ func (p *Postgres) listen(ctx context.Context) error {
 func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
+	p.beatMu.Lock()
+	defer p.beatMu.Unlock()
 	if p.beating == nil || p.beating.IsClosed() {
 		conn, err := pgx.ConnectConfig(ctx, p.config)
 		if err != nil {
@@ -473,6 +477,8 @@ func (p *Postgres) cutoff(age time.Duration) (moment string, arg any) {
 
 // Close implements store.Store.
 func (p *Postgres) Close() error {
+	p.beatMu.Lock()
+	defer p.beatMu.Unlock()
 	if p.beating != nil {
 		closeConn(p.beating)
 	}
