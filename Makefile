@@ -55,8 +55,8 @@ test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 .PHONY: race
 # SQLite, translated from C, and zstd are large loops over memory that nobody shares: to watch them takes ten times as long.
 UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$(code)/...=-race=false')
-race: $(BIN)/gotestsum ## run the tests under the race detector; many packages wait more than they work
-	export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -p=4 -timeout=15m $(PKG)
+race: $(BIN)/gotestsum ## run the tests under the race detector
+	export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -timeout=15m $(PKG)
 
 .PHONY: fuzz
 fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after the other

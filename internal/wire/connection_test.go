@@ -373,11 +373,14 @@ func TestReplicaThatIsCutOffSendsEachClientAwayOnce(t *testing.T) {
 	loop.Go(func() { _ = s.wire.Run(ctx) })
 	defer loop.Wait()
 	defer cancel()
-	for range 25 { // more than go at once
+	const many = 25 // more than go at once
+	for range many {
 		s.client()
 	}
+	connected := func() float64 { n, _ := s.metric("mesh_wire_connections"); return n }
+	until(t, "all are there", func() bool { return connected() == many }) // who comes later has come back
 	cutOff.Store(true)
-	until(t, "all are sent away", func() bool { n, _ := s.metric("mesh_wire_connections"); return n == 0 })
+	until(t, "all are sent away", func() bool { return connected() == 0 })
 	back := s.client() // all replicas may be cut off
 	<-time.After(300 * time.Millisecond)
 	if status, _, _ := back.post("/machine/audit-log", "{}"); status != 200 {
