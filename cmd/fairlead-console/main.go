@@ -7,12 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/fairlead-mesh/fairlead/console/bff"
+	"github.com/fairlead-mesh/fairlead/console/web"
 )
 
 // Stamped by the linker.
@@ -25,6 +25,8 @@ const usage = `Usage: fairlead-console [--config FILE] [serve|health|version]
   version  print the version
 
 The configuration is FILE, else the one FAIRLEAD_CONSOLE_CONFIG names, else /etc/fairlead/console.yaml.
+FAIRLEAD_CONSOLE_ and the name of a key in upper case wins over the file, such as FAIRLEAD_CONSOLE_COOKIE_SECRET;
+with _FILE behind it, it names a file that holds the value.
 `
 
 var errUsage = errors.New("wrong usage")
@@ -61,14 +63,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if command != "serve" && command != "health" {
 		return errUsage
 	}
-	config, err := bff.LoadConfig(*path)
+	config, err := bff.LoadConfig(*path, os.Environ())
 	if err != nil {
 		return err
 	}
 	if command == "health" {
 		return bff.Probe(ctx, config.ListenAddr)
 	}
-	level, _ := config.Level()
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
-	return bff.New(config, version, log).Run(ctx)
+	server, err := bff.New(config, version, web.Bundle(), bff.NewLogger(stderr, config))
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
 }

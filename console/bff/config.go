@@ -1,79 +1,239 @@
 package bff
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// cookieSecretLength is the length of an AES-256 key.
-const cookieSecretLength = 32
+const (
+	cookieSecretLength = 32
+	// fewestCharacters that a secret made by chance has, but for one in a million.
+	fewestCharacters = 6
+	maxConfigFile    = 64 << 10
+	privateMode      = fs.FileMode(0o640)
 
-// Config is what the console's file says.
+	variablePrefix = "FAIRLEAD_CONSOLE_"
+	configVariable = variablePrefix + "CONFIG"
+	fileSuffix     = "_FILE"
+
+	howToMakeSecret = "make one with: openssl rand -hex 16"
+)
+
+// serviceLink matches what Kubernetes sets in every pod for a service that is
+// called fairlead-console.
+var serviceLink = regexp.MustCompile(`^FAIRLEAD_CONSOLE_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)$`)
+
+// Config is what the console is told by its file and its environment.
 type Config struct {
-	CoordinatorURL string `yaml:"coordinator_url"` // internal address of the service's API
-	APIKey         string `yaml:"api_key"`         // optional: people log in with keys of their own
-	CookieSecret   string `yaml:"cookie_secret"`
-	LogLevel       string `yaml:"log_level"`
-	ListenAddr     string `yaml:"listen_addr"`
-	Server         struct {
-		CookieSecret string `yaml:"cookie_secret"`
-	} `yaml:"server"`
+	CoordinatorURL string // internal address of the service's API, without a slash at its end
+	APIKey         string // optional: people log in with keys of their own
+	CookieSecret   string
+	LogLevel       slog.Level
+	ListenAddr     string
+
+	// Warnings are for the log. None of them hinders the console.
+	Warnings []string
 }
 
-// LoadConfig reads a file and fills in defaults. Its error names every problem.
-func LoadConfig(path string) (Config, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
+// LoadConfig reads a file and the environment, which wins, and fills in defaults.
+// Its error names every problem and where it stands. A file that is missing is no
+// problem when the environment has something to say.
+func LoadConfig(path string, environ []string) (Config, error) {
+	l := loader{path: path, values: map[string]value{}}
+	l.readEnvironment(environ)
+	if err := l.readFile(); err != nil && (len(l.values) == 0 || !errors.Is(err, fs.ErrNotExist)) {
 		return Config{}, fmt.Errorf("failed to read configuration: %w", err)
 	}
-	var c Config
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, fmt.Errorf("failed to parse configuration: %s: %w", path, err)
-	}
-	if err := c.settle(); err != nil {
-		return Config{}, fmt.Errorf("failed to parse configuration: %s:\n%w", path, err)
+	c := l.settle()
+	if len(l.problems) > 0 {
+		slices.Sort(l.problems)
+		return Config{}, fmt.Errorf("failed to parse configuration\n%s", strings.Join(l.problems, "\n"))
 	}
 	return c, nil
 }
 
-func (c *Config) settle() error {
-	var problems []error
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf("  "+format, args...)) }
+// value is the text of a key, and where it stands.
+type value struct{ text, at string }
 
-	if u, err := url.Parse(c.CoordinatorURL); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		problem("coordinator_url: must be the URL of the service, such as http://fairlead:8080")
-	}
-	if nested := c.Server.CookieSecret; c.CookieSecret == "" {
-		c.CookieSecret = nested
-	} else if nested != "" && nested != c.CookieSecret {
-		problem("cookie_secret: differs from server.cookie_secret; keep one of them")
-	}
-	if len(c.CookieSecret) != cookieSecretLength {
-		problem("cookie_secret: must have exactly %d characters, has %d", cookieSecretLength, len(c.CookieSecret))
-	}
-	if c.LogLevel == "" {
-		c.LogLevel = "info"
-	}
-	if _, known := c.Level(); !known {
-		problem("log_level: must be info, debug or warn, got %q", c.LogLevel)
-	}
-	if c.ListenAddr == "" {
-		c.ListenAddr = "0.0.0.0:3000"
-	}
-	return errors.Join(problems...)
+type loader struct {
+	path     string
+	values   map[string]value // by key; those of the environment first
+	problems []string
+	warnings []string
 }
 
-// Level is the log level of a configuration, and whether it is one.
-func (c *Config) Level() (slog.Level, bool) {
-	level, known := map[string]slog.Level{"info": slog.LevelInfo, "debug": slog.LevelDebug, "warn": slog.LevelWarn}[c.LogLevel]
-	return level, known
+func configKeys() []string {
+	return []string{"api_key", "coordinator_url", "cookie_secret", "listen_addr", "log_level", "server.cookie_secret"}
+}
+
+func (l *loader) problem(at, format string, args ...any) {
+	l.problems = append(l.problems, "  "+at+": "+fmt.Sprintf(format, args...))
+}
+
+func (l *loader) readEnvironment(environ []string) {
+	keys := map[string]string{}
+	for _, key := range configKeys() {
+		keys[variablePrefix+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = key
+	}
+	for _, e := range environ {
+		name, text, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, variablePrefix) || name == configVariable || serviceLink.MatchString(name) || text == "" {
+			continue
+		}
+		direct, isFile := strings.CutSuffix(name, fileSuffix)
+		key, known := keys[direct]
+		if !known {
+			l.problem(name, "unknown variable; known are %s, and each with %s behind it", strings.Join(sortedKeys(keys), ", "), fileSuffix)
+			continue
+		}
+		if _, twice := l.values[key]; twice {
+			l.problem(name, "%s is set too; remove one", strings.TrimSuffix(direct, fileSuffix))
+			continue
+		}
+		if isFile {
+			content, err := readLimited(text)
+			if err != nil {
+				l.problem(name, "cannot read the value of %s: %v", key, err)
+				continue
+			}
+			text = strings.TrimRight(string(content), "\r\n")
+		}
+		l.values[key] = value{text, name}
+	}
+}
+
+func (l *loader) readFile() error {
+	text, err := readLimited(l.path)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(l.path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&^privateMode != 0 {
+		l.warnings = append(l.warnings, fmt.Sprintf("%s has mode %04o and holds secrets: chmod 600 %s", l.path, info.Mode().Perm(), l.path))
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		l.problem(l.path, "%v", err)
+		return nil
+	}
+	if len(document.Content) > 0 {
+		l.readMapping(document.Content[0], "")
+	}
+	return nil
+}
+
+// readMapping takes the keys below a prefix. Values of the file that are not used
+// are read all the same: what is wrong there would be wrong later.
+func (l *loader) readMapping(node *yaml.Node, prefix string) {
+	if node.Kind != yaml.MappingNode {
+		if node.Tag != "!!null" {
+			l.problem(l.place(node), "yaml: unmarshal errors: must be a mapping of keys to values")
+		}
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, content := node.Content[i], node.Content[i+1]
+		key := prefix + name.Value
+		switch {
+		case seen[key]:
+			l.problem(l.place(name), "%s stands here a second time", key)
+		case key == "server":
+			l.readMapping(content, "server.")
+		case !slices.Contains(configKeys(), key):
+			l.problem(l.place(name), "unknown key %s; known are %s", key, strings.Join(configKeys(), ", "))
+		case content.Kind != yaml.ScalarNode:
+			l.problem(l.place(content), "yaml: unmarshal errors: %s must be one value", key)
+		default:
+			if _, set := l.values[key]; !set && content.Tag != "!!null" {
+				l.values[key] = value{content.Value, l.place(content)}
+			}
+		}
+		seen[key] = true
+	}
+}
+
+func (l *loader) place(node *yaml.Node) string { return fmt.Sprintf("%s:%d", l.path, node.Line) }
+
+// at is where a key stands, or the file if it is missing.
+func (l *loader) at(key string) string {
+	if v, ok := l.values[key]; ok {
+		return v.at
+	}
+	return l.path
+}
+
+func (l *loader) settle() Config {
+	c := Config{ListenAddr: "0.0.0.0:3000", Warnings: l.warnings, APIKey: strings.TrimSpace(l.values["api_key"].text)}
+	c.CoordinatorURL = l.coordinatorURL()
+	c.CookieSecret = l.cookieSecret()
+	if v, ok := l.values["log_level"]; ok {
+		level, known := map[string]slog.Level{"info": slog.LevelInfo, "debug": slog.LevelDebug, "warn": slog.LevelWarn}[v.text]
+		if c.LogLevel = level; !known {
+			l.problem(v.at, "log_level: must be info, debug or warn, got %q", v.text)
+		}
+	}
+	if v, ok := l.values["listen_addr"]; ok {
+		if _, _, err := net.SplitHostPort(v.text); err != nil {
+			l.problem(v.at, "listen_addr: must be an address and a port, such as 0.0.0.0:3000: %v", err)
+		}
+		c.ListenAddr = v.text
+	}
+	if c.APIKey != "" && !apiKeyForm.MatchString(c.APIKey) {
+		c.Warnings = append(c.Warnings, "api_key does not look like an API key (flk_…); make one with: fairlead apikeys create --role read --expiration 999d")
+	}
+	return c
+}
+
+func (l *loader) coordinatorURL() string {
+	text := l.values["coordinator_url"].text
+	u, err := url.Parse(text)
+	wrong := ""
+	switch {
+	case text == "":
+		wrong = "is missing"
+	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
+		wrong = "is not an absolute URL"
+	case u.User != nil:
+		wrong = "must hold no user and no password"
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(text, "#"):
+		wrong = "must end before ? and #"
+	}
+	if wrong != "" { // the text may hold a password, so it is not shown
+		l.problem(l.at("coordinator_url"), "coordinator_url: %s: it is the internal URL of the service, such as http://fairlead:8080", wrong)
+	}
+	return strings.TrimRight(text, "/")
+}
+
+func (l *loader) cookieSecret() string {
+	key := "cookie_secret"
+	v, nested := l.values[key], l.values["server.cookie_secret"]
+	switch {
+	case v.text == "":
+		if nested.text != "" {
+			v, key = nested, "server.cookie_secret"
+		}
+	case nested.text != "" && nested.text != v.text:
+		l.problem(nested.at, "server.cookie_secret: differs from cookie_secret; keep one of them")
+	}
+	characters := map[rune]bool{}
+	for _, c := range v.text {
+		characters[c] = true
+	}
+	if n := utf8.RuneCountInString(v.text); n != cookieSecretLength {
+		l.problem(l.at(key), "cookie_secret: must have exactly %d characters, has %d; %s", cookieSecretLength, n, howToMakeSecret)
+	} else if len(characters) < fewestCharacters {
+		l.problem(l.at(key), "cookie_secret: anybody can guess it; %s", howToMakeSecret)
+	}
+	return v.text
 }

@@ -1,6 +1,12 @@
 // Package bff is the server of the admin console: it answers browsers and speaks
 // to the coordination service for them.
 //
-// Today it is a place to stand on: its configuration, its health and one page
-// that says what works instead. It stores nothing.
+// People log in with an API key of their own. It lives in an encrypted cookie, so
+// a browser never shows it to a script, and every request goes to the service
+// with it: the service decides what it may do, its audit names it, and revoking
+// it ends the session. What a browser may ask of the service is a table of
+// operations; there is no way to send any other path.
+//
+// It is not a second way into the network: it stores nothing, knows no rules of
+// the mesh, and calls the API as any other client does.
 package bff

@@ -2,74 +2,141 @@ package bff
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// Times of the server. A probe of the health allows 5 seconds, so asking the
-// service must take less.
+// Limits of the server. The write time is for all but event streams, which set
+// their own.
 const (
-	headerTimeout = 10 * time.Second
-	drainTimeout  = 5 * time.Second
-	askTimeout    = 2 * time.Second
+	headerTimeout  = 10 * time.Second
+	readTimeout    = 30 * time.Second
+	writeTimeout   = time.Minute
+	idleTimeout    = 2 * time.Minute
+	drainTimeout   = 5 * time.Second
+	maxHeaderBytes = 64 << 10
 )
-
-//go:embed page.html
-var page []byte
 
 // Server answers browsers.
 type Server struct {
-	config  Config
-	version string
-	log     *slog.Logger
-	client  *http.Client
+	config     Config
+	version    string
+	log        *slog.Logger
+	seals      *seals
+	upstream   *upstream
+	bundle     *bundle
+	templates  *template.Template
+	operations []operation
+	stopping   chan struct{} // closed when event streams have to end
+
+	throttle throttle
+	verdicts verdicts
+	streams  streams
 }
 
-// New returns a server that has not begun to listen.
-func New(config Config, version string, log *slog.Logger) *Server {
-	return &Server{config: config, version: version, log: log, client: &http.Client{Timeout: askTimeout}}
+// New returns a server that has not begun to listen. files is the web bundle,
+// which may be empty: the console then says so.
+func New(config Config, version string, files fs.FS, log *slog.Logger) (*Server, error) {
+	s := &Server{config: config, version: version, log: log, operations: operations(), stopping: make(chan struct{})}
+	var err error
+	if s.seals, err = newSeals(config.CookieSecret); err != nil {
+		return nil, err
+	}
+	if s.upstream, err = newUpstream(config.CoordinatorURL, config.APIKey, log); err != nil {
+		return nil, err
+	}
+	if s.bundle, err = readBundle(files); err != nil {
+		return nil, fmt.Errorf("the web bundle cannot be read: %w", err)
+	}
+	s.templates, err = parseTemplates()
+	return s, err
 }
 
-// Run serves until ctx ends, then lets requests under way end.
+// Run serves until ctx ends, then closes event streams, which come back by
+// themselves, and lets requests under way end. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", s.config.ListenAddr)
 	if err != nil {
 		return fmt.Errorf("failed to listen: %w", err)
 	}
-	if s.config.APIKey == "" {
-		s.log.Warn("no api_key is set; people log in with keys of their own")
+	for _, warning := range s.config.Warnings {
+		s.log.Warn("configuration", "warning", warning)
 	}
-	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout}
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
+	if s.bundle.index == "" {
+		s.log.Warn("the web bundle is missing from this build; build it with: make web build")
+	}
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	server.RegisterOnShutdown(func() { close(s.stopping) })
+	s.log.Info("listening", "addr", listener.Addr().String(), "version", s.version)
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancel()
-		stopped <- server.Shutdown(drain)
+		return server.Shutdown(drain)
 	})
-	s.log.Info("listening", "addr", listener.Addr().String())
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		stop()
-		return err
-	}
-	return <-stopped
+	group.Go(func() error {
+		s.upstream.known(ctx) // tells the log whether the own key works
+		return nil
+	})
+	return group.Wait()
 }
 
 // Handler is the console's HTTP interface.
-func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health", s.health)
-	mux.HandleFunc("GET /admin/{$}", s.page)
-	mux.HandleFunc("/admin", s.noRoute) // the mux would redirect
-	mux.HandleFunc("/", s.noRoute)
-	return mux
+func (s *Server) Handler() http.Handler { return s.guard(http.HandlerFunc(s.route)) }
+
+// route chooses by the path as it was sent. A path that has to be cleaned or
+// decoded first is none of ours.
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.EscapedPath()
+	name, below := strings.CutPrefix(path, adminPath)
+	operation, isCall := strings.CutPrefix(name, "api/v1/")
+	switch file, isFile := s.bundle.assets[name]; {
+	case path == "/health":
+		s.health(w, r)
+	case !below:
+		s.noRoute(w, r)
+	case name == "login":
+		s.login(w, r)
+	case name == "logout":
+		s.logout(w, r)
+	case name == "api/session":
+		s.session(w, r)
+	case name == "api/v1/events":
+		s.events(w, r)
+	case isCall:
+		s.call(w, r, operation)
+	case name == "api" || strings.HasPrefix(name, "api/"):
+		s.noCall(w, r)
+	case isFile && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		file.serve(w, r, name)
+	case isFile:
+		notAllowed(w, "GET, HEAD")
+	case strings.HasPrefix(name, "assets/") || strings.Contains(name, "."):
+		s.noRoute(w, r)
+	default:
+		s.page(w, r, name)
+	}
 }
 
 // Health is the answer of /health. The console itself is well as long as it
@@ -81,37 +148,37 @@ type Health struct {
 }
 
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	health := Health{Status: "pass", Version: s.version, Coordinator: "reachable"}
-	if err := s.ask(r.Context()); err != nil {
-		s.log.Debug("the service does not answer", "err", err)
-		health.Coordinator = "unreachable"
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		notAllowed(w, "GET, HEAD")
+		return
 	}
-	w.Header().Set("Content-Type", "application/health+json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(health) // the caller has gone; there is nobody to tell
+	health := Health{Status: "pass", Version: s.version, Coordinator: "unreachable"}
+	if s.upstream.known(r.Context()).reachable {
+		health.Coordinator = "reachable"
+	}
+	writeJSON(w, http.StatusOK, "application/health+json", health)
 }
 
-// ask gets any answer from the service. A service that is ill but answers is
-// reachable.
-func (s *Server) ask(ctx context.Context) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(s.config.CoordinatorURL, "/")+"/health", nil)
-	if err != nil {
-		return err
-	}
-	answer, err := s.client.Do(r)
-	if err != nil {
-		return err
-	}
-	return answer.Body.Close()
-}
-
-func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-	_, _ = w.Write(page) // the browser has gone; there is nobody to tell
+func (s *Server) logNoRoute(r *http.Request) {
+	s.log.Info(fmt.Sprintf("No route matches URL %q", clip(r.URL.Path))) //nolint:sloglint // operators search for this line, address included
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
-	s.log.Info(fmt.Sprintf("No route matches URL %q", r.URL.Path)) //nolint:sloglint // operators search for this line, address included
+	s.logNoRoute(r)
 	http.NotFound(w, r)
+}
+
+// noCall is noRoute for a page's script.
+func (s *Server) noCall(w http.ResponseWriter, r *http.Request) {
+	s.logNoRoute(r)
+	writeProblem(w, http.StatusNotFound, typeRefused, "the console does not pass on this operation")
+}
+
+func notAllowed(w http.ResponseWriter, methods string) {
+	w.Header().Set("Allow", methods)
+	writeProblem(w, http.StatusMethodNotAllowed, typeRefused, "this address takes "+methods)
+}
+
+func refuse(w http.ResponseWriter) {
+	writeProblem(w, http.StatusForbidden, typeRefused, "this request was not made by a page of the console; load the page again")
 }

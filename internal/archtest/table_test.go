@@ -38,8 +38,9 @@ var table = map[string]row{
 	"./apiclient":            {"", "http"},
 	"./cmd/fairlead":         {"app config ./cmd/fairlead/cli", "slog"},
 	"./cmd/fairlead/cli":     {"config policy backup spelling ./apiclient", "http"},
-	"./cmd/fairlead-console": {"./console/bff", "slog"},
-	"./console/bff":          {"./apiclient", "http slog prometheus"},
+	"./cmd/fairlead-console": {"./console/bff ./console/web", ""},
+	"./console/bff":          {"./apiclient", "http slog"},
+	"./console/web":          {"", ""},
 
 	"./docs/examples/webhook-receiver": {"", "http"},
 

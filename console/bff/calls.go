@@ -1,0 +1,226 @@
+package bff
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+// bodyTimeout is for all of an answer that is not a stream.
+const bodyTimeout = 30 * time.Second
+
+// call passes an operation of the table on to the service.
+func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	op, path, allow := match(s.operations, method, escaped)
+	if op.id == "" {
+		if len(allow) > 0 {
+			notAllowed(w, strings.Join(allow, ", "))
+			return
+		}
+		s.noCall(w, r)
+		return
+	}
+	v, now := visitorOf(r), time.Now()
+	held, ok, _ := s.heldSession(r, v, now)
+	if !ok {
+		noSession(w)
+		return
+	}
+	if method != http.MethodGet && !s.mayChange(r, held) {
+		refuse(w)
+		return
+	}
+	query, refused := op.filter(r.URL.RawQuery)
+	if refused != "" {
+		writeProblem(w, http.StatusBadRequest, typeRefused, "the console does not pass on the parameter "+clip(refused)+" of this address")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, op.limit))
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		writeProblem(w, http.StatusRequestEntityTooLarge, typeRefused, "the request is larger than the console passes on")
+		return
+	} else if err != nil {
+		writeProblem(w, http.StatusBadRequest, typeRefused, "the request did not arrive whole")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), bodyTimeout)
+	defer cancel()
+	if query != "" {
+		path += "?" + query
+	}
+	answer, err := s.send(ctx, r, held, method, path, body, requestID(w))
+	if err != nil {
+		s.unreachable(w, err)
+		return
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusUnauthorized {
+		s.log.Info("a session ended: its key is refused", "key", held.Prefix, "addr", v.addr.String())
+		s.endSession(w, v, held)
+		noSession(w)
+		return
+	}
+	s.renew(w, v, held, now)
+	s.pass(w, r, answer)
+}
+
+// mayChange makes the four checks of a change: what it is, who sent it, for whom
+// the page was made, and from where it comes. The first is the method, which the
+// table gives.
+func (s *Server) mayChange(r *http.Request, held session) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return r.Method != http.MethodGet && r.Method != http.MethodHead &&
+		err == nil && kind == "application/json" &&
+		s.seals.isCSRFToken(held.ID, r.Header.Get("X-CSRF")) &&
+		fromHere(r)
+}
+
+// send asks the service with the key of the person. Nothing of the browser's
+// request goes along that is not named here.
+func (s *Server) send(ctx context.Context, from *http.Request, held session, method, path string, body []byte, requestID string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.upstream.base+"/api/v1/"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for _, edit := range []apiclient.RequestEditorFn{bearer(held.Key), forwarded(visitorOf(from), requestID)} {
+		if err := edit(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"If-Match", "Idempotency-Key", "Mesh-Min-Revision", "Last-Event-ID"} {
+		if text := from.Header.Get(name); text != "" {
+			r.Header.Set(name, text)
+		}
+	}
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return s.upstream.http.Do(r)
+}
+
+// pass sends an answer of the service on. What is not in the service's own form
+// comes from something between it and us, and is replaced.
+func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Response) {
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	failed := answer.StatusCode >= http.StatusBadRequest
+	switch {
+	case failed && kind == "application/problem+json", answer.StatusCode == http.StatusOK && kind == "application/json":
+	default:
+		s.log.Warn("something that is not the service answers", "status", answer.StatusCode, "type", kind, "req", requestID(w))
+		writeProblem(w, http.StatusBadGateway, typeUnreachable, "something between the console and the service answered instead of it: "+answer.Status)
+		return
+	}
+	if answer.ContentLength > maxAnswer {
+		s.unreachable(w, errTooLarge)
+		return
+	}
+	for _, name := range []string{"Content-Type", "ETag", "Mesh-Revision", "X-Request-Id", "Retry-After", "Idempotency-Replayed"} {
+		if text := answer.Header.Get(name); text != "" {
+			w.Header().Set(name, text)
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	if r.Method == http.MethodHead {
+		return
+	}
+	n, err := io.Copy(w, io.LimitReader(answer.Body, maxAnswer+1))
+	if err != nil || n > maxAnswer {
+		s.log.Warn("an answer broke off", "bytes", n, "req", requestID(w), "err", err)
+		panic(http.ErrAbortHandler) // so that the browser does not take a part for the whole
+	}
+}
+
+// unreachable tells that there is no answer to pass on.
+func (s *Server) unreachable(w http.ResponseWriter, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // the browser has gone
+	}
+	s.log.Warn("the service does not answer", "req", requestID(w), "err", err)
+	w.Header().Set("Retry-After", "2")
+	status, detail := http.StatusBadGateway, "the server at "+s.host()+" does not answer"
+	timeout := net.Error(nil)
+	switch {
+	case errors.Is(err, errTooLarge):
+		detail = "the answer is larger than the console passes on; ask for less with limit"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		status, detail = http.StatusGatewayTimeout, "the server at "+s.host()+" takes too long to answer"
+	}
+	writeProblem(w, status, typeUnreachable, detail)
+}
+
+// sessionInfo is the answer of /admin/api/session.
+type sessionInfo struct {
+	Key          keyInfo         `json:"key"`
+	CSRF         string          `json:"csrf"`
+	Coordinator  coordinatorInfo `json:"coordinator"`
+	Console      consoleInfo     `json:"console"`
+	Capabilities []string        `json:"capabilities"` // operations of the API that the console passes on
+}
+
+type keyInfo struct {
+	ID         string         `json:"id"`     // the 12 characters that name the key
+	Prefix     string         `json:"prefix"` // as in the list of keys
+	Role       apiclient.Role `json:"role"`
+	Scopes     []string       `json:"scopes"`
+	Expiration *time.Time     `json:"expiration"`
+}
+
+type coordinatorInfo struct {
+	URL            string `json:"url"`
+	Version        string `json:"version"`
+	ProductVersion string `json:"productVersion"`
+}
+
+type consoleInfo struct {
+	Version string `json:"version"`
+}
+
+// session tells a page who is logged in.
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		notAllowed(w, "GET, HEAD")
+		return
+	}
+	v, now := visitorOf(r), time.Now()
+	held, ok, _ := s.heldSession(r, v, now)
+	if !ok {
+		noSession(w)
+		return
+	}
+	found := s.judge(r.Context(), held, v, requestID(w))
+	if errors.Is(found.err, errEnded) {
+		s.endSession(w, v, held)
+		noSession(w)
+		return
+	} else if found.err != nil {
+		s.unreachable(w, found.err)
+		return
+	}
+	s.renew(w, v, held, now)
+	known := s.upstream.known(r.Context())
+	info := sessionInfo{
+		Key: keyInfo{
+			ID: keyID(found.caller.Name), Prefix: found.caller.Name, Role: found.caller.Role,
+			Scopes: append([]string{}, found.caller.Scopes...), Expiration: found.caller.Expiration,
+		},
+		CSRF:        s.seals.csrfToken(held.ID),
+		Coordinator: coordinatorInfo{s.config.CoordinatorURL, known.version, known.productVersion},
+		Console:     consoleInfo{s.version},
+	}
+	for _, op := range s.operations {
+		info.Capabilities = append(info.Capabilities, op.id)
+	}
+	writeJSON(w, http.StatusOK, "application/json", info)
+}

@@ -1,0 +1,221 @@
+package bff
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stream is an event stream that a browser reads.
+type stream struct {
+	t      *testing.T
+	status int
+	header http.Header
+	lines  chan string // closed at its end
+	close  context.CancelFunc
+}
+
+func (b *browser) stream(headers ...string) *stream {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	b.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/admin/api/v1/events", nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	for _, h := range headers {
+		name, text, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, text)
+	}
+	resp, err := (&http.Client{Jar: b.http.Jar}).Do(r) //nolint:bodyclose // whoever reads it below closes it
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	s := &stream{t: b.t, status: resp.StatusCode, header: resp.Header, lines: make(chan string, 1000), close: cancel}
+	go func() {
+		defer close(s.lines)
+		defer resp.Body.Close()
+		for in := bufio.NewReader(resp.Body); ; {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					s.lines <- "broken: " + err.Error()
+				}
+				return
+			}
+			s.lines <- strings.TrimSuffix(line, "\n")
+		}
+	}()
+	return s
+}
+
+// await reads until a line begins so, and returns it.
+func (s *stream) await(prefix string, within time.Duration) string {
+	s.t.Helper()
+	deadline := time.After(within)
+	var seen []string
+	for {
+		select {
+		case line, ok := <-s.lines:
+			if strings.HasPrefix(line, prefix) {
+				return line
+			}
+			if seen = append(seen, line); !ok {
+				s.t.Fatalf("the stream ended without %q: %q", prefix, seen)
+			}
+		case <-deadline:
+			s.t.Fatalf("no %q after %v: %q", prefix, within, seen)
+		}
+	}
+}
+
+// ends wants nothing more.
+func (s *stream) ends() {
+	s.t.Helper()
+	for deadline := time.After(patience); ; {
+		select {
+		case line, ok := <-s.lines:
+			if !ok {
+				return
+			}
+			if line != "" && !strings.HasPrefix(line, "data:") && !strings.HasPrefix(line, ":") {
+				s.t.Errorf("it says %q after its end", line)
+			}
+		case <-deadline:
+			s.t.Fatal("it does not end")
+		}
+	}
+}
+
+func TestEventsReachThePageAndResume(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	c.login(newKey(t))
+	s := c.stream()
+	if s.status != http.StatusOK || s.header.Get("Content-Type") != "text/event-stream" || s.header.Get("Mesh-Revision") == "" || s.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v", s.status, s.header)
+	}
+	s.await("retry:", patience)
+	c.must(http.StatusOK, http.MethodPost, "/admin/api/v1/user", `{"name":"events-first"}`)
+	s.await("event: user.created", patience)
+	id := ""
+	for id == "" || !strings.Contains(id, "-") {
+		id = strings.TrimPrefix(s.await("id: ", patience), "id: ")
+	}
+	s.close()
+	c.must(http.StatusOK, http.MethodPost, "/admin/api/v1/user", `{"name":"events-second"}`)
+	s = c.stream("Last-Event-ID: " + id)
+	for !strings.Contains(s.await("data:", patience), "events-second") {
+	}
+}
+
+// TestARevokedKeyEndsItsStreamWithin15Seconds: the page learns it without a click.
+func TestARevokedKeyEndsItsStreamWithin15Seconds(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	key := newKey(t)
+	c.login(key)
+	s := c.stream()
+	s.await("retry:", patience)
+	revoke(t, key)
+	s.await("event: session-ended", judgeEvery)
+	s.ends()
+	wantText(t, c.get("/admin/").text, textRevoked)
+	if s := c.stream(); s.status != http.StatusUnauthorized {
+		t.Errorf("another stream: %d", s.status)
+	}
+}
+
+// TestAStreamEndsWithItsKeyThoughTheServiceHoldsItOpen: the console looks itself.
+func TestAStreamEndsWithItsKeyThoughTheServiceHoldsItOpen(t *testing.T) {
+	t.Parallel()
+	f := startFaults(t)
+	c := start(t, f.URL, nil)
+	key := newKey(t)
+	c.login(key)
+	f.set(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "retry: 1000\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	s := c.stream()
+	s.await("retry:", patience)
+	f.set(nil)
+	revoke(t, key)
+	s.await("event: session-ended", judgeEvery+patience)
+	s.ends()
+}
+
+func TestAStreamThatIsCutEndsWithoutEndingTheSession(t *testing.T) {
+	t.Parallel()
+	f := startFaults(t)
+	c := start(t, f.URL, nil)
+	c.login(newKey(t))
+	f.set(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "retry: 1000\n\nevent: half\ndata: of an eve")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	s := c.stream()
+	s.await("retry:", patience)
+	s.ends()
+	f.set(nil)
+	s = c.stream()
+	if s.status != http.StatusOK {
+		t.Errorf("afterwards: %d", s.status)
+	}
+	s.await("retry:", patience)
+}
+
+func TestStreamsAreBoundedAndOfThisConsoleOnly(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	if s := c.stream(); s.status != http.StatusUnauthorized {
+		t.Errorf("without a session: %d", s.status)
+	}
+	c.login(newKey(t))
+	for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site"} {
+		if s := c.stream(header); s.status != http.StatusForbidden {
+			t.Errorf("%s: %d", header, s.status)
+		}
+	}
+	var open []*stream
+	for range maxSessionStreams {
+		s := c.stream()
+		if s.status != http.StatusOK {
+			t.Fatal(s.status)
+		}
+		open = append(open, s)
+	}
+	if s := c.stream(); s.status != http.StatusServiceUnavailable || s.header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %d", s.status)
+	}
+	open[0].close()
+	eventually(t, func() error {
+		if s := c.stream(); s.status != http.StatusOK {
+			s.close()
+			return fmt.Errorf("%d", s.status)
+		}
+		return nil
+	})
+}
+
+func TestAConsoleThatStopsTellsPagesToComeBack(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	c.login(newKey(t))
+	s := c.stream()
+	s.await("retry: 1000", patience)
+	close(c.server.stopping)
+	s.await("retry: 3000", patience)
+	s.ends()
+}

@@ -1,0 +1,91 @@
+package bff
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// bareCSP is for answers that no browser should show as a page.
+	bareCSP = "default-src 'none'; frame-ancestors 'none'"
+
+	shellCSP = "default-src 'none'; script-src 'self' 'nonce-NONCE'; style-src 'self' 'nonce-NONCE'; img-src 'self' data:; font-src 'self'; " +
+		"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types fairlead"
+
+	// plainCSP is for pages that the console renders itself. They have no script.
+	plainCSP = "default-src 'none'; style-src 'nonce-NONCE'; img-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; " +
+		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+	permissions = "accelerometer=(), autoplay=(), camera=(), clipboard-read=(), clipboard-write=(self), display-capture=(), " +
+		"encrypted-media=(), fullscreen=(), geolocation=(), gyroscope=(), hid=(), idle-detection=(), local-fonts=(), magnetometer=(), " +
+		"microphone=(), midi=(), payment=(), picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), usb=(), " +
+		"xr-spatial-tracking=()"
+
+	hsts = "max-age=63072000"
+
+	nonceBytes = 16
+)
+
+// guard gives every answer its headers and its request id, and logs it.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, h := time.Now(), w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", bareCSP)
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", permissions)
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("X-Request-Id", rand.Text())
+		v := visitorOf(r)
+		if v.trusted() {
+			h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		}
+		if v.secure {
+			h.Set("Strict-Transport-Security", hsts)
+		}
+		seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(seen, r)
+		s.log.Debug("answered", "method", r.Method, "path", clip(r.URL.Path), "status", seen.status, "addr", v.addr.String(),
+			"req", h.Get("X-Request-Id"), "took", time.Since(began))
+	})
+}
+
+// requestID is the one that guard gave.
+func requestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
+
+// statusWriter remembers the status, for the log.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController find what the connection can do.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// setCSP binds a page to a nonce that is used once, and returns it.
+func setCSP(w http.ResponseWriter, policy string) (nonce string) {
+	random := make([]byte, nonceBytes)
+	rand.Read(random) // never fails
+	nonce = base64.RawURLEncoding.EncodeToString(random)
+	w.Header().Set("Content-Security-Policy", strings.ReplaceAll(policy, "NONCE", nonce))
+	return nonce
+}
+
+// clip shortens what strangers wrote, for the log.
+func clip(text string) string {
+	const most = 256
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -1,0 +1,203 @@
+package bff
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxLoginBody = 8 << 10
+	maxKeyLength = 256
+	maxPath      = 2 << 10
+	formTime     = time.Hour // for which a login form can be sent
+	formPurpose  = "login form"
+	// refusalTime is what every refusal takes at least, so that a text that is no
+	// key is not told apart from a key that the service looked up.
+	refusalTime = 300 * time.Millisecond
+
+	textRefused = "Authentication failed: invalid API key"
+	textRevoked = "You were signed out because this key was revoked."
+	textOldForm = "This form was too old, or was not sent from this page. Try again."
+)
+
+// loginForm is sealed into the form: that a browser has both it and the cookie
+// with the same word shows that this console made the form for it. It knows where
+// the person wanted to go, so no address says that, and none can be forged.
+type loginForm struct {
+	Word string    `json:"word"`
+	Path string    `json:"path"`
+	Made time.Time `json:"made"`
+}
+
+// login answers the form, and its own address when somebody comes back to it.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	v, now := visitorOf(r), time.Now()
+	if r.Method != http.MethodPost {
+		if _, ok, _ := s.heldSession(r, v, now); ok {
+			http.Redirect(w, r, adminPath, http.StatusSeeOther)
+			return
+		}
+		s.loginPage(w, r, v, http.StatusOK, adminPath, "")
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxLoginBody)
+	path, ok := s.checkForm(r, v, now)
+	if !ok {
+		s.loginPage(w, r, v, http.StatusForbidden, adminPath, textOldForm)
+		return
+	}
+	network := v.network()
+	if wait := s.throttle.admit(network, now); wait > 0 {
+		seconds := int((wait + time.Second - 1) / time.Second)
+		s.log.Warn("login throttled", "addr", v.addr.String(), "seconds", seconds)
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		s.loginPage(w, r, v, http.StatusTooManyRequests, path, fmt.Sprintf("Too many attempts. Try again in %s.", plural(seconds, "second")))
+		return
+	}
+	held, err := s.begin(r.Context(), strings.TrimSpace(r.PostForm.Get("key")), v, requestID(w), now)
+	switch {
+	case errors.Is(err, errEnded):
+		s.log.Warn("login refused", "addr", v.addr.String())
+		pause(r.Context(), refusalTime-time.Since(now))
+		s.loginPage(w, r, v, http.StatusUnauthorized, path, textRefused)
+		return
+	case err != nil:
+		s.throttle.undo(network)
+		s.log.Warn("login impossible: the service does not answer", "addr", v.addr.String(), "err", err)
+		s.loginPage(w, r, v, http.StatusServiceUnavailable, path, "The server at "+s.host()+" does not answer. Try again in a moment.")
+		return
+	}
+	s.throttle.success(network)
+	if err := s.keepSession(w, v, held, now); err != nil {
+		s.log.Error("a session cannot be made", "err", err)
+		s.loginPage(w, r, v, http.StatusInternalServerError, path, "The console failed. Try again.")
+		return
+	}
+	s.dropCookie(w, v, loginName)
+	s.log.Info("logged in", "key", held.Prefix, "addr", v.addr.String())
+	http.Redirect(w, r, path, http.StatusSeeOther)
+}
+
+// begin makes a session for a key, if the service takes it.
+func (s *Server) begin(ctx context.Context, key string, v visitor, requestID string, now time.Time) (session, error) {
+	if len(key) > maxKeyLength || !apiKeyForm.MatchString(key) {
+		return session{}, errEnded
+	}
+	caller, err := s.upstream.whoami(ctx, key, forwarded(v, requestID))
+	if err != nil {
+		return session{}, err
+	}
+	return newSession(key, caller, now), nil
+}
+
+// checkForm reports whether this console made the form for this browser, and
+// where the person wanted to go.
+func (s *Server) checkForm(r *http.Request, v visitor, now time.Time) (path string, ok bool) {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site != "" && site != "same-origin" && site != "none" || !hasOwnOrigin(r) {
+		return "", false
+	}
+	var form loginForm
+	cookie, err := r.Cookie(cookieFor(loginName, v.secure))
+	if err != nil || r.ParseForm() != nil || s.seals.open(formPurpose, r.PostForm.Get("token"), &form) != nil {
+		return "", false
+	}
+	same := subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(form.Word)) == 1
+	return form.Path, same && form.Word != "" && now.Sub(form.Made) < formTime
+}
+
+// loginPage shows the form, with what to tell above it.
+func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, status int, path, message string) {
+	word := rand.Text()
+	if cookie, err := r.Cookie(cookieFor(loginName, v.secure)); err == nil && len(cookie.Value) == len(word) {
+		word = cookie.Value // of another tab, whose form shall go on working
+	}
+	if len(path) > maxPath {
+		path = adminPath
+	}
+	token, err := s.seals.seal(formPurpose, loginForm{Word: word, Path: path, Made: time.Now()})
+	if err != nil {
+		s.log.Error("a login form cannot be made", "err", err)
+	}
+	s.setCookie(w, v, loginName, word, formTime)
+	known := s.upstream.known(r.Context())
+	// A browser tells the origin of a form only to where it may tell the referrer.
+	w.Header().Set("Referrer-Policy", "same-origin")
+	s.plainPage(w, r, status, "login", plainPage{
+		Token: token, Message: message, Unencrypted: !v.trusted(), OwnKey: known.ownKey.text(), ServerVersion: known.productVersion,
+	})
+}
+
+// text is what the login page tells of the console's own key.
+func (k keyState) text() string {
+	switch k {
+	case keyMissing:
+		return "The console has no api_key of its own in its configuration. People log in with theirs all the same."
+	case keyRefused:
+		return "The server refuses the console's own api_key (Authentication failed: invalid API key). People log in with theirs all the same."
+	case keyUnknown, keyWorks:
+	}
+	return ""
+}
+
+// logout ends the session of this browser. The key stays valid.
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	v := visitorOf(r)
+	if r.Method != http.MethodPost {
+		notAllowed(w, http.MethodPost)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxLoginBody)
+	isForm := r.ParseForm() == nil && r.PostForm.Has("csrf")
+	if held, ok, _ := s.heldSession(r, v, time.Now()); ok {
+		token := r.Header.Get("X-CSRF")
+		if isForm {
+			token = r.PostForm.Get("csrf")
+		}
+		if !fromHere(r) || !s.seals.isCSRFToken(held.ID, token) {
+			refuse(w)
+			return
+		}
+		s.log.Info("logged out", "key", held.Prefix, "addr", v.addr.String())
+	}
+	s.dropCookie(w, v, cookieName)
+	if v.trusted() {
+		w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
+	}
+	if isForm {
+		http.Redirect(w, r, adminPath, http.StatusSeeOther)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// host is the service as a person knows it.
+func (s *Server) host() string {
+	u, err := url.Parse(s.config.CoordinatorURL)
+	if err != nil {
+		return "" // it was parsed before
+	}
+	return u.Host
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,249 @@
+package bff
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLoginLeadsWhereThePersonWantedToGo(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	key := newKey(t)
+	before := c.get("/admin/nodes?filter=tag%3Adb")
+	if before.StatusCode != http.StatusOK {
+		t.Errorf("without a session: %s", before.Status)
+	}
+	wantText(t, before.text, "<title>Fairlead</title>", `type="password" autocomplete="current-password" maxlength="256"`, "console v1", "Where do I get a key?", "fairlead apikeys create")
+	if strings.Contains(before.text, "<script") {
+		t.Error("the login page has a script")
+	}
+	a := c.tryLogin("/admin/nodes?filter=tag%3Adb", " "+key+"\n")
+	if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/admin/nodes?filter=tag%3Adb" {
+		t.Fatalf("%s to %q: %s", a.Status, a.Header.Get("Location"), a.text)
+	}
+	wantText(t, c.get("/admin/nodes").text, `<meta name="csrf" content="`)
+	if a := c.get("/admin/login"); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/admin/" {
+		t.Errorf("the login page of somebody logged in: %s", a.Status)
+	}
+}
+
+func TestCookiesAreClosedToScriptsAndBoundToTLS(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	key := newKey(t)
+	find := func(a answer, name string) *http.Cookie {
+		for _, cookie := range a.Cookies() {
+			if cookie.Name == name {
+				return cookie
+			}
+		}
+		t.Fatalf("no cookie %s: %v", name, a.Header["Set-Cookie"])
+		return nil
+	}
+	plain := find(c.tryLogin("/admin/", key), "fairlead_session")
+	if !plain.HttpOnly || plain.Secure || plain.SameSite != http.SameSiteLaxMode || plain.Path != "/admin/" || len(plain.Value) > 1000 || plain.MaxAge <= 0 {
+		t.Errorf("over plain HTTP: %+v", plain)
+	}
+	// The jar does not send Secure cookies to plain HTTP, so this goes by hand.
+	page := c.get("/admin/", "X-Forwarded-Proto: https", "Cookie: none=1")
+	word := find(page, "__Secure-fairlead_login")
+	form := url.Values{"token": {formToken(t, page.text)}, "key": {key}}.Encode()
+	secure := find(c.do(http.MethodPost, "/admin/login", form, "Content-Type: application/x-www-form-urlencoded", "X-Forwarded-Proto: https",
+		"Cookie: "+word.Name+"="+word.Value), "__Secure-fairlead_session")
+	if !secure.HttpOnly || !secure.Secure || secure.SameSite != http.SameSiteLaxMode || secure.Path != "/admin/" {
+		t.Errorf("over TLS: %+v", secure)
+	}
+	// A session of plain HTTP is none under the other name.
+	for _, value := range []string{plain.Value, secure.Value[1:], "x", ""} {
+		a := c.get("/admin/api/session", "X-Forwarded-Proto: https", "Cookie: __Secure-fairlead_session="+value)
+		if a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("a session that is not one: %s", a.Status)
+		}
+	}
+	if a := c.get("/admin/api/session", "X-Forwarded-Proto: https", "Cookie: __Secure-fairlead_session="+secure.Value); a.StatusCode != http.StatusOK {
+		t.Errorf("the session: %s", a.Status)
+	}
+	if strings.Contains(plain.Value, key) || strings.Contains(c.log.String(), strings.Split(key, "_")[2]) {
+		t.Error("the key is readable")
+	}
+}
+
+func TestEveryLoginHasASessionOfItsOwn(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	key := newKey(t)
+	c.login(key)
+	first := c.csrf
+	c.must(http.StatusNoContent, http.MethodPost, "/admin/logout", "")
+	c.login(key)
+	if c.csrf == first {
+		t.Error("the second session has the token of the first")
+	}
+}
+
+func TestLoginRefusalsHaveOneText(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	revoked := newKey(t)
+	revoke(t, revoked)
+	for _, key := range []string{"", "nonsense", "flk_AAAAAAAAAAAA_" + strings.Repeat("x", 43), revoked, "flk_" + strings.Repeat("x", 300)} {
+		began := time.Now()
+		a := c.tryLogin("/admin/users", key, "X-Forwarded-For: 198.51.100."+fmt.Sprint(len(key)%250))
+		if a.StatusCode != http.StatusUnauthorized || !strings.Contains(a.text, "Authentication failed: invalid API key") || len(a.Cookies()) != 1 {
+			t.Errorf("%q: %s %v %s", key, a.Status, a.Cookies(), a.text)
+		}
+		if key != "" && strings.Contains(a.text, key) {
+			t.Errorf("the page shows %q", key)
+		}
+		if time.Since(began) < refusalTime {
+			t.Errorf("%q is refused sooner than a key that was looked up", key)
+		}
+	}
+}
+
+func TestAFormThatThisConsoleDidNotMakeIsRefused(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	key := newKey(t)
+	token := formToken(t, c.get("/admin/").text)
+	stranger := start(t, service().url, nil)
+	for name, try := range map[string]func() answer{
+		"another site":     func() answer { return c.tryLogin("/admin/", key, "Sec-Fetch-Site: cross-site") },
+		"a sibling":        func() answer { return c.tryLogin("/admin/", key, "Sec-Fetch-Site: same-site") },
+		"another origin":   func() answer { return c.tryLogin("/admin/", key, "Origin: https://evil.example") },
+		"no origin":        func() answer { return c.tryLogin("/admin/", key, "Origin:") },
+		"no token":         func() answer { return post(c.browser, "key="+key) },
+		"a forged token":   func() answer { return post(c.browser, "token="+token[:len(token)-2]+"AA&key="+key) },
+		"no cookie":        func() answer { return post(newBrowser(t, c.base), "token="+token+"&key="+key) },
+		"another's cookie": func() answer { stranger.get("/admin/"); return post(stranger.browser, "token="+token+"&key="+key) },
+		"JSON":             func() answer { return c.do(http.MethodPost, "/admin/login", `{"key":"`+key+`"}`) },
+		"too much":         func() answer { return post(c.browser, "token="+token+"&key="+strings.Repeat("x", 10_000)) },
+	} {
+		a := try()
+		if a.StatusCode != http.StatusForbidden || hasSession(a) {
+			t.Errorf("%s: %s, %v", name, a.Status, a.Cookies())
+		}
+	}
+}
+
+func post(b *browser, form string) answer {
+	return b.do(http.MethodPost, "/admin/login", form, "Content-Type: application/x-www-form-urlencoded")
+}
+
+func hasSession(a answer) bool {
+	for _, cookie := range a.Cookies() {
+		if strings.Contains(cookie.Name, "session") && cookie.MaxAge > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func TestGuessingIsSlowedDownPerNetwork(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	for range freeTries {
+		if a := c.tryLogin("/admin/", "wrong", "X-Forwarded-For: 2001:db8::1"); a.StatusCode != http.StatusUnauthorized {
+			t.Fatal(a.Status)
+		}
+	}
+	key := newKey(t)
+	a := c.tryLogin("/admin/", key, "X-Forwarded-For: 2001:db8::2")
+	if a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" || !strings.Contains(a.text, "Too many attempts. Try again in 1") {
+		t.Errorf("%s, %q: %s", a.Status, a.Header.Get("Retry-After"), a.text)
+	}
+	if a := c.tryLogin("/admin/", key, "X-Forwarded-For: 2001:db8:0:1::1"); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("another network: %s", a.Status)
+	}
+}
+
+func TestAServiceThatIsAwayIsToldApartFromAWrongKey(t *testing.T) {
+	t.Parallel()
+	f := startFaults(t)
+	c := start(t, f.URL, nil)
+	key := newKey(t)
+	f.set(hangUp)
+	for range freeTries + 2 { // these do not count
+		a := c.tryLogin("/admin/", key)
+		if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, "does not answer") || strings.Contains(a.text, textRefused) {
+			t.Fatalf("%s: %s", a.Status, a.text)
+		}
+	}
+	f.set(nil)
+	c.login(key)
+}
+
+func TestTheLoginPageWarnsOfPlainHTTP(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	const warning = "This connection is not encrypted"
+	request := func(host, proto string) string {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+"/admin/", nil)
+		r.Host = host
+		r.Header.Set("X-Forwarded-Proto", proto)
+		resp, err := c.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		page := make([]byte, 20_000)
+		n := 0
+		for err == nil {
+			var m int
+			m, err = resp.Body.Read(page[n:])
+			n += m
+		}
+		return string(page[:n])
+	}
+	wantText(t, request("mesh.example:3001", "http"), warning)
+	for host, proto := range map[string]string{"mesh.example:3001": "https", "localhost:3001": "http", "[::1]:3001": "http", "127.0.0.1": "http"} {
+		if strings.Contains(request(host, proto), warning) {
+			t.Errorf("%s://%s is warned of", proto, host)
+		}
+	}
+}
+
+func TestLogAndLoginPageTellOfTheOwnKey(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string][2]string{
+		"": {"no api_key is set", "has no api_key of its own"},
+		"flk_AAAAAAAAAAAA_" + strings.Repeat("s3cret", 7): {"the service refuses api_key", "refuses the console&#39;s own api_key"},
+		newKey(t, "--role", "read"):                       {"the service takes api_key", ""},
+	} {
+		c := start(t, service().url, func(config *Config) { config.APIKey = own })
+		page := c.get("/admin/").text
+		wantText(t, page, want[1], "Fairlead ")
+		wantText(t, c.log.String(), want[0])
+		if own != "" && (strings.Contains(c.log.String(), own) || strings.Contains(page, own)) {
+			t.Error("the own key is shown")
+		}
+		c.login(newKey(t)) // all the same
+	}
+}
+
+func TestLogoutEndsTheSessionAndClearsTheBrowser(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	c.login(newKey(t))
+	for name, header := range map[string]string{"another site": "Sec-Fetch-Site: cross-site", "no token": "X-CSRF:"} {
+		if a := c.do(http.MethodPost, "/admin/logout", "", header); a.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", name, a.Status)
+		}
+	}
+	c.must(http.StatusMethodNotAllowed, http.MethodGet, "/admin/logout", "")
+	a := c.must(http.StatusNoContent, http.MethodPost, "/admin/logout", "")
+	if got := a.Header.Get("Clear-Site-Data"); got != `"cache", "storage"` {
+		t.Errorf("Clear-Site-Data: %s", got)
+	}
+	c.must(http.StatusUnauthorized, http.MethodGet, "/admin/api/session", "")
+	c.login(newKey(t))
+	form := c.do(http.MethodPost, "/admin/logout", "csrf="+c.csrf, "Content-Type: application/x-www-form-urlencoded", "X-CSRF:")
+	if form.StatusCode != http.StatusSeeOther || form.Header.Get("Location") != "/admin/" {
+		t.Errorf("by a form: %s", form.Status)
+	}
+	c.must(http.StatusUnauthorized, http.MethodGet, "/admin/api/session", "")
+}

@@ -1,0 +1,390 @@
+package bff
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// The tests of this package run the console before a real service. Faults come
+// from a proxy between the two.
+
+const (
+	cookieSecret = "k3J9x0QmZt7Lw2Rv8NcYb5Ha1Ds6Fg4e"
+	patience     = 20 * time.Second
+	pollTime     = 20 * time.Millisecond
+)
+
+var (
+	update = flag.Bool("update", false, "write the golden files anew")
+	shared *fairlead // the service of all tests, once one of them needs it
+)
+
+// service starts it for the first test. Tests make keys of their own.
+var service = sync.OnceValue(func() *fairlead {
+	dir, err := os.MkdirTemp("", "fl")
+	if err != nil {
+		panic(err)
+	}
+	if shared, err = startService(dir); err != nil {
+		panic(err)
+	}
+	return shared
+})
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// The tests mostly wait, so more of them than processors may run at once.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	if shared != nil {
+		shared.stop()
+		os.RemoveAll(filepath.Dir(shared.binary))
+	}
+	os.Exit(status)
+}
+
+// fairlead is a service that runs.
+type fairlead struct {
+	binary string
+	env    []string
+	url    string
+	cmd    *exec.Cmd
+	log    *transcript
+}
+
+func startService(dir string) (*fairlead, error) {
+	f := &fairlead{binary: filepath.Join(dir, "fairlead"), log: &transcript{}}
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", f.binary, "../../cmd/fairlead")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building fairlead: %w\n%s", err, out)
+	}
+	f.env = []string{
+		"PATH=" + os.Getenv("PATH"), "FAIRLEAD_CONFIG=/dev/null", "FAIRLEAD_SERVER_URL=http://127.0.0.1", "FAIRLEAD_LISTEN_ADDR=127.0.0.1:0",
+		"FAIRLEAD_METRICS_LISTEN_ADDR=127.0.0.1:0", "FAIRLEAD_UNIX_SOCKET=" + filepath.Join(dir, "s"), "FAIRLEAD_DATABASE_TYPE=sqlite",
+		"FAIRLEAD_DATABASE_SQLITE_PATH=" + filepath.Join(dir, "db.sqlite"), "FAIRLEAD_NOISE_PRIVATE_KEY_PATH=" + filepath.Join(dir, "noise.key"),
+		"FAIRLEAD_DERP_SERVER_PRIVATE_KEY_PATH=" + filepath.Join(dir, "relay.key"), "FAIRLEAD_TRUSTED_PROXIES=127.0.0.1/32",
+	}
+	f.cmd = exec.CommandContext(context.Background(), f.binary, "serve")
+	f.cmd.Env, f.cmd.Stderr = f.env, f.log
+	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := f.cmd.Start(); err != nil {
+		return nil, err
+	}
+	ready := regexp.MustCompile(`fairlead is ready.* api=(\S+)`)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(pollTime) {
+		if found := ready.FindStringSubmatch(f.log.String()); found != nil {
+			f.url = "http://" + found[1]
+			return f, nil
+		}
+	}
+	f.stop()
+	return nil, fmt.Errorf("the service is not ready:\n%s", f.log)
+}
+
+func (f *fairlead) stop() {
+	_ = f.cmd.Process.Kill()
+	_ = f.cmd.Wait()
+}
+
+// run is a command of the command line.
+func (f *fairlead) run(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), f.binary, args...)
+	cmd.Env = f.env
+	out, err := cmd.Output()
+	if err != nil {
+		stderr := ""
+		if exit := new(exec.ExitError); errors.As(err, &exit) {
+			stderr = string(exit.Stderr)
+		}
+		t.Fatalf("fairlead %s: %v %s", strings.Join(args, " "), err, stderr)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func newKey(t *testing.T, args ...string) string {
+	t.Helper()
+	return service().run(t, append([]string{"apikeys", "create"}, args...)...)
+}
+
+func revoke(t *testing.T, key string) {
+	t.Helper()
+	service().run(t, "apikeys", "expire", "--key", strings.Split(key, "_")[1])
+}
+
+// transcript is what somebody wrote so far.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (w *transcript) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(b)
+}
+
+func (w *transcript) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// faults is a proxy before the service. Its fault is what happens to requests.
+type faults struct {
+	*httptest.Server
+	mu    sync.Mutex
+	fault http.HandlerFunc // guarded by mu; nil for none
+	seen  []*http.Request  // guarded by mu
+}
+
+func startFaults(t *testing.T) *faults {
+	t.Helper()
+	target, err := url.Parse(service().url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &faults{}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+		},
+		FlushInterval: -1,
+		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		fault := f.fault
+		f.seen = append(f.seen, r.Clone(context.Background()))
+		f.mu.Unlock()
+		if fault != nil {
+			fault(w, r)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *faults) set(fault http.HandlerFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
+}
+
+// requests returns what reached the service since the last call.
+func (f *faults) requests() []*http.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen := f.seen
+	f.seen = nil
+	return seen
+}
+
+// hangUp is a service that is away.
+func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// testBundle is small and has all that a built one has.
+func testBundle() fs.FS {
+	return fstest.MapFS{
+		"index.html": {Data: []byte(`<meta name="csrf" content="__CSRF__"><meta name="nonce" content="__CSP_NONCE__"><script type="module" nonce="__CSP_NONCE__" src="/admin/assets/app-1a2b.js"></script>`)},
+		".keep":      {}, "assets/app-1a2b.js.map": {Data: []byte("{}")},
+		"assets/app-1a2b.js": {Data: []byte("plain")}, "assets/app-1a2b.js.br": {Data: []byte("brotli")}, "assets/app-1a2b.js.gz": {Data: []byte("gzip")},
+		"assets/inter-latin-wght-normal-Ab.woff2": {Data: []byte("font")},
+		"assets/mark-Cd.svg":                      {Data: []byte("<svg/>")},
+	}
+}
+
+// console is a running console and a browser before it.
+type console struct {
+	*browser
+	server *Server
+	log    *transcript
+}
+
+// start runs a console that speaks to the service at this address.
+func start(t *testing.T, coordinator string, change func(*Config)) *console {
+	t.Helper()
+	config := Config{CoordinatorURL: coordinator, CookieSecret: cookieSecret, LogLevel: slog.LevelDebug}
+	if change != nil {
+		change(&config)
+	}
+	c := &console{log: &transcript{}}
+	var err error
+	if c.server, err = New(config, "v1", testBundle(), NewLogger(c.log, config)); err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewUnstartedServer(c.server.Handler())
+	front.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	front.Start()
+	t.Cleanup(front.Close)
+	t.Cleanup(func() { // streams of a test that failed would keep the server open
+		select {
+		case <-c.server.stopping:
+		default:
+			close(c.server.stopping)
+		}
+	})
+	c.browser = newBrowser(t, front.URL)
+	return c
+}
+
+// browser keeps cookies and says what browsers say.
+type browser struct {
+	t    *testing.T
+	base string
+	http *http.Client
+	csrf string
+}
+
+func newBrowser(t *testing.T, base string) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &browser{t: t, base: base, http: &http.Client{
+		Jar: jar, Timeout: patience, Transport: &http.Transport{DisableCompression: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// answer is read to its end.
+type answer struct {
+	*http.Response
+	text string
+}
+
+// do sends a request; headers are "Name: value", and without a value not sent.
+func (b *browser) do(method, path, body string, headers ...string) answer {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.base+path, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	if method != http.MethodGet {
+		r.Header.Set("Origin", b.base)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-CSRF", b.csrf)
+	}
+	for _, h := range headers {
+		name, text, _ := strings.Cut(h, ":")
+		r.Header.Del(name)
+		if text = strings.TrimSpace(text); text != "" {
+			r.Header.Set(name, text)
+		}
+	}
+	resp, err := b.http.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return answer{resp, string(text)}
+}
+
+func (b *browser) get(path string, headers ...string) answer {
+	b.t.Helper()
+	return b.do(http.MethodGet, path, "", headers...)
+}
+
+// must wants a status.
+func (b *browser) must(status int, method, path, body string, headers ...string) answer {
+	b.t.Helper()
+	a := b.do(method, path, body, headers...)
+	if a.StatusCode != status {
+		b.t.Fatalf("%s %s: got %d, want %d: %s", method, path, a.StatusCode, status, a.text)
+	}
+	return a
+}
+
+func formToken(t *testing.T, page string) string {
+	t.Helper()
+	found := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(page)
+	if found == nil {
+		t.Fatalf("there is no login form:\n%s", page)
+	}
+	return found[1]
+}
+
+// tryLogin fills in the form of a page.
+func (b *browser) tryLogin(path, key string, headers ...string) answer {
+	b.t.Helper()
+	form := url.Values{"token": {formToken(b.t, b.get(path).text)}, "key": {key}}
+	return b.do(http.MethodPost, "/admin/login", form.Encode(), append([]string{"Content-Type: application/x-www-form-urlencoded"}, headers...)...)
+}
+
+// login must succeed.
+func (b *browser) login(key string) {
+	b.t.Helper()
+	if a := b.tryLogin("/admin/", key); a.StatusCode != http.StatusSeeOther {
+		b.t.Fatalf("login: %d %s", a.StatusCode, a.text)
+	}
+	b.csrf = regexp.MustCompile(`name="csrf" content="([^"]+)"`).FindStringSubmatch(b.must(http.StatusOK, http.MethodGet, "/admin/", "").text)[1]
+}
+
+// eventually polls until try succeeds.
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("after %v: %v", patience, err)
+		case <-time.After(pollTime):
+		}
+	}
+}
+
+func wantText(t *testing.T, text string, phrases ...string) {
+	t.Helper()
+	for _, phrase := range phrases {
+		if !strings.Contains(text, phrase) {
+			t.Errorf("got %q, want it to say %q", text, phrase)
+		}
+	}
+}
+
+// freeAddr is an address that nobody listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

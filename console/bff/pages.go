@@ -1,0 +1,205 @@
+package bff
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed pages/*.html
+var pages embed.FS
+
+// knownPage matches, below /admin/, the addresses of pages. The bundle has the
+// same list; this one makes the status of an answer right.
+var knownPage = regexp.MustCompile(`^(|nodes|nodes/new|nodes/\d{1,19}|users|users/\d{1,19}|routes|keys|requests|` +
+	`policy|policy/versions|policy/versions/\d{1,19}|access|timeline|settings|settings/(api-keys|appearance|dns|server))$`)
+
+const (
+	bundleIndex = "index.html"
+	// Words of the bundle's index.html that each answer has its own values for.
+	nonceWord = "__CSP_NONCE__"
+	csrfWord  = "__CSRF__"
+	interFont = "inter-latin-wght-normal"
+)
+
+// bundle is what the browser loads.
+type bundle struct {
+	index  string // empty when it was not built
+	assets map[string]asset
+	icon   string // address of a picture for the tab
+	font   string // address of the font of texts
+}
+
+// asset is one file, whole and compressed.
+type asset struct {
+	contentType     string
+	plain, gzip, br []byte
+}
+
+// readBundle takes all files in. The files are in the binary already, so this
+// costs their list and no copy.
+func readBundle(files fs.FS) (*bundle, error) {
+	b := &bundle{assets: map[string]asset{}}
+	if index, err := fs.ReadFile(files, bundleIndex); err == nil {
+		b.index = string(index)
+	}
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || slices.Contains([]string{"", ".br", ".gz", ".map", ".html"}, path.Ext(name)) || path.Base(name)[0] == '.' {
+			return err
+		}
+		a := asset{contentType: contentType(name)}
+		if a.plain, err = fs.ReadFile(files, name); err != nil {
+			return err
+		}
+		// A copy that is missing is not sent.
+		a.gzip, _ = fs.ReadFile(files, name+".gz")
+		a.br, _ = fs.ReadFile(files, name+".br")
+		b.assets[name] = a
+		switch base := path.Base(name); {
+		case strings.HasPrefix(base, interFont) && strings.HasSuffix(base, ".woff2"):
+			b.font = adminPath + name
+		case strings.HasPrefix(base, "mark") && strings.HasSuffix(base, ".svg"):
+			b.icon = adminPath + name
+		}
+		return nil
+	})
+	return b, err
+}
+
+// contentType does not depend on what the machine has installed.
+func contentType(name string) string {
+	known := map[string]string{
+		".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".woff2": "font/woff2",
+		".json": "application/json", ".webmanifest": "application/manifest+json", ".png": "image/png", ".ico": "image/x-icon", ".txt": "text/plain; charset=utf-8",
+	}
+	if t, ok := known[path.Ext(name)]; ok {
+		return t
+	}
+	return "application/octet-stream"
+}
+
+// serve sends the smallest copy that the browser takes. Names below assets/ hold
+// a hash of their content, so a browser never asks for them again.
+func (a asset) serve(w http.ResponseWriter, r *http.Request, name string) {
+	h := w.Header()
+	h.Set("Content-Type", a.contentType)
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("Cache-Control", "public, max-age=3600")
+	if strings.HasPrefix(name, "assets/") {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	content := a.plain
+	switch accepted := r.Header.Get("Accept-Encoding"); {
+	case a.br != nil && accepts(accepted, "br"):
+		content = a.br
+		h.Set("Content-Encoding", "br")
+	case a.gzip != nil && accepts(accepted, "gzip"):
+		content = a.gzip
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("Content-Length", fmt.Sprint(len(content)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(content) // the browser has gone; there is nobody to tell
+	}
+}
+
+func accepts(header, coding string) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		name, parameters, err := mime.ParseMediaType(strings.TrimSpace(part))
+		if err == nil && name == coding && !slices.Contains([]string{"0", "0.0", "0.00", "0.000"}, parameters["q"]) {
+			return true
+		}
+	}
+	return false
+}
+
+// page answers an address below /admin/ that is neither a call nor a file.
+func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
+	known := knownPage.MatchString(name)
+	if !known {
+		s.logNoRoute(r)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if known {
+			notAllowed(w, "GET, HEAD")
+			return
+		}
+		http.NotFound(w, r)
+		return
+	}
+	v, now := visitorOf(r), time.Now()
+	held, ok, ended := s.heldSession(r, v, now)
+	if ok && errors.Is(s.judge(r.Context(), held, v, requestID(w)).err, errEnded) {
+		ok, ended = false, true
+	}
+	switch {
+	case !ok && !known:
+		s.plainPage(w, r, http.StatusNotFound, "notfound", plainPage{})
+	case !ok:
+		message := ""
+		if ended {
+			message = textRevoked
+			s.dropCookie(w, v, cookieName)
+		}
+		s.loginPage(w, r, v, http.StatusOK, r.URL.RequestURI(), message)
+	default:
+		s.renew(w, v, held, now)
+		s.shell(w, r, held, known)
+	}
+}
+
+// shell sends the page that loads the bundle.
+func (s *Server) shell(w http.ResponseWriter, r *http.Request, held session, known bool) {
+	status := http.StatusOK
+	if !known {
+		status = http.StatusNotFound
+	}
+	token := s.seals.csrfToken(held.ID)
+	if s.bundle.index == "" {
+		w.Header().Set("Referrer-Policy", "same-origin") // it has a form
+		s.plainPage(w, r, status, "missing", plainPage{Token: token})
+		return
+	}
+	nonce := setCSP(w, shellCSP)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = strings.NewReplacer(nonceWord, nonce, csrfWord, token).WriteString(w, s.bundle.index) // as above
+	}
+}
+
+// plainPage is what the pages without script show.
+type plainPage struct {
+	Nonce, Font, Icon            string
+	Host, Version, ServerVersion string
+	Token, Message, OwnKey       string
+	Unencrypted                  bool
+}
+
+func (s *Server) plainPage(w http.ResponseWriter, r *http.Request, status int, name string, p plainPage) {
+	p.Nonce = setCSP(w, plainCSP)
+	p.Font, p.Icon, p.Host, p.Version = s.bundle.font, s.bundle.icon, s.host(), s.version
+	var page bytes.Buffer
+	if err := s.templates.ExecuteTemplate(&page, name, p); err != nil {
+		s.log.Error("a page cannot be made", "page", name, "err", err)
+		http.Error(w, "the console failed", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(page.Bytes()) // as above
+	}
+}
+
+func parseTemplates() (*template.Template, error) { return template.ParseFS(pages, "pages/*.html") }

@@ -1,0 +1,59 @@
+package bff
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"strings"
+)
+
+var (
+	// apiKeyForm is what a key looks like; a text of another form is no key.
+	apiKeyForm = regexp.MustCompile(`^flk_[A-Za-z0-9]{12}_[A-Za-z0-9_-]{20,200}$`)
+	// secretPart finds the secret of any key within a text.
+	secretPart = regexp.MustCompile(`(fl[kp]_[A-Za-z0-9]{1,12})_[A-Za-z0-9_-]+`)
+)
+
+// NewLogger writes lines without secrets: neither those of the configuration, by
+// their value, nor keys of other people, by their form.
+func NewLogger(w io.Writer, config Config) *slog.Logger {
+	clean := redactor(config)
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
+		Level: config.LogLevel,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			switch a.Value.Kind() {
+			case slog.KindString:
+				a.Value = slog.StringValue(clean(a.Value.String()))
+			case slog.KindAny:
+				if text := fmt.Sprint(a.Value.Any()); clean(text) != text {
+					a.Value = slog.StringValue(clean(text))
+				}
+			default: // numbers and times
+			}
+			return a
+		},
+	}))
+}
+
+// redactor returns a function that takes secrets out of a text.
+func redactor(config Config) func(string) string {
+	var pairs []string
+	for _, secret := range []string{config.APIKey, config.CookieSecret} {
+		if secret != "" {
+			pairs = append(pairs, secret, mask(secret))
+		}
+	}
+	values := strings.NewReplacer(pairs...)
+	return func(text string) string {
+		return secretPart.ReplaceAllString(values.Replace(text), "${1}_***")
+	}
+}
+
+// mask keeps of a key what lists show, and of any other secret nothing.
+func mask(secret string) string {
+	if masked := secretPart.ReplaceAllString(secret, "${1}_***"); masked != secret {
+		return masked
+	}
+	return "***"
+}

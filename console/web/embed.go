@@ -1,0 +1,24 @@
+// Package web holds the built bundle of the console. It is not the code that
+// serves it: that is console/bff.
+package web
+
+import (
+	"embed"
+	"io/fs"
+)
+
+// The directory has at least .keep, so that the console builds without npm; its
+// page then says that the bundle is missing.
+//
+//go:embed all:dist
+var dist embed.FS
+
+// Bundle is what `make web` built: index.html and assets/, each asset with copies
+// that end in .br and .gz. Without a build it has no index.html.
+func Bundle() fs.FS {
+	bundle, err := fs.Sub(dist, "dist")
+	if err != nil {
+		panic(err) // "dist" is a valid path
+	}
+	return bundle
+}
