@@ -101,9 +101,11 @@ e2e-matrix: ## run all supported clients against the server
 e2e e2e-matrix: $(BIN)/gotestsum
 	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/e2e -clients=$(CLIENTS)
 
-.PHONY: deploy deploy-hold
+.PHONY: deploy deploy-hold deploy-source
 deploy: $(BIN)/gotestsum ## start whole deployments with Docker, as root, and look at them
-	$(call GOTEST) -timeout=60m -count=1 -parallel=6 ./internal/deploytest -deploy
+	$(call GOTEST) -timeout=60m -count=1 -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' ./internal/deploytest -deploy
+deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source; the tests of deploy compile one
+	$(call GOTEST) -timeout=60m -count=1 -run='^TestImagesAreBuiltFromSource$$' ./internal/deploytest -deploy -from-source
 deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; may run beside all else
 	$(call GOTEST) -timeout=0 -count=1 -run='^TestStreamStaysOpenThroughTheProxy$$' ./internal/deploytest -deploy -hold=$(HOLD)
 

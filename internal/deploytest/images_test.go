@@ -17,9 +17,10 @@ import (
 const docker = "/usr/bin/docker"
 
 var (
-	deploy = flag.Bool("deploy", false, "start deployments with Docker")
-	root   = filepath.Join("..", "..")
-	images built
+	deploy     = flag.Bool("deploy", false, "start deployments with Docker")
+	fromSource = flag.Bool("from-source", false, "compile all images from source, as setup.sh does in a clone")
+	root       = filepath.Join("..", "..")
+	images     built
 )
 
 // built are the images under test, the same for all tests of a run.
