@@ -135,17 +135,21 @@ func (m *monitor) changes() []int {
 // watchHealth asks all the time until the test ends.
 func watchHealth(t *testing.T, c *client) *monitor {
 	m, stop, ended := &monitor{}, make(chan struct{}), make(chan struct{})
+	look := func() {
+		if status, _, err := c.do("GET", "/health", ""); err == nil {
+			m.note(status)
+		}
+	}
+	look() // before whatever the test does next
 	go func() {
 		defer close(ended)
 		for {
-			if status, _, err := c.do("GET", "/health", ""); err == nil {
-				m.note(status)
-			}
 			select {
 			case <-stop:
 				return
 			case <-time.After(pollTime):
 			}
+			look()
 		}
 	}()
 	t.Cleanup(func() {
