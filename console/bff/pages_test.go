@@ -152,7 +152,7 @@ func TestFilesComeInTheSmallestFormThatIsTaken(t *testing.T) {
 	wantText(t, c.get("/admin/").text, `/admin/assets/inter-latin-wght-normal-Ab.woff2`, `href="/admin/assets/mark-Cd.svg"`)
 }
 
-func TestWithoutABundleThePageSaysHowToBuildIt(t *testing.T) {
+func TestWithoutABundleThePageSaysSo(t *testing.T) {
 	t.Parallel()
 	c := start(t, service().url, nil)
 	var err error
@@ -162,7 +162,7 @@ func TestWithoutABundleThePageSaysHowToBuildIt(t *testing.T) {
 	wantText(t, c.get("/admin/").text, "API key") // people log in all the same
 	c.tryLogin("/admin/", newKey(t))
 	page := c.must(http.StatusOK, http.MethodGet, "/admin/nodes", "").text
-	wantText(t, page, "web bundle is missing", "make web build", "Sign out")
+	wantText(t, page, "web bundle is missing", "Sign out")
 }
 
 func TestAConsoleRunsIsProbedAndStops(t *testing.T) {

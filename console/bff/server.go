@@ -73,7 +73,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.log.Warn("configuration", "warning", warning)
 	}
 	if s.bundle.index == "" {
-		s.log.Warn("the web bundle is missing from this build; build it with: make web build")
+		s.log.Warn("this build has no pages: its web bundle is missing")
 	}
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,

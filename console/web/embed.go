@@ -13,7 +13,7 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// Bundle is what `make web` built: index.html and assets/, each asset with copies
+// Bundle is what was built here: index.html and assets/, each asset with copies
 // that end in .br and .gz. Without a build it has no index.html.
 func Bundle() fs.FS {
 	bundle, err := fs.Sub(dist, "dist")
