@@ -29,18 +29,8 @@ The container is that of the compose service proxy, or the one that PROXY_CONTAI
 END
 }
 
-# say STREAM COLOUR PREFIX TEXT...: in colour where the stream is a terminal.
-say() {
-  local stream=$1 colour=$2 prefix=$3
-  shift 3
-  if [ -t "$stream" ] && [ -z "${NO_COLOR:-}" ]; then prefix=$'\e['"${colour}m$prefix"$'\e[0m'; fi
-  printf '%s %s\n' "$prefix" "$*" >&"$stream"
-}
-info() { say 1 32 '[INFO]' "$@"; }
-warn() { say 2 33 '[WARN]' "$@"; }
-error() { say 2 31 '[ERROR]' "$@"; }
-die() { error "$@"; exit 1; }
-misused() { error "$@"; usage >&2; exit 2; }
+# shellcheck source=scripts/lines.sh
+. scripts/lines.sh
 
 need() { command -v "$1" >/dev/null || die "$1 is needed for this and is not installed"; }
 
@@ -78,7 +68,7 @@ in_production() { [ -n "$(published 443)" ]; }
 # unread: what ran before was ended by a reader who had enough, such as head or a pager.
 unread() { [ $? -eq 141 ]; }
 
-lines() { [[ $1 =~ ^[1-9][0-9]*$ ]] || misused "not a number of lines: $1"; }
+lines() { [[ $1 =~ ^[1-9][0-9]*$ ]] || wrong_usage "not a number of lines: $1"; }
 
 do_status() {
   info "the proxy container is running"
@@ -197,7 +187,7 @@ do_ssl_test() {
 }
 
 do_exec() {
-  [ $# -gt 0 ] || misused "exec needs a command"
+  [ $# -gt 0 ] || wrong_usage "exec needs a command"
   local terminal=()
   if [ -t 0 ] && [ -t 1 ]; then terminal=(--tty); fi
   exec docker exec --interactive "${terminal[@]}" "$container" sh -c "$*"
@@ -216,5 +206,5 @@ case $command in
     find_container
     tail_of "${command/-/.}" "${1:-50}"
     ;;
-  *) misused "unknown command: $command" ;;
+  *) wrong_usage "unknown command: $command" ;;
 esac

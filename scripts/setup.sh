@@ -30,18 +30,8 @@ END
 readonly service_user=10001 console_user=10002 proxy_user=10003
 readonly patience=120 # seconds for a service to become healthy
 
-# say STREAM COLOUR PREFIX TEXT...: in colour where the stream is a terminal.
-say() {
-  local stream=$1 colour=$2 prefix=$3
-  shift 3
-  if [ -t "$stream" ] && [ -z "${NO_COLOR:-}" ]; then prefix=$'\e['"${colour}m$prefix"$'\e[0m'; fi
-  printf '%s %s\n' "$prefix" "$*" >&"$stream"
-}
-info() { say 1 32 '[INFO]' "$@"; }
-warn() { say 2 33 '[WARN]' "$@"; }
-error() { say 2 31 '[ERROR]' "$@"; }
-die() { error "$@"; exit 1; }
-wrong_usage() { error "$@"; usage >&2; exit 2; }
+# shellcheck source=scripts/lines.sh
+. scripts/lines.sh
 
 domain='' email='' mode='' sqlite='' cert='' key='' base_domain='' check=''
 acme='' # an authority is asked for certificates

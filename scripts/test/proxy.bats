@@ -344,7 +344,7 @@ without() {
   docker rm "$NAME-left"
   [ "$status" = 0 ]
   mkdir "$BATS_TEST_TMPDIR/scripts"
-  cp "$script" "$BATS_TEST_TMPDIR/scripts"
+  cp "$script" "${script%/*}/lines.sh" "$BATS_TEST_TMPDIR/scripts"
   echo "COMPOSE_PROJECT_NAME=\"$NAME\"" >"$BATS_TEST_TMPDIR/.env"
   run -0 "$BATS_TEST_TMPDIR/scripts/proxy.sh" status
   has "$NAME-dev"
