@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +22,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/apitest"
 	"github.com/fairlead-mesh/fairlead/internal/disktest"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // The tests of this package run the binary as its operator does: real
@@ -350,22 +350,7 @@ func newKey(t *testing.T, s settings) string {
 }
 
 // transcript is what a process wrote so far.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (w *transcript) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(b)
-}
-
-func (w *transcript) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
-}
+type transcript struct{ waittest.Transcript }
 
 func (w *transcript) tail(n int) string {
 	lines := strings.SplitAfter(w.String(), "\n")
@@ -387,18 +372,7 @@ func (w *transcript) records() []map[string]any {
 // eventually polls until try succeeds.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	deadline := time.After(patience)
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("after %v: %v", patience, err)
-		case <-time.After(pollTime):
-		}
-	}
+	waittest.Eventually(t, patience, pollTime, try)
 }
 
 // says fails the test unless text contains every phrase.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 func configFile(t *testing.T, text string) string {
@@ -119,7 +121,7 @@ func TestAFileThatOthersCanReadIsWarnedOf(t *testing.T) {
 
 func TestTheLogHoldsNoSecrets(t *testing.T) {
 	config := Config{APIKey: "an odd key", CookieSecret: cookieSecret}
-	var log transcript
+	var log waittest.Transcript
 	l := NewLogger(&log, config)
 	other := "flk_7Qd0XhVb2mTa_m3vYk9c0TzR1qJ5uWx8LbN2sD6hGfPaE"
 	l.Info("message "+other, "text", "Bearer "+other, "err", os.ErrInvalid, "any", []string{other, config.APIKey, cookieSecret}) //nolint:sloglint // the message is what is tested

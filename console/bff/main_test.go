@@ -1,7 +1,6 @@
 package bff
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -25,6 +24,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // The tests of this package run the console before a real service. Faults come
@@ -73,12 +74,13 @@ type fairlead struct {
 	env    []string
 	url    string
 	cmd    *exec.Cmd
-	log    *transcript
+	log    *waittest.Transcript
 }
 
 func startService(dir string) (*fairlead, error) {
-	f := &fairlead{binary: filepath.Join(dir, "fairlead"), log: &transcript{}}
+	f := &fairlead{binary: filepath.Join(dir, "fairlead"), log: &waittest.Transcript{}}
 	build := exec.CommandContext(context.Background(), "go", "build", "-o", f.binary, "../../cmd/fairlead")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is delivered, whatever the tests are built with
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building fairlead: %w\n%s", err, out)
 	}
@@ -134,24 +136,6 @@ func newKey(t *testing.T, args ...string) string {
 func revoke(t *testing.T, key string) {
 	t.Helper()
 	service().run(t, "apikeys", "expire", "--key", strings.Split(key, "_")[1])
-}
-
-// transcript is what somebody wrote so far.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (w *transcript) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(b)
-}
-
-func (w *transcript) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
 }
 
 // faults is a proxy before the service. Its fault is what happens to requests.
@@ -225,7 +209,7 @@ func testBundle() fs.FS {
 type console struct {
 	*browser
 	server *Server
-	log    *transcript
+	log    *waittest.Transcript
 }
 
 // start runs a console that speaks to the service at this address.
@@ -235,7 +219,7 @@ func start(t *testing.T, coordinator string, change func(*Config)) *console {
 	if change != nil {
 		change(&config)
 	}
-	c := &console{log: &transcript{}}
+	c := &console{log: &waittest.Transcript{}}
 	var err error
 	if c.server, err = New(config, "v1", testBundle(), NewLogger(c.log, config)); err != nil {
 		t.Fatal(err)
@@ -355,18 +339,7 @@ func (b *browser) login(key string) {
 // eventually polls until try succeeds.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	deadline := time.After(patience)
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("after %v: %v", patience, err)
-		case <-time.After(pollTime):
-		}
-	}
+	waittest.Eventually(t, patience, pollTime, try)
 }
 
 func wantText(t *testing.T, text string, phrases ...string) {

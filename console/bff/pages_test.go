@@ -12,6 +12,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 func TestHealthTellsWhetherTheServiceIsReached(t *testing.T) {
@@ -171,7 +173,7 @@ func TestAConsoleRunsIsProbedAndStops(t *testing.T) {
 	if err := Probe(t.Context(), addr); err == nil {
 		t.Error("a console that does not run is well")
 	}
-	var log transcript
+	var log waittest.Transcript
 	config := Config{CoordinatorURL: service().url, CookieSecret: cookieSecret, ListenAddr: addr, Warnings: []string{"a warning"}}
 	s, err := New(config, "v1", fstest.MapFS{}, NewLogger(&log, config))
 	if err != nil {

@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/app"
 	"github.com/fairlead-mesh/fairlead/internal/config"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 var pg *pgtest.Server
@@ -56,7 +55,7 @@ func postgres(name string) []string {
 // service is one that runs in this process.
 type service struct {
 	app.Addrs
-	log    *lockedBuffer
+	log    *waittest.Transcript
 	cancel context.CancelFunc
 	ended  chan error
 }
@@ -68,7 +67,7 @@ func run(t *testing.T, env []string) *service {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s, ready := &service{log: &lockedBuffer{}, cancel: cancel, ended: make(chan error, 1)}, make(chan app.Addrs, 1)
+	s, ready := &service{log: &waittest.Transcript{}, cancel: cancel, ended: make(chan error, 1)}, make(chan app.Addrs, 1)
 	go func() {
 		s.ended <- app.Run(ctx, app.Options{
 			Config: c, Log: s.log, DrainDelay: time.Millisecond, Build: app.Build{Version: "1.2.3"}, Ready: func(a app.Addrs) { ready <- a },
@@ -121,37 +120,10 @@ func fetch(t *testing.T, network, address, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer // guarded by mu
-}
-
-func (l *lockedBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
+// eventually polls until try succeeds.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	deadline := time.After(patience)
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatal(err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	waittest.Eventually(t, patience, 10*time.Millisecond, try)
 }
 
 func TestRunLeavesNothingBehind(t *testing.T) {

@@ -67,6 +67,7 @@ var table = map[string]row{
 	"deploytest":        {"", ""},
 	"e2e":               {"", ""},
 	"packagetest":       {"", ""},
+	"waittest":          {"", "testing"},
 	"policy/policytest": {"mesh policy", "keys testing"},
 }
 

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // patience is for what takes seconds unless the machine is busy.
@@ -350,21 +351,7 @@ func freePort(t *testing.T) string {
 // eventually polls until try succeeds.
 func eventually(t *testing.T, limit time.Duration, try func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatal(errors.Join(ctx.Err(), err))
-		case <-tick.C:
-		}
-	}
+	waittest.Eventually(t, limit, pollEvery, try)
 }
 
 func sorted(list []string) []string {

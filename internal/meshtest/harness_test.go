@@ -15,6 +15,7 @@ import (
 	"tailscale.com/tailcfg"
 
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // The tests of this package run servers as processes of their own. The race
@@ -62,18 +63,7 @@ func within(t *testing.T, limit time.Duration) context.Context {
 // eventually polls until try succeeds.
 func eventually(t *testing.T, limit time.Duration, try func() error) {
 	t.Helper()
-	deadline := time.After(limit)
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("after %v: %v", limit, err)
-		case <-time.After(pollEvery):
-		}
-	}
+	waittest.Eventually(t, limit, pollEvery, try)
 }
 
 // startPostgres starts a server that the test may harm.

@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/apitest"
 	"github.com/fairlead-mesh/fairlead/internal/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 const (
@@ -78,7 +79,7 @@ type Server struct {
 	binary   string
 	place    *clienttest.Namespace // nil for this host
 	env      []string
-	log      transcript
+	log      waittest.Transcript
 	began    int // length of the log when the process started
 	cmd      *exec.Cmd
 	ended    chan struct{} // closed when the process has ended
@@ -348,22 +349,4 @@ func fetch(ctx context.Context, client *http.Client, method, url, body string) (
 		return nil, fmt.Errorf("%s %s: %w: %s", method, url, err, answer)
 	}
 	return answer, nil
-}
-
-// transcript is what a process wrote so far.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (w *transcript) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(b)
-}
-
-func (w *transcript) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
 }

@@ -1,7 +1,6 @@
 package relay_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/http/httptest"
@@ -17,6 +16,7 @@ import (
 	"tailscale.com/types/logger"
 
 	"github.com/fairlead-mesh/fairlead/internal/relay"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // patience is how long a test waits for what must happen.
@@ -27,7 +27,7 @@ type running struct {
 	key     key.NodePrivate
 	web     *httptest.Server
 	metrics *prometheus.Registry
-	log     *lines
+	log     *waittest.Transcript
 	// stop ends Run and waits for it.
 	stop func()
 }
@@ -35,7 +35,7 @@ type running struct {
 // start runs a relay on the loopback address until the test ends.
 func start(t *testing.T, c relay.ServerConfig) *running {
 	t.Helper()
-	r := &running{metrics: prometheus.NewRegistry(), log: &lines{}}
+	r := &running{metrics: prometheus.NewRegistry(), log: &waittest.Transcript{}}
 	r.key = key.NewNode()
 	c.Key, c.Registerer = r.key, r.metrics
 	c.Log = slog.New(slog.NewTextHandler(r.log, nil))
@@ -143,36 +143,8 @@ func packet(t *testing.T, c interface {
 	}
 }
 
-func eventually(t *testing.T, condition func() error) {
+// eventually polls until try succeeds.
+func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	deadline := time.After(patience)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatal(err)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
-// lines is a log that may be read while it is written.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
+	waittest.Eventually(t, patience, 5*time.Millisecond, try)
 }

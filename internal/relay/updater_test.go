@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/relay"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // script answers the n-th request with the n-th text, and with the last from
@@ -43,7 +44,7 @@ type world struct {
 // follow runs an updater for a time of the bubble's clock.
 func follow(t *testing.T, frequency, during time.Duration, w *world, answers ...string) (*script, *running) {
 	t.Helper()
-	s, r := &script{answers: answers, start: time.Now()}, &running{metrics: prometheus.NewRegistry(), log: &lines{}}
+	s, r := &script{answers: answers, start: time.Now()}, &running{metrics: prometheus.NewRegistry(), log: &waittest.Transcript{}}
 	u, err := relay.NewUpdater(relay.UpdaterConfig{
 		Source:    &relay.Source{URLs: []string{"https://relays.example"}, Client: &http.Client{Transport: s}},
 		Frequency: frequency,

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/store/storetest"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // A connection that is lost during COMMIT leaves the outcome open, whichever
@@ -196,20 +197,10 @@ func logHolds(t *testing.T, s store.Store, after mesh.Revision, batch store.Batc
 	return held
 }
 
-// eventually tries until f succeeds.
-func eventually(t *testing.T, f func() error) {
+// eventually polls until try succeeds.
+func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("still failing after 20 s: %v", err)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	waittest.Eventually(t, 20*time.Second, 20*time.Millisecond, try)
 }
 
 // says fails the test unless err is ErrUnavailable and holds all phrases.
