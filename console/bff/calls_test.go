@@ -44,6 +44,37 @@ func TestTheSessionTellsWhoIsLoggedIn(t *testing.T) {
 	}
 }
 
+func TestASessionGoesOnWithAnotherKey(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	old, next := newKey(t), newKey(t, "--role", "read")
+	c.login(old)
+	change := func(key string, headers ...string) answer {
+		return c.do(http.MethodPost, "/admin/api/session", `{"key":"`+key+`"}`, headers...)
+	}
+	if a := change(next, "X-CSRF: x"); a.StatusCode != http.StatusForbidden {
+		t.Errorf("without its token: %s", a.Status)
+	}
+	if a := change("wrong"); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.text, textRefused) {
+		t.Errorf("a wrong key: %s %s", a.Status, a.text)
+	}
+	c.must(http.StatusOK, http.MethodGet, "/admin/api/session", "")
+	a := change(next)
+	c.key = next
+	got := decode[sessionInfo](t, a)
+	if a.StatusCode != http.StatusOK || got.Key.Role != "read" || got.CSRF == c.csrf {
+		t.Fatalf("%s %s", a.Status, a.text)
+	}
+	revoke(t, old)
+	c.must(http.StatusOK, http.MethodGet, "/admin/api/v1/node", "")
+	for range freeTries {
+		change("wrong", "X-CSRF: "+got.CSRF)
+	}
+	if a := change("wrong", "X-CSRF: "+got.CSRF); a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
+		t.Errorf("guessing: %s", a.Status)
+	}
+}
+
 func TestCallsReachTheServiceAsThePerson(t *testing.T) {
 	t.Parallel()
 	f := startFaults(t)

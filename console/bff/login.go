@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
 const (
@@ -56,13 +58,12 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	network := v.network()
 	if wait := s.throttle.admit(network, now); wait > 0 {
-		seconds := int((wait + time.Second - 1) / time.Second)
-		s.log.Warn("login throttled", "addr", v.addr.String(), "seconds", seconds)
-		w.Header().Set("Retry-After", strconv.Itoa(seconds))
-		s.loginPage(w, r, v, http.StatusTooManyRequests, path, fmt.Sprintf("Too many attempts. Try again in %s.", plural(seconds, "second")))
+		s.log.Warn("login throttled", "addr", v.addr.String(), "seconds", seconds(wait))
+		w.Header().Set("Retry-After", strconv.Itoa(seconds(wait)))
+		s.loginPage(w, r, v, http.StatusTooManyRequests, path, tooMany(wait))
 		return
 	}
-	held, err := s.begin(r.Context(), strings.TrimSpace(r.PostForm.Get("key")), v, requestID(w), now)
+	held, _, err := s.begin(r.Context(), strings.TrimSpace(r.PostForm.Get("key")), v, requestID(w), now)
 	switch {
 	case errors.Is(err, errEnded):
 		s.log.Warn("login refused", "addr", v.addr.String())
@@ -87,15 +88,15 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 }
 
 // begin makes a session for a key, if the service takes it.
-func (s *Server) begin(ctx context.Context, key string, v visitor, requestID string, now time.Time) (session, error) {
+func (s *Server) begin(ctx context.Context, key string, v visitor, requestID string, now time.Time) (session, *apiclient.Caller, error) {
 	if len(key) > maxKeyLength || !apiKeyForm.MatchString(key) {
-		return session{}, errEnded
+		return session{}, nil, errEnded
 	}
 	caller, err := s.upstream.whoami(ctx, key, forwarded(v, requestID))
 	if err != nil {
-		return session{}, err
+		return session{}, nil, err
 	}
-	return newSession(key, caller, now), nil
+	return newSession(key, caller, now), caller, nil
 }
 
 // checkForm reports whether this console made the form for this browser, and
@@ -188,11 +189,13 @@ func (s *Server) host() string {
 	return u.Host
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+func tooMany(wait time.Duration) string {
+	if seconds(wait) == 1 {
+		return "Too many attempts. Try again in 1 second."
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("Too many attempts. Try again in %d seconds.", seconds(wait))
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -236,6 +236,11 @@ func start(t *testing.T, coordinator string, change func(*Config)) *console {
 		}
 	})
 	c.browser = newBrowser(t, front.URL)
+	t.Cleanup(func() {
+		if c.key != "" && strings.Contains(c.log.String(), secretOf(c.key)) {
+			t.Error("the log holds the key")
+		}
+	})
 	return c
 }
 
@@ -245,6 +250,7 @@ type browser struct {
 	base string
 	http *http.Client
 	csrf string
+	key  string // with which it logged in, and which no answer may hold
 }
 
 func newBrowser(t *testing.T, base string) *browser {
@@ -293,6 +299,9 @@ func (b *browser) do(method, path, body string, headers ...string) answer {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	if b.key != "" && strings.Contains(fmt.Sprint(string(text), resp.Header), secretOf(b.key)) {
+		b.t.Errorf("%s %s: the answer holds the key", method, path)
+	}
 	return answer{resp, string(text)}
 }
 
@@ -330,11 +339,14 @@ func (b *browser) tryLogin(path, key string, headers ...string) answer {
 // login must succeed.
 func (b *browser) login(key string) {
 	b.t.Helper()
+	b.key = key
 	if a := b.tryLogin("/admin/", key); a.StatusCode != http.StatusSeeOther {
 		b.t.Fatalf("login: %d %s", a.StatusCode, a.text)
 	}
 	b.csrf = regexp.MustCompile(`name="csrf" content="([^"]+)"`).FindStringSubmatch(b.must(http.StatusOK, http.MethodGet, "/admin/", "").text)[1]
 }
+
+func secretOf(key string) string { return key[len("flk_7Qd0XhVb2mTa_"):] }
 
 // eventually polls until try succeeds.
 func eventually(t *testing.T, try func() error) {

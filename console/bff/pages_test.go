@@ -184,7 +184,15 @@ func TestAConsoleRunsIsProbedAndStops(t *testing.T) {
 	go func() { ended <- s.Run(ctx) }()
 	_, port, _ := net.SplitHostPort(addr)
 	eventually(t, func() error { return Probe(ctx, "0.0.0.0:"+port) })
+	b := newBrowser(t, "http://"+addr)
+	if a := b.get("/health", "X-Long: "+strings.Repeat("x", 2*maxHeaderBytes)); a.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("long headers: %s", a.Status)
+	}
+	b.tryLogin("/admin/", newKey(t))
+	open := b.stream()
+	open.await("retry: 1000", patience)
 	stop()
+	open.await("retry: 3000", patience)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

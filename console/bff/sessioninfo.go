@@ -1,0 +1,123 @@
+package bff
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+// sessionInfo is the answer of /admin/api/session.
+type sessionInfo struct {
+	Key          keyInfo         `json:"key"`
+	CSRF         string          `json:"csrf"`
+	Coordinator  coordinatorInfo `json:"coordinator"`
+	Console      consoleInfo     `json:"console"`
+	Capabilities []string        `json:"capabilities"` // operations of the API that the console passes on
+}
+
+type keyInfo struct {
+	ID         string         `json:"id"`     // the 12 characters that name the key
+	Prefix     string         `json:"prefix"` // as in the list of keys
+	Role       apiclient.Role `json:"role"`
+	Scopes     []string       `json:"scopes"`
+	Expiration *time.Time     `json:"expiration"`
+}
+
+type coordinatorInfo struct {
+	URL            string `json:"url"`
+	Version        string `json:"version"`
+	ProductVersion string `json:"productVersion"`
+}
+
+type consoleInfo struct {
+	Version string `json:"version"`
+}
+
+// session tells a page who is logged in, and changes the key of a session.
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+	v, now := visitorOf(r), time.Now()
+	held, ok, _ := s.heldSession(r, v, now)
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
+		notAllowed(w, "GET, HEAD, POST")
+		return
+	case !ok:
+		noSession(w)
+		return
+	case r.Method == http.MethodPost:
+		s.changeKey(w, r, held, v, now)
+		return
+	}
+	found := s.judge(r.Context(), held, v, requestID(w))
+	if errors.Is(found.err, errEnded) {
+		s.endSession(w, v, held)
+		noSession(w)
+		return
+	} else if found.err != nil {
+		s.unreachable(w, found.err)
+		return
+	}
+	s.renew(w, v, held, now)
+	s.tellSession(w, r, held, found.caller)
+}
+
+func (s *Server) tellSession(w http.ResponseWriter, r *http.Request, held session, caller *apiclient.Caller) {
+	known := s.upstream.known(r.Context())
+	info := sessionInfo{
+		Key: keyInfo{
+			ID: keyID(caller.Name), Prefix: caller.Name, Role: caller.Role,
+			Scopes: append([]string{}, caller.Scopes...), Expiration: caller.Expiration,
+		},
+		CSRF:        s.seals.csrfToken(held.ID),
+		Coordinator: coordinatorInfo{s.config.CoordinatorURL, known.version, known.productVersion},
+		Console:     consoleInfo{s.version},
+	}
+	for _, op := range s.operations {
+		info.Capabilities = append(info.Capabilities, op.id)
+	}
+	writeJSON(w, http.StatusOK, "application/json", info)
+}
+
+// changeKey goes on with another key, such as the one that shall take the place
+// of this session's. It is a login, with a session of its own and the same limits.
+func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session, v visitor, now time.Time) {
+	if !s.mayChange(r, held) {
+		refuse(w)
+		return
+	}
+	var in struct{ Key string }
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLoginBody)).Decode(&in); err != nil {
+		writeProblem(w, http.StatusBadRequest, typeRefused, `the request must be {"key": "flk_…"}`)
+		return
+	}
+	if wait := s.throttle.admit(v.network(), now); wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds(wait)))
+		writeProblem(w, http.StatusTooManyRequests, typeRefused, tooMany(wait))
+		return
+	}
+	next, caller, err := s.begin(r.Context(), strings.TrimSpace(in.Key), v, requestID(w), now)
+	switch {
+	case errors.Is(err, errEnded):
+		s.log.Warn("login refused", "addr", v.addr.String())
+		pause(r.Context(), refusalTime-time.Since(now))
+		writeProblem(w, http.StatusUnprocessableEntity, typeRefused, textRefused) // 401 would say that this session ended
+		return
+	case err != nil:
+		s.throttle.undo(v.network())
+		s.unreachable(w, err)
+		return
+	}
+	s.throttle.success(v.network())
+	if err := s.keepSession(w, v, next, now); err != nil {
+		s.log.Error("a session cannot be made", "err", err)
+		writeProblem(w, http.StatusInternalServerError, typeNone, "the console failed")
+		return
+	}
+	s.log.Info("a session goes on with another key", "key", next.Prefix, "before", held.Prefix, "addr", v.addr.String())
+	s.tellSession(w, r, next, caller)
+}
