@@ -82,7 +82,7 @@ func TestCallsReachTheServiceAsThePerson(t *testing.T) {
 	key := newKey(t)
 	c.login(key)
 	f.requests()
-	name := "calls-person"
+	name, renamed := newName(), newName()
 	a := c.must(http.StatusOK, http.MethodPost, "/admin/api/v1/user", `{"name":"`+name+`"}`, "Idempotency-Key: once-"+key[4:16], "Authorization: Bearer forged",
 		"Forwarded: for=9.9.9.9", "X-Forwarded-For: 198.51.100.9", "X-Request-Id: forged", "X-Other: x")
 	if a.Header.Get("Mesh-Revision") == "" || a.Header.Get("X-Request-Id") == "" || a.Header.Get("Content-Type") != "application/json" {
@@ -101,9 +101,9 @@ func TestCallsReachTheServiceAsThePerson(t *testing.T) {
 	read := c.must(http.StatusOK, http.MethodGet, "/admin/api/v1/user/"+id, "", "Mesh-Min-Revision: "+a.Header.Get("Mesh-Revision"))
 	etag := read.Header.Get("ETag")
 	c.must(http.StatusPreconditionFailed, http.MethodPost, "/admin/api/v1/user/"+id+"/rename/other", "", `If-Match: "0"`)
-	c.must(http.StatusOK, http.MethodPost, "/admin/api/v1/user/"+id+"/rename/calls-renamed", "", "If-Match: "+etag)
+	c.must(http.StatusOK, http.MethodPost, "/admin/api/v1/user/"+id+"/rename/"+renamed, "", "If-Match: "+etag)
 	audit := c.must(http.StatusOK, http.MethodGet, "/admin/api/v1/audit?kind=user&limit=1000", "")
-	wantText(t, audit.text, key[4:16], "198.51.100.9", "calls-renamed")
+	wantText(t, audit.text, key[4:16], "198.51.100.9", renamed)
 }
 
 func TestAChangeNeedsAllFourChecks(t *testing.T) {

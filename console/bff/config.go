@@ -132,8 +132,7 @@ func (l *loader) readFile() error {
 	return nil
 }
 
-// readMapping takes the keys below a prefix. Values of the file that are not used
-// are read all the same: what is wrong there would be wrong later.
+// readMapping takes the keys below a prefix that the environment does not have.
 func (l *loader) readMapping(node *yaml.Node, prefix string) {
 	if node.Kind != yaml.MappingNode {
 		if node.Tag != "!!null" {
@@ -218,11 +217,13 @@ func (l *loader) coordinatorURL() string {
 func (l *loader) cookieSecret() string {
 	key := "cookie_secret"
 	v, nested := l.values[key], l.values["server.cookie_secret"]
+	fromEnvironment := func(v value) bool { return strings.HasPrefix(v.at, variablePrefix) }
 	switch {
-	case v.text == "":
+	case v.text == "", fromEnvironment(nested) && !fromEnvironment(v):
 		if nested.text != "" {
 			v, key = nested, "server.cookie_secret"
 		}
+	case fromEnvironment(v) && !fromEnvironment(nested):
 	case nested.text != "" && nested.text != v.text:
 		l.problem(nested.at, "server.cookie_secret: differs from cookie_secret; keep one of them")
 	}

@@ -85,7 +85,7 @@ func TestTheEnvironmentWinsOverTheFile(t *testing.T) {
 		prefix + "PORT_3000_TCP_ADDR=10.0.0.1",
 	}
 	want := Config{CoordinatorURL: "http://env:8080", CookieSecret: cookieSecret, ListenAddr: "0.0.0.0:3000", LogLevel: slog.LevelWarn}
-	for _, file := range []string{configFile(t, "coordinator_url: http://file\ncookie_secret: short"), filepath.Join(t.TempDir(), "missing")} {
+	for _, file := range []string{configFile(t, "coordinator_url: http://file\ncookie_secret: short"), configFile(t, "server: {cookie_secret: short}"), filepath.Join(t.TempDir(), "missing")} {
 		got, err := LoadConfig(file, append(noise, full...))
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", file, err, diff)

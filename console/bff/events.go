@@ -33,6 +33,9 @@ var (
 	errStopping = errors.New("the console stops")
 	errSilent   = errors.New("the service is silent")
 	errOver     = errors.New("the service ended the stream")
+	// errStale: other requests may have renewed the session meanwhile, which the
+	// browser shows when it comes back.
+	errStale = errors.New("the session was idle when the stream began")
 )
 
 // streams counts those that are open.
@@ -183,6 +186,9 @@ func (s *Server) watch(ctx context.Context, held session, doubt <-chan struct{})
 		case <-s.stopping:
 			return errStopping
 		case <-over.C:
+			if held.end().Before(held.End) {
+				return errStale
+			}
 			return errEnded
 		case <-tick.C:
 		case <-doubt:
@@ -225,12 +231,12 @@ func readEvent(lines *bufio.Reader) ([]byte, error) {
 // eventWriter sends events to a browser, each with a time by which it must have
 // taken it.
 type eventWriter struct {
-	w  io.Writer
+	w  http.ResponseWriter
 	rc *http.ResponseController
 }
 
 func (o *eventWriter) begin(revision string) {
-	h := o.w.(http.ResponseWriter).Header()
+	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // proxies that know it pass each event on at once
 	if revision != "" {

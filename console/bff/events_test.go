@@ -76,7 +76,8 @@ func (s *stream) await(prefix string, within time.Duration) string {
 	}
 }
 
-// ends wants nothing more.
+// ends wants no word of the console and no half event before the end. Events of
+// other tests may come.
 func (s *stream) ends() {
 	s.t.Helper()
 	for deadline := time.After(patience); ; {
@@ -85,8 +86,8 @@ func (s *stream) ends() {
 			if !ok {
 				return
 			}
-			if line != "" && !strings.HasPrefix(line, "data:") && !strings.HasPrefix(line, ":") {
-				s.t.Errorf("it says %q after its end", line)
+			if line == "event: session-ended" || line == "event: half" {
+				s.t.Errorf("it ends with %q", line)
 			}
 		case <-deadline:
 			s.t.Fatal("it does not end")
@@ -103,16 +104,17 @@ func TestEventsReachThePageAndResume(t *testing.T) {
 		t.Fatalf("%d %v", s.status, s.header)
 	}
 	s.await("retry:", patience)
-	c.must(http.StatusOK, http.MethodPost, "/admin/api/v1/user", `{"name":"events-first"}`)
+	c.must(http.StatusOK, http.MethodPost, "/admin/api/v1/user", `{"name":"`+newName()+`"}`)
 	s.await("event: user.created", patience)
 	id := ""
 	for id == "" || !strings.Contains(id, "-") {
 		id = strings.TrimPrefix(s.await("id: ", patience), "id: ")
 	}
 	s.close()
-	c.must(http.StatusOK, http.MethodPost, "/admin/api/v1/user", `{"name":"events-second"}`)
+	second := newName()
+	c.must(http.StatusOK, http.MethodPost, "/admin/api/v1/user", `{"name":"`+second+`"}`)
 	s = c.stream("Last-Event-ID: " + id)
-	for !strings.Contains(s.await("data:", patience), "events-second") {
+	for !strings.Contains(s.await("data:", patience), second) {
 	}
 }
 
@@ -174,6 +176,31 @@ func TestAStreamThatIsCutEndsWithoutEndingTheSession(t *testing.T) {
 		t.Errorf("afterwards: %d", s.status)
 	}
 	s.await("retry:", patience)
+}
+
+// TestAStreamOutlivesNoSession: one that was idle may have been renewed since, so
+// the browser comes back and shows; one that is over is over.
+func TestAStreamOutlivesNoSession(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	key := newKey(t)
+	for _, name := range []string{"idle", "over"} {
+		now := time.Now()
+		held := session{ID: name, Key: key, Renewed: now.Add(2*time.Second - idleTime), End: now.Add(time.Hour)}
+		if name == "over" {
+			held.Renewed, held.End = now, now.Add(2*time.Second)
+		}
+		text, err := c.server.seals.seal(cookieName, held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := c.stream("Cookie: " + cookieName + "=" + text)
+		s.await("retry:", patience)
+		if name == "over" {
+			s.await("event: session-ended", patience)
+		}
+		s.ends()
+	}
 }
 
 func TestStreamsAreBoundedAndOfThisConsoleOnly(t *testing.T) {

@@ -2,6 +2,7 @@ package bff
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -132,6 +133,9 @@ func newKey(t *testing.T, args ...string) string {
 	t.Helper()
 	return service().run(t, append([]string{"apikeys", "create"}, args...)...)
 }
+
+// newName is one that no user has yet.
+func newName() string { return "u" + strings.ToLower(rand.Text()) }
 
 func revoke(t *testing.T, key string) {
 	t.Helper()
