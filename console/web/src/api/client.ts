@@ -1,0 +1,171 @@
+import { laterRevision } from "./revision";
+import type { BodyOf, Method, Operation, ParamsOf, PathOf, Problem, QueryOf, ResultOf } from "./types";
+
+/** An answer with what its headers say. */
+export interface Answer<T> {
+  data: T;
+  /** What If-Match takes, of one object that was read by itself. */
+  etag: string | null;
+  /** The state of the server that the answer shows. */
+  revision: string;
+  requestId: string;
+}
+
+type Given<K extends string, T> = [T] extends [never] ? { [k in K]?: undefined } : { [k in K]: T };
+type Optional<K extends string, T> = [T] extends [never] ? { [k in K]?: undefined } : { [k in K]?: T };
+
+export type CallOptions<O> = Given<"params", ParamsOf<O>> &
+  Optional<"query", QueryOf<O>> &
+  Optional<"body", BodyOf<O>> & {
+    /** The ETag of what the person looked at: the call fails with 412 when it has changed since. */
+    ifMatch?: string | null;
+    /** A name from newRequestName: however often the call is sent with it, it is done once. */
+    once?: string;
+    signal?: AbortSignal;
+  };
+
+/** What went wrong with a call, in words that can be shown. */
+export class ApiError extends Error {
+  override name = "ApiError";
+  constructor(
+    /** HTTP status; 0 when there was no answer. */
+    readonly status: number,
+    readonly title: string,
+    readonly detail: string,
+    /** The server's log has it too. Empty when there was no answer. */
+    readonly requestId: string,
+    readonly problem: Partial<Problem> & { type?: string } = {},
+  ) {
+    super(detail);
+  }
+
+  get unreachable(): boolean {
+    return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
+  }
+  get sessionEnded(): boolean {
+    return this.status === 401;
+  }
+  /** Somebody else changed it meanwhile; problem.current is what is there now. */
+  get stale(): boolean {
+    return this.status === 412;
+  }
+}
+
+export interface ClientOptions {
+  fetch: typeof globalThis.fetch;
+  /** Called once, when the server no longer knows the session. */
+  onSessionEnded(): void;
+}
+
+/** Where the console answers calls that the server answers under /api/. */
+const base = "/admin";
+
+export class Client {
+  #csrf = "";
+  #written = "0";
+  #ended = false;
+  constructor(private readonly options: ClientOptions) {}
+
+  /** The word that writes carry, from the session. */
+  set csrf(word: string) {
+    this.#csrf = word;
+  }
+
+  async call<M extends Method, P extends PathOf<M>>(
+    method: M,
+    path: P,
+    options: CallOptions<Operation<M, P>>,
+  ): Promise<Answer<ResultOf<Operation<M, P>>>> {
+    const o = options as CallOptions<{ parameters: { path: Record<string, string>; query?: Record<string, unknown> } }>;
+    const headers: Record<string, string> = { Accept: "application/json" };
+    const body = (options as { body?: unknown }).body;
+    if (method === "get") {
+      // What this tab has written is seen by what it reads next, whichever replica answers.
+      if (this.#written !== "0") headers["Mesh-Min-Revision"] = this.#written;
+    } else {
+      headers["Content-Type"] = "application/json";
+      headers["X-CSRF"] = this.#csrf;
+    }
+    if (o.ifMatch) headers["If-Match"] = o.ifMatch;
+    if (o.once) headers["Idempotency-Key"] = o.once;
+    const response = await this.send(urlOf(path, o.params, o.query), {
+      method: method.toUpperCase(),
+      headers,
+      body: method === "get" ? undefined : JSON.stringify(body ?? {}),
+      signal: o.signal,
+    });
+    const revision = response.headers.get("Mesh-Revision") ?? "0";
+    if (method !== "get") this.#written = laterRevision(this.#written, revision);
+    return {
+      data: (response.status === 204 ? undefined : await response.json()) as ResultOf<Operation<M, P>>,
+      etag: response.headers.get("ETag"),
+      revision,
+      requestId: response.headers.get("X-Request-Id") ?? "",
+    };
+  }
+
+  /** A read of which only the answer counts. */
+  async get<P extends PathOf<"get">>(
+    path: P,
+    options?: CallOptions<Operation<"get", P>>,
+  ): Promise<ResultOf<Operation<"get", P>>> {
+    return (await this.call("get", path, options ?? ({} as CallOptions<Operation<"get", P>>))).data;
+  }
+
+  /** A request of which nothing but success is known; all else is an ApiError. */
+  async send(url: string, init: RequestInit): Promise<Response> {
+    let response: Response;
+    try {
+      response = await this.options.fetch(url, {
+        ...init,
+        credentials: "same-origin",
+        cache: "no-store",
+        redirect: "error",
+      });
+    } catch (cause) {
+      if (init.signal?.aborted) throw cause;
+      throw new ApiError(
+        0,
+        "No answer",
+        "The console does not answer. Check the connection; it tries again by itself.",
+        "",
+      );
+    }
+    if (response.ok) return response;
+    const failure = await errorOf(response);
+    if (failure.sessionEnded && !this.#ended) {
+      this.#ended = true;
+      this.options.onSessionEnded();
+    }
+    throw failure;
+  }
+}
+
+export function urlOf(path: string, params?: Record<string, unknown>, query?: Record<string, unknown>): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(params?.[name] ?? "")));
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined && value !== null) words.set(name, String(value));
+  }
+  const text = words.toString();
+  return base + filled + (text && `?${text}`);
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const requestId = response.headers.get("X-Request-Id") ?? "";
+  const problem = await response.json().catch(() => ({}));
+  const title = typeof problem.title === "string" ? problem.title : response.statusText || `Status ${response.status}`;
+  const detail = typeof problem.detail === "string" ? problem.detail : "The server gave no reason.";
+  return new ApiError(response.status, title, detail, requestId, problem);
+}
+
+/** A name for a request that no other has. It works without a secure context too. */
+export function newRequestName(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+}
+
+/** The client of this tab. Without a session the same address shows the login form, so the page is loaded anew. */
+export const api = new Client({
+  fetch: (input, init) => fetch(input, init),
+  onSessionEnded: () => location.reload(),
+});

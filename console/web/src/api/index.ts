@@ -1,0 +1,12 @@
+/**
+ * All that the console says to the server and hears from it: typed calls (client), what the query cache holds and how
+ * it is read (resources), how the event stream keeps it true (stream/), and who is signed in (session). No page calls
+ * fetch itself.
+ */
+export { ApiError, api, newRequestName } from "./client";
+export type { Collection } from "./collection";
+export { queryClient } from "./query";
+export * from "./resources";
+export { SessionProvider, useCan, useSession } from "./session";
+export { LiveProvider, useConnection, useLive } from "./stream/live";
+export type * from "./types";

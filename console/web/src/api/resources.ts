@@ -1,0 +1,133 @@
+import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
+import { type Answer, api } from "./client";
+import { addPage, type Collection } from "./collection";
+import type { ApiKey, Node, PreAuthKey, User } from "./types";
+
+/** The names of what the cache holds. The event stream patches or drops by them. */
+export const keys = {
+  nodes: ["nodes"],
+  node: (id: string) => ["node", id],
+  users: ["users"],
+  preAuthKeys: ["preAuthKeys"],
+  apiKeys: ["apiKeys"],
+  routes: ["routes"],
+  logins: ["logins"],
+  ssh: ["ssh"],
+  dns: ["dns"],
+  policy: ["policy"],
+  policyVersions: ["policy", "versions"],
+  presence: ["presence"],
+  audit: ["audit"],
+  webhooks: ["webhooks"],
+  health: ["health"],
+} as const;
+
+/** The first page is small, so that it is on the screen while the rest comes. */
+const firstPage = 200;
+const nextPage = 1000;
+
+interface Page<T> {
+  items: T[];
+  next?: string;
+}
+
+/**
+ * Reads a list page by page. Each page is shown when it is there, and what the stream says meanwhile stays.
+ */
+async function readAll<T extends { id: string }>(
+  client: QueryClient,
+  key: readonly string[],
+  read: (page: { limit: number; cursor?: string }) => Promise<Answer<Page<T>>>,
+): Promise<Collection<T>> {
+  const old = client.getQueryData<Collection<T>>(key);
+  let all: Collection<T> | undefined;
+  let cursor: string | undefined;
+  for (;;) {
+    const { data, revision } = await read({ limit: cursor ? nextPage : firstPage, cursor });
+    // With an older list on the screen the new one comes whole; without one it grows.
+    if (all && !old) all = client.getQueryData<Collection<T>>(key) ?? all;
+    all = addPage(all, data.items, revision, !data.next);
+    if (!data.next) return all;
+    if (!old) client.setQueryData(key, all);
+    cursor = data.next;
+  }
+}
+
+const mapped = <A, B>(answer: Answer<A>, to: (data: A) => B): Answer<B> => ({ ...answer, data: to(answer.data) });
+
+export const nodesQuery = queryOptions({
+  queryKey: keys.nodes,
+  queryFn: ({ client, signal }): Promise<Collection<Node>> =>
+    readAll(client, keys.nodes, async (page) =>
+      mapped(await api.call("get", "/api/v1/node", { query: page, signal }), (d) => ({ items: d.nodes, next: d.next })),
+    ),
+});
+
+export const usersQuery = queryOptions({
+  queryKey: keys.users,
+  queryFn: ({ client, signal }): Promise<Collection<User>> =>
+    readAll(client, keys.users, async (page) =>
+      mapped(await api.call("get", "/api/v1/user", { query: page, signal }), (d) => ({ items: d.users, next: d.next })),
+    ),
+});
+
+export const preAuthKeysQuery = queryOptions({
+  queryKey: keys.preAuthKeys,
+  queryFn: ({ client, signal }): Promise<Collection<PreAuthKey>> =>
+    readAll(client, keys.preAuthKeys, async (page) =>
+      mapped(await api.call("get", "/api/v1/preauthkey", { query: page, signal }), (d) => ({
+        items: d.preAuthKeys,
+        next: d.next,
+      })),
+    ),
+});
+
+export const apiKeysQuery = queryOptions({
+  queryKey: keys.apiKeys,
+  queryFn: ({ client, signal }): Promise<Collection<ApiKey>> =>
+    readAll(client, keys.apiKeys, async (page) =>
+      mapped(await api.call("get", "/api/v1/apikey", { query: page, signal }), (d) => ({
+        items: d.apiKeys,
+        next: d.next,
+      })),
+    ),
+});
+
+/** One node with what its device says of itself, and the ETag that changes of it take. */
+export const nodeQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.node(id),
+    queryFn: ({ signal }) => api.call("get", "/api/v1/node/{nodeId}", { params: { nodeId: id }, signal }),
+  });
+
+export const loginsQuery = queryOptions({
+  queryKey: keys.logins,
+  queryFn: async ({ signal }) => (await api.get("/api/v1/auth/pending", { signal })).logins,
+  // A device that begins to ask makes no event.
+  refetchInterval: 15_000,
+});
+
+export const healthQuery = queryOptions({
+  queryKey: keys.health,
+  queryFn: ({ signal }) => api.get("/api/v1/health", { signal }),
+  refetchInterval: 30_000,
+});
+
+/** The share of each half hour of the last day that each node was online, by node id. */
+export const presenceQuery = queryOptions({
+  queryKey: keys.presence,
+  queryFn: async ({ signal }): Promise<ReadonlyMap<string, number[]>> => {
+    const all = new Map<string, number[]>();
+    for (let cursor: string | undefined; ; ) {
+      const page = await api.get("/api/v1/presence", { query: { buckets: 48, cursor }, signal });
+      for (const node of page.nodes) all.set(node.nodeId, node.online);
+      if (!page.next) return all;
+      cursor = page.next;
+    }
+  },
+  refetchInterval: 5 * 60_000,
+});
+
+export const useNodes = () => useQuery(nodesQuery);
+export const useUsers = () => useQuery(usersQuery);
+export const usePresence = () => useQuery(presenceQuery);

@@ -1,0 +1,74 @@
+import { useQuery } from "@tanstack/react-query";
+import { createContext, type ReactNode, useCallback, useContext } from "react";
+import { api } from "./client";
+import type { Role } from "./types";
+
+export interface Session {
+  key: { id: string; prefix: string; role: Role; scopes: string[]; expiration: string | null };
+  csrf: string;
+  coordinator: { url: string; version: string; productVersion: string };
+  console: { version: string };
+  capabilities: string[];
+}
+
+export type Noun =
+  | "users"
+  | "preauthkeys"
+  | "apikeys"
+  | "nodes"
+  | "routes"
+  | "logins"
+  | "ssh"
+  | "dns"
+  | "policy"
+  | "history"
+  | "webhooks"
+  | "service";
+
+export type Right = `${Noun}:${"read" | "write"}`;
+
+/** What only admins change; all else an operator may. */
+const adminNouns: readonly string[] = ["preauthkeys", "apikeys", "policy", "webhooks"];
+
+/** Whether a key of this role and these scopes has a right. The server decides in the end; this hides what it would refuse. */
+export function allows(role: Role, scopes: readonly string[], right: Right): boolean {
+  const [noun = "", act] = right.split(":");
+  const whole = scopes.length === 0 || scopes.includes(noun);
+  if (act === "read") return whole || scopes.includes(`${noun}:read`);
+  return whole && (role === "admin" || (role === "operator" && !adminNouns.includes(noun)));
+}
+
+const Context = createContext<Session | null>(null);
+
+export function SessionProvider({
+  children,
+  waiting,
+  failed,
+}: {
+  children: ReactNode;
+  waiting: ReactNode;
+  failed(error: Error, retry: () => void): ReactNode;
+}) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["session"],
+    queryFn: async ({ signal }): Promise<Session> => {
+      const session: Session = await (await api.send("/admin/api/session", { signal })).json();
+      api.csrf = session.csrf;
+      return session;
+    },
+  });
+  if (data) return <Context value={data}>{children}</Context>;
+  return error ? failed(error, () => void refetch()) : waiting;
+}
+
+export function useSession(): Session {
+  const session = useContext(Context);
+  if (!session) throw new Error("useSession is for what SessionProvider holds");
+  return session;
+}
+
+/** `const can = useCan(); can("nodes:write")` */
+export function useCan(): (right: Right) => boolean {
+  const { key } = useSession();
+  return useCallback((right) => allows(key.role, key.scopes, right), [key]);
+}

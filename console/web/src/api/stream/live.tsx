@@ -1,0 +1,99 @@
+import type { QueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+import { api, urlOf } from "../client";
+import { applyChanges, type Collection, type Merge, replace } from "../collection";
+import { keys } from "../resources";
+import { compareRevisions } from "../revision";
+import type { Change, Node } from "../types";
+import { mergeNode, outdatedBy } from "./reduce";
+import { EventFollower, type LiveState } from "./stream";
+
+const collections: { key: readonly string[]; kind: string; merge: Merge<{ id: string }> }[] = [
+  { key: keys.nodes, kind: "node", merge: mergeNode as unknown as Merge<{ id: string }> },
+  { key: keys.users, kind: "user", merge: replace },
+  { key: keys.preAuthKeys, kind: "preauthkey", merge: replace },
+  { key: keys.apiKeys, kind: "apikey", merge: replace },
+];
+
+/** Puts changes into the cache, and marks what they leave out of date. */
+export function patchCache(client: QueryClient, changes: Change[]) {
+  for (const { key, kind, merge } of collections) {
+    const own = changes.filter((change) => change.kind === kind);
+    if (own.length === 0) continue;
+    client.setQueryData<Collection<{ id: string }>>(key, (cached) => cached && applyChanges(cached, own, merge));
+  }
+  const outdated = new Set<string>();
+  for (const change of changes) {
+    for (const part of outdatedBy(change)) outdated.add(part);
+    if (change.kind === "node" && change.verb !== "online" && change.verb !== "offline") {
+      void client.invalidateQueries({ queryKey: keys.node((change as { object: Node["id"] }).object) });
+    }
+  }
+  // The share of the last day changes slowly; what shows it asks again in its own time.
+  outdated.delete("presence");
+  for (const part of outdated) void client.invalidateQueries({ queryKey: [part] });
+}
+
+/** Reads anew what was read before the stream began. */
+export function refreshOlder(client: QueryClient, revision: string) {
+  for (const { key } of collections) {
+    const cached = client.getQueryData<Collection<unknown>>(key);
+    if (cached && compareRevisions(cached.revision, revision) < 0) void client.invalidateQueries({ queryKey: key });
+  }
+}
+
+const Context = createContext<LiveState>({ name: "connecting", since: 0 });
+
+/** Whether what is shown is what is. */
+export const useLive = () => useContext(Context);
+
+export function LiveProvider({ children }: { children: ReactNode }) {
+  const client = useQueryClient();
+  const [state, setState] = useState<LiveState>(() => ({ name: "connecting", since: Date.now() }));
+  useEffect(() => {
+    const follower = new EventFollower({
+      open: (after, signal) =>
+        api.send(urlOf("/api/v1/events", undefined, { after: after ?? undefined }), {
+          signal,
+          headers: { Accept: "text/event-stream" },
+        }),
+      onState: setState,
+      onChanges: (changes) => patchCache(client, changes),
+      onBegin: (revision) => refreshOlder(client, revision),
+      onReset: () => void client.invalidateQueries(),
+      onSessionEnded: () => location.reload(),
+    });
+    const look = () => follower.setHidden(document.hidden);
+    document.addEventListener("visibilitychange", look);
+    follower.start();
+    return () => {
+      document.removeEventListener("visibilitychange", look);
+      follower.stop();
+    };
+  }, [client]);
+  return <Context value={state}>{children}</Context>;
+}
+
+export type Connection = { name: "live" | "reconnecting" | "asleep" } | { name: "offline"; since: number };
+
+/** A short break is nothing to speak of, a longer one is told, and then nothing is written. */
+const quietFor = 3000;
+const offlineAfter = 10_000;
+
+export function useConnection(): Connection {
+  const state = useLive();
+  const since = state.name === "connecting" ? state.since : 0;
+  const [, setNow] = useState(0);
+  useEffect(() => {
+    if (!since) return;
+    const timers = [quietFor, offlineAfter].map((after) =>
+      setTimeout(() => setNow(Date.now()), Math.max(0, since + after - Date.now()) + 20),
+    );
+    return () => timers.forEach(clearTimeout);
+  }, [since]);
+  if (state.name !== "connecting") return state;
+  const broken = Date.now() - since;
+  if (broken >= offlineAfter) return { name: "offline", since };
+  return { name: broken >= quietFor ? "reconnecting" : "live" };
+}

@@ -1,0 +1,185 @@
+import { QueryClient } from "@tanstack/react-query";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { ApiError } from "../client";
+import { addPage, type Collection } from "../collection";
+import { keys } from "../resources";
+import type { Change, Node } from "../types";
+import { patchCache, refreshOlder } from "./live";
+import { mergeNode, outdatedBy } from "./reduce";
+import { EventParser } from "./sse";
+import { EventFollower, hiddenAfter, type LiveState } from "./stream";
+
+describe("the parser", () => {
+  const text = 'retry: 1000\n\nid: 7-0\nevent: node.created\ndata: {"a":\ndata: 1}\n\n: heartbeat\n\nid: 8-0\n\n';
+  const wanted = [
+    { id: "7-0", event: "node.created", data: '{"a":\n1}' },
+    { id: "8-0", event: "", data: "" },
+  ];
+  test("reads events, comments and bare ids", () => expect(new EventParser().feed(text)).toEqual(wanted));
+  test("does not care where the text is cut", () => {
+    const parser = new EventParser();
+    expect([...text].flatMap((piece) => parser.feed(piece))).toEqual(wanted);
+  });
+  test("takes every kind of line end", () =>
+    expect(new EventParser().feed("id: 1\r\ndata: x\r\n\r\n")).toEqual([{ id: "1", event: "", data: "x" }]));
+});
+
+const node = (fields: Partial<Node>): Node =>
+  ({ id: "1", givenName: "a", online: false, lastSeen: "t0", tags: [], user: { id: "9" }, ...fields }) as Node;
+const change = (fields: Partial<Change>): Change =>
+  ({
+    id: "200-0",
+    at: "t1",
+    kind: "node",
+    object: "1",
+    verb: "changed",
+    before: null,
+    after: null,
+    ...fields,
+  }) as Change;
+const shape = (n: Node) => n as unknown as Change["after"];
+
+describe("a node", () => {
+  test("comes and goes by events of presence", () => {
+    expect(mergeNode(node({}), change({ verb: "online" }))).toMatchObject({ online: true, lastSeen: "t1" });
+    expect(mergeNode(undefined, change({ verb: "online" }))).toBeNull();
+  });
+  test("keeps its presence when it changes", () => {
+    const after = shape(node({ givenName: "b", online: false }));
+    expect(mergeNode(node({ online: true, lastSeen: "t5" }), change({ after }))).toMatchObject({
+      givenName: "b",
+      online: true,
+      lastSeen: "t5",
+    });
+  });
+});
+
+test.each<[string, Partial<Change>, string[]]>([
+  [
+    "routes of a node",
+    { before: shape(node({ availableRoutes: [] })), after: shape(node({ availableRoutes: ["10.0.0.0/8"] })) },
+    ["audit", "routes"],
+  ],
+  ["a new node", { verb: "created", after: shape(node({})) }, ["audit", "users"]],
+  ["tags of a node", { before: shape(node({})), after: shape(node({ tags: ["tag:a"] })) }, ["audit"]],
+  ["the policy", { kind: "policy" }, ["policy", "routes", "audit"]],
+  ["something new", { kind: "moon" }, ["audit"]],
+])("%s outdates", (_, fields, parts) => expect(outdatedBy(change(fields))).toEqual(parts));
+
+test("the cache is patched in place and older lists are read anew", () => {
+  const client = new QueryClient();
+  client.setQueryData(keys.nodes, addPage(undefined, [node({})], "100", true));
+  patchCache(client, [change({ verb: "online" }), change({ id: "201-0", kind: "user", object: "9" })]);
+  expect(client.getQueryData<Collection<Node>>(keys.nodes)?.items[0]?.online).toBe(true);
+  refreshOlder(client, "100");
+  expect(client.getQueryState(keys.nodes)?.isInvalidated).toBe(false);
+  refreshOlder(client, "101");
+  expect(client.getQueryState(keys.nodes)?.isInvalidated).toBe(true);
+});
+
+describe("the follower", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  function following() {
+    const opened: (string | null)[] = [];
+    const states: LiveState["name"][] = [];
+    const changes: string[] = [];
+    let feed: ReadableStreamDefaultController<Uint8Array> | undefined;
+    let failure: Error | null = null;
+    const ended = vi.fn();
+    const reset = vi.fn();
+    const begin = vi.fn();
+    const follower = new EventFollower({
+      open: async (after, signal) => {
+        opened.push(after);
+        if (failure) throw failure;
+        const body = new ReadableStream<Uint8Array>({ start: (controller) => void (feed = controller) });
+        signal.addEventListener("abort", () => {
+          try {
+            feed?.close();
+          } catch {
+            /* it was */
+          }
+        });
+        return new Response(body, { headers: { "Mesh-Revision": "50" } });
+      },
+      onState: (state) => states.push(state.name),
+      onChanges: (list) => changes.push(...list.map((c) => c.id)),
+      onBegin: begin,
+      onReset: reset,
+      onSessionEnded: ended,
+    });
+    const say = async (text: string) => {
+      feed?.enqueue(new TextEncoder().encode(text));
+      await vi.advanceTimersByTimeAsync(200);
+    };
+    const fail = (error: Error | null) => {
+      failure = error;
+    };
+    const cut = async () => {
+      feed?.close();
+      await vi.advanceTimersByTimeAsync(1000);
+    };
+    return { follower, opened, states, changes, say, cut, fail, ended, reset, begin };
+  }
+  const event = (id: string) => `id: ${id}\nevent: node.online\ndata: {"id":"${id}"}\n\n`;
+
+  test("begins at a revision, and resumes after the last event when the stream is cut", async () => {
+    const f = following();
+    f.follower.start();
+    await f.say(event("51-0"));
+    await f.cut();
+    expect(f.begin).toHaveBeenCalledExactlyOnceWith("50");
+    expect(f.changes).toEqual(["51-0"]);
+    expect(f.opened).toEqual([null, "51-0"]);
+    expect(f.states).toEqual(["live", "connecting", "live"]);
+    f.follower.stop();
+  });
+
+  test("sleeps while nobody looks, and catches up", async () => {
+    const f = following();
+    f.follower.start();
+    await f.say(event("51-0"));
+    f.follower.setHidden(true);
+    await vi.advanceTimersByTimeAsync(30_000);
+    f.follower.setHidden(false);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(f.opened).toHaveLength(1);
+    f.follower.setHidden(true);
+    await f.say(": heartbeat\n\n");
+    await vi.advanceTimersByTimeAsync(hiddenAfter / 2);
+    await f.say(": heartbeat\n\n");
+    await vi.advanceTimersByTimeAsync(hiddenAfter / 2);
+    expect(f.states.at(-1)).toBe("asleep");
+    f.follower.setHidden(false);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(f.opened).toEqual([null, "51-0"]);
+    f.follower.stop();
+  });
+
+  test("tells of a reset and of the end of the session", async () => {
+    const f = following();
+    f.follower.start();
+    await f.say('id: 60-0\nevent: reset\ndata: {"revision":"60"}\n\n');
+    expect(f.reset).toHaveBeenCalledOnce();
+    await f.say("event: session-ended\ndata: {}\n\n");
+    expect(f.ended).toHaveBeenCalledOnce();
+    f.follower.stop();
+  });
+
+  test("gives up when the session is over, and tries again when the server is away", async () => {
+    const f = following();
+    f.fail(new ApiError(503, "", "", ""));
+    f.follower.start();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(f.opened.length).toBeGreaterThan(2);
+    f.fail(new ApiError(401, "", "", ""));
+    await vi.advanceTimersByTimeAsync(20_000);
+    const tries = f.opened.length;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(f.opened).toHaveLength(tries);
+    expect(f.ended).toHaveBeenCalledOnce();
+    f.follower.stop();
+  });
+});

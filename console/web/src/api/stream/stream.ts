@@ -1,0 +1,139 @@
+import { ApiError } from "../client";
+import type { Change } from "../types";
+import { EventParser } from "./sse";
+
+export type LiveState =
+  | { name: "live" }
+  /** Not connected; since is when it last was. Before the first connection too. */
+  | { name: "connecting"; since: number }
+  /** Closed because nobody looks. */
+  | { name: "asleep" };
+
+export interface StreamHooks {
+  /** Opens the stream after an event, or now. */
+  open(after: string | null, signal: AbortSignal): Promise<Response>;
+  onState(state: LiveState): void;
+  onChanges(changes: Change[]): void;
+  /** The stream begins at this revision and knows nothing of what was before. */
+  onBegin(revision: string): void;
+  /** Some of what happened is no longer known: read everything anew. */
+  onReset(): void;
+  onSessionEnded(): void;
+}
+
+/** A tab that nobody looks at gives its stream up after this time. */
+export const hiddenAfter = 60_000;
+/** Events that come together are shown together. */
+const gather = 80;
+/** The server says something every 15 seconds. */
+const silence = 40_000;
+
+/** Follows what happens on the server: reconnects, resumes, and sleeps while the tab is hidden. */
+export class EventFollower {
+  #last: string | null = null;
+  #abort: AbortController | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #sleep: ReturnType<typeof setTimeout> | undefined;
+  #flush: ReturnType<typeof setTimeout> | undefined;
+  #changes: Change[] = [];
+  #failures = 0;
+  #lastLive = Date.now();
+  #stopped = false;
+
+  constructor(private readonly hooks: StreamHooks) {}
+
+  start() {
+    this.#stopped = false;
+    void this.#run();
+  }
+
+  stop() {
+    this.#stopped = true;
+    this.#close();
+    clearTimeout(this.#sleep);
+  }
+
+  setHidden(hidden: boolean) {
+    clearTimeout(this.#sleep);
+    if (hidden) {
+      this.#sleep = setTimeout(() => {
+        this.#close();
+        this.hooks.onState({ name: "asleep" });
+      }, hiddenAfter);
+    } else if (!this.#abort && !this.#stopped) {
+      this.#failures = 0;
+      void this.#run();
+    }
+  }
+
+  #close() {
+    clearTimeout(this.#timer);
+    this.#abort?.abort();
+    this.#abort = null;
+    this.#deliver();
+  }
+
+  async #run() {
+    clearTimeout(this.#timer);
+    this.#abort?.abort();
+    const abort = new AbortController();
+    this.#abort = abort;
+    try {
+      await this.#follow(abort);
+    } catch (error) {
+      if (error instanceof ApiError && error.sessionEnded) return this.hooks.onSessionEnded();
+    }
+    if (this.#abort !== abort || this.#stopped) return;
+    this.#deliver();
+    this.hooks.onState({ name: "connecting", since: this.#lastLive });
+    const wait = Math.min(500 * 2 ** this.#failures, 10_000) * (0.75 + Math.random() / 2);
+    this.#failures++;
+    this.#timer = setTimeout(() => void this.#run(), wait);
+  }
+
+  async #follow(abort: AbortController) {
+    const response = await this.hooks.open(this.#last, abort.signal);
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    if (!reader) return;
+    this.#failures = 0;
+    this.hooks.onState({ name: "live" });
+    const revision = response.headers.get("Mesh-Revision");
+    if (this.#last === null && revision) this.hooks.onBegin(revision);
+    const parser = new EventParser();
+    let watch: ReturnType<typeof setTimeout> | undefined;
+    try {
+      for (;;) {
+        watch = setTimeout(() => void reader.cancel(), silence);
+        const { done, value } = await reader.read();
+        clearTimeout(watch);
+        if (done) return;
+        this.#lastLive = Date.now();
+        for (const event of parser.feed(value)) this.#take(event.event, event.data, event.id);
+      }
+    } finally {
+      clearTimeout(watch);
+      abort.abort();
+    }
+  }
+
+  #take(name: string, data: string, id: string | undefined) {
+    if (id) this.#last = id;
+    if (name === "session-ended") return this.hooks.onSessionEnded();
+    if (name === "reset") {
+      this.#changes = [];
+      return this.hooks.onReset();
+    }
+    if (!data) return;
+    this.#changes.push(JSON.parse(data) as Change);
+    this.#flush ??= setTimeout(() => this.#deliver(), gather);
+  }
+
+  #deliver() {
+    clearTimeout(this.#flush);
+    this.#flush = undefined;
+    if (this.#changes.length === 0) return;
+    const changes = this.#changes;
+    this.#changes = [];
+    this.hooks.onChanges(changes);
+  }
+}

@@ -1,0 +1,39 @@
+import type { components, paths } from "@api-types";
+
+type Schemas = components["schemas"];
+
+export type Node = Schemas["Node"];
+export type NodeHost = Schemas["NodeHost"];
+export type User = Schemas["User"];
+export type PreAuthKey = Schemas["PreAuthKey"];
+export type ApiKey = Schemas["ApiKey"];
+export type Route = Schemas["Route"];
+export type PendingLogin = Schemas["PendingLogin"];
+export type PendingSSH = Schemas["PendingSSH"];
+export type DNS = Schemas["DNS"];
+export type Policy = Schemas["Policy"];
+export type PolicyVersion = Schemas["PolicyVersion"];
+export type PolicyProblem = Schemas["PolicyProblem"];
+export type PolicyEffect = Schemas["PolicyEffect"];
+export type Change = Schemas["Change"];
+export type Problem = Schemas["Problem"];
+export type Role = Schemas["Role"];
+export type NodeBuckets = Schemas["NodeBuckets"];
+export type Health = Schemas["Health"];
+
+export type Method = "get" | "post" | "put" | "patch" | "delete";
+
+/** The operation of a method and a path; never when there is none. */
+export type Operation<M extends Method, P extends keyof paths> = Extract<paths[P][M], { responses: unknown }>;
+
+/** The paths that have an operation of this method. Others than these the console does not pass on. */
+export type PathOf<M extends Method> = {
+  [P in keyof paths]: [Operation<M, P>] extends [never] ? never : P extends `/api/v1/${string}` ? P : never;
+}[keyof paths];
+
+export type QueryOf<O> = O extends { parameters: { query?: infer Q } } ? Exclude<Q, undefined> : never;
+export type ParamsOf<O> = O extends { parameters: { path: infer P } } ? P : never;
+export type BodyOf<O> = O extends { requestBody?: { content: { "application/json": infer B } } } ? B : never;
+export type ResultOf<O> = O extends { responses: { 200: { content: { "application/json": infer R } } } }
+  ? R
+  : undefined;

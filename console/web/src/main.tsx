@@ -1,0 +1,37 @@
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { setNonce } from "get-nonce";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { LiveProvider, queryClient, SessionProvider } from "@/api";
+import { router } from "@/router";
+import { text } from "@/text";
+import { ErrorState, TipProvider } from "@/ui";
+import { applyTheme } from "@/ui/preferences";
+import "./styles/app.css";
+
+applyTheme();
+
+// What Radix and CodeMirror put into style elements carries the nonce of this page.
+const nonce = document.querySelector<HTMLMetaElement>('meta[name="nonce"]')?.content;
+if (nonce) setNonce(nonce);
+
+const place = document.getElementById("root");
+if (place) {
+  createRoot(place).render(
+    <StrictMode>
+      <QueryClientProvider client={queryClient}>
+        <TipProvider>
+          <SessionProvider
+            waiting={null}
+            failed={(error, retry) => <ErrorState title={text.shell.sessionFailed} error={error} onRetry={retry} />}
+          >
+            <LiveProvider>
+              <RouterProvider router={router} />
+            </LiveProvider>
+          </SessionProvider>
+        </TipProvider>
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

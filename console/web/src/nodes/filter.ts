@@ -1,0 +1,39 @@
+import type { Node } from "@/api";
+import { comparesVersion, type Fields, longerAgo, prefixContains } from "@/filter";
+import { isExitNode, stateOf, subnetsOf, waitingRoutes } from "./facts";
+
+const kinds: Record<string, (node: Node) => boolean> = {
+  online: (node) => stateOf(node) === "online",
+  offline: (node) => stateOf(node) === "offline",
+  expired: (node) => node.expired,
+  ephemeral: (node) => node.ephemeral,
+  exit: isExitNode,
+  router: (node) => subnetsOf(node).length > 0,
+  waiting: (node) => waitingRoutes(node).length > 0,
+};
+
+/** What the words of a filter line mean for nodes, at a time. */
+export function nodeFilter(now: number): Fields<Node> {
+  return {
+    text: (node, word) =>
+      node.givenName.toLowerCase().includes(word) ||
+      node.hostname.toLowerCase().includes(word) ||
+      node.ipAddresses.some((address) => address.startsWith(word)),
+    fields: {
+      tag: (node, value) => node.tags.some((tag) => tag.toLowerCase() === `tag:${value}`),
+      user: (node, value) => node.tags.length === 0 && node.user?.name.toLowerCase() === value,
+      os: (node, value) => node.os.toLowerCase().includes(value),
+      version: (node, value, op) => comparesVersion(node.clientVersion, op, value),
+      is: (node, value) => kinds[value]?.(node) ?? false,
+      seen: (node, value, op) => !node.online && longerAgo(node.lastSeen, op, value, now),
+      route: (node, value) =>
+        node.availableRoutes.some((route) => prefixContains(value, route) || prefixContains(route, value)),
+      relay: (node, value) => node.host?.relay?.code.toLowerCase() === value,
+      key: (node, value) =>
+        node.preAuthKey?.id === value || (node.preAuthKey?.key.toLowerCase().includes(value) ?? false),
+      name: (node, value) => node.givenName.toLowerCase().includes(value),
+    },
+  };
+}
+
+export const nodeFilterFields = Object.keys(nodeFilter(0).fields);

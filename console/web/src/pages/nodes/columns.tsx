@@ -1,0 +1,188 @@
+import { Link } from "@tanstack/react-router";
+import { clsx } from "clsx";
+import { CircleArrowUp, Timer } from "lucide-react";
+import type { Node } from "@/api";
+import {
+  compareText,
+  ipv4Of,
+  ipv6Of,
+  NodeMark,
+  OsIcon,
+  Owner,
+  ownerWords,
+  Presence,
+  RouteBadges,
+  shortVersion,
+  waitingRoutes,
+} from "@/nodes";
+import { printable, text } from "@/text";
+import { type Column, CopyButton, Flash, Time, Tip } from "@/ui";
+
+const t = text.nodes;
+const time = (at: string | null) => (at ? Date.parse(at) : Number.POSITIVE_INFINITY);
+/** Those that are here come last among the seen, so that the longest away come first. */
+const seen = (node: Node) => (node.online ? Number.POSITIVE_INFINITY : Date.parse(node.lastSeen));
+const soon = 14 * 864e5;
+
+export interface NodeFacts {
+  presence: ReadonlyMap<string, number[]> | undefined;
+  newest: string;
+  now: number;
+}
+
+export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[] {
+  return [
+    {
+      id: "node",
+      title: t.columns.node,
+      fixed: true,
+      sort: (a, b) => compareText(a.givenName, b.givenName),
+      csv: (node) => node.givenName,
+      cell: (node) => (
+        <span className="flex min-w-0 items-center gap-2.5">
+          <Flash value={node.online} className="grid shrink-0 place-items-center rounded-full">
+            <NodeMark node={node} />
+          </Flash>
+          <OsIcon os={node.os} />
+          <Link
+            to="/nodes"
+            search={((before: object) => ({ ...before, node: node.id })) as never}
+            className="truncate font-medium hover:underline"
+          >
+            {printable(node.givenName)}
+          </Link>
+          {node.ephemeral && (
+            <Tip label={t.ephemeral}>
+              <Timer className="size-3.5 shrink-0 text-ink-3" role="img" aria-label={t.ephemeral} />
+            </Tip>
+          )}
+        </span>
+      ),
+    },
+    {
+      id: "address",
+      title: t.columns.address,
+      width: "w-[154px]",
+      sort: (a, b) => compareText(ipv4Of(a), ipv4Of(b)),
+      csv: ipv4Of,
+      cell: (node) => (
+        <span className="flex items-center gap-1">
+          <Tip label={ipv6Of(node)}>
+            <span className="font-mono text-12 text-ink-2">{ipv4Of(node)}</span>
+          </Tip>
+          <CopyButton
+            value={ipv4Of(node)}
+            what={ipv4Of(node)}
+            className="opacity-0 group-hover/row:opacity-100 focus-visible:opacity-100"
+          />
+        </span>
+      ),
+    },
+    {
+      id: "owner",
+      title: t.columns.owner,
+      width: "w-[190px]",
+      sort: (a, b) => compareText(ownerWords(a), ownerWords(b)),
+      csv: ownerWords,
+      cell: (node) => <Owner node={node} />,
+    },
+    {
+      id: "routes",
+      title: t.columns.routes,
+      width: "w-[172px]",
+      from: 1024,
+      sort: (a, b) =>
+        waitingRoutes(b).length - waitingRoutes(a).length || b.approvedRoutes.length - a.approvedRoutes.length,
+      csv: (node) => node.availableRoutes.join(" "),
+      cell: (node) => <RouteBadges node={node} />,
+    },
+    {
+      id: "seen",
+      title: t.columns.activity,
+      width: "w-[178px]",
+      sort: (a, b) => seen(a) - seen(b),
+      csv: (node) => (node.online ? "" : node.lastSeen),
+      cell: (node) => (
+        <span className="flex items-center gap-3">
+          <Presence node={node} shares={presence?.get(node.id)} />
+          {node.online ? (
+            <span>{text.common.now}</span>
+          ) : (
+            <Time at={node.lastSeen} focusable={false} className="text-ink-2" />
+          )}
+        </span>
+      ),
+    },
+    {
+      id: "expiry",
+      title: t.columns.expiry,
+      width: "w-[116px]",
+      from: 1280,
+      sort: (a, b) => time(a.expiry) - time(b.expiry),
+      csv: (node) => node.expiry ?? "",
+      cell: (node) =>
+        node.expiry ? (
+          <Time
+            at={node.expiry}
+            focusable={false}
+            format={node.expired ? t.expired : undefined}
+            className={clsx(node.expired ? "text-bad" : time(node.expiry) - now < soon ? "text-warn" : "text-ink-2")}
+          />
+        ) : (
+          <span className="text-ink-2">{text.common.never}</span>
+        ),
+    },
+    {
+      id: "client",
+      title: t.columns.client,
+      width: "w-[96px]",
+      from: 1360,
+      sort: (a, b) => compareText(a.clientVersion, b.clientVersion),
+      csv: (node) => node.clientVersion,
+      cell: (node) => (
+        <span className="flex items-center gap-1 font-mono text-12 text-ink-2">
+          {printable(shortVersion(node.clientVersion))}
+          {node.clientVersion && compareText(shortVersion(node.clientVersion), newest) < 0 && (
+            <Tip label={t.updateKnown(newest)}>
+              <CircleArrowUp className="size-3.5 text-warn" role="img" aria-label={t.updateKnown(newest)} />
+            </Tip>
+          )}
+        </span>
+      ),
+    },
+    plain(
+      "created",
+      (node) => node.createdAt,
+      (node) => <Time at={node.createdAt} focusable={false} className="text-ink-2" />,
+      "w-[110px]",
+    ),
+    plain("os", (node) => node.os),
+    plain("hostname", (node) => node.hostname),
+    plain(
+      "ipv6",
+      ipv6Of,
+      (node) => <span className="truncate font-mono text-12 text-ink-2">{ipv6Of(node)}</span>,
+      "w-[190px]",
+    ),
+    plain("id", (node) => node.id, undefined, "w-[80px]"),
+    plain("joined", (node) => t.joinedBy[node.registerMethod]),
+  ];
+}
+
+/** A column that is there when it was asked for. */
+function plain(
+  id: keyof typeof t.columns,
+  value: (node: Node) => string,
+  cell?: Column<Node>["cell"],
+  width = "w-[130px]",
+): Column<Node> {
+  return {
+    id,
+    title: t.columns[id],
+    width,
+    extra: true,
+    sort: (a, b) => compareText(value(a), value(b)),
+    csv: value,
+    cell: cell ?? ((node) => <span className="block truncate text-ink-2">{printable(value(node))}</span>),
+  };
+}

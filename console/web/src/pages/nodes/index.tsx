@@ -1,0 +1,368 @@
+/** The list of nodes: the reference for every list of the console. */
+import { Link, useNavigate } from "@tanstack/react-router";
+import { ExternalLink, Hourglass, Plus, Route, SearchX, Server, Tag, Trash2 } from "lucide-react";
+import { useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
+import { type Node, useNodes, usePresence } from "@/api";
+import { matches, parse } from "@/filter";
+import {
+  byName,
+  ipv4Of,
+  NodeActionsProvider,
+  NodeMark,
+  NodeMenu,
+  needsAttention,
+  newestVersion,
+  nodeFilter,
+  nodeFilterFields,
+  ownerWords,
+  stateOf,
+  useNodeActions,
+  waitingRoutes,
+} from "@/nodes";
+import { useSearchState } from "@/router/search";
+import { useActions } from "@/shell/actions";
+import { printable, text } from "@/text";
+import {
+  announce,
+  BulkBar,
+  Button,
+  columnsShown,
+  DataTable,
+  Empty,
+  ErrorState,
+  ExportMenu,
+  FilterChips,
+  FilterLine,
+  linkButton,
+  PageHead,
+  SidePanel,
+  Tabs,
+  Time,
+  useNow,
+  usePageTitle,
+  useShortcuts,
+  useWrites,
+  ViewMenu,
+} from "@/ui";
+import { nodeColumns } from "./columns";
+import { NodeFilterMenu } from "./FilterMenu";
+import { NodeSummary } from "./NodeSummary";
+
+const t = text.nodes;
+const usual = { tab: "all", q: "", sort: "", cols: "", node: "" };
+const panelId = "nodes-list";
+const mostAttention = 8;
+
+type Tab = keyof typeof t.tabs;
+const inTab: Record<Tab, (node: Node) => boolean> = {
+  all: () => true,
+  online: (node) => stateOf(node) === "online",
+  offline: (node) => stateOf(node) === "offline",
+  expired: (node) => node.expired,
+  waiting: (node) => waitingRoutes(node).length > 0,
+};
+
+const rowId = (node: Node) => node.id;
+const rowName = (node: Node) => printable(node.givenName);
+const rowMenu = (node: Node) => <NodeMenu node={node} />;
+
+export function NodesPage() {
+  return (
+    <NodeActionsProvider>
+      <NodesList />
+    </NodeActionsProvider>
+  );
+}
+
+function NodesList() {
+  const { data, error, refetch } = useNodes();
+  const { data: presence } = usePresence();
+  const now = useNow();
+  const [search, setSearch] = useSearchState(usual);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const tab = (search.tab in inTab ? search.tab : "all") as Tab;
+  const nodes = data?.items ?? noNodes;
+
+  const query = useDeferredValue(search.q);
+  const terms = useMemo(() => parse(query, nodeFilterFields), [query]);
+  const rows = useMemo(() => {
+    const by = nodeFilter(now);
+    return nodes.filter((node) => inTab[tab](node) && matches(node, terms, by));
+  }, [nodes, tab, terms, now]);
+  const newest = useMemo(() => newestVersion(nodes), [nodes]);
+  const columns = useMemo(() => nodeColumns({ presence, newest, now }), [presence, newest, now]);
+  const group = useAttention(presence, now);
+  const open = search.node ? nodes.find((node) => node.id === search.node) : undefined;
+  const filtered = tab !== "all" || terms.length > 0;
+
+  usePageTitle(t.title, data && text.table.shown(rows.length));
+  useEffect(() => {
+    if (terms.length > 0) announce(text.table.shown(rows.length));
+  }, [terms, rows.length]);
+  const onOpen = useCallback((node: Node) => setSearch({ node: node.id }, "push"), [setSearch]);
+  const { keys, start } = useNodeKeys();
+
+  return (
+    <div className="flex h-full min-w-0">
+      <div className="relative flex min-w-0 flex-1 flex-col">
+        <PageHead
+          title={t.title}
+          below={<Toolbar nodes={nodes} tab={tab} search={search} setSearch={setSearch} columns={columns} />}
+        >
+          <ExportMenu what="nodes" columns={columnsShown(columns, search.cols)} rows={rows} />
+          <AddLink />
+        </PageHead>
+        <FilterChips terms={terms} value={search.q} onChange={(q) => setSearch({ q })} />
+        <div
+          id={panelId}
+          role="tabpanel"
+          aria-labelledby={`${panelId}-${tab}`}
+          className="flex min-h-0 flex-1 flex-col"
+        >
+          {error && !data ? (
+            <ErrorState title={t.title} error={error} onRetry={() => void refetch()} />
+          ) : (
+            <DataTable
+              label={t.list}
+              columns={columns}
+              chosen={search.cols}
+              rows={rows}
+              loading={!data}
+              empty={filtered ? <NoMatch onClear={() => setSearch({ q: "", tab: "all" })} /> : <NoNodes />}
+              rowId={rowId}
+              rowName={rowName}
+              sort={search.sort}
+              onSort={(sort) => setSearch({ sort })}
+              usual={byName}
+              group={filtered ? undefined : group}
+              asked={`${tab} ${query}`}
+              selected={selected}
+              onSelect={setSelected}
+              onOpen={onOpen}
+              openId={open?.id}
+              menu={rowMenu}
+              rowKeys={keys}
+              phone={(node) => <PhoneRow node={node} />}
+            />
+          )}
+        </div>
+        <Bulk nodes={nodes} rows={rows} selected={selected} onClear={() => setSelected(new Set())} start={start} />
+      </div>
+      {open && (
+        <SidePanel
+          title={printable(open.givenName)}
+          onClose={() => setSearch({ node: "" })}
+          actions={
+            <>
+              <Link
+                to="/nodes/$id"
+                params={{ id: open.id }}
+                aria-label={t.panel.openPage}
+                className="grid size-8 place-items-center rounded-md text-ink-2 hover:bg-sunken"
+              >
+                <ExternalLink className="size-4" aria-hidden />
+              </Link>
+              <NodeMenu node={open} />
+            </>
+          }
+        >
+          <NodeSummary node={open} />
+        </SidePanel>
+      )}
+    </div>
+  );
+}
+
+const noNodes: readonly Node[] = [];
+
+/** Those that somebody should look at come first, at most eight of them until more are asked for. */
+function useAttention(presence: ReadonlyMap<string, number[]> | undefined, now: number) {
+  const [all, setAll] = useState(false);
+  return useCallback(
+    (rows: readonly Node[]) => {
+      const attention = rows.filter((node) => needsAttention(node, presence?.get(node.id), now));
+      const shown = all ? attention : attention.slice(0, mostAttention);
+      const here = new Set(shown);
+      return [
+        {
+          id: "attention",
+          title: t.groups.attention,
+          note: t.groups.attentionWhy,
+          rows: shown,
+          total: attention.length,
+          onShowAll: () => setAll(true),
+        },
+        { id: "rest", title: attention.length > 0 ? t.groups.rest : "", rows: rows.filter((node) => !here.has(node)) },
+      ];
+    },
+    [presence, now, all],
+  );
+}
+
+function useNodeKeys() {
+  const start = useNodeActions();
+  const navigate = useNavigate();
+  const writes = useWrites("nodes:write");
+  const may = writes.offered && writes.now;
+  const keys = useMemo(
+    () =>
+      may
+        ? [
+            { keys: "e", label: t.actions.rename, run: (node: Node) => start({ name: "rename", node }) },
+            { keys: "t", label: t.actions.tags, run: (node: Node) => start({ name: "tags", node }) },
+            { keys: "Delete", label: t.actions.delete, run: (node: Node) => start({ name: "delete", nodes: [node] }) },
+          ]
+        : [],
+    [may, start],
+  );
+  const add = () => void navigate({ to: "/nodes/new" });
+  useShortcuts([{ keys: "c", label: t.add, group: text.shell.groups.page, run: add }]);
+  useActions([{ id: "nodes.add", title: t.add, icon: Plus, keys: "c", words: ["new", "create", "join"], run: add }]);
+  return { keys, start };
+}
+
+type SetSearch = (change: Partial<typeof usual>) => void;
+
+function Toolbar({
+  nodes,
+  tab,
+  search,
+  setSearch,
+  columns,
+}: {
+  nodes: readonly Node[];
+  tab: Tab;
+  search: typeof usual;
+  setSearch: SetSearch;
+  columns: ReturnType<typeof nodeColumns>;
+}) {
+  const tabs = useMemo(
+    () =>
+      (Object.keys(t.tabs) as Tab[]).map((value) => ({
+        value,
+        label: t.tabs[value],
+        count: nodes.filter(inTab[value]).length,
+        tone: value === "expired" ? ("bad" as const) : value === "waiting" ? ("warn" as const) : undefined,
+      })),
+    [nodes],
+  );
+  return (
+    <div className="mt-2 flex min-w-0 items-center gap-x-4 max-routes:flex-col max-routes:items-stretch">
+      <div className="min-w-0 flex-1 max-routes:w-full max-routes:overflow-hidden">
+        <Tabs label={t.title} tabs={tabs} value={tab} onChange={(value) => setSearch({ tab: value })} panel={panelId} />
+      </div>
+      <div className="flex items-center gap-2 max-routes:py-2">
+        <FilterLine
+          label={t.filterLabel}
+          placeholder={t.filterPlaceholder}
+          value={search.q}
+          onChange={(q) => setSearch({ q })}
+        />
+        <NodeFilterMenu nodes={nodes} value={search.q} onChange={(q) => setSearch({ q })} />
+        <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
+      </div>
+    </div>
+  );
+}
+
+function AddLink() {
+  return (
+    <Link to="/nodes/new" className={linkButton("primary")}>
+      <Plus className="size-4" aria-hidden /> {t.add}
+    </Link>
+  );
+}
+
+const NoNodes = () => (
+  <Empty icon={Server} title={t.emptyTitle} action={<AddLink />}>
+    {t.emptyBody}
+  </Empty>
+);
+
+const NoMatch = ({ onClear }: { onClear(): void }) => (
+  <Empty
+    icon={SearchX}
+    title={text.table.noMatchTitle}
+    action={<Button onClick={onClear}>{text.table.showWithoutFilter}</Button>}
+  >
+    {text.table.noMatchBody}
+  </Empty>
+);
+
+function PhoneRow({ node }: { node: Node }) {
+  return (
+    <div className="flex w-full min-w-0 items-center gap-3">
+      <NodeMark node={node} />
+      <div className="min-w-0 flex-1">
+        <Link
+          to="/nodes"
+          search={((before: object) => ({ ...before, node: node.id })) as never}
+          className="block truncate text-14 font-medium"
+        >
+          {printable(node.givenName)}
+        </Link>
+        <div className="flex gap-2 text-12 text-ink-2">
+          <span className="font-mono">{ipv4Of(node)}</span>
+          <span className="truncate">{printable(ownerWords(node))}</span>
+        </div>
+      </div>
+      <span className="text-12 text-ink-3">
+        {node.expired ? (
+          <span className="text-bad">{t.state.expired}</span>
+        ) : node.online ? (
+          text.common.now
+        ) : (
+          <Time at={node.lastSeen} focusable={false} />
+        )}
+      </span>
+      <NodeMenu node={node} />
+    </div>
+  );
+}
+
+function Bulk({
+  nodes,
+  rows,
+  selected,
+  onClear,
+  start,
+}: {
+  nodes: readonly Node[];
+  rows: readonly Node[];
+  selected: ReadonlySet<string>;
+  onClear(): void;
+  start: ReturnType<typeof useNodeActions>;
+}) {
+  const { offered, now } = useWrites("nodes:write");
+  const chosen = useMemo(() => nodes.filter((node) => selected.has(node.id)), [nodes, selected]);
+  const hidden = chosen.length - rows.filter((node) => selected.has(node.id)).length;
+  const waiting = chosen.filter((node) => waitingRoutes(node).length > 0);
+  const act = (name: "addTags" | "expire" | "delete") => () => start({ name, nodes: chosen });
+  return (
+    <BulkBar label={t.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
+      {offered && (
+        <>
+          <Button look="ghost" icon={Tag} disabled={!now} onClick={act("addTags")}>
+            {t.bulk.tags}
+          </Button>
+          {waiting.length > 0 && (
+            <Button
+              look="ghost"
+              icon={Route}
+              disabled={!now}
+              onClick={() => start({ name: "approve", nodes: waiting })}
+            >
+              {t.bulk.approve}
+            </Button>
+          )}
+          <Button look="ghost" icon={Hourglass} disabled={!now} onClick={act("expire")}>
+            {t.bulk.expire}
+          </Button>
+          <Button look="ghost-danger" icon={Trash2} disabled={!now} onClick={act("delete")}>
+            {t.bulk.delete}
+          </Button>
+        </>
+      )}
+    </BulkBar>
+  );
+}

@@ -1,0 +1,155 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { Settings } from "lucide-react";
+import { Dialog } from "radix-ui";
+import { healthQuery, loginsQuery, useCan, useNodes, useSession, useUsers } from "@/api";
+import { waitingRoutes } from "@/nodes";
+import { text } from "@/text";
+import { Mark } from "@/ui";
+import { accessPages, mainPages, type PageLink } from "./pages";
+
+/** The way around the console. Badges stand only where something waits for a person. */
+export function Rail() {
+  return (
+    <aside className="flex min-h-0 flex-col border-r border-line bg-surface max-md:hidden">
+      <RailContent />
+    </aside>
+  );
+}
+
+/** The rail of a phone, over the page. */
+export function RailSheet({ onClose }: { onClose(): void }) {
+  return (
+    <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
+      <Dialog.Portal>
+        <Dialog.Overlay className="fixed inset-0 z-50 bg-black/40" />
+        <Dialog.Content
+          aria-describedby={undefined}
+          className="fixed inset-y-0 left-0 z-50 flex w-[264px] flex-col bg-surface shadow-bar outline-none"
+        >
+          <Dialog.Title className="sr-only">{text.shell.mainNav}</Dialog.Title>
+          <RailContent />
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+function RailContent() {
+  const { coordinator } = useSession();
+  const can = useCan();
+  const counts = useCounts();
+  const allowed = (page: PageLink) => !page.right || can(page.right);
+  return (
+    <>
+      <div className="flex h-14 shrink-0 items-center gap-2.5 px-4">
+        <Logo />
+        <div className="min-w-0">
+          <div className="truncate text-13 leading-4 font-semibold">{hostOf(coordinator.url)}</div>
+          <div className="text-11 text-ink-3">{text.common.console}</div>
+        </div>
+      </div>
+      <nav aria-label={text.shell.mainNav} className="min-h-0 flex-1 overflow-y-auto px-2 pt-1">
+        <ul className="space-y-0.5">
+          {mainPages.filter(allowed).map((page) => (
+            <Item key={page.to} page={page} {...counts[page.to]} />
+          ))}
+        </ul>
+        {accessPages.some(allowed) && (
+          <h2 className="px-2 pt-5 pb-1 text-11 font-semibold tracking-[0.06em] text-ink-3 uppercase">
+            {text.shell.access}
+          </h2>
+        )}
+        <ul className="space-y-0.5">
+          {accessPages.filter(allowed).map((page) => (
+            <Item key={page.to} page={page} />
+          ))}
+        </ul>
+      </nav>
+      <div className="shrink-0 border-t border-line p-2 pt-2.5 text-12 text-ink-2">
+        <Health />
+        <Link
+          to="/settings/api-keys"
+          activeProps={{ className: "text-accent-ink!" }}
+          className="mt-1 flex h-8 items-center gap-2 rounded-md px-2 hover:bg-sunken hover:text-ink"
+        >
+          <Settings className="size-3.5" aria-hidden /> {text.shell.settings}
+        </Link>
+      </div>
+    </>
+  );
+}
+
+function useCounts(): Partial<Record<PageLink["to"], { count?: number; waiting?: number }>> {
+  const can = useCan();
+  const { data: nodes } = useNodes();
+  const { data: users } = useUsers();
+  const { data: logins } = useQuery({ ...loginsQuery, enabled: can("logins:read") });
+  return {
+    "/nodes": { count: nodes?.items.length },
+    "/users": { count: users?.items.length },
+    "/routes": { waiting: nodes?.items.reduce((sum, node) => sum + (waitingRoutes(node).length > 0 ? 1 : 0), 0) },
+    "/requests": { waiting: logins?.length },
+  };
+}
+
+function Item({ page, count, waiting }: { page: PageLink; count?: number; waiting?: number }) {
+  const Icon = page.icon;
+  return (
+    <li>
+      <Link
+        to={page.to}
+        activeOptions={{ exact: page.to === "/", includeSearch: false }}
+        className="group flex h-8 items-center gap-2.5 rounded-md px-2 text-13 font-medium text-ink-2 hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-ink max-md:h-10"
+      >
+        <Icon className="size-4 shrink-0" aria-hidden />
+        <span className="flex-1">{page.title}</span>
+        {count !== undefined && (
+          <span className="text-12 text-ink-3 tabular-nums group-aria-[current=page]:text-accent-ink">
+            {count.toLocaleString("en")}
+          </span>
+        )}
+        {waiting ? (
+          <span className="rounded-full bg-warn-soft px-1.5 text-11 leading-[18px] font-semibold text-warn tabular-nums">
+            <span aria-hidden>{waiting}</span>
+            <span className="sr-only">{text.shell.waiting(waiting)}</span>
+          </span>
+        ) : null}
+      </Link>
+    </li>
+  );
+}
+
+function Health() {
+  const { coordinator } = useSession();
+  const can = useCan();
+  const { data, error } = useQuery({ ...healthQuery, enabled: can("service:read") });
+  const well = ["on", text.shell.healthy] as const;
+  const [state, words] = error
+    ? (["bad", text.shell.unknownHealth] as const)
+    : data?.databaseConnectivity === false
+      ? (["warn", text.shell.unwell] as const)
+      : well;
+  return (
+    <Link to="/settings/server" className="flex h-7 items-center gap-2 rounded-md px-2 hover:bg-sunken hover:text-ink">
+      <Mark state={state} />
+      <span className="truncate">{words}</span>
+      <span className="ml-auto max-w-20 truncate font-mono text-11 text-ink-3">{coordinator.productVersion}</span>
+    </Link>
+  );
+}
+
+const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : url);
+
+function Logo() {
+  return (
+    <svg viewBox="0 0 24 24" className="size-6 shrink-0 text-accent" aria-hidden="true">
+      <path d="M5 6 19 9 10 19Z" fill="none" stroke="currentColor" strokeWidth="1.6" opacity=".55" />
+      <g fill="currentColor">
+        <circle cx="5" cy="6" r="2.6" />
+        <circle cx="19" cy="9" r="2.6" />
+        <circle cx="10" cy="19" r="2.6" />
+      </g>
+    </svg>
+  );
+}

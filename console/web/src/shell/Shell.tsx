@@ -1,0 +1,94 @@
+import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
+import { MonitorCog, Settings } from "lucide-react";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { useConnection } from "@/api";
+import { text } from "@/text";
+import { absolute, Banner, LiveRegions, StatusLine, usePreferences } from "@/ui";
+import { useKeyboard, useShortcuts } from "@/ui/shortcuts";
+import { useActions } from "./actions";
+import { KeyHelp } from "./KeyHelp";
+import { accessPages, mainPages } from "./pages";
+import { Rail, RailSheet } from "./Rail";
+import { nextTheme, TopBar } from "./TopBar";
+
+const Palette = lazy(() => import("./Palette"));
+
+export function Shell() {
+  const [layer, setLayer] = useState<"palette" | "help" | "menu" | null>(null);
+  const close = () => setLayer(null);
+  useKeyboard();
+  useShellKeys(
+    () => setLayer((open) => (open === "palette" ? null : "palette")),
+    () => setLayer("help"),
+  );
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
+  useEffect(() => setLayer((open) => (open === "menu" ? null : open)), [path]);
+  return (
+    <div className="grid h-dvh grid-cols-[216px_minmax(0,1fr)] grid-rows-[minmax(0,1fr)] bg-canvas text-ink max-md:grid-cols-[minmax(0,1fr)]">
+      <a
+        href="#main"
+        className="sr-only focus:not-sr-only focus:absolute focus:top-2 focus:left-2 focus:z-50 focus:rounded-md focus:bg-raised focus:px-3 focus:py-2 focus:shadow-menu"
+      >
+        {text.shell.skip}
+      </a>
+      <Rail />
+      <div className="flex min-h-0 min-w-0 flex-col">
+        <TopBar onPalette={() => setLayer("palette")} onMenu={() => setLayer("menu")} />
+        <OfflineBanner />
+        <main id="main" tabIndex={-1} className="min-h-0 flex-1 outline-none">
+          <Suspense>
+            <Outlet />
+          </Suspense>
+        </main>
+      </div>
+      {layer === "palette" && (
+        <Suspense>
+          <Palette onClose={close} />
+        </Suspense>
+      )}
+      {layer === "help" && <KeyHelp onClose={close} />}
+      {layer === "menu" && <RailSheet onClose={close} />}
+      <StatusLine />
+      <LiveRegions />
+    </div>
+  );
+}
+
+function useShellKeys(palette: () => void, help: () => void) {
+  const navigate = useNavigate();
+  const groups = text.shell.groups;
+  useShortcuts([
+    { keys: "Mod+K", label: text.shell.shortcuts.palette, group: groups.everywhere, run: palette },
+    { keys: "?", label: text.shell.shortcuts.help, group: groups.everywhere, run: help },
+    ...[...mainPages, ...accessPages].map((page) => ({
+      keys: `g ${page.key}`,
+      label: text.shell.shortcuts.goTo(page.title),
+      group: groups.go,
+      run: () => void navigate({ to: page.to }),
+    })),
+  ]);
+  useActions([
+    { id: "theme", title: text.shell.shortcuts.theme, icon: MonitorCog, words: ["dark", "light"], run: nextTheme },
+    { id: "help", title: text.shell.help, keys: "?", words: ["shortcuts", "keyboard"], run: help },
+    ...(["/settings/api-keys", "/settings/appearance", "/settings/server", "/settings/dns"] as const).map((to) => ({
+      id: to,
+      title: `${text.settings.title}: ${{ "/settings/api-keys": text.settings.apiKeys, "/settings/appearance": text.settings.appearance, "/settings/server": text.settings.server, "/settings/dns": text.settings.dns }[to]}`,
+      icon: Settings,
+      run: () => void navigate({ to }),
+    })),
+  ]);
+}
+
+function OfflineBanner() {
+  const connection = useConnection();
+  const { timeZone } = usePreferences();
+  if (connection.name !== "offline") return null;
+  return (
+    <div role="alert">
+      <Banner tone="warn">
+        {text.shell.offlineBanner(absolute(new Date(connection.since).toISOString(), timeZone))}
+      </Banner>
+    </div>
+  );
+}

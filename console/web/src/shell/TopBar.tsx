@@ -1,0 +1,127 @@
+import { clsx } from "clsx";
+import { KeyRound, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Sun } from "lucide-react";
+import { useRef } from "react";
+import { useConnection, useSession } from "@/api";
+import { text } from "@/text";
+import {
+  absolute,
+  IconButton,
+  Kbd,
+  Menu,
+  MenuGroup,
+  MenuItem,
+  type Preferences,
+  setPreference,
+  usePreferences,
+} from "@/ui";
+
+const themes: Preferences["theme"][] = ["system", "light", "dark"];
+const pictures = { system: Monitor, light: Sun, dark: Moon };
+let theme: Preferences["theme"] = "system";
+
+/** As the system, light, dark, and around again. */
+export function nextTheme() {
+  setPreference("theme", themes[(themes.indexOf(theme) + 1) % themes.length] ?? "system");
+}
+
+export function TopBar({ onPalette, onMenu }: { onPalette(): void; onMenu(): void }) {
+  const preferences = usePreferences();
+  theme = preferences.theme;
+  return (
+    <header className="flex h-14 shrink-0 items-center gap-3 border-b border-line bg-surface px-6 max-md:gap-1 max-md:px-3">
+      <IconButton label={text.shell.openMenu} icon={MenuIcon} onClick={onMenu} className="md:hidden" />
+      <button
+        type="button"
+        onClick={onPalette}
+        aria-keyshortcuts="Control+K Meta+K"
+        aria-label={text.shell.palette}
+        className="flex h-8 w-[360px] max-w-full min-w-0 items-center gap-2 rounded-md border border-line bg-canvas px-2.5 text-left text-13 text-ink-3 hover:border-line-strong max-md:w-auto max-md:flex-1"
+      >
+        <Search className="size-4 shrink-0" aria-hidden />
+        <span className="flex-1 truncate max-md:hidden">{text.shell.palette}</span>
+        <span className="flex-1 truncate md:hidden">{text.shell.paletteShort}</span>
+        <span className="max-md:hidden">
+          <Kbd>{mac ? "⌘" : "Ctrl"} K</Kbd>
+        </span>
+      </button>
+      <div className="ml-auto flex items-center gap-2 text-12 text-ink-2 max-md:gap-1">
+        <LiveMark />
+        <IconButton
+          label={text.shell.theme[preferences.theme]}
+          icon={pictures[preferences.theme]}
+          onClick={nextTheme}
+        />
+        <KeyMenu />
+      </div>
+    </header>
+  );
+}
+
+const mac = typeof navigator !== "undefined" && /Mac|iPhone|iPad/.test(navigator.userAgent);
+
+function LiveMark() {
+  const connection = useConnection();
+  const { timeZone } = usePreferences();
+  const words = {
+    live: text.shell.live,
+    asleep: text.shell.asleep,
+    reconnecting: text.shell.reconnecting,
+    offline:
+      connection.name === "offline"
+        ? text.shell.offlineSince(absolute(new Date(connection.since).toISOString(), timeZone).slice(-9, -4))
+        : "",
+  }[connection.name];
+  return (
+    <span className="flex items-center gap-1.5 px-1 whitespace-nowrap" role="status">
+      <span
+        data-mark
+        className={clsx(
+          "size-2 rounded-full",
+          { live: "bg-tick", asleep: "bg-control", reconnecting: "bg-control", offline: "bg-warn" }[connection.name],
+        )}
+        aria-hidden
+      />
+      {words}
+    </span>
+  );
+}
+
+function KeyMenu() {
+  const { key, csrf } = useSession();
+  const form = useRef<HTMLFormElement>(null);
+  const short = key.prefix.replace(/^flk_|_\*\*\*$/g, "").slice(0, 5);
+  const days = key.expiration ? Math.floor((Date.parse(key.expiration) - Date.now()) / 864e5) : null;
+  const left = days === null ? "" : days < 1 ? text.shell.keyEnds : text.shell.daysLeft(days);
+  return (
+    <>
+      <Menu
+        trigger={
+          <button
+            type="button"
+            aria-label={`${text.shell.signedIn}: ${short}, ${left}`}
+            className="flex h-8 items-center gap-2 rounded-md px-2 text-12 hover:bg-sunken data-[state=open]:bg-sunken"
+          >
+            <KeyRound className="size-3.5 text-ink-3" aria-hidden />
+            <span className="font-mono max-md:hidden">{short}</span>
+            <span className={clsx("max-md:hidden", days !== null && days < 14 ? "text-warn" : "text-ink-3")}>
+              {left}
+            </span>
+          </button>
+        }
+      >
+        <MenuGroup label={text.shell.signedIn}>
+          <div className="px-2 pb-1 font-mono text-12 break-all">{key.prefix}</div>
+          <div className="px-2 pb-2 text-12 text-ink-2">
+            {[text.shell.role[key.role], ...key.scopes, left].filter(Boolean).join(" · ")}
+          </div>
+        </MenuGroup>
+        <MenuItem icon={LogOut} onSelect={() => form.current?.requestSubmit()}>
+          {text.shell.signOut}
+        </MenuItem>
+      </Menu>
+      <form ref={form} method="post" action="/admin/logout" hidden>
+        <input type="hidden" name="csrf" value={csrf} />
+      </form>
+    </>
+  );
+}

@@ -1,0 +1,43 @@
+import type { LucideIcon } from "lucide-react";
+import { useEffect, useRef, useSyncExternalStore } from "react";
+
+/** Something that the palette offers. */
+export interface Action {
+  /** Stays the same, so that the palette can put what was used lately first. */
+  id: string;
+  title: string;
+  icon?: LucideIcon;
+  /** Other words by which people look for it. */
+  words?: string[];
+  keys?: string;
+  run(): void;
+}
+
+const listeners = new Set<() => void>();
+let lists: readonly { current: readonly Action[] }[] = [];
+
+function set(next: typeof lists) {
+  lists = next;
+  for (const tell of listeners) tell();
+}
+
+/** Offers actions in the palette while a component is there. */
+export function useActions(list: readonly Action[]) {
+  const current = useRef(list);
+  current.current = list;
+  useEffect(() => {
+    set([...lists, current]);
+    return () => set(lists.filter((l) => l !== current));
+  }, []);
+}
+
+export function useAllActions(): Action[] {
+  const all = useSyncExternalStore(
+    (tell) => {
+      listeners.add(tell);
+      return () => listeners.delete(tell);
+    },
+    () => lists,
+  );
+  return all.flatMap((list) => list.current);
+}

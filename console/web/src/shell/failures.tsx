@@ -1,0 +1,33 @@
+import { type ErrorComponentProps, Link } from "@tanstack/react-router";
+import { Compass } from "lucide-react";
+import { text } from "@/text";
+import { Empty, ErrorState, linkButton, usePageTitle } from "@/ui";
+
+export function NotFound() {
+  usePageTitle(text.common.notFoundTitle);
+  return (
+    <Empty
+      icon={Compass}
+      title={text.common.notFoundTitle}
+      action={
+        <Link to="/" className={linkButton()}>
+          {text.common.goOverview}
+        </Link>
+      }
+    >
+      {text.common.notFoundBody}
+    </Empty>
+  );
+}
+
+/** A page that threw. After an update of the console old parts are gone, which only a reload mends. */
+export function PageFailed({ error }: ErrorComponentProps) {
+  const stale = error instanceof Error && /dynamically imported module|importing a module/i.test(error.message);
+  return (
+    <ErrorState
+      title={text.common.pageFailed}
+      error={stale ? new Error(text.common.chunkFailed) : error}
+      onRetry={() => location.reload()}
+    />
+  );
+}

@@ -1,0 +1,6 @@
+export const users = {
+  title: "Users",
+  userTitle: "User",
+  emptyTitle: "No users yet",
+  emptyBody: "A user owns the nodes of a person.",
+};

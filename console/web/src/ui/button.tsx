@@ -1,0 +1,66 @@
+import { clsx } from "clsx";
+import type { LucideIcon } from "lucide-react";
+import type { ComponentProps, ReactNode } from "react";
+import { Tip } from "./tip";
+
+const looks = {
+  primary: "bg-accent text-on-accent hover:brightness-110",
+  plain: "border border-line-strong bg-surface text-ink hover:bg-sunken",
+  ghost: "text-ink-2 hover:bg-sunken hover:text-ink",
+  danger: "bg-bad text-on-bad hover:brightness-110",
+  "ghost-danger": "text-bad hover:bg-bad-soft",
+};
+
+export interface ButtonProps extends ComponentProps<"button"> {
+  look?: keyof typeof looks;
+  icon?: LucideIcon;
+  busy?: boolean;
+}
+
+const shape =
+  "inline-flex h-8 shrink-0 items-center justify-center gap-1.5 rounded-md px-3 text-13 font-medium whitespace-nowrap transition-colors duration-100 disabled:cursor-not-allowed disabled:opacity-55 aria-disabled:cursor-not-allowed aria-disabled:opacity-55";
+
+export function Button({
+  look = "plain",
+  icon: Icon,
+  busy,
+  className,
+  children,
+  type = "button",
+  ...rest
+}: ButtonProps) {
+  return (
+    <button type={type} className={clsx(shape, looks[look], className)} aria-busy={busy || undefined} {...rest}>
+      {Icon && <Icon className="size-4 shrink-0" aria-hidden />}
+      {children}
+    </button>
+  );
+}
+
+/** The look of a button for a link. */
+export const linkButton = (look: keyof typeof looks = "plain") => clsx(shape, looks[look]);
+
+/** A button of one picture. The label is its name and its tooltip. */
+export function IconButton({
+  label,
+  icon: Icon,
+  className,
+  tip = label,
+  ...rest
+}: Omit<ComponentProps<"button">, "children"> & { label: string; icon: LucideIcon; tip?: ReactNode }) {
+  return (
+    <Tip label={tip}>
+      <button
+        type="button"
+        aria-label={label}
+        className={clsx(
+          "grid size-8 shrink-0 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink data-[state=open]:bg-sunken",
+          className,
+        )}
+        {...rest}
+      >
+        <Icon className="size-4" aria-hidden />
+      </button>
+    </Tip>
+  );
+}

@@ -1,0 +1,62 @@
+import { clsx } from "clsx";
+import { Check, Copy } from "lucide-react";
+import { useEffect, useState } from "react";
+import { text } from "@/text";
+import { announce } from "./announce";
+import { Tip } from "./tip";
+
+/** Puts text on the clipboard, on plain HTTP too, where the browser has no clipboard to ask. */
+export async function copyText(value: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(value);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = value;
+    field.readOnly = true;
+    field.className = "fixed top-0 left-0 opacity-0";
+    const focused = document.activeElement;
+    // Inside an open dialogue, which lets the focus go nowhere else.
+    (focused?.closest('[role="dialog"]') ?? document.body).append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    if (focused instanceof HTMLElement) focused.focus();
+    return done;
+  }
+}
+
+export function CopyButton({ value, what, className }: { value: string; what: string; className?: string }) {
+  const [state, setState] = useState<"idle" | "done" | "failed">("idle");
+  useEffect(() => {
+    if (state === "idle") return;
+    const timer = setTimeout(() => setState("idle"), 2000);
+    return () => clearTimeout(timer);
+  }, [state]);
+  const label = text.common.copy(what);
+  const shown = { idle: label, done: text.common.copied, failed: text.common.copyByHand }[state];
+  return (
+    <Tip label={shown}>
+      <button
+        type="button"
+        aria-label={label}
+        onClick={async (event) => {
+          event.stopPropagation();
+          const done = await copyText(value);
+          setState(done ? "done" : "failed");
+          announce(done ? text.common.copied : text.common.copyByHand);
+        }}
+        className={clsx(
+          "grid size-6 shrink-0 place-items-center rounded text-ink-3 hover:bg-sunken hover:text-ink",
+          className,
+        )}
+      >
+        {state === "done" ? (
+          <Check className="size-3.5 text-ok" aria-hidden />
+        ) : (
+          <Copy className="size-3.5" aria-hidden />
+        )}
+      </button>
+    </Tip>
+  );
+}

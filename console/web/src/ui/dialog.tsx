@@ -1,0 +1,161 @@
+import { clsx } from "clsx";
+import { X } from "lucide-react";
+import { Dialog as D } from "radix-ui";
+import { type FormEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { text } from "@/text";
+import { Button, IconButton } from "./button";
+import { Field, Input } from "./field";
+
+interface DialogProps {
+  title: ReactNode;
+  children: ReactNode;
+  /** What the buttons are, the one that does it last. */
+  footer?: ReactNode;
+  onClose(): void;
+  /** Outside clicks and Esc do nothing; the dialogue closes by its own buttons. */
+  sticky?: boolean;
+  wide?: boolean;
+  /** Makes it a form: Enter submits. */
+  onSubmit?(): void;
+}
+
+/** A layer over the page. It is open while it is rendered, holds the focus, and gives it back. */
+export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmit }: DialogProps) {
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    event.stopPropagation();
+    onSubmit?.();
+  };
+  const hold = (event: Event) => sticky && event.preventDefault();
+  const Body = onSubmit ? "form" : "div";
+  return (
+    <D.Root open onOpenChange={(open) => !open && onClose()}>
+      <D.Portal>
+        <D.Overlay className="fixed inset-0 z-50 bg-black/40 dark:bg-black/60" />
+        <D.Content
+          aria-describedby={undefined}
+          onEscapeKeyDown={hold}
+          onInteractOutside={hold}
+          className={clsx(
+            "layer-in fixed top-[12vh] left-1/2 z-50 flex max-h-[80vh] w-[calc(100vw-32px)] -translate-x-1/2 flex-col rounded-lg border border-line-strong bg-raised shadow-bar outline-none",
+            wide ? "max-w-[720px]" : "max-w-[460px]",
+          )}
+        >
+          <Body
+            className="flex min-h-0 flex-col"
+            onSubmit={onSubmit ? submit : undefined}
+            noValidate={onSubmit ? true : undefined}
+          >
+            <div className="flex items-start gap-3 px-5 pt-4 pb-2">
+              <D.Title className="min-w-0 flex-1 text-14 font-semibold break-words">{title}</D.Title>
+              {!sticky && (
+                <D.Close asChild>
+                  <IconButton label={text.common.close} icon={X} className="-mt-1.5 -mr-2" />
+                </D.Close>
+              )}
+            </div>
+            <div className="min-h-0 space-y-3 overflow-y-auto px-5 pt-1 pb-4 text-13 text-ink-2">{children}</div>
+            {footer && <div className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{footer}</div>}
+          </Body>
+        </D.Content>
+      </D.Portal>
+    </D.Root>
+  );
+}
+
+/**
+ * Asks before something that cannot be taken back. The body names what follows; the button repeats the verb and the
+ * object. With `word` the person types it first.
+ */
+export function Confirm({
+  title,
+  children,
+  submit,
+  word,
+  danger = true,
+  busy,
+  error,
+  onSubmit,
+  onClose,
+}: {
+  title: string;
+  children: ReactNode;
+  submit: string;
+  word?: string;
+  danger?: boolean;
+  busy?: boolean;
+  error?: ReactNode;
+  onSubmit(): void;
+  onClose(): void;
+}) {
+  const [typed, setTyped] = useState("");
+  const ready = (word === undefined || typed.trim() === word) && !busy;
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      onSubmit={() => ready && onSubmit()}
+      footer={
+        <>
+          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button type="submit" look={danger ? "danger" : "primary"} disabled={!ready} busy={busy}>
+            {submit}
+          </Button>
+        </>
+      }
+    >
+      {children}
+      {word !== undefined && (
+        <Field label={text.common.typeToConfirm(word)}>
+          {(control) => <Input {...control} mono value={typed} onChange={(e) => setTyped(e.target.value)} autoFocus />}
+        </Field>
+      )}
+      {error}
+    </Dialog>
+  );
+}
+
+/** Details beside a list, which stays in use. Over everything on a phone. Esc closes it when the focus is inside. */
+export function SidePanel({
+  title,
+  children,
+  onClose,
+  actions,
+}: {
+  title: ReactNode;
+  children: ReactNode;
+  onClose(): void;
+  actions?: ReactNode;
+}) {
+  const id = useId();
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    panel.current?.focus({ preventScroll: true });
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+    };
+  }, []);
+  return (
+    <aside
+      ref={panel}
+      tabIndex={-1}
+      aria-labelledby={id}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || event.defaultPrevented) return;
+        event.stopPropagation();
+        onClose();
+      }}
+      className="sheet-in z-20 flex w-[440px] shrink-0 flex-col border-l border-line bg-surface outline-none max-md:fixed max-md:inset-0 max-md:w-full"
+    >
+      <div className="flex h-14 shrink-0 items-center gap-2 border-b border-line pr-3 pl-5">
+        <h2 id={id} className="min-w-0 flex-1 truncate text-14 font-semibold">
+          {title}
+        </h2>
+        {actions}
+        <IconButton label={text.common.close} icon={X} onClick={onClose} />
+      </div>
+      <div className="min-h-0 flex-1 overflow-y-auto p-5">{children}</div>
+    </aside>
+  );
+}

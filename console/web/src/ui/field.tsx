@@ -1,0 +1,142 @@
+import { clsx } from "clsx";
+import { Check, ChevronDown, Minus } from "lucide-react";
+import { Checkbox as RadixCheckbox, Switch as RadixSwitch } from "radix-ui";
+import { type ComponentProps, type ReactNode, useId } from "react";
+
+const box =
+  "w-full rounded-md border border-control bg-surface text-13 text-ink outline-offset-0 disabled:opacity-60 aria-invalid:border-bad";
+
+export function Input({ className, mono, ...rest }: ComponentProps<"input"> & { mono?: boolean }) {
+  return (
+    <input
+      className={clsx(box, "h-8 px-2.5 max-md:text-[16px]", mono && "font-mono", className)}
+      autoComplete="off"
+      spellCheck={false}
+      {...rest}
+    />
+  );
+}
+
+export function TextArea({ className, mono, ...rest }: ComponentProps<"textarea"> & { mono?: boolean }) {
+  return (
+    <textarea
+      className={clsx(box, "px-2.5 py-1.5 max-md:text-[16px]", mono && "font-mono", className)}
+      spellCheck={false}
+      {...rest}
+    />
+  );
+}
+
+/** The system's own list of choices, which every device knows how to show. */
+export function Select({ className, children, ...rest }: ComponentProps<"select">) {
+  return (
+    <span className={clsx("relative inline-flex", className)}>
+      <select className={clsx(box, "h-8 appearance-none pr-8 pl-2.5")} {...rest}>
+        {children}
+      </select>
+      <ChevronDown className="pointer-events-none absolute top-2 right-2 size-4 text-ink-3" aria-hidden />
+    </span>
+  );
+}
+
+/** A label, a control, a hint and what is wrong. The control gets the ids. */
+export function Field({
+  label,
+  hint,
+  error,
+  children,
+}: {
+  label: string;
+  hint?: ReactNode;
+  error?: ReactNode;
+  children(control: { id: string; "aria-describedby"?: string; "aria-invalid"?: true }): ReactNode;
+}) {
+  const id = useId();
+  const about = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
+  return (
+    <div className="space-y-1.5">
+      <label htmlFor={id} className="block text-13 font-medium">
+        {label}
+      </label>
+      {children({ id, "aria-describedby": about || undefined, "aria-invalid": error ? true : undefined })}
+      {hint && (
+        <div id={`${id}-hint`} className="text-12 text-ink-2">
+          {hint}
+        </div>
+      )}
+      {error && (
+        <div id={`${id}-error`} className="text-12 text-bad" role="alert">
+          {error}
+        </div>
+      )}
+    </div>
+  );
+}
+
+export function Checkbox({
+  checked,
+  onChange,
+  label,
+  hideLabel,
+  disabled,
+}: {
+  checked: boolean | "indeterminate";
+  onChange(checked: boolean, event?: { shiftKey: boolean }): void;
+  label: string;
+  hideLabel?: boolean;
+  disabled?: boolean;
+}) {
+  const id = useId();
+  const control = (
+    <RadixCheckbox.Root
+      id={id}
+      checked={checked}
+      disabled={disabled}
+      aria-label={hideLabel ? label : undefined}
+      onClick={(event) => onChange(checked !== true, event)}
+      className="relative grid size-4 shrink-0 place-items-center rounded border border-control bg-surface text-on-accent after:absolute after:-inset-1 data-[state=checked]:border-accent data-[state=checked]:bg-accent data-[state=indeterminate]:border-accent data-[state=indeterminate]:bg-accent"
+    >
+      <RadixCheckbox.Indicator>
+        {checked === "indeterminate" ? (
+          <Minus className="size-3" strokeWidth={3} aria-hidden />
+        ) : (
+          <Check className="size-3" strokeWidth={3} aria-hidden />
+        )}
+      </RadixCheckbox.Indicator>
+    </RadixCheckbox.Root>
+  );
+  if (hideLabel) return control;
+  return (
+    <span className="inline-flex items-center gap-2">
+      {control}
+      <label htmlFor={id}>{label}</label>
+    </span>
+  );
+}
+
+export function Switch({
+  checked,
+  onChange,
+  label,
+  disabled,
+  id,
+}: {
+  checked: boolean;
+  onChange(on: boolean): void;
+  label?: string;
+  disabled?: boolean;
+  id?: string;
+}) {
+  return (
+    <RadixSwitch.Root
+      id={id}
+      checked={checked}
+      onCheckedChange={onChange}
+      disabled={disabled}
+      aria-label={label}
+      className="relative h-5 w-9 shrink-0 rounded-full border border-control bg-sunken transition-colors duration-100 after:absolute after:-inset-1 disabled:opacity-55 data-[state=checked]:border-accent data-[state=checked]:bg-accent"
+    >
+      <RadixSwitch.Thumb className="block size-3.5 translate-x-0.5 rounded-full bg-control transition-transform duration-100 data-[state=checked]:translate-x-[18px] data-[state=checked]:bg-on-accent" />
+    </RadixSwitch.Root>
+  );
+}

@@ -1,0 +1,24 @@
+/**
+ * The parts that pages are made of. They know the visual language and nothing of nodes or users; what writes knows the
+ * session and the connection (write). A page that needs a part that is not here asks first whether two pages do.
+ */
+export { announce, LiveRegions } from "./announce";
+export { Avatar, Badge, Chips, Kbd, Mark, type Tone } from "./badge";
+export { Button, type ButtonProps, IconButton, linkButton } from "./button";
+export { CopyButton, copyText } from "./copy";
+export { Confirm, Dialog, SidePanel } from "./dialog";
+export { Checkbox, Field, Input, Select, Switch, TextArea } from "./field";
+export { Flash } from "./flash";
+export { Menu, MenuCheck, MenuGroup, MenuItem, MenuLine, MenuRadio } from "./menu";
+export { Page, PageHead, usePageTitle } from "./page";
+export { type Preferences, setPreference, usePreferences } from "./preferences";
+export { SecretReveal } from "./secret";
+export { type Shortcut, useShortcuts } from "./shortcuts";
+export { Banner, Delayed, Empty, ErrorState, Skeleton } from "./states";
+export { StatusLine, useStatus } from "./status";
+export * from "./table";
+export { Tabs } from "./tabs";
+export { absolute, relative, Time, useNow } from "./time";
+export { Tip, TipProvider } from "./tip";
+export { useMedia } from "./useMedia";
+export { useWrites, WriteButton } from "./write";

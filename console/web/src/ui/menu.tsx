@@ -1,0 +1,141 @@
+import { clsx } from "clsx";
+import { Check, type LucideIcon } from "lucide-react";
+import { DropdownMenu as M } from "radix-ui";
+import type { ReactNode } from "react";
+import { Kbd } from "./badge";
+
+/** A button with a list of what to do. The trigger is one element that takes a ref. */
+export function Menu({
+  trigger,
+  children,
+  align = "end",
+  label,
+}: {
+  trigger: ReactNode;
+  children: ReactNode;
+  align?: "start" | "end";
+  label?: string;
+}) {
+  return (
+    <M.Root modal={false}>
+      <M.Trigger asChild>{trigger}</M.Trigger>
+      <M.Portal>
+        <M.Content
+          align={align}
+          sideOffset={4}
+          collisionPadding={8}
+          aria-label={label}
+          className="layer-in z-40 max-h-(--radix-dropdown-menu-content-available-height) min-w-48 overflow-y-auto rounded-lg border border-line-strong bg-raised p-1 text-13 shadow-menu"
+        >
+          {children}
+        </M.Content>
+      </M.Portal>
+    </M.Root>
+  );
+}
+
+const item =
+  "flex h-8 items-center gap-2 rounded-md px-2 outline-none select-none data-[disabled]:opacity-55 data-[highlighted]:bg-sunken dark:data-[highlighted]:bg-chip";
+
+export function MenuItem({
+  icon: Icon,
+  children,
+  onSelect,
+  danger,
+  keyHint,
+  disabled,
+}: {
+  icon?: LucideIcon;
+  children: ReactNode;
+  onSelect(): void;
+  danger?: boolean;
+  keyHint?: string;
+  disabled?: boolean;
+}) {
+  return (
+    <M.Item
+      className={clsx(item, danger && "text-bad data-[highlighted]:bg-bad-soft dark:data-[highlighted]:bg-bad-soft")}
+      onSelect={onSelect}
+      disabled={disabled}
+    >
+      {Icon && <Icon className={clsx("size-4", !danger && "text-ink-3")} aria-hidden />}
+      <span className="flex-1">{children}</span>
+      {keyHint && (
+        <span aria-hidden>
+          <Kbd>{keyHint}</Kbd>
+        </span>
+      )}
+    </M.Item>
+  );
+}
+
+/** Stays open, so that several can be ticked. */
+export function MenuCheck({
+  checked,
+  onChange,
+  children,
+  disabled,
+}: {
+  checked: boolean;
+  onChange(on: boolean): void;
+  children: ReactNode;
+  disabled?: boolean;
+}) {
+  return (
+    <M.CheckboxItem
+      className={item}
+      checked={checked}
+      onCheckedChange={onChange}
+      onSelect={(e) => e.preventDefault()}
+      disabled={disabled}
+    >
+      <span
+        className={clsx(
+          "grid size-4 place-items-center rounded border",
+          checked ? "border-accent bg-accent text-on-accent" : "border-control",
+        )}
+      >
+        <M.ItemIndicator>
+          <Check className="size-3" strokeWidth={3} aria-hidden />
+        </M.ItemIndicator>
+      </span>
+      {children}
+    </M.CheckboxItem>
+  );
+}
+
+export function MenuRadio<V extends string>({
+  value,
+  onChange,
+  choices,
+}: {
+  value: V;
+  onChange(value: V): void;
+  choices: Record<V, string>;
+}) {
+  return (
+    <M.RadioGroup value={value} onValueChange={(v) => onChange(v as V)}>
+      {(Object.keys(choices) as V[]).map((key) => (
+        <M.RadioItem key={key} value={key} className={item} onSelect={(e) => e.preventDefault()}>
+          <span className="grid size-4 place-items-center">
+            <M.ItemIndicator>
+              <Check className="size-4 text-accent" aria-hidden />
+            </M.ItemIndicator>
+          </span>
+          {choices[key]}
+        </M.RadioItem>
+      ))}
+    </M.RadioGroup>
+  );
+}
+
+export function MenuGroup({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <M.Group>
+      <M.Label className="px-2 pt-2 pb-1 text-11 font-semibold text-ink-3">{label}</M.Label>
+      {children}
+    </M.Group>
+  );
+}
+
+export const MenuLine = () => <M.Separator className="my-1 h-px bg-line" />;

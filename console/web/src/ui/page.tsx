@@ -1,0 +1,45 @@
+import { clsx } from "clsx";
+import { type ReactNode, useEffect } from "react";
+import { text } from "@/text";
+
+/** "Nodes · 12 shown · Console" */
+export function usePageTitle(...parts: (string | undefined | false)[]) {
+  const title = [...parts.filter(Boolean), text.common.console].join(" · ");
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+}
+
+/** The title of a page and what can be done on it. */
+export function PageHead({ title, children, below }: { title: ReactNode; children?: ReactNode; below?: ReactNode }) {
+  return (
+    <div className={clsx("shrink-0 bg-canvas px-6 pt-5 max-md:px-4", below && "border-b border-line")}>
+      <div className="flex min-h-8 items-center gap-2 max-md:flex-wrap">
+        <h1 className="min-w-0 flex-1 truncate text-20 font-semibold tracking-[-0.01em]">{title}</h1>
+        {children}
+      </div>
+      {below}
+    </div>
+  );
+}
+
+/** A page of text and forms: it scrolls as a whole and is no wider than can be read. Lists fill the window instead. */
+export function Page({
+  title,
+  actions,
+  children,
+  wide,
+}: {
+  title: string;
+  actions?: ReactNode;
+  children: ReactNode;
+  wide?: boolean;
+}) {
+  usePageTitle(title);
+  return (
+    <div className="h-full overflow-y-auto">
+      <PageHead title={title}>{actions}</PageHead>
+      <div className={clsx("px-6 pt-5 pb-16 max-md:px-4", !wide && "max-w-[1168px]")}>{children}</div>
+    </div>
+  );
+}

@@ -1,0 +1,52 @@
+import { useSyncExternalStore } from "react";
+
+/** What a person set for this browser. Nothing of the network is kept here. */
+export interface Preferences {
+  theme: "system" | "light" | "dark";
+  density: "comfortable" | "compact";
+  singleKeys: boolean;
+  timeZone: "local" | "utc";
+}
+
+const usual: Preferences = { theme: "system", density: "comfortable", singleKeys: true, timeZone: "local" };
+const place = "fairlead.preferences";
+const listeners = new Set<() => void>();
+let current: Preferences = read();
+
+function read(): Preferences {
+  try {
+    return { ...usual, ...JSON.parse(localStorage.getItem(place) ?? "{}") };
+  } catch {
+    return usual;
+  }
+}
+
+const dark = typeof matchMedia === "function" ? matchMedia("(prefers-color-scheme: dark)") : null;
+
+/** Puts the theme on the page. */
+export function applyTheme() {
+  const theme = current.theme === "system" ? (dark?.matches ? "dark" : "light") : current.theme;
+  document.documentElement.dataset.theme = theme;
+}
+dark?.addEventListener("change", applyTheme);
+
+export function setPreference<K extends keyof Preferences>(name: K, value: Preferences[K]) {
+  current = { ...current, [name]: value };
+  try {
+    localStorage.setItem(place, JSON.stringify(current));
+  } catch {
+    // A browser that keeps nothing forgets it with the tab.
+  }
+  applyTheme();
+  for (const tell of listeners) tell();
+}
+
+export function usePreferences(): Preferences {
+  return useSyncExternalStore(
+    (tell) => {
+      listeners.add(tell);
+      return () => listeners.delete(tell);
+    },
+    () => current,
+  );
+}

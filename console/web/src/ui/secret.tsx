@@ -1,0 +1,84 @@
+import { Copy, Download } from "lucide-react";
+import { type ReactNode, useRef, useState } from "react";
+import { text } from "@/text";
+import { Button } from "./button";
+import { copyText } from "./copy";
+import { Dialog } from "./dialog";
+import { Checkbox } from "./field";
+
+/**
+ * Shows a secret once. The value lives in the props of this component alone: hand it over from the answer of the call,
+ * never through the query cache, the address or storage. It closes when the person says that it is stored, or says
+ * that it need not be.
+ */
+export function SecretReveal({
+  title,
+  value,
+  variable,
+  children,
+  onClose,
+}: {
+  title: string;
+  value: string /** Its name in a .env file. */;
+  variable: string;
+  children?: ReactNode;
+  onClose(): void;
+}) {
+  const [stored, setStored] = useState(false);
+  const [copied, setCopied] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  const copy = async () => {
+    const done = await copyText(value);
+    setCopied(done);
+    if (!done) field.current?.select();
+  };
+  const download = () => {
+    const url = URL.createObjectURL(new Blob([`${variable}=${value}\n`], { type: "text/plain" }));
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = "fairlead.env";
+    link.click();
+    URL.revokeObjectURL(url);
+  };
+  return (
+    <Dialog
+      title={title}
+      sticky={!stored}
+      wide
+      onClose={onClose}
+      footer={
+        <>
+          {!stored && (
+            <Button look="ghost" onClick={onClose}>
+              {text.common.closeWithoutStoring}
+            </Button>
+          )}
+          <Button look="primary" disabled={!stored} onClick={onClose}>
+            {text.common.close}
+          </Button>
+        </>
+      }
+    >
+      <p>{text.common.storeFirst}</p>
+      <div className="flex gap-2">
+        <input
+          ref={field}
+          readOnly
+          value={value}
+          aria-label={title}
+          onFocus={(e) => e.target.select()}
+          className="h-8 min-w-0 flex-1 rounded-md border border-control bg-canvas px-2.5 font-mono text-12 text-ink"
+          autoComplete="off"
+        />
+        <Button icon={Copy} onClick={copy}>
+          {copied ? text.common.copied : text.common.copy("").trim()}
+        </Button>
+        <Button icon={Download} onClick={download}>
+          {text.common.downloadEnv}
+        </Button>
+      </div>
+      {children}
+      <Checkbox checked={stored} onChange={setStored} label={text.common.stored} />
+    </Dialog>
+  );
+}

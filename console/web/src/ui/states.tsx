@@ -1,0 +1,93 @@
+import { clsx } from "clsx";
+import { CircleAlert, Info, type LucideIcon, TriangleAlert } from "lucide-react";
+import { type ReactNode, useEffect, useState } from "react";
+import { ApiError } from "@/api/client";
+import { text } from "@/text";
+import { Button } from "./button";
+
+/** Shows what it holds after 150 ms: what is there sooner needs no placeholder. */
+export function Delayed({ children }: { children: ReactNode }) {
+  const [due, setDue] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setDue(true), 150);
+    return () => clearTimeout(timer);
+  }, []);
+  return due ? children : null;
+}
+
+/** A box in the place and size of what is coming. */
+export const Skeleton = ({ className }: { className?: string }) => (
+  <span className={clsx("skeleton block h-3", className)} aria-hidden />
+);
+
+/** Nothing is here, what would be, and how it gets here. */
+export function Empty({
+  icon: Icon,
+  title,
+  children,
+  action,
+}: {
+  icon?: LucideIcon;
+  title: string;
+  children?: ReactNode;
+  action?: ReactNode;
+}) {
+  return (
+    <div className="mx-auto flex max-w-[420px] flex-col items-center gap-2 px-6 py-16 text-center">
+      {Icon && (
+        <span className="mb-2 grid size-10 place-items-center rounded-full bg-chip text-ink-3">
+          <Icon className="size-5" aria-hidden />
+        </span>
+      )}
+      <h2 className="text-14 font-semibold">{title}</h2>
+      {children && <div className="text-13 text-ink-2">{children}</div>}
+      {action && <div className="mt-3 flex gap-2">{action}</div>}
+    </div>
+  );
+}
+
+/** What failed, why in the server's words, what to do, and the number that its log has. */
+export function ErrorState({ title, error, onRetry }: { title: string; error: unknown; onRetry?(): void }) {
+  const id = error instanceof ApiError ? error.requestId : "";
+  return (
+    <div role="alert" className="mx-auto flex max-w-[460px] flex-col items-center gap-2 px-6 py-16 text-center">
+      <span className="mb-2 grid size-10 place-items-center rounded-full bg-bad-soft text-bad">
+        <CircleAlert className="size-5" aria-hidden />
+      </span>
+      <h2 className="text-14 font-semibold">{title}</h2>
+      <p className="text-13 text-ink-2">{error instanceof Error ? error.message : String(error)}</p>
+      {id && <p className="font-mono text-11 text-ink-3">{text.common.reference(id)}</p>}
+      {onRetry && (
+        <Button className="mt-3" onClick={onRetry}>
+          {text.common.retry}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+const bannerLooks = {
+  info: ["bg-accent-soft text-accent-ink", Info],
+  warn: ["bg-warn-soft text-warn", TriangleAlert],
+  bad: ["bg-bad-soft text-bad", CircleAlert],
+} as const;
+
+/** A line that stays while something holds. */
+export function Banner({
+  tone = "info",
+  children,
+  action,
+}: {
+  tone?: keyof typeof bannerLooks;
+  children: ReactNode;
+  action?: ReactNode;
+}) {
+  const [look, Icon] = bannerLooks[tone];
+  return (
+    <div className={clsx("flex items-center gap-2.5 px-6 py-2 text-13 max-md:px-4", look)}>
+      <Icon className="size-4 shrink-0" aria-hidden />
+      <span className="min-w-0 flex-1">{children}</span>
+      {action}
+    </div>
+  );
+}

@@ -1,0 +1,99 @@
+import { CircleAlert, CircleCheck, X } from "lucide-react";
+import { useEffect, useSyncExternalStore } from "react";
+import { ApiError } from "@/api/client";
+import { text } from "@/text";
+import { announce } from "./announce";
+import { IconButton } from "./button";
+
+interface Message {
+  id: number;
+  words: string;
+  /** Of a failure. It stays until it is dismissed. */
+  failure?: { why: string; requestId: string };
+  action?: { label: string; run(): void };
+}
+
+const undoTime = 6000;
+const listeners = new Set<() => void>();
+let messages: readonly Message[] = [];
+let count = 0;
+
+function change(next: readonly Message[]) {
+  messages = next;
+  for (const tell of listeners) tell();
+}
+const dismiss = (id: number) => change(messages.filter((m) => m.id !== id));
+const add = (message: Omit<Message, "id">) => change([...messages.slice(-3), { ...message, id: ++count }]);
+
+const status = {
+  /** Something was done; with undo it can be taken back for 6 seconds. */
+  done(words: string, undo?: () => void) {
+    add({ words, action: undo && { label: text.common.undo, run: undo } });
+    announce(words);
+  },
+  /** Something was not done. */
+  failed(words: string, error: unknown, action?: Message["action"]) {
+    const why = error instanceof Error ? error.message : typeof error === "string" ? error : "";
+    if (error instanceof ApiError && error.sessionEnded) return;
+    add({ words, failure: { why, requestId: error instanceof ApiError ? error.requestId : "" }, action });
+    announce(`${words}. ${why}`, "assertive");
+  },
+};
+
+/** Says at the bottom of the page what became of what a person did. */
+export const useStatus = () => status;
+
+export function StatusLine() {
+  const shown = useSyncExternalStore(
+    (tell) => {
+      listeners.add(tell);
+      return () => listeners.delete(tell);
+    },
+    () => messages,
+  );
+  return (
+    <div className="pointer-events-none fixed bottom-4 left-4 z-50 flex w-[calc(100vw-32px)] max-w-[400px] flex-col gap-2">
+      {shown.map((message) => (
+        <Line key={message.id} message={message} />
+      ))}
+    </div>
+  );
+}
+
+function Line({ message: { id, words, failure, action } }: { message: Message }) {
+  const stays = failure !== undefined;
+  useEffect(() => {
+    if (stays) return;
+    const timer = setTimeout(() => dismiss(id), undoTime);
+    return () => clearTimeout(timer);
+  }, [stays, id]);
+  return (
+    <div className="layer-in pointer-events-auto flex items-start gap-2.5 rounded-lg border border-line-strong bg-raised py-2 pr-2 pl-3 text-13 shadow-menu">
+      {failure ? (
+        <CircleAlert className="mt-1.5 size-4 shrink-0 text-bad" aria-hidden />
+      ) : (
+        <CircleCheck className="mt-1.5 size-4 shrink-0 text-ok" aria-hidden />
+      )}
+      <div className="min-w-0 flex-1 py-1 break-words">
+        <div className={failure && "font-medium"}>{words}</div>
+        {failure?.why && <div className="text-ink-2">{failure.why}</div>}
+        {failure?.requestId && (
+          <div className="font-mono text-11 text-ink-3">{text.common.reference(failure.requestId)}</div>
+        )}
+      </div>
+      {action && (
+        <button
+          type="button"
+          className="h-7 shrink-0 rounded-md px-2 font-medium text-accent-ink hover:bg-accent-soft"
+          onClick={() => {
+            dismiss(id);
+            action.run();
+          }}
+        >
+          {action.label}
+        </button>
+      )}
+      <IconButton label={text.common.dismiss} icon={X} className="size-7!" onClick={() => dismiss(id)} />
+    </div>
+  );
+}

@@ -1,0 +1,35 @@
+import { X } from "lucide-react";
+import type { ReactNode } from "react";
+import { text } from "@/text";
+import { IconButton } from "../button";
+
+/** What can be done with the chosen rows. Rows stay chosen when a filter hides them, and this says so. */
+export function BulkBar({
+  label,
+  selected,
+  hidden,
+  onClear,
+  children,
+}: {
+  label: string;
+  selected: number;
+  hidden: number;
+  onClear(): void;
+  children: ReactNode;
+}) {
+  if (selected === 0) return null;
+  return (
+    <div
+      role="toolbar"
+      aria-label={text.table.bulk(label)}
+      className="layer-in absolute bottom-5 left-1/2 z-30 flex max-w-[calc(100%-16px)] -translate-x-1/2 items-center gap-1 overflow-x-auto rounded-xl border border-line-strong bg-raised p-1.5 shadow-bar"
+    >
+      <span className="shrink-0 px-2 font-semibold whitespace-nowrap tabular-nums">
+        {text.table.selected(selected)}
+        {hidden > 0 && <span className="font-normal text-ink-3">, {text.table.notShown(hidden)}</span>}
+      </span>
+      {children}
+      <IconButton label={text.table.clearSelection} icon={X} onClick={onClear} />
+    </div>
+  );
+}

@@ -1,0 +1,119 @@
+import { Search, X } from "lucide-react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { removeTerm, type Term } from "@/filter";
+import { text } from "@/text";
+import { Kbd } from "../badge";
+import { useShortcuts } from "../shortcuts";
+
+/** The line in which a list is filtered. The address follows when typing pauses; `/` brings the focus here. */
+export function FilterLine({
+  label,
+  placeholder,
+  value,
+  onChange,
+}: {
+  label: string;
+  placeholder: string;
+  value: string;
+  onChange(value: string): void;
+}) {
+  const input = useRef<HTMLInputElement>(null);
+  const [typed, setTyped] = useState(value);
+  const sent = useRef(value);
+  useEffect(() => {
+    if (value === sent.current) return;
+    sent.current = value;
+    setTyped(value);
+  }, [value]);
+  const change = (next: string) => {
+    setTyped(next);
+    sent.current = next;
+    onChange(next);
+  };
+  useShortcuts([
+    { keys: "/", label: text.table.keys.filter, group: text.shell.groups.list, run: () => input.current?.focus() },
+  ]);
+  return (
+    <div className="relative w-[290px] min-w-0 max-md:flex-1">
+      <Search className="pointer-events-none absolute top-2 left-2.5 size-4 text-ink-3" aria-hidden />
+      <input
+        ref={input}
+        type="text"
+        role="searchbox"
+        aria-label={label}
+        placeholder={placeholder}
+        value={typed}
+        onChange={(event) => change(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape") return;
+          if (typed) change("");
+          else event.currentTarget.blur();
+        }}
+        autoComplete="off"
+        spellCheck={false}
+        aria-keyshortcuts="/"
+        className="h-8 w-full rounded-md border border-control bg-surface pr-8 pl-8.5 outline-offset-0 max-md:text-[16px]"
+      />
+      <span className="absolute top-1.5 right-1.5">
+        {typed ? (
+          <button
+            type="button"
+            aria-label={text.table.clearFilters}
+            className="grid size-5 place-items-center rounded text-ink-3 hover:bg-sunken hover:text-ink"
+            onClick={() => change("")}
+          >
+            <X className="size-3.5" aria-hidden />
+          </button>
+        ) : (
+          <span className="max-md:hidden" aria-hidden>
+            <Kbd>/</Kbd>
+          </span>
+        )}
+      </span>
+    </div>
+  );
+}
+
+/** The words with a field in a filter line, each with a button that takes it out. */
+export function FilterChips({
+  terms,
+  value,
+  onChange,
+  children,
+}: {
+  terms: readonly Term[];
+  value: string;
+  onChange(value: string): void;
+  children?: ReactNode;
+}) {
+  const shown = terms.filter((term) => term.field !== null);
+  if (shown.length === 0) return null;
+  return (
+    <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line bg-surface px-6 py-2 max-md:px-4">
+      {shown.map(({ text: word }) => (
+        <span
+          key={word}
+          className="flex h-6 items-center gap-0.5 rounded-full bg-accent-soft pr-0.5 pl-2.5 text-12 font-medium text-accent-ink"
+        >
+          {word}
+          <button
+            type="button"
+            aria-label={text.table.removeFilter(word)}
+            className="grid size-5 place-items-center rounded-full hover:bg-accent/15"
+            onClick={() => onChange(removeTerm(value, word))}
+          >
+            <X className="size-3" aria-hidden />
+          </button>
+        </span>
+      ))}
+      <button
+        type="button"
+        className="h-6 text-12 text-ink-2 underline-offset-2 hover:underline"
+        onClick={() => onChange("")}
+      >
+        {text.table.clearFilters}
+      </button>
+      {children}
+    </div>
+  );
+}

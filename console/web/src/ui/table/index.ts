@@ -1,0 +1,7 @@
+/** Lists: rows that are many, sorted, chosen, filtered and taken away as a file. The address holds all of it. */
+export { BulkBar } from "./BulkBar";
+export { type Column, columnsShown } from "./columns";
+export { csvCell, downloadCSV, downloadJSON, toCSV } from "./csv";
+export { DataTable } from "./DataTable";
+export { FilterChips, FilterLine } from "./FilterLine";
+export { ExportMenu, ViewMenu } from "./menus";

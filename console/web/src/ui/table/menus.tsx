@@ -1,0 +1,80 @@
+import { Columns3, Download } from "lucide-react";
+import { text } from "@/text";
+import { Button } from "../button";
+import { Menu, MenuCheck, MenuGroup, MenuItem, MenuLine, MenuRadio } from "../menu";
+import { setPreference, usePreferences } from "../preferences";
+import { type Column, columnsShown } from "./columns";
+import { downloadCSV, downloadJSON } from "./csv";
+
+/** Which columns a list has, and how dense it is. */
+export function ViewMenu<T>({
+  columns,
+  chosen,
+  onChoose,
+}: {
+  columns: readonly Column<T>[];
+  chosen: string;
+  onChoose(chosen: string): void;
+}) {
+  const { density } = usePreferences();
+  const shown = columnsShown(columns, chosen).map((column) => column.id);
+  const choose = (id: string, on: boolean) =>
+    onChoose(
+      columns
+        .map((c) => c.id)
+        .filter((c) => (c === id ? on : shown.includes(c)))
+        .join(","),
+    );
+  return (
+    <Menu
+      trigger={
+        <Button icon={Columns3} className="max-md:hidden">
+          {text.table.view}
+        </Button>
+      }
+    >
+      <MenuGroup label={text.table.columns}>
+        {columns
+          .filter((column) => !column.fixed)
+          .map((column) => (
+            <MenuCheck key={column.id} checked={shown.includes(column.id)} onChange={(on) => choose(column.id, on)}>
+              {column.title}
+            </MenuCheck>
+          ))}
+      </MenuGroup>
+      {chosen && <MenuItem onSelect={() => onChoose("")}>{text.table.resetColumns}</MenuItem>}
+      <MenuLine />
+      <MenuGroup label={text.table.density}>
+        <MenuRadio
+          value={density}
+          onChange={(value) => setPreference("density", value)}
+          choices={text.settings.densities}
+        />
+      </MenuGroup>
+    </Menu>
+  );
+}
+
+/** Takes the rows that are shown away as a file. What names the file. */
+export function ExportMenu<T>({
+  what,
+  columns,
+  rows,
+}: {
+  what: string;
+  columns: readonly Column<T>[];
+  rows: readonly T[];
+}) {
+  return (
+    <Menu
+      trigger={
+        <Button icon={Download} className="max-md:hidden">
+          {text.table.export}
+        </Button>
+      }
+    >
+      <MenuItem onSelect={() => downloadCSV(what, columns, rows)}>{text.table.exportCSV}</MenuItem>
+      <MenuItem onSelect={() => downloadJSON(what, rows)}>{text.table.exportJSON}</MenuItem>
+    </Menu>
+  );
+}

@@ -1,0 +1,78 @@
+import { useSyncExternalStore } from "react";
+import { text } from "@/text";
+import { type Preferences, usePreferences } from "./preferences";
+import { Tip } from "./tip";
+
+const listeners = new Set<() => void>();
+let now = Date.now();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+function subscribe(tell: () => void) {
+  listeners.add(tell);
+  timer ??= setInterval(() => {
+    now = Date.now();
+    for (const each of listeners) each();
+  }, 60_000);
+  return () => {
+    listeners.delete(tell);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
+/** The time to the minute; all that show one change together. */
+export const useNow = () => useSyncExternalStore(subscribe, () => now);
+
+const steps: [number, number, string][] = [
+  [45e3, 0, ""],
+  [3600e3, 60e3, "m"],
+  [864e5, 3600e3, "h"],
+  [60 * 864e5, 864e5, "d"],
+  [730 * 864e5, 30 * 864e5, "mo"],
+  [Number.POSITIVE_INFINITY, 365 * 864e5, "y"],
+];
+
+/** "5m ago", "in 2mo", "now". */
+export function relative(at: string, from: number): string {
+  const distance = Date.parse(at) - from;
+  const length = Math.abs(distance);
+  const [, unit, name] = steps.find(([below]) => length < below) ?? [0, 0, ""];
+  if (!unit) return text.common.now;
+  const count = Math.max(1, Math.round(length / unit));
+  return distance < 0 ? `${count}${name} ago` : `in ${count}${name}`;
+}
+
+/** The moment in full, in the zone that the person chose and in UTC. */
+export function absolute(at: string, zone: Preferences["timeZone"]): string {
+  const moment = new Date(at);
+  const utc = `${moment.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  if (zone === "utc") return utc;
+  const local = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" }).format(moment);
+  return `${local} (${utc})`;
+}
+
+/** A moment, relative; in full on hover and on focus. */
+export function Time({
+  at,
+  format = (words) => words,
+  focusable = true,
+  className,
+}: {
+  at: string;
+  format?(words: string): string;
+  focusable?: boolean;
+  className?: string;
+}) {
+  const from = useNow();
+  const { timeZone } = usePreferences();
+  const full = absolute(at, timeZone);
+  return (
+    <Tip label={full}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the full time must be there for the keyboard too */}
+      <time dateTime={at} tabIndex={focusable ? 0 : undefined} className={className}>
+        {format(relative(at, from))}
+      </time>
+    </Tip>
+  );
+}

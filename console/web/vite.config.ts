@@ -1,0 +1,75 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import tailwindcss from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+/** Writes name.br and name.gz beside each asset that gets smaller by it, so that the console compresses nothing itself. */
+function compressedCopies(): Plugin {
+  let assets = "";
+  return {
+    name: "compressed-copies",
+    apply: "build",
+    configResolved(config) {
+      assets = join(config.root, config.build.outDir, "assets");
+    },
+    closeBundle() {
+      for (const name of readdirSync(assets)) {
+        if (!/\.(js|css|svg)$/.test(name)) continue;
+        const text = readFileSync(join(assets, name));
+        const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
+        writeFileSync(join(assets, `${name}.br`), brotliCompressSync(text, quality));
+        writeFileSync(join(assets, `${name}.gz`), gzipSync(text, { level: 9 }));
+      }
+    },
+  };
+}
+
+/** Keeps dist/.keep, which lets the Go package build before the bundle does. */
+function keepFile(): Plugin {
+  return {
+    name: "keep-file",
+    apply: "build",
+    generateBundle() {
+      this.emitFile({ type: "asset", fileName: ".keep", source: "" });
+    },
+  };
+}
+
+export default defineConfig({
+  base: "/admin/",
+  plugins: [react(), tailwindcss(), compressedCopies(), keepFile()],
+  resolve: { tsconfigPaths: true },
+  // The console writes a fresh nonce over this word in each answer.
+  html: { cspNonce: "__CSP_NONCE__" },
+  build: {
+    target: "es2022",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    sourcemap: false,
+    reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        advancedChunks: {
+          groups: [
+            // One chunk for the editor, which only the policy pages ask for.
+            {
+              name: "editor",
+              test: /node_modules[\\/](@codemirror|@lezer|@marijn|style-mod|w3c-keyname|crelt|jsonc-parser)[\\/]/,
+            },
+          ],
+        },
+      },
+    },
+  },
+  server: {
+    port: 5173,
+    proxy: { "/admin/api": process.env.CONSOLE_URL ?? "http://127.0.0.1:3000" },
+  },
+  test: {
+    environment: "jsdom",
+    include: ["src/**/*.test.{ts,tsx}"],
+  },
+});
