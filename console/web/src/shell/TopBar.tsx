@@ -34,13 +34,12 @@ export function TopBar({ onPalette, onMenu }: { onPalette(): void; onMenu(): voi
         type="button"
         onClick={onPalette}
         aria-keyshortcuts="Control+K Meta+K"
-        aria-label={text.shell.palette}
         className="flex h-8 w-[360px] max-w-full min-w-0 items-center gap-2 rounded-md border border-line bg-canvas px-2.5 text-left text-13 text-ink-3 hover:border-line-strong max-md:w-auto max-md:flex-1"
       >
         <Search className="size-4 shrink-0" aria-hidden />
         <span className="flex-1 truncate max-md:hidden">{text.shell.palette}</span>
         <span className="flex-1 truncate md:hidden">{text.shell.paletteShort}</span>
-        <span className="max-md:hidden">
+        <span className="max-md:hidden" aria-hidden>
           <Kbd>{mac ? "⌘" : "Ctrl"} K</Kbd>
         </span>
       </button>
@@ -98,12 +97,17 @@ function KeyMenu() {
         trigger={
           <button
             type="button"
-            aria-label={`${text.shell.signedIn}: ${short}, ${left}`}
             className="flex h-8 items-center gap-2 rounded-md px-2 text-12 hover:bg-sunken data-[state=open]:bg-sunken"
           >
             <KeyRound className="size-3.5 text-ink-3" aria-hidden />
+            <span className="sr-only">{text.shell.signedIn}</span>
             <span className="font-mono max-md:hidden">{short}</span>
-            <span className={clsx("max-md:hidden", days !== null && days < 14 ? "text-warn" : "text-ink-3")}>
+            <span
+              className={clsx(
+                "whitespace-nowrap max-lg:hidden",
+                days !== null && days < 14 ? "text-warn" : "text-ink-3",
+              )}
+            >
               {left}
             </span>
           </button>

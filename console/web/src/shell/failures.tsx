@@ -1,22 +1,23 @@
 import { type ErrorComponentProps, Link } from "@tanstack/react-router";
 import { Compass } from "lucide-react";
 import { text } from "@/text";
-import { Empty, ErrorState, linkButton, usePageTitle } from "@/ui";
+import { Empty, ErrorState, linkButton, Page } from "@/ui";
 
 export function NotFound() {
-  usePageTitle(text.common.notFoundTitle);
   return (
-    <Empty
-      icon={Compass}
-      title={text.common.notFoundTitle}
-      action={
-        <Link to="/" className={linkButton()}>
-          {text.common.goOverview}
-        </Link>
-      }
-    >
-      {text.common.notFoundBody}
-    </Empty>
+    <Page title={text.common.notFoundTitle}>
+      <Empty
+        icon={Compass}
+        title={text.common.notFoundTitle}
+        action={
+          <Link to="/" className={linkButton()}>
+            {text.common.goOverview}
+          </Link>
+        }
+      >
+        {text.common.notFoundBody}
+      </Empty>
+    </Page>
   );
 }
 

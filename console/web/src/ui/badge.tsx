@@ -77,9 +77,7 @@ export function Mark({ state, label }: { state: "on" | "off" | "bad" | "warn"; l
   return (
     <span
       data-mark
-      role={label ? "img" : undefined}
-      aria-label={label}
-      aria-hidden={label ? undefined : true}
+      {...(label ? { role: "img", "aria-label": label } : { "aria-hidden": true })}
       className={clsx(
         "inline-block size-2 shrink-0 rounded-full",
         state === "on" && "bg-tick",

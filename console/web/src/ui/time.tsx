@@ -69,7 +69,6 @@ export function Time({
   const full = absolute(at, timeZone);
   return (
     <Tip label={full}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the full time must be there for the keyboard too */}
       <time dateTime={at} tabIndex={focusable ? 0 : undefined} className={className}>
         {format(relative(at, from))}
       </time>

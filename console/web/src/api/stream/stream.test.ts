@@ -94,7 +94,11 @@ describe("the follower", () => {
       open: async (after, signal) => {
         opened.push(after);
         if (failure) throw failure;
-        const body = new ReadableStream<Uint8Array>({ start: (controller) => void (feed = controller) });
+        const body = new ReadableStream<Uint8Array>({
+          start: (controller) => {
+            feed = controller;
+          },
+        });
         signal.addEventListener("abort", () => {
           try {
             feed?.close();

@@ -62,18 +62,19 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
     {
       id: "address",
       title: t.columns.address,
-      width: "w-[154px]",
+      width: 132,
+      yields: 2,
       sort: (a, b) => compareText(ipv4Of(a), ipv4Of(b)),
       csv: ipv4Of,
       cell: (node) => (
-        <span className="flex items-center gap-1">
+        <span className="relative flex items-center">
           <Tip label={ipv6Of(node)}>
             <span className="font-mono text-12 text-ink-2">{ipv4Of(node)}</span>
           </Tip>
           <CopyButton
             value={ipv4Of(node)}
             what={ipv4Of(node)}
-            className="opacity-0 group-hover/row:opacity-100 focus-visible:opacity-100"
+            className="absolute right-0 bg-surface opacity-0 group-hover/row:opacity-100 focus-visible:opacity-100"
           />
         </span>
       ),
@@ -81,7 +82,8 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
     {
       id: "owner",
       title: t.columns.owner,
-      width: "w-[190px]",
+      width: 176,
+      yields: 3,
       sort: (a, b) => compareText(ownerWords(a), ownerWords(b)),
       csv: ownerWords,
       cell: (node) => <Owner node={node} />,
@@ -89,8 +91,8 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
     {
       id: "routes",
       title: t.columns.routes,
-      width: "w-[172px]",
-      from: 1024,
+      width: 158,
+      yields: 4,
       sort: (a, b) =>
         waitingRoutes(b).length - waitingRoutes(a).length || b.approvedRoutes.length - a.approvedRoutes.length,
       csv: (node) => node.availableRoutes.join(" "),
@@ -99,7 +101,8 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
     {
       id: "seen",
       title: t.columns.activity,
-      width: "w-[178px]",
+      width: 172,
+      yields: 1,
       sort: (a, b) => seen(a) - seen(b),
       csv: (node) => (node.online ? "" : node.lastSeen),
       cell: (node) => (
@@ -116,8 +119,8 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
     {
       id: "expiry",
       title: t.columns.expiry,
-      width: "w-[116px]",
-      from: 1280,
+      width: 112,
+      yields: 5,
       sort: (a, b) => time(a.expiry) - time(b.expiry),
       csv: (node) => node.expiry ?? "",
       cell: (node) =>
@@ -135,8 +138,8 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
     {
       id: "client",
       title: t.columns.client,
-      width: "w-[96px]",
-      from: 1360,
+      width: 92,
+      yields: 6,
       sort: (a, b) => compareText(a.clientVersion, b.clientVersion),
       csv: (node) => node.clientVersion,
       cell: (node) => (
@@ -154,17 +157,12 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
       "created",
       (node) => node.createdAt,
       (node) => <Time at={node.createdAt} focusable={false} className="text-ink-2" />,
-      "w-[110px]",
+      110,
     ),
     plain("os", (node) => node.os),
     plain("hostname", (node) => node.hostname),
-    plain(
-      "ipv6",
-      ipv6Of,
-      (node) => <span className="truncate font-mono text-12 text-ink-2">{ipv6Of(node)}</span>,
-      "w-[190px]",
-    ),
-    plain("id", (node) => node.id, undefined, "w-[80px]"),
+    plain("ipv6", ipv6Of, (node) => <span className="truncate font-mono text-12 text-ink-2">{ipv6Of(node)}</span>, 190),
+    plain("id", (node) => node.id, undefined, 80),
     plain("joined", (node) => t.joinedBy[node.registerMethod]),
   ];
 }
@@ -174,7 +172,7 @@ function plain(
   id: keyof typeof t.columns,
   value: (node: Node) => string,
   cell?: Column<Node>["cell"],
-  width = "w-[130px]",
+  width = 130,
 ): Column<Node> {
   return {
     id,

@@ -24,6 +24,7 @@ import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
   announce,
+  Badge,
   BulkBar,
   Button,
   columnsShown,
@@ -247,11 +248,11 @@ function Toolbar({
     [nodes],
   );
   return (
-    <div className="mt-2 flex min-w-0 items-center gap-x-4 max-routes:flex-col max-routes:items-stretch">
-      <div className="min-w-0 flex-1 max-routes:w-full max-routes:overflow-hidden">
+    <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[880px]:flex-col @max-[880px]:items-stretch">
+      <div className="min-w-0 flex-1 @max-[880px]:w-full @max-[880px]:overflow-hidden">
         <Tabs label={t.title} tabs={tabs} value={tab} onChange={(value) => setSearch({ tab: value })} panel={panelId} />
       </div>
-      <div className="flex items-center gap-2 max-routes:py-2">
+      <div className="flex items-center gap-2 @max-[880px]:py-2">
         <FilterLine
           label={t.filterLabel}
           placeholder={t.filterPlaceholder}
@@ -290,6 +291,7 @@ const NoMatch = ({ onClear }: { onClear(): void }) => (
 );
 
 function PhoneRow({ node }: { node: Node }) {
+  const waiting = waitingRoutes(node).length;
   return (
     <div className="flex w-full min-w-0 items-center gap-3">
       <NodeMark node={node} />
@@ -306,6 +308,7 @@ function PhoneRow({ node }: { node: Node }) {
           <span className="truncate">{printable(ownerWords(node))}</span>
         </div>
       </div>
+      {waiting > 0 && <Badge tone="warn">{t.waiting(waiting)}</Badge>}
       <span className="text-12 text-ink-3">
         {node.expired ? (
           <span className="text-bad">{t.state.expired}</span>

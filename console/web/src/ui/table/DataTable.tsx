@@ -8,7 +8,8 @@ import { usePreferences } from "../preferences";
 import { type Shortcut, useShortcuts } from "../shortcuts";
 import { Delayed, Skeleton } from "../states";
 import { useMedia } from "../useMedia";
-import { type Column, columnsShown, widthClass } from "./columns";
+import { useWidth } from "../useWidth";
+import { type Column, columnsFitting, sideWidths, widthOf } from "./columns";
 import { type Entry, freeze, type Group, layOut } from "./order";
 
 interface DataTableProps<T> {
@@ -48,6 +49,7 @@ interface DataTableProps<T> {
 }
 
 const heights = { comfortable: 40, compact: 32, phone: 61 };
+const phoneHead = 37;
 
 /** The one list of the console. Only rows that can be seen are in the page. */
 export function DataTable<T>(props: DataTableProps<T>) {
@@ -56,7 +58,8 @@ export function DataTable<T>(props: DataTableProps<T>) {
   const { density } = usePreferences();
   const height = phone ? heights.phone : heights[density];
   const scroller = useRef<HTMLDivElement>(null);
-  const shown = useMemo(() => columnsShown(columns, props.chosen ?? ""), [columns, props.chosen]);
+  const room = useWidth(scroller);
+  const shown = useMemo(() => columnsFitting(columns, props.chosen ?? "", room), [columns, props.chosen, room]);
 
   const sorted = useMemo(() => sortRows(rows, sort, columns, usual), [rows, sort, columns, usual]);
   const laidOut = useMemo(
@@ -66,10 +69,11 @@ export function DataTable<T>(props: DataTableProps<T>) {
   const { entries, moved, hold, release, refresh } = useFrozen(laidOut, `${sort} ${asked}`);
   const ids = useMemo(() => entries.flatMap((e) => ("row" in e ? [e.id] : [])), [entries]);
 
+  const headHeight = (entry: Entry<T> | undefined) => (phone && entry && "head" in entry ? phoneHead : height);
   const virtual = useVirtualizer({
     count: entries.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => height,
+    estimateSize: (index) => headHeight(entries[index]),
     overscan: 8,
     initialRect: { width: 1200, height: 800 },
     getItemKey: (index) => entries[index]?.id ?? index,
@@ -110,18 +114,18 @@ export function DataTable<T>(props: DataTableProps<T>) {
           {text.table.refreshOrder(moved)}
         </button>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must scroll by keyboard too */}
       {/* biome-ignore lint/a11y/useSemanticElements: a section with a name is what this is */}
       <div
         ref={scroller}
         role="region"
         aria-label={text.table.scrollable(props.label)}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must scroll by keyboard too
         tabIndex={0}
         onPointerEnter={(e) => e.pointerType === "mouse" && hold("pointer")}
         onPointerLeave={() => release("pointer")}
         onFocus={(e) => e.target !== e.currentTarget && hold("focus")}
         onBlur={() => release("focus")}
-        className="@container min-h-0 flex-1 overflow-auto bg-surface -outline-offset-2"
+        className="min-h-0 flex-1 overflow-auto bg-surface -outline-offset-2"
       >
         {props.loading ? (
           <Delayed>
@@ -135,7 +139,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
                 <li
                   key={entry.id}
                   className="flex items-center border-b border-line bg-canvas px-4 text-12"
-                  style={{ height }}
+                  style={{ height: phoneHead }}
                 >
                   <GroupHead group={entry.head} />
                 </li>
@@ -149,6 +153,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
           </ul>
         ) : (
           <table
+            style={{ minWidth: props.chosen ? widthOf(shown) : undefined }}
             className="w-full table-fixed border-separate border-spacing-0 text-13"
             aria-label={props.label}
             aria-rowcount={entries.length + 1}
@@ -165,7 +170,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
                   <tr key={entry.id} aria-rowindex={index + 2} style={{ height }}>
                     <th
                       scope="rowgroup"
-                      colSpan={shown.length + 2}
+                      colSpan={shown.length + (onSelect ? 1 : 0) + (props.menu ? 1 : 0)}
                       className="border-b border-line bg-canvas px-6 text-left text-12 font-normal"
                     >
                       <GroupHead group={entry.head} />
@@ -180,7 +185,6 @@ export function DataTable<T>(props: DataTableProps<T>) {
                     index={index}
                     height={height}
                     columns={shown}
-                    explicit={Boolean(props.chosen)}
                     selected={onSelect ? (selected?.has(entry.id) ?? false) : undefined}
                     open={props.openId === entry.id}
                     active={isActive(entry.id)}
@@ -323,7 +327,6 @@ function Head<T>({
   selected,
   onSelect,
   menu,
-  chosen,
 }: DataTableProps<T> & { shown: readonly Column<T>[]; ids: readonly string[] }) {
   const count = ids.filter((id) => selected?.has(id)).length;
   const toggleAll = () =>
@@ -336,7 +339,7 @@ function Head<T>({
     <thead className="sticky top-0 z-10 bg-surface">
       <tr aria-rowindex={1}>
         {onSelect && (
-          <td className={clsx(cellShape, "h-9 w-12 border-line")}>
+          <td className={clsx(cellShape, "h-9 border-line")} style={{ width: sideWidths.select }}>
             <Checkbox
               hideLabel
               label={text.table.selectAll}
@@ -353,12 +356,8 @@ function Head<T>({
               key={column.id}
               scope="col"
               aria-sort={state}
-              className={clsx(
-                cellShape,
-                "h-9 truncate border-line text-left text-12 font-medium text-ink-2",
-                column.width,
-                !chosen && column.from && widthClass[column.from],
-              )}
+              style={{ width: column.width }}
+              className={clsx(cellShape, "h-9 truncate border-line text-left text-12 font-medium text-ink-2")}
             >
               {column.sort ? (
                 <button
@@ -377,7 +376,7 @@ function Head<T>({
           );
         })}
         {menu && (
-          <th scope="col" className={clsx(cellShape, "w-16 border-line")}>
+          <th scope="col" className={clsx(cellShape, "border-line")} style={{ width: sideWidths.menu }}>
             <span className="sr-only">{text.table.actions}</span>
           </th>
         )}
@@ -393,7 +392,6 @@ interface RowProps<T> {
   index: number;
   height: number;
   columns: readonly Column<T>[];
-  explicit: boolean;
   selected: boolean | undefined;
   open: boolean;
   active: boolean;
@@ -410,7 +408,6 @@ const Row = memo(function Row<T>({
   index,
   height,
   columns,
-  explicit,
   selected,
   open,
   active,
@@ -447,15 +444,7 @@ const Row = memo(function Row<T>({
         </td>
       )}
       {columns.map((column) => (
-        <td
-          key={column.id}
-          className={clsx(
-            cellShape,
-            tint,
-            "overflow-hidden border-hair whitespace-nowrap",
-            !explicit && column.from && widthClass[column.from],
-          )}
-        >
+        <td key={column.id} className={clsx(cellShape, tint, "overflow-hidden border-hair whitespace-nowrap")}>
           {column.cell(row)}
         </td>
       ))}
@@ -468,7 +457,7 @@ function GroupHead<T>({ group }: { group: Group<T> }) {
   const total = group.total ?? group.rows.length;
   return (
     <span className="flex w-full min-w-0 items-center gap-2">
-      <span className="font-semibold text-ink">{group.title}</span>
+      <span className="shrink-0 font-semibold text-ink">{group.title}</span>
       <span className="truncate text-ink-3 tabular-nums">
         {total.toLocaleString("en")}
         {group.note && ` · ${group.note}`}

@@ -38,8 +38,7 @@ export function FilterLine({
       <Search className="pointer-events-none absolute top-2 left-2.5 size-4 text-ink-3" aria-hidden />
       <input
         ref={input}
-        type="text"
-        role="searchbox"
+        type="search"
         aria-label={label}
         placeholder={placeholder}
         value={typed}
@@ -52,14 +51,14 @@ export function FilterLine({
         autoComplete="off"
         spellCheck={false}
         aria-keyshortcuts="/"
-        className="h-8 w-full rounded-md border border-control bg-surface pr-8 pl-8.5 outline-offset-0 max-md:text-[16px]"
+        className="h-8 w-full rounded-md border border-control bg-surface pr-8 pl-8.5 outline-offset-0 placeholder:text-13 [&::-webkit-search-cancel-button]:hidden max-md:text-[16px]"
       />
       <span className="absolute top-1.5 right-1.5">
         {typed ? (
           <button
             type="button"
             aria-label={text.table.clearFilters}
-            className="grid size-5 place-items-center rounded text-ink-3 hover:bg-sunken hover:text-ink"
+            className="-m-0.5 grid size-6 place-items-center rounded text-ink-3 hover:bg-sunken hover:text-ink"
             onClick={() => change("")}
           >
             <X className="size-3.5" aria-hidden />
@@ -93,13 +92,13 @@ export function FilterChips({
       {shown.map(({ text: word }) => (
         <span
           key={word}
-          className="flex h-6 items-center gap-0.5 rounded-full bg-accent-soft pr-0.5 pl-2.5 text-12 font-medium text-accent-ink"
+          className="flex h-6 items-center gap-0.5 rounded-full bg-accent-soft pl-2.5 text-12 font-medium text-accent-ink"
         >
           {word}
           <button
             type="button"
             aria-label={text.table.removeFilter(word)}
-            className="grid size-5 place-items-center rounded-full hover:bg-accent/15"
+            className="grid size-6 place-items-center rounded-full hover:bg-accent/15"
             onClick={() => onChange(removeTerm(value, word))}
           >
             <X className="size-3" aria-hidden />

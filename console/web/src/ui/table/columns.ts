@@ -8,10 +8,10 @@ export interface Column<T> {
   sort?(a: T, b: T): number;
   /** What stands in a file; without it the column is not exported. */
   csv?(row: T): string;
-  /** A width class such as w-[190px]. One column has none and takes the rest. */
-  width?: string;
-  /** The window width from which it is there, if nobody chose columns. */
-  from?: 1024 | 1280 | 1360;
+  /** In pixels. One column has none and takes the rest. */
+  width?: number;
+  /** When there is no room, the column with the greatest gives way first. */
+  yields?: number;
   /** Cannot be taken away. */
   fixed?: boolean;
   /** Not there unless somebody chose it. */
@@ -25,5 +25,23 @@ export function columnsShown<T>(columns: readonly Column<T>[], chosen: string): 
   return columns.filter((column) => column.fixed || names.includes(column.id));
 }
 
-/** The table's own width decides, so that columns give way to an open panel too: the rail takes 216 of the window. */
-export const widthClass = { 1024: "@max-[807px]:hidden", 1280: "@max-[1063px]:hidden", 1360: "@max-[1143px]:hidden" };
+/** What the column without a width has at least, and the boxes and menus at the sides. */
+export const leastWidth = 148;
+export const sideWidths = { select: 48, menu: 56 };
+
+/** The columns for which there is room. Those that somebody chose all stay, and the list scrolls. */
+export function columnsFitting<T>(columns: readonly Column<T>[], chosen: string, room: number): Column<T>[] {
+  const shown = columnsShown(columns, chosen);
+  if (chosen || room === 0) return shown;
+  const order = shown.filter((column) => column.yields).sort((a, b) => (b.yields ?? 0) - (a.yields ?? 0));
+  const kept = new Set(shown);
+  for (const column of order) {
+    if (widthOf([...kept]) <= room) break;
+    kept.delete(column);
+  }
+  return shown.filter((column) => kept.has(column));
+}
+
+export function widthOf<T>(columns: readonly Column<T>[]): number {
+  return columns.reduce((sum, column) => sum + (column.width ?? leastWidth), sideWidths.select + sideWidths.menu);
+}
