@@ -44,9 +44,22 @@ dev: build ## run a server on SQLite, all its files in dist/dev
 		'log: {level: debug}' >dist/dev/config.yaml
 	dist/fairlead serve --config dist/dev/config.yaml
 
+# Without npm the console is built without its pages, and says so.
 .PHONY: build
-build: ## build dist/fairlead and dist/fairlead-console, static and stamped with their version
+build: $(if $(shell command -v npm 2>/dev/null),web) ## build dist/fairlead and dist/fairlead-console, static and stamped with their version
 	go build -trimpath -ldflags '$(LDFLAGS)' -o dist/ ./cmd/fairlead ./cmd/fairlead-console
+
+.PHONY: web web-check
+web: console/web/dist/index.html ## build the pages of the console into console/web/dist
+web-check: console/web/dist/index.html ## check types, style, unit tests and sizes of the console's pages
+	cd console/web && npm run check && npm test && npm run budget
+console/web/node_modules/.package-lock.json: console/web/package-lock.json
+	cd console/web && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+console/web/dist/index.html: console/web/node_modules/.package-lock.json api/types.d.ts console/web/index.html \
+	console/web/vite.config.ts $(shell find console/web/src -type f)
+	cd console/web && npm run build
+	@touch $@
 
 .PHONY: test
 test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)

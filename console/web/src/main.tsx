@@ -6,7 +6,7 @@ import { createRoot } from "react-dom/client";
 import { LiveProvider, queryClient, SessionProvider } from "@/api";
 import { router } from "@/router";
 import { text } from "@/text";
-import { ErrorState, TipProvider } from "@/ui";
+import { ErrorState } from "@/ui";
 import { applyTheme } from "@/ui/preferences";
 import "./styles/app.css";
 
@@ -21,7 +21,6 @@ if (place) {
   createRoot(place).render(
     <StrictMode>
       <QueryClientProvider client={queryClient}>
-        <TipProvider>
           <SessionProvider
             waiting={null}
             failed={(error, retry) => <ErrorState title={text.shell.sessionFailed} error={error} onRetry={retry} />}
@@ -30,7 +29,6 @@ if (place) {
               <RouterProvider router={router} />
             </LiveProvider>
           </SessionProvider>
-        </TipProvider>
       </QueryClientProvider>
     </StrictMode>,
   );

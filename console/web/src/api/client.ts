@@ -91,7 +91,7 @@ export class Client {
     const response = await this.send(urlOf(path, o.params, o.query), {
       method: method.toUpperCase(),
       headers,
-      body: method === "get" ? undefined : JSON.stringify(body ?? {}),
+      body: body === undefined ? undefined : JSON.stringify(body),
       signal: o.signal,
     });
     const revision = response.headers.get("Mesh-Revision") ?? "0";

@@ -54,7 +54,7 @@ export function SessionProvider({
     queryFn: async ({ signal }): Promise<Session> => {
       const session: Session = await (await api.send("/admin/api/session", { signal })).json();
       api.csrf = session.csrf;
-      return session;
+      return { ...session, key: { ...session.key, scopes: session.key.scopes ?? [] } };
     },
   });
   if (data) return <Context value={data}>{children}</Context>;

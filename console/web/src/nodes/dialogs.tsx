@@ -63,10 +63,8 @@ function ConflictView({ conflict, onMine, onTheirs }: { conflict: Conflict; onMi
   );
 }
 
-const nodeNow = (error: unknown) =>
-  error instanceof ApiError && error.stale
-    ? ((error.problem.current as { node?: Node } | undefined)?.node ?? null)
-    : null;
+/** What is there now, when a write was refused because somebody else was quicker. */
+const nodeNow = (error: unknown) => (error instanceof ApiError && error.stale ? ((error.problem.current as Node | undefined) ?? null) : null);
 
 function Rename({ node, onClose }: { node: Node; onClose(): void }) {
   const t = text.nodes.rename;

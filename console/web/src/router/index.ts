@@ -1,4 +1,4 @@
 /** Which address shows which page (tree), and the address as the state of a page (search). */
 
-export { readSearch, useSearchState, writeSearch } from "./search";
+export { readSearch, useSearchState, useTyped, writeSearch } from "./search";
 export { router } from "./tree";

@@ -1,5 +1,5 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 export type Search = Record<string, string>;
 
@@ -47,4 +47,30 @@ export function useSearchState<S extends Search>(
     [navigate, names],
   );
   return [state, change];
+}
+
+/** What is being typed, at once; the address follows when typing pauses. A change of the address wins. */
+export function useTyped(value: string, commit: (value: string) => void): [string, (typed: string) => void] {
+  const [typed, setTyped] = useState(value);
+  const sent = useRef(value);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => {
+    if (value === sent.current) return;
+    clearTimeout(timer.current);
+    sent.current = value;
+    setTyped(value);
+  }, [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const type = useCallback(
+    (next: string) => {
+      setTyped(next);
+      clearTimeout(timer.current);
+      timer.current = setTimeout(() => {
+        sent.current = next;
+        commit(next);
+      }, 250);
+    },
+    [commit],
+  );
+  return [typed, type];
 }

@@ -6,13 +6,16 @@ import { useAllShortcuts } from "@/ui/shortcuts";
 export function KeyHelp({ onClose }: { onClose(): void }) {
   const all = useAllShortcuts();
   const { singleKeys } = usePreferences();
-  const groups = [...new Set(all.map((s) => s.group))];
+  const known = Object.values(text.shell.groups);
+  const groups = [...new Set([...known, ...all.map((s) => s.group)])].filter((group) =>
+    all.some((s) => s.group === group),
+  );
   return (
     <Dialog title={text.shell.helpTitle} onClose={onClose} wide>
       {!singleKeys && <Banner>{text.shell.helpOff}</Banner>}
-      <div className="grid gap-x-10 gap-y-5 md:grid-cols-2">
+      <div className="gap-x-10 md:columns-2">
         {groups.map((group) => (
-          <section key={group}>
+          <section key={group} className="mb-5 break-inside-avoid">
             <h3 className="pb-1 text-12 font-semibold text-ink">{group}</h3>
             <dl>
               {all

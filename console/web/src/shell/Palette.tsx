@@ -1,11 +1,12 @@
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { type LucideIcon, Search, Server, User as UserIcon, Zap } from "lucide-react";
+import { type LucideIcon, Search, Server, Tag, User as UserIcon, Zap } from "lucide-react";
 import { Dialog } from "radix-ui";
-import { useDeferredValue, useMemo, useState } from "react";
+import { useDeferredValue, useEffect, useMemo, useState } from "react";
 import { useCan, useNodes, useUsers } from "@/api";
 import { printable, text } from "@/text";
 import { Kbd } from "@/ui";
+import { returnFocus } from "@/ui/focus";
 import { useAllActions } from "./actions";
 import { shown } from "./KeyHelp";
 import { accessPages, mainPages } from "./pages";
@@ -30,16 +31,21 @@ export default function Palette({ onClose }: { onClose(): void }) {
   const query = useDeferredValue(typed.trim().toLowerCase());
   const entries = useEntries();
   const groups = useMemo(() => found(entries, query), [entries, query]);
+  const first = groups[0] ? markOf(groups[0][0], groups[0][1][0]) : "";
+  const [chosen, setChosen] = useState(first);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was typed chooses the first anew
+  useEffect(() => setChosen(first), [first, query]);
   return (
     <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
       <Dialog.Portal>
         <Dialog.Overlay className="fixed inset-0 z-50 bg-black/40 dark:bg-black/60" />
         <Dialog.Content
           aria-describedby={undefined}
+          onCloseAutoFocus={returnFocus}
           className="layer-in fixed top-[10vh] left-1/2 z-50 w-[calc(100vw-32px)] max-w-[560px] -translate-x-1/2 overflow-hidden rounded-lg border border-line-strong bg-raised shadow-bar outline-none"
         >
           <Dialog.Title className="sr-only">{text.shell.paletteTitle}</Dialog.Title>
-          <Command label={text.shell.paletteTitle} shouldFilter={false} loop>
+          <Command label={text.shell.paletteTitle} shouldFilter={false} loop value={chosen} onValueChange={setChosen}>
             <div className="flex h-12 items-center gap-2.5 border-b border-line px-4">
               <Search className="size-4 shrink-0 text-ink-3" aria-hidden />
               <Command.Input
@@ -61,7 +67,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
                   {list.map((entry) => (
                     <Command.Item
                       key={entry.id}
-                      value={`${group} ${entry.id}`}
+                      value={markOf(group, entry)}
                       onSelect={() => {
                         remember(entry.id);
                         onClose();
@@ -92,6 +98,9 @@ export default function Palette({ onClose }: { onClose(): void }) {
     </Dialog.Root>
   );
 }
+
+/** One entry may stand in two groups. */
+const markOf = (group: string, entry: Entry | undefined) => `${group} ${entry?.id ?? ""}`.toLowerCase();
 
 function useEntries(): Entry[] {
   const navigate = useNavigate();
@@ -143,8 +152,8 @@ function useEntries(): Entry[] {
           id: tag,
           title: tag,
           words: "",
-          icon: Server,
-          group: groups.nodes,
+          icon: Tag,
+          group: groups.tags,
           run: () => void navigate({ to: "/nodes", search: { q: tag } as never }),
         }),
       ),

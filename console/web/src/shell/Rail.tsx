@@ -6,6 +6,7 @@ import { healthQuery, loginsQuery, useCan, useNodes, useSession, useUsers } from
 import { waitingRoutes } from "@/nodes";
 import { text } from "@/text";
 import { Mark } from "@/ui";
+import { returnFocus } from "@/ui/focus";
 import { accessPages, mainPages, type PageLink } from "./pages";
 
 /** The way around the console. Badges stand only where something waits for a person. */
@@ -25,6 +26,7 @@ export function RailSheet({ onClose }: { onClose(): void }) {
         <Dialog.Overlay className="fixed inset-0 z-50 bg-black/40" />
         <Dialog.Content
           aria-describedby={undefined}
+          onCloseAutoFocus={returnFocus}
           className="fixed inset-y-0 left-0 z-50 flex w-[264px] flex-col bg-surface shadow-bar outline-none"
         >
           <Dialog.Title className="sr-only">{text.shell.mainNav}</Dialog.Title>

@@ -5,6 +5,7 @@ import { type FormEvent, type ReactNode, useEffect, useId, useRef, useState } fr
 import { text } from "@/text";
 import { Button, IconButton } from "./button";
 import { Field, Input } from "./field";
+import { returnFocus } from "./focus";
 
 interface DialogProps {
   title: ReactNode;
@@ -34,6 +35,14 @@ export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmi
         <D.Overlay className="fixed inset-0 z-50 bg-black/40 dark:bg-black/60" />
         <D.Content
           aria-describedby={undefined}
+          tabIndex={-1}
+          onOpenAutoFocus={(event) => {
+            // A field may have taken the focus already; no button gets it by chance.
+            const content = event.currentTarget as HTMLElement;
+            event.preventDefault();
+            if (!content.contains(document.activeElement)) content.focus();
+          }}
+          onCloseAutoFocus={returnFocus}
           onEscapeKeyDown={hold}
           onInteractOutside={hold}
           className={clsx(

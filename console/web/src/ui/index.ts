@@ -19,6 +19,6 @@ export { StatusLine, useStatus } from "./status";
 export * from "./table";
 export { Tabs } from "./tabs";
 export { absolute, relative, Time, useNow } from "./time";
-export { Tip, TipProvider } from "./tip";
+export { Tip } from "./tip";
 export { useMedia } from "./useMedia";
 export { useWrites, WriteButton } from "./write";

@@ -101,7 +101,7 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
     {
       id: "seen",
       title: t.columns.activity,
-      width: 172,
+      width: 168,
       yields: 1,
       sort: (a, b) => seen(a) - seen(b),
       csv: (node) => (node.online ? "" : node.lastSeen),

@@ -19,7 +19,7 @@ import {
   useNodeActions,
   waitingRoutes,
 } from "@/nodes";
-import { useSearchState } from "@/router/search";
+import { useSearchState, useTyped } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
@@ -84,7 +84,9 @@ function NodesList() {
   const tab = (search.tab in inTab ? search.tab : "all") as Tab;
   const nodes = data?.items ?? noNodes;
 
-  const query = useDeferredValue(search.q);
+  const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
+  const [typed, setTyped] = useTyped(search.q, commit);
+  const query = useDeferredValue(typed);
   const terms = useMemo(() => parse(query, nodeFilterFields), [query]);
   const rows = useMemo(() => {
     const by = nodeFilter(now);
@@ -108,12 +110,12 @@ function NodesList() {
       <div className="relative flex min-w-0 flex-1 flex-col">
         <PageHead
           title={t.title}
-          below={<Toolbar nodes={nodes} tab={tab} search={search} setSearch={setSearch} columns={columns} />}
+          below={<Toolbar nodes={nodes} tab={tab} search={search} setSearch={setSearch} typed={typed} onType={setTyped} columns={columns} />}
         >
           <ExportMenu what="nodes" columns={columnsShown(columns, search.cols)} rows={rows} />
           <AddLink />
         </PageHead>
-        <FilterChips terms={terms} value={search.q} onChange={(q) => setSearch({ q })} />
+        <FilterChips terms={terms} value={typed} onChange={setTyped} />
         <div
           id={panelId}
           role="tabpanel"
@@ -129,7 +131,7 @@ function NodesList() {
               chosen={search.cols}
               rows={rows}
               loading={!data}
-              empty={filtered ? <NoMatch onClear={() => setSearch({ q: "", tab: "all" })} /> : <NoNodes />}
+              empty={filtered ? <NoMatch onClear={() => { setTyped(""); setSearch({ q: "", tab: "all" }); }} /> : <NoNodes />}
               rowId={rowId}
               rowName={rowName}
               sort={search.sort}
@@ -229,12 +231,16 @@ function Toolbar({
   tab,
   search,
   setSearch,
+  typed,
+  onType,
   columns,
 }: {
   nodes: readonly Node[];
   tab: Tab;
   search: typeof usual;
   setSearch: SetSearch;
+  typed: string;
+  onType(typed: string): void;
   columns: ReturnType<typeof nodeColumns>;
 }) {
   const tabs = useMemo(
@@ -256,10 +262,10 @@ function Toolbar({
         <FilterLine
           label={t.filterLabel}
           placeholder={t.filterPlaceholder}
-          value={search.q}
-          onChange={(q) => setSearch({ q })}
+          value={typed}
+          onChange={onType}
         />
-        <NodeFilterMenu nodes={nodes} value={search.q} onChange={(q) => setSearch({ q })} />
+        <NodeFilterMenu nodes={nodes} value={typed} onChange={onType} />
         <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
       </div>
     </div>

@@ -7,7 +7,7 @@ export const shell = {
   paletteShort: "Search",
   paletteTitle: "Go to or do",
   paletteEmpty: "Nothing fits.",
-  paletteGroups: { recent: "Recent", actions: "Actions", pages: "Pages", nodes: "Nodes", users: "Users" },
+  paletteGroups: { recent: "Recent", actions: "Actions", pages: "Pages", nodes: "Nodes", tags: "Tags", users: "Users" },
   live: "Live",
   reconnecting: "Reconnecting",
   asleep: "Paused",

@@ -1,11 +1,11 @@
 import { Search, X } from "lucide-react";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useRef } from "react";
 import { removeTerm, type Term } from "@/filter";
 import { text } from "@/text";
 import { Kbd } from "../badge";
 import { useShortcuts } from "../shortcuts";
 
-/** The line in which a list is filtered. The address follows when typing pauses; `/` brings the focus here. */
+/** The line in which a list is filtered. Pair it with useTyped. `/` brings the focus here. */
 export function FilterLine({
   label,
   placeholder,
@@ -18,18 +18,6 @@ export function FilterLine({
   onChange(value: string): void;
 }) {
   const input = useRef<HTMLInputElement>(null);
-  const [typed, setTyped] = useState(value);
-  const sent = useRef(value);
-  useEffect(() => {
-    if (value === sent.current) return;
-    sent.current = value;
-    setTyped(value);
-  }, [value]);
-  const change = (next: string) => {
-    setTyped(next);
-    sent.current = next;
-    onChange(next);
-  };
   useShortcuts([
     { keys: "/", label: text.table.keys.filter, group: text.shell.groups.list, run: () => input.current?.focus() },
   ]);
@@ -41,11 +29,11 @@ export function FilterLine({
         type="search"
         aria-label={label}
         placeholder={placeholder}
-        value={typed}
-        onChange={(event) => change(event.target.value)}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
         onKeyDown={(event) => {
           if (event.key !== "Escape") return;
-          if (typed) change("");
+          if (value) onChange("");
           else event.currentTarget.blur();
         }}
         autoComplete="off"
@@ -54,12 +42,12 @@ export function FilterLine({
         className="h-8 w-full rounded-md border border-control bg-surface pr-8 pl-8.5 outline-offset-0 placeholder:text-13 [&::-webkit-search-cancel-button]:hidden max-md:text-[16px]"
       />
       <span className="absolute top-1.5 right-1.5">
-        {typed ? (
+        {value ? (
           <button
             type="button"
             aria-label={text.table.clearFilters}
             className="-m-0.5 grid size-6 place-items-center rounded text-ink-3 hover:bg-sunken hover:text-ink"
-            onClick={() => change("")}
+            onClick={() => onChange("")}
           >
             <X className="size-3.5" aria-hidden />
           </button>
