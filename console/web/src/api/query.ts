@@ -10,6 +10,8 @@ export const queryClient = new QueryClient({
     queries: {
       staleTime: Number.POSITIVE_INFINITY,
       gcTime: 30 * 60_000,
+      // Patches keep what they do not change as it is; comparing thousands of nodes again would find nothing.
+      structuralSharing: false,
       refetchOnWindowFocus: false,
       refetchOnReconnect: false,
       networkMode: "always",

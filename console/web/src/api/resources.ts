@@ -1,6 +1,7 @@
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import { type Answer, api } from "./client";
 import { addPage, type Collection } from "./collection";
+import { useCan } from "./session";
 import type { ApiKey, Node, PreAuthKey, User } from "./types";
 
 /** The names of what the cache holds. The event stream patches or drops by them. */
@@ -128,6 +129,7 @@ export const presenceQuery = queryOptions({
   refetchInterval: 5 * 60_000,
 });
 
-export const useNodes = () => useQuery(nodesQuery);
-export const useUsers = () => useQuery(usersQuery);
-export const usePresence = () => useQuery(presenceQuery);
+/** What a key may not see is not asked for: then there are no data, and no error. */
+export const useNodes = () => useQuery({ ...nodesQuery, enabled: useCan()("nodes:read") });
+export const useUsers = () => useQuery({ ...usersQuery, enabled: useCan()("users:read") });
+export const usePresence = () => useQuery({ ...presenceQuery, enabled: useCan()("history:read") });

@@ -23,14 +23,17 @@ function writesOf(client: QueryClient) {
     expected: Partial<Node>,
     call: () => Promise<{ data: { node: Node }; revision: string }>,
   ) => {
-    put({ ...node, ...expected });
+    const before = cached(node.id) ?? node;
+    const shown = { ...before, ...expected };
+    put(shown);
     try {
       const { data, revision } = await call();
       const now = cached(node.id);
       put({ ...data.node, online: now?.online ?? node.online, lastSeen: now?.lastSeen ?? node.lastSeen }, revision);
       void client.invalidateQueries({ queryKey: keys.node(node.id) });
     } catch (error) {
-      put(node);
+      // What the stream has said meanwhile stays.
+      if (cached(node.id) === shown) put(before);
       throw error;
     }
   };

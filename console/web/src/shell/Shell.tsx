@@ -3,13 +3,14 @@ import { MonitorCog, Settings } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { useConnection } from "@/api";
 import { text } from "@/text";
-import { absolute, Banner, LiveRegions, StatusLine, usePreferences } from "@/ui";
+import { clock, Banner, LiveRegions, StatusLine, usePreferences } from "@/ui";
+import { nextTheme } from "@/ui/preferences";
 import { useKeyboard, useShortcuts } from "@/ui/shortcuts";
 import { useActions } from "./actions";
 import { KeyHelp } from "./KeyHelp";
 import { accessPages, mainPages } from "./pages";
 import { Rail, RailSheet } from "./Rail";
-import { nextTheme, TopBar } from "./TopBar";
+import { TopBar } from "./TopBar";
 
 const Palette = lazy(() => import("./Palette"));
 
@@ -87,7 +88,7 @@ function OfflineBanner() {
   return (
     <div role="alert">
       <Banner tone="warn">
-        {text.shell.offlineBanner(absolute(new Date(connection.since).toISOString(), timeZone))}
+        {text.shell.offlineBanner(clock(connection.since, timeZone))}
       </Banner>
     </div>
   );

@@ -3,30 +3,21 @@ import { KeyRound, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Sun } from "
 import { useRef } from "react";
 import { useConnection, useSession } from "@/api";
 import { text } from "@/text";
+import { nextTheme } from "@/ui/preferences";
 import {
-  absolute,
+  clock,
   IconButton,
   Kbd,
   Menu,
   MenuGroup,
   MenuItem,
-  type Preferences,
-  setPreference,
   usePreferences,
 } from "@/ui";
 
-const themes: Preferences["theme"][] = ["system", "light", "dark"];
 const pictures = { system: Monitor, light: Sun, dark: Moon };
-let theme: Preferences["theme"] = "system";
-
-/** As the system, light, dark, and around again. */
-export function nextTheme() {
-  setPreference("theme", themes[(themes.indexOf(theme) + 1) % themes.length] ?? "system");
-}
 
 export function TopBar({ onPalette, onMenu }: { onPalette(): void; onMenu(): void }) {
   const preferences = usePreferences();
-  theme = preferences.theme;
   return (
     <header className="flex h-14 shrink-0 items-center gap-3 border-b border-line bg-surface px-6 max-md:gap-1 max-md:px-3">
       <IconButton label={text.shell.openMenu} icon={MenuIcon} onClick={onMenu} className="md:hidden" />
@@ -67,7 +58,7 @@ function LiveMark() {
     reconnecting: text.shell.reconnecting,
     offline:
       connection.name === "offline"
-        ? text.shell.offlineSince(absolute(new Date(connection.since).toISOString(), timeZone).slice(-9, -4))
+        ? text.shell.offlineSince(clock(connection.since, timeZone))
         : "",
   }[connection.name];
   return (

@@ -18,7 +18,7 @@ export { Banner, Delayed, Empty, ErrorState, Skeleton } from "./states";
 export { StatusLine, useStatus } from "./status";
 export * from "./table";
 export { Tabs } from "./tabs";
-export { absolute, relative, Time, useNow } from "./time";
+export { absolute, clock, relative, Time, useNow } from "./time";
 export { Tip } from "./tip";
 export { useMedia } from "./useMedia";
 export { useWrites, WriteButton } from "./write";

@@ -41,6 +41,13 @@ export function setPreference<K extends keyof Preferences>(name: K, value: Prefe
   for (const tell of listeners) tell();
 }
 
+const themes: Preferences["theme"][] = ["system", "light", "dark"];
+
+/** As the system, light, dark, and around again. */
+export function nextTheme() {
+  setPreference("theme", themes[(themes.indexOf(current.theme) + 1) % themes.length] ?? "system");
+}
+
 export function usePreferences(): Preferences {
   return useSyncExternalStore(
     (tell) => {

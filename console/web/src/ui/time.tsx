@@ -33,12 +33,12 @@ const steps: [number, number, string][] = [
   [Number.POSITIVE_INFINITY, 365 * 864e5, "y"],
 ];
 
-/** "5m ago", "in 2mo", "now". */
+/** "5m ago", "in 2mo", "just now". */
 export function relative(at: string, from: number): string {
   const distance = Date.parse(at) - from;
   const length = Math.abs(distance);
   const [, unit, name] = steps.find(([below]) => length < below) ?? [0, 0, ""];
-  if (!unit) return text.common.now;
+  if (!unit) return text.common.justNow;
   const count = Math.max(1, Math.round(length / unit));
   return distance < 0 ? `${count}${name} ago` : `in ${count}${name}`;
 }
@@ -50,6 +50,12 @@ export function absolute(at: string, zone: Preferences["timeZone"]): string {
   if (zone === "utc") return utc;
   const local = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" }).format(moment);
   return `${local} (${utc})`;
+}
+
+/** The hour and minute of today. */
+export function clock(at: number, zone: Preferences["timeZone"]): string {
+  const timeZone = zone === "utc" ? "UTC" : undefined;
+  return new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone }).format(at);
 }
 
 /** A moment, relative; in full on hover and on focus. */

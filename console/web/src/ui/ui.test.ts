@@ -6,7 +6,7 @@ import { absolute, relative } from "./time";
 
 const now = Date.parse("2026-03-02T12:00:00Z");
 test.each([
-  ["2026-03-02T11:59:40Z", "now"],
+  ["2026-03-02T11:59:40Z", "just now"],
   ["2026-03-02T11:55:00Z", "5m ago"],
   ["2026-03-02T03:00:00Z", "9h ago"],
   ["2026-03-05T12:00:00Z", "in 3d"],

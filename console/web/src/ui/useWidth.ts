@@ -1,16 +1,17 @@
 import { type RefObject, useLayoutEffect, useState } from "react";
 
-/** The width of an element, as it changes; 0 until it is known. */
+/** The width of an element, as it changes; 0 until it is known. The element may come and go. */
 export function useWidth(element: RefObject<HTMLElement | null>): number {
+  const [watched, setWatched] = useState<HTMLElement | null>(null);
   const [width, setWidth] = useState(0);
+  useLayoutEffect(() => setWatched(element.current));
   useLayoutEffect(() => {
-    const watched = element.current;
     if (!watched) return;
     setWidth(watched.clientWidth);
     if (typeof ResizeObserver === "undefined") return;
     const observer = new ResizeObserver(() => setWidth(watched.clientWidth));
     observer.observe(watched);
     return () => observer.disconnect();
-  }, [element]);
+  }, [watched]);
   return width;
 }

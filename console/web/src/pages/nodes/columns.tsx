@@ -74,7 +74,7 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
           <CopyButton
             value={ipv4Of(node)}
             what={ipv4Of(node)}
-            className="absolute right-0 bg-surface opacity-0 group-hover/row:opacity-100 focus-visible:opacity-100"
+            className="absolute right-0 bg-canvas opacity-0 group-hover/row:opacity-100 focus-visible:opacity-100"
           />
         </span>
       ),

@@ -185,7 +185,7 @@ function useAttention(presence: ReadonlyMap<string, number[]> | undefined, now: 
     (rows: readonly Node[]) => {
       const attention = rows.filter((node) => needsAttention(node, presence?.get(node.id), now));
       const shown = all ? attention : attention.slice(0, mostAttention);
-      const here = new Set(shown);
+      const here = new Set(attention);
       return [
         {
           id: "attention",

@@ -19,6 +19,7 @@ export const common = {
   loading: "Loading",
   never: "Never",
   now: "now",
+  justNow: "just now",
   none: "None",
   reference: (id: string) => `Reference ${id}`,
   offlineWrite: "The console has no connection, so nothing can be changed now",

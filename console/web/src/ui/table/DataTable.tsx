@@ -50,6 +50,8 @@ interface DataTableProps<T> {
 
 const heights = { comfortable: 40, compact: 32, phone: 61 };
 const phoneHead = 37;
+/** The row of titles, which stays on top and takes this from the room for rows. */
+const headRow = 36;
 
 /** The one list of the console. Only rows that can be seen are in the page. */
 export function DataTable<T>(props: DataTableProps<T>) {
@@ -76,7 +78,8 @@ export function DataTable<T>(props: DataTableProps<T>) {
     estimateSize: (index) => headHeight(entries[index]),
     overscan: 8,
     initialRect: { width: 1200, height: 800 },
-    getItemKey: (index) => entries[index]?.id ?? index,
+    scrollPaddingEnd: phone ? 0 : headRow,
+    getItemKey: useCallback((index: number) => entries[index]?.id ?? index, [entries]),
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: the size of a row is what is measured
   useEffect(() => virtual.measure(), [height, virtual]);
@@ -124,7 +127,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
         onPointerEnter={(e) => e.pointerType === "mouse" && hold("pointer")}
         onPointerLeave={() => release("pointer")}
         onFocus={(e) => e.target !== e.currentTarget && hold("focus")}
-        onBlur={() => release("focus")}
+        onBlur={(e) => !e.currentTarget.contains(e.relatedTarget) && release("focus")}
         className="min-h-0 flex-1 overflow-auto bg-surface -outline-offset-2"
       >
         {props.loading ? (
@@ -329,12 +332,14 @@ function Head<T>({
   menu,
 }: DataTableProps<T> & { shown: readonly Column<T>[]; ids: readonly string[] }) {
   const count = ids.filter((id) => selected?.has(id)).length;
-  const toggleAll = () =>
-    onSelect?.(
-      new Set(
-        count === ids.length ? [...(selected ?? [])].filter((id) => !ids.includes(id)) : [...(selected ?? []), ...ids],
-      ),
-    );
+  const toggleAll = () => {
+    const next = new Set(selected);
+    for (const id of ids) {
+      if (count === ids.length) next.delete(id);
+      else next.add(id);
+    }
+    onSelect?.(next);
+  };
   return (
     <thead className="sticky top-0 z-10 bg-surface">
       <tr aria-rowindex={1}>
