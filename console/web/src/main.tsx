@@ -21,14 +21,14 @@ if (place) {
   createRoot(place).render(
     <StrictMode>
       <QueryClientProvider client={queryClient}>
-          <SessionProvider
-            waiting={null}
-            failed={(error, retry) => <ErrorState title={text.shell.sessionFailed} error={error} onRetry={retry} />}
-          >
-            <LiveProvider>
-              <RouterProvider router={router} />
-            </LiveProvider>
-          </SessionProvider>
+        <SessionProvider
+          waiting={null}
+          failed={(error, retry) => <ErrorState title={text.shell.sessionFailed} error={error} onRetry={retry} />}
+        >
+          <LiveProvider>
+            <RouterProvider router={router} />
+          </LiveProvider>
+        </SessionProvider>
       </QueryClientProvider>
     </StrictMode>,
   );

@@ -64,7 +64,8 @@ function ConflictView({ conflict, onMine, onTheirs }: { conflict: Conflict; onMi
 }
 
 /** What is there now, when a write was refused because somebody else was quicker. */
-const nodeNow = (error: unknown) => (error instanceof ApiError && error.stale ? ((error.problem.current as Node | undefined) ?? null) : null);
+const nodeNow = (error: unknown) =>
+  error instanceof ApiError && error.stale ? ((error.problem.current as Node | undefined) ?? null) : null;
 
 function Rename({ node, onClose }: { node: Node; onClose(): void }) {
   const t = text.nodes.rename;

@@ -3,7 +3,7 @@ import { MonitorCog, Settings } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { useConnection } from "@/api";
 import { text } from "@/text";
-import { clock, Banner, LiveRegions, StatusLine, usePreferences } from "@/ui";
+import { Banner, clock, LiveRegions, StatusLine, usePreferences } from "@/ui";
 import { nextTheme } from "@/ui/preferences";
 import { useKeyboard, useShortcuts } from "@/ui/shortcuts";
 import { useActions } from "./actions";
@@ -87,9 +87,7 @@ function OfflineBanner() {
   if (connection.name !== "offline") return null;
   return (
     <div role="alert">
-      <Banner tone="warn">
-        {text.shell.offlineBanner(clock(connection.since, timeZone))}
-      </Banner>
+      <Banner tone="warn">{text.shell.offlineBanner(clock(connection.since, timeZone))}</Banner>
     </div>
   );
 }

@@ -3,16 +3,8 @@ import { KeyRound, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Sun } from "
 import { useRef } from "react";
 import { useConnection, useSession } from "@/api";
 import { text } from "@/text";
+import { clock, IconButton, Kbd, Menu, MenuGroup, MenuItem, usePreferences } from "@/ui";
 import { nextTheme } from "@/ui/preferences";
-import {
-  clock,
-  IconButton,
-  Kbd,
-  Menu,
-  MenuGroup,
-  MenuItem,
-  usePreferences,
-} from "@/ui";
 
 const pictures = { system: Monitor, light: Sun, dark: Moon };
 
@@ -56,10 +48,7 @@ function LiveMark() {
     live: text.shell.live,
     asleep: text.shell.asleep,
     reconnecting: text.shell.reconnecting,
-    offline:
-      connection.name === "offline"
-        ? text.shell.offlineSince(clock(connection.since, timeZone))
-        : "",
+    offline: connection.name === "offline" ? text.shell.offlineSince(clock(connection.since, timeZone)) : "",
   }[connection.name];
   return (
     <span className="flex items-center gap-1.5 px-1 whitespace-nowrap" role="status">

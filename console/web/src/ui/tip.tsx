@@ -37,7 +37,13 @@ export function Tip({ label, children }: { label: ReactNode; children: ReactNode
         {children}
       </Slot.Root>
       {at && (
-        <Bubble id={id} at={at} onHide={hide} onStay={() => clearTimeout(timer.current)} onLeave={() => later(null, grace)}>
+        <Bubble
+          id={id}
+          at={at}
+          onHide={hide}
+          onStay={() => clearTimeout(timer.current)}
+          onLeave={() => later(null, grace)}
+        >
           {label}
         </Bubble>
       )}

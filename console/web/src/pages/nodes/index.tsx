@@ -110,7 +110,17 @@ function NodesList() {
       <div className="relative flex min-w-0 flex-1 flex-col">
         <PageHead
           title={t.title}
-          below={<Toolbar nodes={nodes} tab={tab} search={search} setSearch={setSearch} typed={typed} onType={setTyped} columns={columns} />}
+          below={
+            <Toolbar
+              nodes={nodes}
+              tab={tab}
+              search={search}
+              setSearch={setSearch}
+              typed={typed}
+              onType={setTyped}
+              columns={columns}
+            />
+          }
         >
           <ExportMenu what="nodes" columns={columnsShown(columns, search.cols)} rows={rows} />
           <AddLink />
@@ -131,7 +141,18 @@ function NodesList() {
               chosen={search.cols}
               rows={rows}
               loading={!data}
-              empty={filtered ? <NoMatch onClear={() => { setTyped(""); setSearch({ q: "", tab: "all" }); }} /> : <NoNodes />}
+              empty={
+                filtered ? (
+                  <NoMatch
+                    onClear={() => {
+                      setTyped("");
+                      setSearch({ q: "", tab: "all" });
+                    }}
+                  />
+                ) : (
+                  <NoNodes />
+                )
+              }
               rowId={rowId}
               rowName={rowName}
               sort={search.sort}
@@ -259,12 +280,7 @@ function Toolbar({
         <Tabs label={t.title} tabs={tabs} value={tab} onChange={(value) => setSearch({ tab: value })} panel={panelId} />
       </div>
       <div className="flex items-center gap-2 @max-[880px]:py-2">
-        <FilterLine
-          label={t.filterLabel}
-          placeholder={t.filterPlaceholder}
-          value={typed}
-          onChange={onType}
-        />
+        <FilterLine label={t.filterLabel} placeholder={t.filterPlaceholder} value={typed} onChange={onType} />
         <NodeFilterMenu nodes={nodes} value={typed} onChange={onType} />
         <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
       </div>
