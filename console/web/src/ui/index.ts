@@ -5,6 +5,8 @@
 export { announce, LiveRegions } from "./announce";
 export { Avatar, Badge, Chips, Kbd, Mark, type Tone } from "./badge";
 export { Button, type ButtonProps, IconButton, linkButton } from "./button";
+export { Choices } from "./choices";
+export { Command } from "./command";
 export { CopyButton, copyText } from "./copy";
 export { Confirm, Dialog, SidePanel } from "./dialog";
 export { Checkbox, Field, Input, Select, Switch, TextArea } from "./field";

@@ -19,7 +19,8 @@ export function SecretReveal({
   onClose,
 }: {
   title: string;
-  value: string /** Its name in a .env file. */;
+  value: string;
+  /** Its name in a .env file. */
   variable: string;
   children?: ReactNode;
   onClose(): void;
@@ -60,14 +61,14 @@ export function SecretReveal({
       }
     >
       <p>{text.common.storeFirst}</p>
-      <div className="flex gap-2">
+      <div className="flex flex-wrap gap-2">
         <input
           ref={field}
           readOnly
           value={value}
           aria-label={title}
           onFocus={(e) => e.target.select()}
-          className="h-8 min-w-0 flex-1 rounded-md border border-control bg-canvas px-2.5 font-mono text-12 text-ink"
+          className="h-8 min-w-0 flex-1 rounded-md border border-control bg-canvas max-md:basis-full px-2.5 font-mono text-12 text-ink"
           autoComplete="off"
         />
         <Button icon={Copy} onClick={copy}>
