@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { ApiError, type Node, useNodes } from "@/api";
 import { printable, text } from "@/text";
-import { Banner, Button, Confirm, Dialog, Field, Input, useStatus } from "@/ui";
+import { ApiCall, Banner, Button, Confirm, Dialog, Field, Input, useStatus } from "@/ui";
 import type { NodeAction } from "./actions";
 import { dnsName, ipv4Of, waitingRoutes } from "./facts";
 import { useNodeWrites } from "./writes";
@@ -109,6 +109,7 @@ function Rename({ node, onClose }: { node: Node; onClose(): void }) {
       onSubmit={() => send(etag)}
       footer={
         <>
+          <ApiCall method="post" path={`/api/v1/node/${node.id}/rename/${encodeURIComponent(name)}`} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button type="submit" look="primary" disabled={Boolean(problem)}>
             {t.submit}
@@ -182,6 +183,7 @@ function Tags({ node, onClose }: { node: Node; onClose(): void }) {
       onSubmit={() => send(etag)}
       footer={
         <>
+          <ApiCall method="post" path={`/api/v1/node/${node.id}/tags`} body={{ tags }} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button type="submit" look="primary" disabled={Boolean(problem)}>
             {t.submit}
@@ -212,6 +214,7 @@ function AddTags({ nodes, onClose }: { nodes: readonly Node[]; onClose(): void }
       onSubmit={() => ready && run.start(nodes, "addTags", tags)}
       footer={
         <>
+          <BulkCall nodes={nodes} action="addTags" tags={tags} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button type="submit" look="primary" disabled={!ready || run.busy}>
             {t.submitMany(nodes.length)}
@@ -279,7 +282,8 @@ function Ask({
   const only = count === 1 ? nodes[0] : undefined;
   const one = only && printable(only.givenName);
   const word = count >= 5 && name !== "approve" ? String(count) : undefined;
-  const common = { busy, word, onClose };
+  const action = name === "approve" ? "approveRoutes" : name;
+  const common = { busy, word, onClose, call: <BulkCall nodes={nodes} action={action} /> };
   if (name === "approve") {
     return (
       <Confirm
@@ -322,6 +326,10 @@ function Ask({
     </Confirm>
   );
 }
+
+const BulkCall = ({ nodes, action, tags }: { nodes: readonly Node[]; action: string; tags?: string[] }) => (
+  <ApiCall method="post" path="/api/v1/node/bulk" body={{ ids: nodes.map((node) => node.id), action, tags }} />
+);
 
 function List({ items }: { items: readonly string[] }) {
   const most = 8;

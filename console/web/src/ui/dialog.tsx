@@ -84,6 +84,7 @@ export function Confirm({
   danger = true,
   busy,
   error,
+  call,
   onSubmit,
   onClose,
 }: {
@@ -94,6 +95,8 @@ export function Confirm({
   danger?: boolean;
   busy?: boolean;
   error?: ReactNode;
+  /** An ApiCall with what it sends. */
+  call?: ReactNode;
   onSubmit(): void;
   onClose(): void;
 }) {
@@ -106,6 +109,7 @@ export function Confirm({
       onSubmit={() => ready && onSubmit()}
       footer={
         <>
+          {call}
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button type="submit" look={danger ? "danger" : "primary"} disabled={!ready} busy={busy}>
             {submit}

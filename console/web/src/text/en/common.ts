@@ -35,6 +35,7 @@ export const common = {
   closeWithoutStoring: "Close without storing",
   downloadEnv: "Download .env",
   showAsCall: "Show as API call",
+  curlLine: "the curl line",
   moreOf: plural({ other: "+#" }),
   nodes: plural({ one: "# node", other: "# nodes" }),
   users: plural({ one: "# user", other: "# users" }),

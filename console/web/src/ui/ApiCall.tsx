@@ -1,0 +1,72 @@
+import { clsx } from "clsx";
+import { ChevronRight } from "lucide-react";
+import { useId, useState } from "react";
+import { useSession } from "@/api/session";
+import { text } from "@/text";
+import { CopyButton } from "./copy";
+
+interface Call {
+  method: "get" | "post" | "put" | "patch" | "delete";
+  /** Filled in, from /api/ on. */
+  path: string;
+  body?: unknown;
+}
+
+/** A word of a shell, whatever it holds. */
+const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
+
+/** The call as a line for a shell. The key stays with the person: the line has the name of a variable in its place. */
+export function curlOf(server: string, { method, path, body }: Call): string {
+  const words = ["curl", "--fail-with-body"];
+  if (method !== "get") words.push("-X", method.toUpperCase());
+  words.push("-H", '"Authorization: Bearer $API_KEY"');
+  if (body !== undefined)
+    words.push("-H", quoted("Content-Type: application/json"), "-d", quoted(JSON.stringify(body)));
+  words.push(quoted(server + path));
+  return words.join(" ");
+}
+
+/**
+ * What a dialogue is about to send, for those who would rather write a script. It stands first in a footer: a fold at
+ * the left of the buttons, whose content is above them.
+ */
+export function ApiCall(call: Call) {
+  const { coordinator } = useSession();
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  const line = curlOf(coordinator.url, call);
+  return (
+    <>
+      <button
+        type="button"
+        aria-expanded={open}
+        aria-controls={open ? id : undefined}
+        onClick={() => setOpen(!open)}
+        className="mr-auto -ml-2 flex h-8 items-center gap-1 rounded-md px-2 text-12 text-ink-2 hover:bg-sunken hover:text-ink"
+      >
+        <ChevronRight className={clsx("size-3.5 transition-transform duration-100", open && "rotate-90")} aria-hidden />
+        {text.common.showAsCall}
+      </button>
+      {open && (
+        <div id={id} className="order-first basis-full space-y-2 pb-1 font-mono text-12">
+          <div className="break-all text-ink">
+            <span className="font-semibold">{call.method.toUpperCase()}</span> {call.path}
+          </div>
+          {call.body !== undefined && (
+            <pre
+              // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+              tabIndex={0}
+              className="max-h-40 overflow-auto rounded-md bg-chip px-2.5 py-1.5 text-ink"
+            >
+              {JSON.stringify(call.body, null, 2)}
+            </pre>
+          )}
+          <div className="flex items-start gap-1 rounded-md bg-chip py-1.5 pr-1.5 pl-2.5">
+            <code className="min-w-0 flex-1 py-0.5 break-all whitespace-pre-wrap text-ink">{line}</code>
+            <CopyButton value={line} what={text.common.curlLine} />
+          </div>
+        </div>
+      )}
+    </>
+  );
+}
