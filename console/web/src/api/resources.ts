@@ -1,8 +1,8 @@
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
-import { type Answer, api } from "./client";
+import { type Answer, ApiError, api } from "./client";
 import { addPage, type Collection } from "./collection";
 import { useCan } from "./session";
-import type { ApiKey, Node, PreAuthKey, User } from "./types";
+import type { ApiKey, Node, Policy, PreAuthKey, User } from "./types";
 
 /** The names of what the cache holds. The event stream patches or drops by them. */
 export const keys = {
@@ -108,6 +108,26 @@ export const loginsQuery = queryOptions({
   refetchInterval: 15_000,
 });
 
+/** SSH sessions that wait for an answer. One that begins to ask makes no event. */
+export const sshQuery = queryOptions({
+  queryKey: keys.ssh,
+  queryFn: async ({ signal }) => (await api.get("/api/v1/ssh/pending", { signal })).sessions,
+  refetchInterval: 15_000,
+});
+
+/** The policy in force with its ETag; null when there is none, and everyone may reach everyone. */
+export const policyQuery = queryOptions({
+  queryKey: [...keys.policy, "current"],
+  queryFn: async ({ signal }): Promise<Answer<Policy> | null> => {
+    try {
+      return await api.call("get", "/api/v1/policy", { signal });
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return null;
+      throw error;
+    }
+  },
+});
+
 export const healthQuery = queryOptions({
   queryKey: keys.health,
   queryFn: ({ signal }) => api.get("/api/v1/health", { signal }),
@@ -133,3 +153,4 @@ export const presenceQuery = queryOptions({
 export const useNodes = () => useQuery({ ...nodesQuery, enabled: useCan()("nodes:read") });
 export const useUsers = () => useQuery({ ...usersQuery, enabled: useCan()("users:read") });
 export const usePresence = () => useQuery({ ...presenceQuery, enabled: useCan()("history:read") });
+export const usePolicy = () => useQuery({ ...policyQuery, enabled: useCan()("policy:read") });

@@ -1,0 +1,82 @@
+import { useState } from "react";
+import { ApiError, newRequestName, type User, useUsers } from "@/api";
+import { printable, text } from "@/text";
+import { Button, Dialog, Field, Input, useStatus } from "@/ui";
+import { isUserName } from "./facts";
+import { useUserWrites } from "./writes";
+
+/** Makes a local user. */
+export function CreateUserDialog({ onClose, onCreated }: { onClose(): void; onCreated?(user: User): void }) {
+  const t = text.users.create;
+  const writes = useUserWrites();
+  const status = useStatus();
+  const { data } = useUsers();
+  const [name, setName] = useState("");
+  const [displayName, setDisplayName] = useState("");
+  const [email, setEmail] = useState("");
+  const [tried, setTried] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<ApiError | null>(null);
+  const [once] = useState(newRequestName);
+
+  const typed = name.trim();
+  const taken = data?.items.find((user) => user.name.toLowerCase() === typed.toLowerCase());
+  const problem = taken ? t.taken(printable(taken.name)) : isUserName(typed) ? undefined : t.bad;
+  const shown = taken || tried || typed.length > 1 ? problem : undefined;
+  const body = { name: typed, displayName: displayName.trim() || undefined, email: email.trim() || undefined };
+
+  const send = async () => {
+    setTried(true);
+    if (problem || busy) return;
+    setBusy(true);
+    setRefused(null);
+    try {
+      const user = await writes.create(body, once);
+      status.done(t.done(printable(user.name)));
+      onClose();
+      onCreated?.(user);
+    } catch (error) {
+      setBusy(false);
+      if (error instanceof ApiError) setRefused(error);
+      else status.failed(t.failed, error);
+    }
+  };
+  return (
+    <Dialog
+      title={t.title}
+      onClose={onClose}
+      onSubmit={() => void send()}
+      footer={
+        <>
+          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button type="submit" look="primary" busy={busy}>
+            {t.submit}
+          </Button>
+        </>
+      }
+    >
+      <p>{t.body}</p>
+      <Field label={t.name} hint={t.nameHint} error={shown}>
+        {(control) => (
+          <Input {...control} mono value={name} maxLength={255} onChange={(e) => setName(e.target.value)} autoFocus />
+        )}
+      </Field>
+      <Field label={t.displayName}>
+        {(control) => (
+          <Input {...control} value={displayName} maxLength={255} onChange={(e) => setDisplayName(e.target.value)} />
+        )}
+      </Field>
+      <Field label={t.email} hint={t.emailHint}>
+        {(control) => (
+          <Input {...control} type="email" value={email} maxLength={254} onChange={(e) => setEmail(e.target.value)} />
+        )}
+      </Field>
+      {refused && (
+        <div role="alert" className="text-12 text-bad">
+          {refused.detail}{" "}
+          {refused.requestId && <span className="font-mono">{text.common.reference(refused.requestId)}</span>}
+        </div>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,41 @@
+import type { Node, User } from "@/api";
+
+/** Made by hand; others come from a sign-in provider, which decides their name. */
+export const isLocal = (user: User) => user.provider === "";
+
+/** What a user's nodes say of the user. Nodes with tags belong to their tags. */
+export interface Holdings {
+  total: number;
+  online: number;
+  /** When one of them was last there; null without nodes. */
+  lastSeen: string | null;
+}
+
+const nothing: Holdings = { total: 0, online: 0, lastSeen: null };
+
+/** What each user has, by id. */
+export function holdingsOf(nodes: readonly Node[]): (user: User) => Holdings {
+  const all = new Map<string, Holdings>();
+  for (const node of nodes) {
+    if (node.tags.length > 0 || !node.user) continue;
+    const before = all.get(node.user.id) ?? nothing;
+    const later = before.lastSeen === null || node.lastSeen > before.lastSeen ? node.lastSeen : before.lastSeen;
+    all.set(node.user.id, {
+      total: before.total + 1,
+      online: before.online + (node.online ? 1 : 0),
+      lastSeen: later,
+    });
+  }
+  return (user) => all.get(user.id) ?? nothing;
+}
+
+export const nodesOf = (nodes: readonly Node[], user: User) =>
+  nodes.filter((node) => node.tags.length === 0 && node.user?.id === user.id);
+
+/** Whether a user has a node that is online, or was within 24 hours. */
+export function isActive({ online, lastSeen }: Holdings, now: number): boolean {
+  return online > 0 || (lastSeen !== null && now - Date.parse(lastSeen) < 864e5);
+}
+
+/** Whether a name follows the server's rule: a letter, then letters, digits and . _ - @. */
+export const isUserName = (name: string) => /^[a-zA-Z][a-zA-Z0-9._@-]{0,254}$/.test(name);

@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import type { Node, User } from "@/api";
+import { holdingsOf, isActive, isUserName, readMentions } from ".";
+
+const user = (id: string, name: string, email = ""): User =>
+  ({ id, name, email, provider: "", displayName: "", nodeCount: 0 }) as User;
+const node = (owner: User | null, more: Partial<Node>): Node =>
+  ({ user: owner, tags: [], online: false, lastSeen: "2026-03-01T00:00:00Z", ...more }) as Node;
+
+describe("what a user has", () => {
+  const ana = user("1", "ana");
+  it("counts the user's own nodes and not those with tags", () => {
+    const of = holdingsOf([
+      node(ana, { online: true, lastSeen: "2026-03-02T00:00:00Z" }),
+      node(ana, {}),
+      node(ana, { tags: ["tag:web"], online: true }),
+      node(user("2", "bob"), {}),
+    ]);
+    expect(of(ana)).toEqual({ total: 2, online: 1, lastSeen: "2026-03-02T00:00:00Z" });
+    expect(of(user("3", "eve"))).toEqual({ total: 0, online: 0, lastSeen: null });
+  });
+  it("is active by a node online now or seen within a day", () => {
+    const now = Date.parse("2026-03-02T12:00:00Z");
+    const at = (online: number, lastSeen: string | null) => isActive({ total: 1, online, lastSeen }, now);
+    expect(at(1, "2026-01-01T00:00:00Z")).toBe(true);
+    expect(at(0, "2026-03-01T12:00:01Z")).toBe(true);
+    expect(at(0, "2026-03-01T12:00:00Z")).toBe(false);
+    expect(at(0, null)).toBe(false);
+  });
+});
+
+it("knows which names the server takes", () => {
+  for (const name of ["ana", "Ana.B_c-d@example.com"]) expect(isUserName(name)).toBe(true);
+  for (const name of ["", "1ana", "ana b", "ana/b", "é"]) expect(isUserName(name)).toBe(false);
+});
+
+describe("where a policy names a user", () => {
+  const policy = `{
+  // who runs it
+  "groups": {
+    "group:ops": ["ana@", "bob"],
+    "group:all": ["group:ops", "ANA@example.com"],
+  },
+  "tagOwners": {"tag:web": ["ana"]},
+  "acls": [
+    {"action": "accept", "src": ["bob@"], "dst": ["*:*"]},
+    {
+      "action": "accept", "src": ["ana", "ana@"], "dst": ["ana@:443", "100.64.0.1:80"]},
+  ],
+  "ssh": [{"action": "accept", "src": ["bob"], "dst": ["autogroup:self"], "users": ["ana"]}],
+  "autoApprovers": {"routes": {"10.0.0.0/8": ["ana@"]}, "exitNode": ["bob"]},
+  "tests": [{"src": "ana", "accept": ["tag:web:443"]}],
+}`;
+  const ana = user("1", "Ana", "ana@example.com");
+  const { all, groups } = readMentions(policy);
+
+  it("finds it by name, with @, by e-mail and with ports, once for each rule", () => {
+    expect(all(ana).map(({ section, name, line }) => [section, name, line])).toEqual([
+      ["groups", "group:ops", 4],
+      ["tagOwners", "tag:web", 7],
+      ["acls", "", 10],
+      ["autoApprovers", "", 14],
+      ["tests", "", 15],
+      ["groups", "group:all", 5],
+    ]);
+  });
+  it("does not take a user of a target's system for a user of the network", () => {
+    expect(all(user("4", "ana")).some((mention) => mention.section === "ssh")).toBe(false);
+    expect(all(user("2", "bob")).map((m) => m.section)).toEqual(["groups", "acls", "ssh", "autoApprovers"]);
+  });
+  it("lists groups for the list of users", () => {
+    expect(groups(ana).map((m) => m.name)).toEqual(["group:ops", "group:all"]);
+  });
+  it("finds nobody in a text that is not a policy", () => {
+    for (const text of ["", "[]", "{", '"ana"', '{"groups": "ana"}']) expect(readMentions(text).all(ana)).toEqual([]);
+  });
+});

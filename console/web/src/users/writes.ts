@@ -1,0 +1,71 @@
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { api, type Collection, keys, newRequestName, type User } from "@/api";
+import { putItem } from "@/api/collection";
+
+/** Calls that change users. They put what the answer shows into the cache; the stream would a moment later. */
+export function useUserWrites() {
+  const client = useQueryClient();
+  return useMemo(() => writesOf(client), [client]);
+}
+
+export interface NewUser {
+  name: string;
+  displayName?: string;
+  email?: string;
+}
+
+function writesOf(client: QueryClient) {
+  const put = (user: User, revision?: string) =>
+    client.setQueryData<Collection<User>>(keys.users, (all) => all && putItem(all, user, revision));
+  const cached = (id: string) =>
+    client.getQueryData<Collection<User>>(keys.users)?.items.find((user) => user.id === id);
+
+  return {
+    create: async (user: NewUser, once: string): Promise<User> => {
+      const { data, revision } = await api.call("post", "/api/v1/user", { body: user, once });
+      put(data.user, revision);
+      return data.user;
+    },
+
+    /** The ETag of a user as it is now: what changes after that is a conflict. */
+    etag: async (user: User) => (await api.call("get", "/api/v1/user/{id}", { params: { id: user.id } })).etag,
+
+    rename: async (user: User, name: string, ifMatch?: string | null) => {
+      const before = cached(user.id) ?? user;
+      const shown = { ...before, name };
+      put(shown);
+      try {
+        const { data, revision } = await api.call("post", "/api/v1/user/{id}/rename/{newName}", {
+          params: { id: user.id, newName: name },
+          ifMatch,
+        });
+        put(data.user, revision);
+        // Nodes and keys carry their owner by name.
+        void client.invalidateQueries({ queryKey: keys.nodes });
+        void client.invalidateQueries({ queryKey: keys.preAuthKeys });
+      } catch (error) {
+        // What the stream has said meanwhile stays.
+        if (cached(user.id) === shown) put(before);
+        throw error;
+      }
+    },
+
+    /** Deletes users with all that is theirs; says which stayed and why. */
+    remove: async (users: readonly User[]) => {
+      const failed: { user: User; why: string }[] = [];
+      for (let from = 0; from < users.length; from += 1000) {
+        const part = users.slice(from, from + 1000);
+        const { data } = await api.call("post", "/api/v1/user/bulk", {
+          body: { ids: part.map((user) => user.id), action: "delete" },
+          once: newRequestName(),
+        });
+        data.results.forEach((result, i) => {
+          const user = part[i];
+          if (!result.ok && user) failed.push({ user, why: result.error?.message ?? "" });
+        });
+      }
+      return failed;
+    },
+  };
+}
