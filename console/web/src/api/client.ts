@@ -1,3 +1,4 @@
+import { signedOut } from "./leave";
 import { laterRevision } from "./revision";
 import type { BodyOf, Method, Operation, ParamsOf, PathOf, Problem, QueryOf, ResultOf } from "./types";
 
@@ -167,5 +168,5 @@ export function newRequestName(): string {
 /** The client of this tab. Without a session the same address shows the login form, so the page is loaded anew. */
 export const api = new Client({
   fetch: (input, init) => fetch(input, init),
-  onSessionEnded: () => location.reload(),
+  onSessionEnded: signedOut,
 });

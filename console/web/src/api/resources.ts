@@ -16,6 +16,7 @@ export const keys = {
   ssh: ["ssh"],
   dns: ["dns"],
   policy: ["policy"],
+  policyInForce: ["policy", "inForce"],
   policyVersions: ["policy", "versions"],
   presence: ["presence"],
   audit: ["audit"],
@@ -148,6 +149,27 @@ export const presenceQuery = queryOptions({
   },
   refetchInterval: 5 * 60_000,
 });
+
+/** The policy in force, or null where none was saved yet. */
+export const policyQuery = queryOptions({
+  queryKey: keys.policyInForce,
+  queryFn: async ({ signal }): Promise<{ policy: Policy | null; etag: string | null }> => {
+    try {
+      const { data, etag } = await api.call("get", "/api/v1/policy", { signal });
+      return { policy: data, etag };
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return { policy: null, etag: null };
+      throw error;
+    }
+  },
+});
+
+/** One version of the policy. Of one that was saved nothing changes but whether it waits to be confirmed. */
+export const policyVersionQuery = (version: string) =>
+  queryOptions({
+    queryKey: [...keys.policyVersions, version],
+    queryFn: ({ signal }) => api.get("/api/v1/policy/versions/{version}", { params: { version }, signal }),
+  });
 
 /** What a key may not see is not asked for: then there are no data, and no error. */
 export const useNodes = () => useQuery({ ...nodesQuery, enabled: useCan()("nodes:read") });

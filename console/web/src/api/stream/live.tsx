@@ -3,6 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { api, urlOf } from "../client";
 import { applyChanges, type Collection, type Merge, replace } from "../collection";
+import { signedOut } from "../leave";
 import { keys } from "../resources";
 import { compareRevisions } from "../revision";
 import type { Change, Node } from "../types";
@@ -62,7 +63,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       onChanges: (changes) => patchCache(client, changes),
       onBegin: (revision) => refreshOlder(client, revision),
       onReset: () => void client.invalidateQueries(),
-      onSessionEnded: () => location.reload(),
+      onSessionEnded: signedOut,
     });
     const look = () => follower.setHidden(document.hidden);
     document.addEventListener("visibilitychange", look);

@@ -1,0 +1,123 @@
+import { createScanner, type Node, parseTree } from "jsonc-parser";
+
+/** Edits of the text of a policy that leave all else as it stands: comments, order, members that nobody here knows. */
+
+export interface RuleEntry {
+  src: string[];
+  dst: string[];
+  proto?: string;
+}
+
+export interface TestEntry {
+  src: string;
+  proto?: string;
+  accept?: string[];
+  deny?: string[];
+}
+
+export interface Edit {
+  text: string;
+  /** Where what was written stands, from 1. */
+  line: number;
+}
+
+/** What a network without a policy does, written down, to begin with. */
+export const firstPolicy = `{
+  // Everyone may reach everyone. Narrow it down, and watch the effect.
+  "acls": [
+    { "action": "accept", "src": ["*"], "dst": ["*:*"] },
+  ],
+}
+`;
+
+const lenient = { allowTrailingComma: true };
+
+export function addRule(text: string, rule: RuleEntry): Edit {
+  const root = parseTree(text, [], lenient);
+  // A policy that speaks in grants alone goes on in grants.
+  if (!memberOf(root, "acls") && memberOf(root, "grants")) {
+    const targets = [...new Set(rule.dst.map((dst) => splitPorts(dst)[0]))];
+    const ports = [...new Set(rule.dst.flatMap((dst) => splitPorts(dst)[1].split(",")))];
+    const ip = ports.map((port) => (rule.proto ? `${rule.proto}:${port}` : port));
+    return addEntry(text, "grants", { src: rule.src, dst: targets, ip });
+  }
+  const { src, dst, proto } = rule;
+  return addEntry(text, "acls", { action: "accept", ...(proto && { proto }), src, dst });
+}
+
+export function addTest(text: string, { src, proto, accept, deny }: TestEntry): Edit {
+  return addEntry(text, "tests", {
+    src,
+    ...(proto && { proto }),
+    ...(accept?.length && { accept }),
+    ...(deny?.length && { deny }),
+  });
+}
+
+/** The target and the ports of an acl's destination: "tag:db:5432" is tag:db and 5432. */
+export function splitPorts(dst: string): [target: string, ports: string] {
+  const colon = dst.lastIndexOf(":");
+  return colon < 0 ? [dst, "*"] : [dst.slice(0, colon), dst.slice(colon + 1)];
+}
+
+/** In the layout of one rule to a line, as people write policies. */
+function inOneLine(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(inOneLine).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(([name, v]) => `${JSON.stringify(name)}: ${inOneLine(v)}`);
+  return `{ ${members.join(", ")} }`;
+}
+
+function memberOf(root: Node | undefined, name: string): Node | undefined {
+  return root?.children?.find((member) => member.children?.[0]?.value === name)?.children?.[1];
+}
+
+function addEntry(text: string, list: string, entry: unknown): Edit {
+  const root = parseTree(text, [], lenient);
+  if (root?.type !== "object") throw new Error("The policy is no object, so nothing can be added to it.");
+  const array = memberOf(root, list);
+  const unit = unitOf(text);
+  if (array?.type === "array") return insertLast(text, array, inOneLine(entry), unit);
+  const member = `${JSON.stringify(list)}: [\n${unit}${unit}${inOneLine(entry)},\n${unit}]`;
+  const edit = insertLast(text, root, member, unit);
+  return { ...edit, line: edit.line + 1 };
+}
+
+/** Writes an item at the end of a list or an object, on a line of its own unless all stands on one line. */
+function insertLast(text: string, parent: Node, item: string, unit: string): Edit {
+  const close = parent.offset + parent.length - 1;
+  const last = parent.children?.at(-1);
+  const end = last ? last.offset + last.length : parent.offset + 1;
+  const comma = last && !hasComma(text.slice(end, close)) ? "," : "";
+  const between = text.slice(end, close);
+  const broken = between.includes("\n") || item.includes("\n") || text.slice(parent.offset, end).includes("\n");
+  if (!broken) {
+    const head = text.slice(0, end) + comma + between.trimEnd();
+    const space = last ? " " : "";
+    return { text: `${head}${space}${item}${text.slice(close)}`, line: lineAt(head) };
+  }
+  // What follows the last item on its line, its comment, stays with it.
+  const kept = between.trimEnd();
+  const indent = last ? indentAt(text, last.offset) : indentAt(text, parent.offset) + unit;
+  const head = `${text.slice(0, end)}${comma}${kept}\n`;
+  return {
+    text: `${head}${indent}${item},\n${indentAt(text, parent.offset)}${text.slice(close)}`,
+    line: lineAt(head),
+  };
+}
+
+function hasComma(text: string): boolean {
+  const scanner = createScanner(text, true);
+  scanner.scan();
+  return text[scanner.getTokenOffset()] === ",";
+}
+
+const lineAt = (head: string) => head.split("\n").length;
+
+function indentAt(text: string, offset: number): string {
+  const line = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
+  return /^[ \t]*/.exec(line)?.[0] ?? "";
+}
+
+/** By how much the text moves in: what its first indented line does. */
+export const unitOf = (text: string) => /\n( {1,8}|\t)\S/.exec(text)?.[1] ?? "  ";

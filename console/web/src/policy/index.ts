@@ -1,0 +1,10 @@
+/** What other pages need of the policy: the unsaved draft, and ways into the editor. The editor itself is a page. */
+export {
+  type Draft,
+  discardDraft,
+  readDraft,
+  type TestEntry,
+  useDraft,
+  useOpenInEditor,
+  writeDraft,
+} from "./draft";
