@@ -5,6 +5,8 @@ package deploytest
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -87,15 +89,32 @@ func run(t *testing.T, name string, args ...string) string {
 	return out
 }
 
-// The short form compiles the smaller program only.
+// wantPages looks for the pages in the console of an image. The index names each
+// file by a hash of its content, so with the same index all of them are the same.
+func wantPages(t *testing.T, image string) {
+	t.Helper()
+	index, err := os.ReadFile(filepath.Join(root, "console", "web", "dist", "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := strings.TrimSpace(run(t, docker, "create", image))
+	defer run(t, docker, "rm", "--volumes", id)
+	program := run(t, "sh", "-c", docker+" cp "+id+":/usr/bin/fairlead-console - | tar --extract --to-stdout")
+	if !strings.Contains(program, string(index)) {
+		t.Errorf("%s holds no pages, or others than this tree:\n%s", image, index)
+	}
+}
+
+// The short form compiles the smaller program only, the console, with its pages.
 func TestImagesAreBuiltFromSource(t *testing.T) {
 	t.Parallel()
-	run(t, "internal/deploytest/images.sh", "golang")
+	run(t, "internal/deploytest/images.sh", "golang", "node")
 	source := built{tag: images.tag + "-source"}
 	t.Cleanup(func() { source.remove(context.WithoutCancel(t.Context())) })
 	if !*fromSource {
 		run(t, docker, "build", "--quiet", "--tag="+source.name("console"), "--target=console", "--file=deploy/docker/Dockerfile",
 			"--build-arg=PROGRAMS=./cmd/fairlead-console", ".")
+		wantPages(t, source.name("console"))
 		return
 	}
 	// Without any binary at hand setup.sh builds all images, as it does for whoever has cloned the repository.

@@ -5,10 +5,11 @@
 #
 #   debian      debian:bookworm-slim, as the official one is used here, with CA certificates
 #   golang      golang:1.26-bookworm, debian with the Go tree of this machine
+#   node        node:22-bookworm-slim, debian with the Node.js and the npm of this machine
 #   postgres    fairlead-test/postgres, with the interface of the official image
 #   monitoring  fairlead-test/prometheus, alertmanager and node-exporter, likewise
 #
-# An image of Debian or Go that is there already is taken as it is. Needs mmdebstrap and Docker 20.10 or
+# An image of Debian, Go or Node.js that is there already is taken as it is. Needs mmdebstrap and Docker 20.10 or
 # newer, as root.
 set -euo pipefail
 
@@ -46,6 +47,27 @@ ENV PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 D
   tar -cf - -C "$context" Dockerfile ca-certificates.crt -C "$(dirname "$root")" "$(basename "$root")" |
     "$docker" build --quiet --tag golang:1.26-bookworm - >/dev/null
+  rm -rf "$context"
+}
+
+node() {
+  have node:22-bookworm-slim && return
+  debian
+  local npm context
+  # npm is npm/bin/npm-cli.js in the directory of global modules.
+  npm=$(dirname "$(dirname "$(realpath "$(type -P npm)")")")
+  context=$(mktemp -d)
+  cp /etc/ssl/certs/ca-certificates.crt "$context/"
+  cat >"$context/Dockerfile" <<'D'
+FROM debian:bookworm-slim
+COPY node /usr/local/bin/
+COPY npm /usr/local/lib/node_modules/npm
+COPY ca-certificates.crt /etc/ssl/certs/
+RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm
+ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
+D
+  tar -chf - -C "$context" Dockerfile ca-certificates.crt -C "$(dirname "$(type -P node)")" node -C "$(dirname "$npm")" npm |
+    "$docker" build --quiet --tag node:22-bookworm-slim - >/dev/null
   rm -rf "$context"
 }
 
@@ -103,7 +125,7 @@ D
 
 for target; do
   case $target in
-    debian | golang | postgres | monitoring) "$target" ;;
+    debian | golang | node | postgres | monitoring) "$target" ;;
     *) echo "images.sh: no image $target" >&2; exit 2 ;;
   esac
 done

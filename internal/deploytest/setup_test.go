@@ -67,6 +67,7 @@ func TestSetupOfDevelopment(t *testing.T) {
 		wantText(t, content(t, "http://"+s.Addr("CONSOLE_PUBLISH")+"/admin/"), "<title>Fairlead</title>")
 		wantText(t, content(t, "http://"+s.Addr("METRICS_PUBLISH")+"/metrics"), "mesh_nodes_total 0")
 	})
+	t.Run("console", func(t *testing.T) { testConsole(t, s) })
 	t.Run("secrets", func(t *testing.T) { testSecretFiles(t, s) })
 	t.Run("configuration", func(t *testing.T) {
 		s := s.In(t)
