@@ -116,19 +116,6 @@ export const sshQuery = queryOptions({
   refetchInterval: 15_000,
 });
 
-/** The policy in force with its ETag; null when there is none, and everyone may reach everyone. */
-export const policyQuery = queryOptions({
-  queryKey: [...keys.policy, "current"],
-  queryFn: async ({ signal }): Promise<Answer<Policy> | null> => {
-    try {
-      return await api.call("get", "/api/v1/policy", { signal });
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return null;
-      throw error;
-    }
-  },
-});
-
 export const healthQuery = queryOptions({
   queryKey: keys.health,
   queryFn: ({ signal }) => api.get("/api/v1/health", { signal }),

@@ -5,5 +5,5 @@ import { type Mentions, readMentions } from "./mentions";
 /** Who is named where in the policy in force; undefined while that is not known. */
 export function usePolicyMentions(): Mentions | undefined {
   const { data } = usePolicy();
-  return useMemo(() => (data === undefined ? undefined : readMentions(data?.data.policy ?? "")), [data]);
+  return useMemo(() => (data === undefined ? undefined : readMentions(data.policy?.policy ?? "")), [data]);
 }
