@@ -61,6 +61,13 @@ console/web/dist/index.html: console/web/node_modules/.package-lock.json api/typ
 	cd console/web && npm run build
 	@touch $@
 
+.PHONY: console-demo
+NODES ?= 200
+PORT  ?= 3000
+console-demo: web ## the console with NODES=200 connected virtual nodes and a past, on PORT=3000, until Ctrl-C (NODES=0: unused; PG=1: PostgreSQL)
+	go test -c -o dist/console-demo ./internal/consoletest
+	exec dist/console-demo -test.run='^TestDemo$$' -test.timeout=0 -demo -nodes=$(NODES) -port=$(PORT) $(if $(PG),-postgres)
+
 .PHONY: test
 test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 	$(call GOTEST) -skip='^Test(Ratio|Figure)' $(PKG)

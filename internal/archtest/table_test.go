@@ -63,6 +63,7 @@ var table = map[string]row{
 	"speccheck":         {"", ""},
 	"doccheck":          {"", ""},
 	"clienttest":        {"", "tailscale testing"},
+	"consoletest":       {"", ""},
 	"disktest":          {"", "testing"},
 	"deploytest":        {"", ""},
 	"e2e":               {"", ""},

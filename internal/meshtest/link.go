@@ -29,6 +29,10 @@ const version = tailcfg.CurrentCapabilityVersion
 
 // Crowd is the virtual nodes of one server or balancer.
 type Crowd struct {
+	// Blind nodes take their maps and do not look at them: thousands fit into a
+	// process, and none of them knows its id or its peers.
+	Blind bool
+
 	t     testing.TB
 	host  string // and port
 	key   key.MachinePublic
