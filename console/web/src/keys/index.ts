@@ -1,7 +1,10 @@
-/** Pre-auth keys: what they are, how they are made, and how long things that end live. */
+/** Pre-auth keys: what they are, what can be done with them, and how long things that end live. */
+export { type KeyAction, KeyActionsProvider, KeyMenu, useKeyActions } from "./actions";
 export { CreateKeyDialog, Failure } from "./CreateKeyDialog";
 export * from "./facts";
+export { keyFilter, keyFilterFields } from "./filter";
 export { type JoinSystem, joinCommand } from "./join";
 export { LifeField } from "./LifeField";
 export { endOf, type Life, momentWords } from "./life";
+export { KeyKind, KeyOwner, KeyStateMark } from "./marks";
 export { TagField, usePolicyTags } from "./TagField";

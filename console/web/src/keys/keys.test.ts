@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Node, PreAuthKey } from "@/api";
+import { matches, parse } from "@/filter";
 import { completeTag, isLongLived, keyName, keyState, nodesByKey, notATag, tagsOf, tagsToOffer } from "./facts";
+import { keyFilter, keyFilterFields } from "./filter";
 import { joinCommand } from "./join";
 import { endOf, momentWords } from "./life";
 import { policyTags } from "./policyTags";
@@ -110,3 +112,15 @@ test("only Linux needs root to join", () => {
   );
   expect(joinCommand("windows", "https://m.example", "k")).not.toContain("sudo");
 });
+
+test.each([
+  ["b81k", true],
+  ["tag:web", true],
+  ["tag:we", false],
+  ["user:ana", false],
+  ["is:reusable", false],
+  ["-is:reusable is:usable", true],
+  ["is:nonsense", false],
+])("the filter %j", (line, wanted) =>
+  expect(matches(key({ aclTags: ["tag:web"], user: null }), parse(line, keyFilterFields), keyFilter(now))).toBe(wanted),
+);

@@ -17,13 +17,13 @@ export function Choices<V extends string>({
   return (
     <fieldset className="min-w-0 space-y-1.5">
       <legend className="block text-13 font-medium text-ink">{label}</legend>
-      <div className="flex flex-wrap gap-1 rounded-md bg-chip p-1">
+      <div className="flex flex-wrap gap-1 rounded-md bg-sunken p-1">
         {(Object.keys(choices) as V[]).map((key) => (
           <label
             key={key}
             className={clsx(
               "relative flex min-h-6 flex-1 cursor-pointer items-center justify-center rounded px-2 py-0.5 text-center text-13 whitespace-nowrap has-focus-visible:outline-2 has-focus-visible:outline-offset-2 has-focus-visible:outline-accent max-md:min-h-8",
-              key === value ? "bg-surface font-medium text-ink shadow-sm" : "text-ink-2 hover:text-ink",
+              key === value ? "bg-surface font-medium text-ink shadow-sm dark:bg-chip" : "text-ink-2 hover:text-ink",
             )}
           >
             <input

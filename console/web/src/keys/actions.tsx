@@ -1,0 +1,152 @@
+import { useNavigate } from "@tanstack/react-router";
+import { Copy, Hourglass, MoreHorizontal, Server, Trash2 } from "lucide-react";
+import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
+import { api, newRequestName, type PreAuthKey, useNodes } from "@/api";
+import { text } from "@/text";
+import { announce, Confirm, copyText, Menu, MenuItem, MenuLine, useNow, useStatus, useWrites } from "@/ui";
+import { CreateKeyDialog } from "./CreateKeyDialog";
+import { keyName, keyState, nodesByKey } from "./facts";
+
+const t = text.keys;
+
+export type KeyAction = { name: "create" } | { name: "expire" | "delete"; keys: readonly PreAuthKey[] };
+
+const Context = createContext<(action: KeyAction) => void>(() => {});
+
+/** `const start = useKeyActions(); start({ name: "create" })` */
+export const useKeyActions = () => useContext(Context);
+
+/** Holds the dialogues of pre-auth keys for the page inside. */
+export function KeyActionsProvider({ children }: { children: ReactNode }) {
+  const [action, setAction] = useState<KeyAction | null>(null);
+  const close = useCallback(() => setAction(null), []);
+  return (
+    <Context value={setAction}>
+      {children}
+      {action?.name === "create" && <CreateKeyDialog onClose={close} />}
+      {action && action.name !== "create" && <Ask name={action.name} chosen={action.keys} onClose={close} />}
+    </Context>
+  );
+}
+
+/** What can be done with one key. */
+export function KeyMenu({ of: key }: { of: PreAuthKey }) {
+  const start = useKeyActions();
+  const navigate = useNavigate();
+  const { offered, now: connected } = useWrites("preauthkeys:write");
+  const now = useNow();
+  const name = keyName(key);
+  return (
+    <Menu
+      trigger={
+        <button
+          type="button"
+          aria-label={text.common.actionsFor(name)}
+          className="inline-grid size-8 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink data-[state=open]:bg-sunken"
+        >
+          <MoreHorizontal className="size-4" aria-hidden />
+        </button>
+      }
+    >
+      <MenuItem
+        icon={Copy}
+        onSelect={async () => announce((await copyText(name)) ? text.common.copied : text.common.copyByHand)}
+      >
+        {t.actions.copy}
+      </MenuItem>
+      <MenuItem icon={Server} onSelect={() => void navigate({ to: "/nodes", search: { q: `key:${name}` } })}>
+        {t.actions.nodes}
+      </MenuItem>
+      {offered && (
+        <>
+          <MenuLine />
+          {keyState(key, now) === "usable" && (
+            <MenuItem icon={Hourglass} disabled={!connected} onSelect={() => start({ name: "expire", keys: [key] })}>
+              {t.actions.expire}
+            </MenuItem>
+          )}
+          <MenuItem
+            icon={Trash2}
+            danger
+            keyHint="Del"
+            disabled={!connected}
+            onSelect={() => start({ name: "delete", keys: [key] })}
+          >
+            {t.actions.delete}
+          </MenuItem>
+        </>
+      )}
+    </Menu>
+  );
+}
+
+/** Does it to all, and says which failed and why, with a way to try those again. */
+function useKeyBulk(action: "expire" | "delete", onClose: () => void) {
+  const status = useStatus();
+  const [busy, setBusy] = useState(false);
+  const words = action === "expire" ? t.expire : t.remove;
+  const start = async (chosen: readonly PreAuthKey[]) => {
+    setBusy(true);
+    try {
+      const failed: { key: PreAuthKey; why: string }[] = [];
+      for (let from = 0; from < chosen.length; from += 1000) {
+        const part = chosen.slice(from, from + 1000);
+        const { data } = await api.call("post", "/api/v1/preauthkey/bulk", {
+          body: { ids: part.map((key) => key.id), action },
+          once: newRequestName(),
+        });
+        data.results.forEach((result, i) => {
+          const key = part[i];
+          if (!result.ok && key) failed.push({ key, why: result.error?.message ?? "" });
+        });
+      }
+      if (failed.length === 0) status.done(words.done(chosen.length));
+      else
+        status.failed(
+          t.partly(chosen.length - failed.length, failed.length),
+          failed
+            .slice(0, 3)
+            .map(({ key, why }) => `${keyName(key)}: ${why}`)
+            .join(" · "),
+          { label: t.retry(failed.length), run: () => void start(failed.map(({ key }) => key)) },
+        );
+    } catch (error) {
+      status.failed(words.failed, error);
+    }
+    setBusy(false);
+    onClose();
+  };
+  return { busy, start };
+}
+
+function Ask({ name, chosen, onClose }: { name: "expire" | "delete"; chosen: readonly PreAuthKey[]; onClose(): void }) {
+  const { busy, start } = useKeyBulk(name, onClose);
+  const { data: nodes } = useNodes();
+  const words = name === "expire" ? t.expire : t.remove;
+  const only = chosen.length === 1 ? chosen[0] : undefined;
+  const joined = useMemo(() => {
+    const count = nodesByKey(nodes?.items ?? []);
+    return chosen.reduce((sum, key) => sum + (count.get(key.id) ?? 0), 0);
+  }, [nodes, chosen]);
+  return (
+    <Confirm
+      title={only ? words.title(keyName(only)) : words.titleMany(chosen.length)}
+      submit={only ? words.submit : words.submitMany(chosen.length)}
+      word={chosen.length >= 5 ? String(chosen.length) : undefined}
+      busy={busy}
+      onClose={onClose}
+      onSubmit={() => void start(chosen)}
+    >
+      <p>
+        {only ? words.body : words.bodyMany} {joined > 0 ? t.stay(joined) : only && nodes ? t.noneJoined : ""}
+      </p>
+      {!only && (
+        <ul className="max-h-40 overflow-y-auto rounded-md bg-chip px-3 py-2 font-mono text-12 text-ink">
+          {chosen.map((key) => (
+            <li key={key.id}>{keyName(key)}</li>
+          ))}
+        </ul>
+      )}
+    </Confirm>
+  );
+}

@@ -1,0 +1,27 @@
+import type { PreAuthKey } from "@/api";
+import type { Fields } from "@/filter";
+import { keyName, keyState } from "./facts";
+
+/** What the words of a filter line mean for pre-auth keys, at a time. */
+export function keyFilter(now: number): Fields<PreAuthKey> {
+  const kinds: Record<string, (key: PreAuthKey) => boolean> = {
+    reusable: (key) => key.reusable,
+    ephemeral: (key) => key.ephemeral,
+    usable: (key) => keyState(key, now) === "usable",
+    used: (key) => key.used,
+    expired: (key) => keyState(key, now) === "expired",
+  };
+  return {
+    text: (key, word) =>
+      keyName(key).toLowerCase().includes(word) ||
+      (key.user?.name.toLowerCase().includes(word) ?? false) ||
+      key.aclTags.some((tag) => tag.toLowerCase().includes(word)),
+    fields: {
+      tag: (key, value) => key.aclTags.some((tag) => tag.toLowerCase() === `tag:${value}`),
+      user: (key, value) => key.user?.name.toLowerCase() === value,
+      is: (key, value) => kinds[value]?.(key) ?? false,
+    },
+  };
+}
+
+export const keyFilterFields = Object.keys(keyFilter(0).fields);

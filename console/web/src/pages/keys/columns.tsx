@@ -1,0 +1,161 @@
+import { Link } from "@tanstack/react-router";
+import type { PreAuthKey } from "@/api";
+import { KeyKind, KeyOwner, KeyStateMark, keyName, keyOwnerWords, keyState } from "@/keys";
+import { compareText } from "@/nodes";
+import { printable, text } from "@/text";
+import { type Column, Time } from "@/ui";
+
+const t = text.keys;
+
+export interface KeyFacts {
+  /** How many nodes joined with each, by its id. */
+  nodes: ReadonlyMap<string, number>;
+  /** Who made each, by its id. */
+  creators: ReadonlyMap<string, string> | undefined;
+  powerful: readonly string[];
+  now: number;
+}
+
+export function keyColumns({ nodes, creators, powerful, now }: KeyFacts): Column<PreAuthKey>[] {
+  return [
+    {
+      id: "key",
+      title: t.columns.key,
+      fixed: true,
+      sort: (a, b) => compareText(keyName(a), keyName(b)),
+      csv: keyName,
+      cell: (key) => (
+        <span className="flex min-w-0 items-center gap-2.5">
+          <KeyStateMark of={key} now={now} words={false} />
+          <Link
+            to="/keys"
+            search={((before: object) => ({ ...before, key: key.id })) as never}
+            className="truncate font-mono text-12 font-medium hover:underline"
+          >
+            {keyName(key)}
+          </Link>
+        </span>
+      ),
+    },
+    {
+      id: "owner",
+      title: t.columns.owner,
+      width: 196,
+      yields: 1,
+      sort: (a, b) => compareText(keyOwnerWords(a), keyOwnerWords(b)),
+      csv: keyOwnerWords,
+      cell: (key) => <KeyOwner of={key} />,
+    },
+    {
+      id: "kind",
+      title: t.columns.kind,
+      width: 176,
+      yields: 3,
+      sort: (a, b) => Number(a.reusable) - Number(b.reusable) || Number(a.ephemeral) - Number(b.ephemeral),
+      csv: (key) =>
+        [key.reusable ? t.kinds.reusable : t.kinds.once, key.ephemeral && t.kinds.ephemeral].filter(Boolean).join(" "),
+      cell: (key) => <KeyKind of={key} powerful={powerful} now={now} />,
+    },
+    {
+      id: "uses",
+      title: t.columns.uses,
+      width: 68,
+      yields: 4,
+      sort: (a, b) => a.uses - b.uses,
+      csv: (key) => String(key.uses),
+      cell: (key) => <span className="tabular-nums text-ink-2">{text.common.count(key.uses)}</span>,
+    },
+    {
+      id: "nodes",
+      title: t.columns.nodes,
+      width: 92,
+      yields: 2,
+      sort: (a, b) => (nodes.get(a.id) ?? 0) - (nodes.get(b.id) ?? 0),
+      csv: (key) => String(nodes.get(key.id) ?? 0),
+      cell: (key) => <NodesLink of={key} count={nodes.get(key.id) ?? 0} />,
+    },
+    {
+      id: "by",
+      title: t.columns.by,
+      width: 148,
+      yields: 6,
+      sort: (a, b) => compareText(creators?.get(a.id) ?? "", creators?.get(b.id) ?? ""),
+      csv: (key) => creators?.get(key.id) ?? "",
+      cell: (key) => <span className="block truncate text-ink-2">{printable(creators?.get(key.id) ?? "")}</span>,
+    },
+    time("created", 96, 5, (key) => key.createdAt),
+    {
+      id: "expires",
+      title: t.columns.expires,
+      width: 128,
+      yields: 1,
+      sort: (a, b) => Date.parse(a.expiration) - Date.parse(b.expiration),
+      csv: (key) => key.expiration,
+      cell: (key) => (
+        <Time
+          at={key.expiration}
+          focusable={false}
+          format={keyState(key, now) === "expired" ? t.expired : undefined}
+          className="text-ink-2"
+        />
+      ),
+    },
+    {
+      id: "state",
+      title: t.columns.state,
+      width: 96,
+      yields: 7,
+      sort: (a, b) => compareText(keyState(a, now), keyState(b, now)),
+      csv: (key) => t.state[keyState(key, now)],
+      cell: (key) => t.state[keyState(key, now)],
+    },
+    { ...time("lastUsed", 110, 8, (key) => key.lastUsed), extra: true },
+    {
+      id: "id",
+      title: t.columns.id,
+      width: 72,
+      extra: true,
+      sort: (a, b) => compareText(a.id, b.id),
+      csv: (key) => key.id,
+      cell: (key) => <span className="text-ink-2">{key.id}</span>,
+    },
+  ];
+}
+
+export function NodesLink({ of: key, count }: { of: PreAuthKey; count: number }) {
+  if (count === 0) return <span className="text-ink-3">{text.common.none}</span>;
+  return (
+    <Link
+      to="/nodes"
+      search={{ q: `key:${keyName(key)}` }}
+      aria-label={`${t.nodes(count)}: ${t.showNodes(keyName(key))}`}
+      className="text-accent-ink underline-offset-2 hover:underline"
+    >
+      {t.nodes(count)}
+    </Link>
+  );
+}
+
+function time(
+  id: "created" | "lastUsed",
+  width: number,
+  yields: number,
+  at: (key: PreAuthKey) => string | null,
+): Column<PreAuthKey> {
+  return {
+    id,
+    title: t.columns[id],
+    width,
+    yields,
+    sort: (a, b) => Date.parse(at(a) ?? "0") - Date.parse(at(b) ?? "0"),
+    csv: (key) => at(key) ?? "",
+    cell: (key) => {
+      const moment = at(key);
+      return moment ? (
+        <Time at={moment} focusable={false} className="text-ink-2" />
+      ) : (
+        <span className="text-ink-3">{text.common.never}</span>
+      );
+    },
+  };
+}
