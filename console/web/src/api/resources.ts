@@ -19,7 +19,10 @@ export const keys = {
   policyInForce: ["policy", "inForce"],
   policyVersions: ["policy", "versions"],
   presence: ["presence"],
+  nodePresence: (id: string, ...period: (string | undefined)[]) => ["presence", "node", id, ...period],
   audit: ["audit"],
+  /** What the stream told last, for a list that was being read meanwhile. */
+  recentChanges: ["recentChanges"],
   webhooks: ["webhooks"],
   health: ["health"],
 } as const;

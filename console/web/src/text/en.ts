@@ -1,4 +1,5 @@
 import { access } from "./en/access";
+import { activity } from "./en/activity";
 import { common } from "./en/common";
 import { keys } from "./en/keys";
 import { nodes } from "./en/nodes";
@@ -14,6 +15,7 @@ import { users } from "./en/users";
 
 /** One file for each page, so that pages can be written at the same time. */
 export const en = {
+  activity,
   common,
   shell,
   table,

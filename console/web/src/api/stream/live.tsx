@@ -6,7 +6,8 @@ import { applyChanges, type Collection, type Merge, replace } from "../collectio
 import { signedOut } from "../leave";
 import { keys } from "../resources";
 import { compareRevisions } from "../revision";
-import type { Change, Node } from "../types";
+import type { Change } from "../types";
+import { type AuditFilter, type AuditPages, addChanges } from "./audit";
 import { mergeNode, outdatedBy } from "./reduce";
 import { EventFollower, type LiveState } from "./stream";
 
@@ -27,13 +28,27 @@ export function patchCache(client: QueryClient, changes: Change[]) {
   const outdated = new Set<string>();
   for (const change of changes) {
     for (const part of outdatedBy(change)) outdated.add(part);
-    if (change.kind === "node" && change.verb !== "online" && change.verb !== "offline") {
-      void client.invalidateQueries({ queryKey: keys.node((change as { object: Node["id"] }).object) });
-    }
+    if (change.kind !== "node") continue;
+    const presence = change.verb === "online" || change.verb === "offline";
+    const key = presence ? keys.nodePresence(change.object) : keys.node(change.object);
+    void client.invalidateQueries({ queryKey: key });
   }
   // The share of the last day changes slowly; what shows it asks again in its own time.
   outdated.delete("presence");
+  // The stream tells the audit whole.
+  outdated.delete("audit");
+  patchAudit(client, changes);
   for (const part of outdated) void client.invalidateQueries({ queryKey: [part] });
+}
+
+const recentMost = 500;
+
+/** Adds changes to the lists of changes that they belong to. */
+function patchAudit(client: QueryClient, changes: Change[]) {
+  client.setQueryData<Change[]>(keys.recentChanges, (before = []) => [...before, ...changes].slice(-recentMost));
+  for (const [key] of client.getQueriesData<AuditPages>({ queryKey: keys.audit })) {
+    client.setQueryData<AuditPages>(key, (pages) => pages && addChanges(pages, key[1] as AuditFilter, changes));
+  }
 }
 
 /** Reads anew what was read before the stream began. */
@@ -41,6 +56,10 @@ export function refreshOlder(client: QueryClient, revision: string) {
   for (const { key } of collections) {
     const cached = client.getQueryData<Collection<unknown>>(key);
     if (cached && compareRevisions(cached.revision, revision) < 0) void client.invalidateQueries({ queryKey: key });
+  }
+  for (const [key, pages] of client.getQueriesData<AuditPages>({ queryKey: keys.audit })) {
+    if (pages && compareRevisions(pages.pages[0]?.revision ?? "0", revision) < 0)
+      void client.invalidateQueries({ queryKey: key });
   }
 }
 

@@ -1,0 +1,155 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { type AuditFilter, type Change, useCan } from "@/api";
+import { printable, text } from "@/text";
+import { absolute, Button, CopyButton, linkButton, Time, usePreferences } from "@/ui";
+import { type Difference, differences } from "./diff";
+import { actorWords, eventWords } from "./words";
+
+const t = text.activity.details;
+
+/** All that is known of a change: who, from where, and what was before and after. */
+export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(filter: AuditFilter): void }) {
+  const { timeZone } = usePreferences();
+  const { actor } = entry;
+  const differing = differences(entry);
+  return (
+    <div className="space-y-5">
+      <div className="space-y-1">
+        <h3 className="text-14 font-semibold break-words">{eventWords(entry).title}</h3>
+        <p className="text-12 text-ink-2">
+          {absolute(entry.at, timeZone)} · <Time at={entry.at} />
+        </p>
+      </div>
+      <dl className="grid grid-cols-[96px_minmax(0,1fr)] gap-y-2 text-13">
+        <Fact label={t.who}>{actorWords(entry)}</Fact>
+        {actor.address && (
+          <Fact label={t.address} mono>
+            {printable(actor.address)}
+          </Fact>
+        )}
+        {actor.reason && <Fact label={t.reason}>{printable(actor.reason)}</Fact>}
+        {actor.requestId && (
+          <Fact label={t.reference} mono>
+            <span className="flex items-center gap-1">
+              {printable(actor.requestId)}
+              <CopyButton value={actor.requestId} what={t.reference} className="-my-1" />
+            </span>
+          </Fact>
+        )}
+        <Fact label={t.id} mono>
+          {entry.id}
+        </Fact>
+      </dl>
+      <Differences list={differing} entry={entry} />
+      <div className="flex flex-wrap gap-2">
+        <ObjectLink entry={entry} />
+        {onFilter && (
+          <>
+            <Button onClick={() => onFilter({ kind: entry.kind, object: entry.object })}>{t.onlyObject}</Button>
+            <Button onClick={() => onFilter({ actor: actorFilter(entry) })}>{t.onlyActor}</Button>
+          </>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** The actor as the server's filter names it. */
+export const actorFilter = ({ actor }: Change) => (actor.id ? `${actor.kind}:${actor.id}` : actor.kind);
+
+function Fact({ label, children, mono }: { label: string; children: ReactNode; mono?: boolean }) {
+  return (
+    <>
+      <dt className="text-ink-2">{label}</dt>
+      <dd className={mono ? "min-w-0 font-mono text-12 leading-5 break-all" : "min-w-0 break-words"}>{children}</dd>
+    </>
+  );
+}
+
+function Differences({ list, entry }: { list: readonly Difference[]; entry: Change }) {
+  const title = !entry.before ? t.created : !entry.after ? t.facts : t.changes;
+  if (list.length === 0) return <p className="text-13 text-ink-2">{t.noChange}</p>;
+  const both = entry.before && entry.after;
+  return (
+    <table className="w-full table-fixed text-12">
+      <caption className="pb-1 text-left text-13 font-semibold">{title}</caption>
+      {both ? (
+        <thead>
+          <tr className="border-b border-line text-left text-ink-2">
+            <th scope="col" className="h-7 w-28 font-medium">
+              <span className="sr-only">{t.object}</span>
+            </th>
+            <th scope="col" className="pr-3 font-medium">
+              {t.before}
+            </th>
+            <th scope="col" className="font-medium">
+              {t.after}
+            </th>
+          </tr>
+        </thead>
+      ) : null}
+      <tbody>
+        {list.map(({ field, before, after }) => (
+          <tr key={field} className="border-b border-hair align-top">
+            <th scope="row" className="w-28 py-1.5 pr-3 text-left font-normal text-ink-2">
+              {field}
+            </th>
+            {both ? (
+              <>
+                <Value sign="−" gone>
+                  {before}
+                </Value>
+                <Value sign="+">{after}</Value>
+              </>
+            ) : (
+              <Value>{before || after}</Value>
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** Not by colour alone: what went has a minus, what came a plus. */
+function Value({ children, sign, gone }: { children: string; sign?: string; gone?: boolean }) {
+  const tone = !sign || !children ? "" : gone ? "bg-bad-soft text-bad" : "bg-ok-soft text-ok";
+  return (
+    <td className="py-1.5 pr-3 font-mono break-words whitespace-pre-line">
+      {children ? (
+        <span className={`rounded box-decoration-clone px-1 py-0.5 ${tone}`}>
+          {sign && <span aria-hidden>{sign} </span>}
+          {children}
+        </span>
+      ) : (
+        <span className="text-ink-3">{text.activity.nothing}</span>
+      )}
+    </td>
+  );
+}
+
+/** To what the change was about, while it is there and may be seen. */
+function ObjectLink({ entry: { kind, object, after } }: { entry: Change }) {
+  const can = useCan();
+  if (!after) return null;
+  if (kind === "node" && can("nodes:read"))
+    return (
+      <Link to="/nodes/$id" params={{ id: object }} className={linkButton()}>
+        {t.openNode}
+      </Link>
+    );
+  if (kind === "user" && can("users:read"))
+    return (
+      <Link to="/users/$id" params={{ id: object }} className={linkButton()}>
+        {t.openUser}
+      </Link>
+    );
+  if (kind === "policy" && can("policy:read"))
+    return (
+      <Link to="/policy/versions/$version" params={{ version: object }} className={linkButton()}>
+        {t.openPolicy}
+      </Link>
+    );
+  return null;
+}

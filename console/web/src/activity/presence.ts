@@ -1,0 +1,61 @@
+/** A time in which a node was there or was not, in milliseconds. */
+export interface Span {
+  from: number;
+  to: number;
+  online: boolean;
+  /** Gone between two times of being there, or until now: of a server an outage, of a laptop a closed lid. */
+  gap: boolean;
+}
+
+interface Told {
+  from: string;
+  onlineBefore: boolean;
+  transitions: readonly { at: string; online: boolean }[];
+}
+
+/** The spans of a node's presence within a period. Before it joined there is none. */
+export function spansOf(told: Told, from: number, to: number): Span[] {
+  const spans: Span[] = [];
+  let at = Date.parse(told.from);
+  let online = told.onlineBefore;
+  let seen = online;
+  const add = (until: number, last: boolean) => {
+    const span = { from: Math.max(at, from), to: Math.min(until, to), online, gap: !online && seen };
+    if (span.to > span.from || (last && span.to === span.from && spans.length === 0)) spans.push(span);
+  };
+  for (const change of told.transitions) {
+    const moment = Date.parse(change.at);
+    if (change.online !== online) add(moment, false);
+    else continue;
+    at = moment;
+    online = change.online;
+    seen ||= online;
+  }
+  add(to, true);
+  return spans;
+}
+
+/** Which part of the known time a node was there, from 0 to 1; null when nothing is known. */
+export function shareOnline(spans: readonly Span[]): number | null {
+  const length = (list: readonly Span[]) => list.reduce((sum, span) => sum + span.to - span.from, 0);
+  const all = length(spans);
+  return all > 0 ? length(spans.filter((span) => span.online)) / all : null;
+}
+
+/** "99.9 %", and never 100 when something is missing. */
+export function percentWords(share: number): string {
+  const percent = share === 1 ? 100 : Math.min(99.9, Math.floor(share * 1000) / 10);
+  return `${percent.toLocaleString("en")} %`;
+}
+
+/** "45 s", "12 min", "3 h 20 min", "2 d 4 h". */
+export function lengthWords(length: number): string {
+  const seconds = Math.round(length / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  const days = Math.floor(hours / 24);
+  return hours % 24 ? `${days} d ${hours % 24} h` : `${days} d`;
+}

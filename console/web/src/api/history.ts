@@ -1,0 +1,30 @@
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { api } from "./client";
+import { keys } from "./resources";
+import { type AuditFilter, type AuditPage, withRecent } from "./stream/audit";
+import type { Change } from "./types";
+
+/**
+ * What was changed, newest first. Without `to` it is live: the stream adds what happens. `size` is how much one page
+ * has; fetchNextPage goes further back.
+ */
+export const auditQuery = (filter: AuditFilter = {}, size = 100) =>
+  infiniteQueryOptions({
+    queryKey: [...keys.audit, filter, size] as const,
+    queryFn: async ({ client, pageParam, signal }): Promise<AuditPage> => {
+      const query = { ...filter, limit: size, cursor: pageParam };
+      const { data, revision } = await api.call("get", "/api/v1/audit", { query, signal });
+      const page = { entries: data.entries, next: data.next, revision };
+      return pageParam ? page : withRecent(page, filter, client.getQueryData<Change[]>(keys.recentChanges) ?? []);
+    },
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next || undefined,
+  });
+
+/** When a node came and went, since a moment, to another or to now. */
+export const nodePresenceQuery = (id: string, from: string, to?: string) =>
+  queryOptions({
+    queryKey: keys.nodePresence(id, from, to),
+    queryFn: ({ signal }) =>
+      api.get("/api/v1/node/{nodeId}/presence", { params: { nodeId: id }, query: { from, to }, signal }),
+  });
