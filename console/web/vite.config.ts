@@ -56,10 +56,12 @@ export default defineConfig({
           groups: [
             // Hundreds of bytes each: not worth a request of their own.
             { name: "icons", test: /node_modules[\\/]lucide-react[\\/]/ },
+            // Small, and asked for by pages that have no editor.
+            { name: "jsonc", test: /node_modules[\\/]jsonc-parser[\\/]/ },
             // One chunk for the editor, which only the policy pages ask for.
             {
               name: "editor",
-              test: /node_modules[\\/](@codemirror|@lezer|@marijn|style-mod|w3c-keyname|crelt|jsonc-parser)[\\/]/,
+              test: /node_modules[\\/](@codemirror|@lezer|@marijn|style-mod|w3c-keyname|crelt)[\\/]/,
             },
           ],
         },

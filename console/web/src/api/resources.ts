@@ -119,6 +119,11 @@ export const sshQuery = queryOptions({
   refetchInterval: 15_000,
 });
 
+export const dnsQuery = queryOptions({
+  queryKey: keys.dns,
+  queryFn: ({ signal }) => api.call("get", "/api/v1/dns", { signal }),
+});
+
 export const healthQuery = queryOptions({
   queryKey: keys.health,
   queryFn: ({ signal }) => api.get("/api/v1/health", { signal }),
@@ -166,3 +171,4 @@ export const useNodes = () => useQuery({ ...nodesQuery, enabled: useCan()("nodes
 export const useUsers = () => useQuery({ ...usersQuery, enabled: useCan()("users:read") });
 export const usePresence = () => useQuery({ ...presenceQuery, enabled: useCan()("history:read") });
 export const usePolicy = () => useQuery({ ...policyQuery, enabled: useCan()("policy:read") });
+export const useDNS = () => useQuery({ ...dnsQuery, enabled: useCan()("dns:read") });

@@ -1,19 +1,13 @@
 import { useNavigate } from "@tanstack/react-router";
 import { Copy, Hourglass, MoreHorizontal, PanelRight, Pencil, Route, Tag, Trash2 } from "lucide-react";
-import type { Node } from "@/api";
+import { type Node, useDNS } from "@/api";
 import { printable, text } from "@/text";
 import { announce, copyText, Menu, MenuItem, MenuLine, useWrites } from "@/ui";
 import { useNodeActions } from "./actions";
-import { ipv4Of, waitingRoutes } from "./facts";
+import { fullName, ipv4Of, waitingRoutes } from "./facts";
 
-/** What can be done with one node. */
-export function NodeMenu({ node }: { node: Node }) {
-  const t = text.nodes.actions;
-  const navigate = useNavigate();
-  const start = useNodeActions();
-  const nodes = useWrites("nodes:write");
-  const routes = useWrites("routes:write");
-  const copy = async (value: string) => announce((await copyText(value)) ? text.common.copied : text.common.copyByHand);
+/** What can be done with one node; on its own page it is open already. */
+export function NodeMenu({ node, here = false }: { node: Node; here?: boolean }) {
   return (
     <Menu
       trigger={
@@ -26,11 +20,32 @@ export function NodeMenu({ node }: { node: Node }) {
         </button>
       }
     >
-      <MenuItem icon={PanelRight} onSelect={() => void navigate({ to: "/nodes/$id", params: { id: node.id } })}>
-        {t.open}
-      </MenuItem>
+      <Items node={node} here={here} />
+    </Menu>
+  );
+}
+
+/** Lists have a menu in each row: what it needs to know is asked when it opens. */
+function Items({ node, here }: { node: Node; here: boolean }) {
+  const t = text.nodes.actions;
+  const navigate = useNavigate();
+  const start = useNodeActions();
+  const nodes = useWrites("nodes:write");
+  const routes = useWrites("routes:write");
+  const { data: dns } = useDNS();
+  const copy = async (value: string) => announce((await copyText(value)) ? text.common.copied : text.common.copyByHand);
+  return (
+    <>
+      {!here && (
+        <MenuItem icon={PanelRight} onSelect={() => void navigate({ to: "/nodes/$id", params: { id: node.id } })}>
+          {t.open}
+        </MenuItem>
+      )}
       <MenuItem icon={Copy} onSelect={() => void copy(ipv4Of(node))}>
         {t.copyAddress}
+      </MenuItem>
+      <MenuItem icon={Copy} onSelect={() => void copy(fullName(node.givenName, dns?.data))}>
+        {t.copyName}
       </MenuItem>
       {nodes.offered && (
         <>
@@ -67,6 +82,6 @@ export function NodeMenu({ node }: { node: Node }) {
           </MenuItem>
         </>
       )}
-    </Menu>
+    </>
   );
 }

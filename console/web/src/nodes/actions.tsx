@@ -4,7 +4,7 @@ import type { Node } from "@/api";
 /** Something that a person begins to do with nodes; a dialogue asks for the rest. */
 export type NodeAction =
   | { name: "rename"; node: Node }
-  | { name: "tags"; node: Node }
+  | { name: "tags" | "neverExpire" | "setExpiry"; node: Node }
   | { name: "addTags" | "approve" | "expire" | "delete"; nodes: readonly Node[] };
 
 const Dialogs = lazy(() => import("./dialogs"));

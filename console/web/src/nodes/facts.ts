@@ -1,4 +1,4 @@
-import type { Node } from "@/api";
+import type { DNS, Node } from "@/api";
 
 const exits = ["0.0.0.0/0", "::/0"];
 export const isExitRoute = (prefix: string) => exits.includes(prefix);
@@ -82,3 +82,7 @@ export function dnsName(typed: string): string {
     .replace(/^-|-$/g, "")
     .slice(0, 63);
 }
+
+/** The name by which devices find a node: with the domain of the network, if it has one. */
+export const fullName = (name: string, dns: DNS | undefined) =>
+  dns?.magicDNS && dns.baseDomain ? `${name}.${dns.baseDomain}` : name;

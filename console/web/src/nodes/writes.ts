@@ -1,13 +1,18 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { api, type Collection, keys, type Node, newRequestName, nodeQuery } from "@/api";
+import { ApiError, api, type Collection, keys, type Node, newRequestName, nodeQuery } from "@/api";
 import { putItem } from "@/api/collection";
+import { withRoute } from "./routes";
 
 /** Calls that change nodes. They put what the answer shows into the cache; the stream would a moment later. */
 export function useNodeWrites() {
   const client = useQueryClient();
   return useMemo(() => writesOf(client), [client]);
 }
+
+/** What is there now, when a write was refused because somebody else was quicker. */
+export const nodeNow = (error: unknown): Node | null =>
+  error instanceof ApiError && error.stale ? ((error.problem.current as Node | undefined) ?? null) : null;
 
 type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags" | "approveRoutes";
 
@@ -17,6 +22,13 @@ function writesOf(client: QueryClient) {
   const cached = (id: string) =>
     client.getQueryData<Collection<Node>>(keys.nodes)?.items.find((node) => node.id === id);
 
+  /** Shows the node of an answer, which knows less of presence than the stream. */
+  const shown = (node: Node, revision: string) => {
+    const now = cached(node.id);
+    put({ ...node, online: now?.online ?? node.online, lastSeen: now?.lastSeen ?? node.lastSeen }, revision);
+    void client.invalidateQueries({ queryKey: keys.node(node.id) });
+  };
+
   /** Shows the node as it will be, and as it was if the call fails. */
   const optimistic = async (
     node: Node,
@@ -24,23 +36,21 @@ function writesOf(client: QueryClient) {
     call: () => Promise<{ data: { node: Node }; revision: string }>,
   ) => {
     const before = cached(node.id) ?? node;
-    const shown = { ...before, ...expected };
-    put(shown);
+    const expectedNode = { ...before, ...expected };
+    put(expectedNode);
     try {
       const { data, revision } = await call();
-      const now = cached(node.id);
-      put({ ...data.node, online: now?.online ?? node.online, lastSeen: now?.lastSeen ?? node.lastSeen }, revision);
-      void client.invalidateQueries({ queryKey: keys.node(node.id) });
+      shown(data.node, revision);
     } catch (error) {
       // What the stream has said meanwhile stays.
-      if (cached(node.id) === shown) put(before);
+      if (cached(node.id) === expectedNode) put(before);
       throw error;
     }
   };
 
   return {
     /** The ETag of a node as it is now, for a dialogue that opens: what changes after that is a conflict. */
-    etag: async (node: Node) => (await client.fetchQuery({ ...nodeQuery(node.id), staleTime: 0 })).etag,
+    etag: async (id: string) => (await client.fetchQuery({ ...nodeQuery(id), staleTime: 0 })).etag,
 
     rename: (node: Node, name: string, ifMatch?: string | null) =>
       optimistic(node, { givenName: name }, () =>
@@ -54,6 +64,37 @@ function writesOf(client: QueryClient) {
       optimistic(node, { tags }, () =>
         api.call("post", "/api/v1/node/{nodeId}/tags", { params: { nodeId: node.id }, body: { tags }, ifMatch }),
       ),
+
+    /** Turns one route of a node on or off, and leaves what somebody has switched meanwhile. */
+    switchRoute: async (node: Node, prefixes: readonly string[], on: boolean) => {
+      const send = (from: Node, ifMatch?: string | null) => {
+        const routes = withRoute(from.approvedRoutes, prefixes, on);
+        return optimistic(from, { approvedRoutes: routes }, () =>
+          api.call("post", "/api/v1/node/{nodeId}/approve_routes", {
+            params: { nodeId: node.id },
+            body: { routes },
+            ifMatch,
+          }),
+        );
+      };
+      try {
+        await send(cached(node.id) ?? node, client.getQueryData(nodeQuery(node.id).queryKey)?.etag);
+      } catch (error) {
+        const now = nodeNow(error);
+        if (!now) throw error;
+        await send(now);
+      }
+    },
+
+    /** When the key of a node ends: a moment, or null for never. */
+    setExpiry: async (node: Node, expiry: string | null, ifMatch?: string | null) => {
+      const { data, revision } = await api.call("post", "/api/v1/node/{nodeId}/expire", {
+        params: { nodeId: node.id },
+        body: expiry ? { expiry } : { disableExpiry: true },
+        ifMatch,
+      });
+      shown(data.node, revision);
+    },
 
     /** The same to many; the answer says what became of each. */
     bulk: async (nodes: readonly Node[], action: BulkAction, tags?: string[]) => {

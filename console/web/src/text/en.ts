@@ -2,6 +2,7 @@ import { access } from "./en/access";
 import { activity } from "./en/activity";
 import { common } from "./en/common";
 import { keys } from "./en/keys";
+import { node } from "./en/node";
 import { nodes } from "./en/nodes";
 import { overview } from "./en/overview";
 import { policy } from "./en/policy";
@@ -21,6 +22,7 @@ export const en = {
   table,
   overview,
   nodes,
+  node,
   users,
   routes,
   keys,

@@ -83,6 +83,7 @@ export function Confirm({
   word,
   danger = true,
   busy,
+  disabled,
   error,
   call,
   onSubmit,
@@ -94,6 +95,8 @@ export function Confirm({
   word?: string;
   danger?: boolean;
   busy?: boolean;
+  /** Something is still missing. */
+  disabled?: boolean;
   error?: ReactNode;
   /** An ApiCall with what it sends. */
   call?: ReactNode;
@@ -101,7 +104,7 @@ export function Confirm({
   onClose(): void;
 }) {
   const [typed, setTyped] = useState("");
-  const ready = (word === undefined || typed.trim() === word) && !busy;
+  const ready = (word === undefined || typed.trim() === word) && !busy && !disabled;
   return (
     <Dialog
       title={title}
@@ -120,7 +123,9 @@ export function Confirm({
       {children}
       {word !== undefined && (
         <Field label={text.common.typeToConfirm(word)}>
-          {(control) => <Input {...control} mono value={typed} onChange={(e) => setTyped(e.target.value)} autoFocus />}
+          {(control) => (
+            <Input {...control} mono value={typed} onChange={(e) => setTyped(e.target.value)} autoFocus={!disabled} />
+          )}
         </Field>
       )}
       {error}

@@ -11,11 +11,31 @@ export function usePageTitle(...parts: (string | undefined | false)[]) {
 }
 
 /** The title of a page and what can be done on it. */
-export function PageHead({ title, children, below }: { title: ReactNode; children?: ReactNode; below?: ReactNode }) {
+export function PageHead({
+  title,
+  children,
+  above,
+  below,
+}: {
+  title: ReactNode;
+  children?: ReactNode;
+  /** The way back. */
+  above?: ReactNode;
+  below?: ReactNode;
+}) {
   return (
-    <div className={clsx("@container shrink-0 bg-canvas px-6 pt-5 max-md:px-4", below && "border-b border-line")}>
+    <div
+      className={clsx(
+        "@container shrink-0 bg-canvas px-6 max-md:px-4",
+        above ? "pt-2" : "pt-5",
+        below && "border-b border-line",
+      )}
+    >
+      {above}
       <div className="flex min-h-8 items-center gap-2 max-md:flex-wrap">
-        <h1 className="min-w-0 flex-1 truncate text-20 font-semibold tracking-[-0.01em]">{title}</h1>
+        <h1 className="min-w-0 flex-1 truncate text-20 font-semibold tracking-[-0.01em] has-[form]:overflow-visible has-[form]:whitespace-normal">
+          {title}
+        </h1>
         {children}
       </div>
       {below}

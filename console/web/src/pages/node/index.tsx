@@ -1,25 +1,139 @@
 /** One node on a page of its own. */
-import { useQuery } from "@tanstack/react-query";
-import { useParams } from "@tanstack/react-router";
-import { nodeQuery } from "@/api";
-import { NodeActionsProvider, NodeMenu } from "@/nodes";
-import { NodeSummary } from "@/pages/nodes/NodeSummary";
+import { Link, useParams } from "@tanstack/react-router";
+import { ChevronLeft, Server, Tag, Trash2 } from "lucide-react";
+import type { ReactNode } from "react";
+import type { Node } from "@/api";
+import { NodeActionsProvider, NodeMenu, OsIcon, useNodeActions } from "@/nodes";
+import { NodeName, NodeNames, NodePart, NodeTabs, usePanelId } from "@/nodes/details";
+import { useNode } from "@/nodes/useNode";
+import { useSearchState } from "@/router/search";
+import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
-import { ErrorState, Page } from "@/ui";
+import {
+  Delayed,
+  Empty,
+  ErrorState,
+  linkButton,
+  PageHead,
+  Skeleton,
+  usePageTitle,
+  useShortcuts,
+  useWrites,
+} from "@/ui";
+
+const t = text.node;
 
 export function NodePage() {
   const { id } = useParams({ from: "/nodes/$id" });
-  const { data, error, refetch } = useQuery(nodeQuery(id));
-  const node = data?.data.node;
+  const { node, deleted, missing, error, retry } = useNode(id);
+  usePageTitle(node && printable(node.givenName), text.nodes.nodeTitle);
+  if (node)
+    return (
+      <NodeActionsProvider>
+        <NodeView key={id} node={node} deleted={deleted} />
+      </NodeActionsProvider>
+    );
   return (
-    <NodeActionsProvider>
-      <Page title={node ? printable(node.givenName) : text.nodes.nodeTitle} actions={node && <NodeMenu node={node} />}>
-        {error ? (
-          <ErrorState title={text.nodes.nodeTitle} error={error} onRetry={() => void refetch()} />
-        ) : (
-          node && <NodeSummary node={node} />
-        )}
-      </Page>
-    </NodeActionsProvider>
+    <Frame title={text.nodes.nodeTitle}>
+      {missing ? (
+        <Empty
+          icon={Server}
+          title={t.missingTitle}
+          action={
+            <Link to="/nodes" className={linkButton()}>
+              {t.all}
+            </Link>
+          }
+        >
+          {t.missingBody}
+        </Empty>
+      ) : error ? (
+        <ErrorState title={t.failed} error={error} onRetry={retry} />
+      ) : (
+        <Delayed>
+          <div role="status" aria-label={text.common.loading} className="space-y-4 py-2">
+            <Skeleton className="w-64" />
+            <Skeleton className="w-96 max-w-full" />
+            <Skeleton className="w-80 max-w-full" />
+          </div>
+        </Delayed>
+      )}
+    </Frame>
+  );
+}
+
+function Frame({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div className="h-full overflow-y-auto">
+      <PageHead title={title} />
+      <div className="px-6 py-5 max-md:px-4">{children}</div>
+    </div>
+  );
+}
+
+function NodeView({ node, deleted }: { node: Node; deleted: boolean }) {
+  const [search, setSearch] = useSearchState({ tab: "summary" });
+  const panel = usePanelId();
+  useNodeKeys(node, deleted);
+  return (
+    <div className="h-full overflow-y-auto">
+      <PageHead
+        title={
+          <span className="flex min-w-0 items-start gap-2.5">
+            <span className="flex h-8 shrink-0 items-center">
+              <OsIcon os={node.os} />
+            </span>
+            <NodeName node={node} deleted={deleted} />
+          </span>
+        }
+        above={
+          <Link
+            to="/nodes"
+            className="-ml-1 inline-flex h-6 items-center gap-1 rounded pr-1 text-12 text-ink-2 hover:text-ink"
+          >
+            <ChevronLeft className="size-3.5" aria-hidden /> {t.all}
+          </Link>
+        }
+        below={
+          <div className="pt-2">
+            <NodeNames node={node} />
+            <div className="mt-2 flex">
+              <NodeTabs node={node} tab={search.tab} onTab={(tab) => setSearch({ tab })} panel={panel} />
+            </div>
+          </div>
+        }
+      >
+        {!deleted && <NodeMenu node={node} here />}
+      </PageHead>
+      <div className="max-w-[1168px] px-6 pt-5 pb-16 max-md:px-4">
+        <NodePart node={node} tab={search.tab} panel={panel} deleted={deleted} />
+      </div>
+    </div>
+  );
+}
+
+function useNodeKeys(node: Node, deleted: boolean) {
+  const start = useNodeActions();
+  const writes = useWrites("nodes:write");
+  const may = writes.offered && writes.now && !deleted;
+  const group = text.shell.groups.page;
+  const actions = text.nodes.actions;
+  const tags = () => start({ name: "tags", node });
+  const remove = () => start({ name: "delete", nodes: [node] });
+  useShortcuts(
+    may
+      ? [
+          { keys: "t", label: actions.tags, group, run: tags },
+          { keys: "Delete", label: actions.delete, group, run: remove },
+        ]
+      : [],
+  );
+  useActions(
+    may
+      ? [
+          { id: "node.tags", title: actions.tags, icon: Tag, keys: "t", run: tags },
+          { id: "node.delete", title: actions.delete, icon: Trash2, run: remove },
+        ]
+      : [],
   );
 }

@@ -1,7 +1,7 @@
 /** The list of nodes: the reference for every list of the console. */
 import { Link, useNavigate } from "@tanstack/react-router";
-import { ExternalLink, Hourglass, Plus, Route, SearchX, Server, Tag, Trash2 } from "lucide-react";
-import { useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
+import { Hourglass, Plus, Route, SearchX, Server, Tag, Trash2 } from "lucide-react";
+import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
 import { type Node, useNodes, usePresence } from "@/api";
 import { matches, parse } from "@/filter";
 import {
@@ -36,7 +36,6 @@ import {
   FilterLine,
   linkButton,
   PageHead,
-  SidePanel,
   Tabs,
   Time,
   useNow,
@@ -47,10 +46,11 @@ import {
 } from "@/ui";
 import { nodeColumns } from "./columns";
 import { NodeFilterMenu } from "./FilterMenu";
-import { NodeSummary } from "./NodeSummary";
+
+const NodePanel = lazy(() => import("./NodePanel"));
 
 const t = text.nodes;
-const usual = { tab: "all", q: "", sort: "", cols: "", node: "" };
+const usual = { tab: "all", q: "", sort: "", cols: "", node: "", view: "summary" };
 const panelId = "nodes-list";
 const mostAttention = 8;
 
@@ -95,7 +95,6 @@ function NodesList() {
   const newest = useMemo(() => newestVersion(nodes), [nodes]);
   const columns = useMemo(() => nodeColumns({ presence, newest, now }), [presence, newest, now]);
   const group = useAttention(presence, now);
-  const open = search.node ? nodes.find((node) => node.id === search.node) : undefined;
   const filtered = tab !== "all" || terms.length > 0;
 
   usePageTitle(t.title, data && text.table.shown(rows.length));
@@ -163,7 +162,7 @@ function NodesList() {
               selected={selected}
               onSelect={setSelected}
               onOpen={onOpen}
-              openId={open?.id}
+              openId={search.node}
               menu={rowMenu}
               rowKeys={keys}
               phone={(node) => <PhoneRow node={node} />}
@@ -172,26 +171,15 @@ function NodesList() {
         </div>
         <Bulk nodes={nodes} rows={rows} selected={selected} onClear={() => setSelected(new Set())} start={start} />
       </div>
-      {open && (
-        <SidePanel
-          title={printable(open.givenName)}
-          onClose={() => setSearch({ node: "" })}
-          actions={
-            <>
-              <Link
-                to="/nodes/$id"
-                params={{ id: open.id }}
-                aria-label={t.panel.openPage}
-                className="grid size-8 place-items-center rounded-md text-ink-2 hover:bg-sunken"
-              >
-                <ExternalLink className="size-4" aria-hidden />
-              </Link>
-              <NodeMenu node={open} />
-            </>
-          }
-        >
-          <NodeSummary node={open} />
-        </SidePanel>
+      {search.node && (
+        <Suspense>
+          <NodePanel
+            id={search.node}
+            tab={search.view}
+            onTab={(view) => setSearch({ view })}
+            onClose={() => setSearch({ node: "", view: "" })}
+          />
+        </Suspense>
       )}
     </div>
   );

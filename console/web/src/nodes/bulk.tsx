@@ -1,0 +1,50 @@
+import { useState } from "react";
+import type { Node } from "@/api";
+import { printable, text } from "@/text";
+import { ApiCall, useStatus } from "@/ui";
+import { useNodeWrites } from "./writes";
+
+interface Told {
+  /** Of one node, in place of how many were done. */
+  done?: string;
+  failed?: string;
+}
+
+const mostReasons = 3;
+
+/** Does it to all, and says which failed and why, with a way to try those again. */
+export function useBulk(onClose: () => void) {
+  const writes = useNodeWrites();
+  const status = useStatus();
+  const [busy, setBusy] = useState(false);
+  const t = text.nodes.many;
+  const start = async (
+    nodes: readonly Node[],
+    action: Parameters<typeof writes.bulk>[1],
+    tags?: string[],
+    told: Told = {},
+  ) => {
+    setBusy(true);
+    try {
+      const failed = await writes.bulk(nodes, action, tags);
+      const again = failed.map(({ node }) => node);
+      const retry = { label: t.retry(again.length), run: () => void start(again, action, tags, told) };
+      if (failed.length === 0) status.done(told.done ?? t.done(nodes.length));
+      else if (told.failed) status.failed(told.failed, failed[0]?.why, { ...retry, label: text.common.retry });
+      else {
+        const reasons = failed.slice(0, mostReasons).map(({ node, why }) => `${printable(node.givenName)}: ${why}`);
+        if (failed.length > mostReasons) reasons.push(t.more(failed.length - mostReasons));
+        status.failed(t.partly(nodes.length - failed.length, failed.length), reasons.join(" · "), retry);
+      }
+    } catch (error) {
+      status.failed(told.failed ?? t.failed, error);
+    }
+    setBusy(false);
+    onClose();
+  };
+  return { busy, start };
+}
+
+export const BulkCall = ({ nodes, action, tags }: { nodes: readonly Node[]; action: string; tags?: string[] }) => (
+  <ApiCall method="post" path="/api/v1/node/bulk" body={{ ids: nodes.map((node) => node.id), action, tags }} />
+);

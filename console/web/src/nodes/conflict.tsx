@@ -1,0 +1,48 @@
+import { useEffect, useState } from "react";
+import { text } from "@/text";
+import { Button } from "@/ui";
+import { useNodeWrites } from "./writes";
+
+/** What If-Match takes, read when somebody begins to change a node. */
+export function useEtag(id: string): string | null {
+  const writes = useNodeWrites();
+  const [etag, setEtag] = useState<string | null>(null);
+  useEffect(() => {
+    let here = true;
+    writes.etag(id).then(
+      (tag) => here && setEtag(tag),
+      () => {},
+    );
+    return () => {
+      here = false;
+    };
+  }, [writes, id]);
+  return etag;
+}
+
+/** A write that found something else than the person saw. */
+export interface Conflict {
+  mine: string;
+  theirs: string;
+}
+
+export function ConflictView({ conflict, onMine, onTheirs }: { conflict: Conflict; onMine(): void; onTheirs(): void }) {
+  const t = text.nodes.conflict;
+  return (
+    <div role="alert" className="space-y-3 rounded-lg border border-line-strong p-3 text-13 text-ink-2">
+      <p className="font-medium text-ink">{t.title}</p>
+      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
+        <dt>{t.mine}</dt>
+        <dd className="font-mono break-words text-ink">{conflict.mine}</dd>
+        <dt>{t.theirs}</dt>
+        <dd className="font-mono break-words text-ink">{conflict.theirs}</dd>
+      </dl>
+      <div className="flex gap-2">
+        <Button look="primary" onClick={onMine}>
+          {t.keepMine}
+        </Button>
+        <Button onClick={onTheirs}>{t.keepTheirs}</Button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,30 @@
+import { type ReactNode, useId } from "react";
+
+/** Facts that belong together, under a title. */
+export function Section({ title, note, children }: { title: string; note?: ReactNode; children: ReactNode }) {
+  const id = useId();
+  return (
+    <section aria-labelledby={id} className="rounded-lg border border-line bg-surface p-4">
+      <div className="mb-3 flex flex-wrap items-baseline gap-x-2">
+        <h2 id={id} className="text-13 font-semibold">
+          {title}
+        </h2>
+        {note && <span className="text-12 text-ink-3">{note}</span>}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+export const Facts = ({ children }: { children: ReactNode }) => (
+  <dl className="grid grid-cols-[112px_minmax(0,1fr)] gap-x-3 gap-y-2.5 text-13">{children}</dl>
+);
+
+export function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-ink-2">{label}</dt>
+      <dd className="min-w-0 break-words">{children}</dd>
+    </>
+  );
+}

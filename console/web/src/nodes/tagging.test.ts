@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import type { Node } from "@/api";
+import { type Tagging, taggingOf, tagsAfter } from "./tagging";
+
+const node = (...tags: string[]) => ({ tags }) as Node;
+
+test.each<[string[], Tagging, string[], string[] | null]>([
+  [["tag:b"], "addTags", ["tag:a", "tag:b"], ["tag:a", "tag:b"]],
+  [["tag:a", "tag:b"], "removeTags", ["tag:a"], ["tag:b"]],
+  [["tag:a"], "removeTags", ["tag:a"], null],
+  [[], "removeTags", ["tag:a"], []],
+  [["tag:a"], "setTags", ["tag:c"], ["tag:c"]],
+])("%j %s %j becomes %j", (before, how, tags, after) => expect(tagsAfter(node(...before), how, tags)).toEqual(after));
+
+test("a change of many says who changes, who is refused and who leaves a user", () => {
+  const nodes = [node(), node("tag:a"), node("tag:a", "tag:b")];
+  const added = taggingOf(nodes, "addTags", ["tag:a"]);
+  expect([added.changed.length, added.refused, added.leaving]).toEqual([1, 0, 1]);
+  const removed = taggingOf(nodes, "removeTags", ["tag:a"]);
+  expect([removed.changed.length, removed.refused, removed.leaving]).toEqual([1, 1, 0]);
+});

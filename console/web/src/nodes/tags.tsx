@@ -1,0 +1,128 @@
+import { useState } from "react";
+import type { Node } from "@/api";
+import { notATag, tagsOf } from "@/keys/facts";
+import { TagField } from "@/keys/TagField";
+import { printable, text } from "@/text";
+import { ApiCall, Banner, Button, Choices, Confirm, Dialog, useStatus } from "@/ui";
+import { BulkCall, useBulk } from "./bulk";
+import { type Conflict, ConflictView, useEtag } from "./conflict";
+import { type Tagging, taggingOf } from "./tagging";
+import { nodeNow, useNodeWrites } from "./writes";
+
+const t = text.nodes.tags;
+
+export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
+  const writes = useNodeWrites();
+  const status = useStatus();
+  const etag = useEtag(node.id);
+  // A conflict is with what the person saw first, not with what the stream has told since.
+  const [before] = useState(node.tags);
+  const [typed, setTyped] = useState(before.length > 0 ? `${before.join(" ")} ` : "");
+  const [conflict, setConflict] = useState<Conflict | null>(null);
+  const tags = tagsOf(typed);
+  const problem = tags.length === 0 && before.length > 0 ? t.needsOne : undefined;
+  const ready = !problem && !notATag(tags);
+  const name = printable(node.givenName);
+  const owned = before.length === 0;
+
+  const send = (ifMatch: string | null) => {
+    if (!ready) return;
+    if (tags.join(" ") === [...before].sort().join(" ") && !conflict) return onClose();
+    writes.setTags(node, tags, ifMatch).then(
+      () => {
+        onClose();
+        // The first tag takes the node from its user, which no tag brings back.
+        const undo = owned
+          ? undefined
+          : () =>
+              writes.setTags({ ...node, tags }, before).then(
+                () => status.done(t.undone(name)),
+                (error) => status.failed(t.failed(name), error),
+              );
+        status.done(t.done(name), undo);
+      },
+      (error) => {
+        const now = nodeNow(error);
+        if (now && now.tags.join(" ") !== before.join(" "))
+          return setConflict({ mine: tags.join(" "), theirs: now.tags.join(" ") });
+        if (now) return send(null);
+        onClose();
+        status.failed(t.failed(name), error);
+      },
+    );
+  };
+  return (
+    <Dialog
+      title={t.title(name)}
+      onClose={onClose}
+      onSubmit={() => send(etag)}
+      footer={
+        <>
+          <ApiCall method="post" path={`/api/v1/node/${node.id}/tags`} body={{ tags }} />
+          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button type="submit" look="primary" disabled={!ready}>
+            {t.submit}
+          </Button>
+        </>
+      }
+    >
+      {conflict && <ConflictView conflict={conflict} onMine={() => send(null)} onTheirs={onClose} />}
+      <TagField value={typed} onChange={setTyped} error={problem} autoFocus />
+      {owned && tags.length > 0 && <Warning>{t.leaves(printable(node.user?.name ?? ""))}</Warning>}
+    </Dialog>
+  );
+}
+
+const mostShown = 6;
+
+/** Adds, takes away or replaces tags of many nodes, and shows first what becomes of them. */
+export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onClose(): void }) {
+  const run = useBulk(onClose);
+  const [how, setHow] = useState<Tagging>("addTags");
+  const [typed, setTyped] = useState("");
+  const tags = tagsOf(typed);
+  const whole = tags.length > 0 && !notATag(tags);
+  const { changed, refused, leaving } = taggingOf(nodes, how, whole ? tags : []);
+  const ready = whole && changed.length > 0;
+  return (
+    <Confirm
+      title={t.titleMany(nodes.length)}
+      submit={t.submitMany[how](nodes.length)}
+      danger={false}
+      word={nodes.length >= 5 ? String(nodes.length) : undefined}
+      busy={run.busy}
+      disabled={!ready}
+      onSubmit={() => void run.start(nodes, how, tags)}
+      onClose={onClose}
+      call={<BulkCall nodes={nodes} action={how} tags={tags} />}
+    >
+      <Choices<Tagging> label={t.how} choices={t.hows} value={how} onChange={setHow} />
+      <TagField value={typed} onChange={setTyped} autoFocus />
+      {whole && (
+        <div className="space-y-2">
+          <p>{t.changes(changed.length)}</p>
+          {changed.length > 0 && (
+            <ul className="space-y-1 rounded-md bg-chip px-3 py-2 font-mono text-12 text-ink">
+              {changed.slice(0, mostShown).map(({ node, after }) => (
+                <li key={node.id} className="break-words">
+                  {t.becomes(printable(node.givenName), after?.join(" ") ?? "")}
+                </li>
+              ))}
+              {changed.length > mostShown && (
+                <li className="text-ink-2">{text.nodes.many.more(changed.length - mostShown)}</li>
+              )}
+            </ul>
+          )}
+          {leaving > 0 && <Warning>{t.leaving(leaving)}</Warning>}
+          {refused > 0 && <Warning>{t.refused(refused)}</Warning>}
+        </div>
+      )}
+    </Confirm>
+  );
+}
+
+const Warning = ({ children }: { children: string }) => (
+  <div className="overflow-hidden rounded-md [&>div]:px-3">
+    <Banner tone="warn">{children}</Banner>
+  </div>
+);
