@@ -1900,6 +1900,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/server": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the state of the service
+         * @description What the answering replica is, which others there are, how well each part is and since when, and what online
+         *     nodes report of the relays. It only reads what is known and asks neither the database nor a relay.
+         */
+        get: operations["showServer"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/debug/digest": {
         parameters: {
             query?: never;
@@ -2974,6 +3001,95 @@ export interface components {
         DatabaseHealth: {
             /** @example true */
             databaseConnectivity: boolean;
+        };
+        ServerState: {
+            /**
+             * @description The address that clients are given, `server_url`.
+             * @example https://mesh.example.com
+             */
+            url: string;
+            version: components["schemas"]["Version"];
+            /**
+             * @description The replica that answers.
+             * @example r-4f2a
+             */
+            replica: string;
+            /**
+             * Format: date-time
+             * @description When this replica started.
+             * @example 2026-03-01T08:00:00Z
+             */
+            startedAt: string;
+            /**
+             * @example postgres
+             * @enum {string}
+             */
+            database: "sqlite" | "postgres";
+            /** @description Every part that is watched, also those that are well. */
+            checks: components["schemas"]["ServerCheck"][];
+            /** @description The relays that clients are told of, by their numbers. */
+            relays: components["schemas"]["ServerRelay"][];
+            /** @description The replicas that report now, the answering one among them. */
+            replicas: components["schemas"]["ServerReplica"][];
+        };
+        ServerCheck: {
+            /**
+             * @description `service`, `database`, `clock`, `relay`, `policy` or `replicas`; more may come.
+             * @example database
+             */
+            part: string;
+            /** @enum {string} */
+            status: "pass" | "warn" | "fail";
+            /**
+             * Format: date-time
+             * @description Since when this replica finds it so, to within a few seconds.
+             * @example 2026-03-01T08:00:00Z
+             */
+            since: string;
+            /**
+             * @description What is wrong and what to do. Empty when it is well.
+             * @example []
+             */
+            output: string[];
+        };
+        ServerRelay: {
+            region: components["schemas"]["RelayRegion"];
+            /** @description It is a replica of this service. */
+            embedded: boolean;
+            /**
+             * @description How many online nodes can be reached by it.
+             * @example 12
+             */
+            homes: number;
+            /**
+             * @description How many online nodes had an answer from it when they last measured.
+             * @example 14
+             */
+            measured: number;
+            /**
+             * Format: double
+             * @description How far it is from these, in the middle. Null when there are none.
+             * @example 18.4
+             */
+            medianMilliseconds: number | null;
+        };
+        ServerReplica: {
+            /** @example r-4f2a */
+            id: string;
+            /** @example 0.1.0 */
+            version: string;
+            /** @example 4711 */
+            revision: string;
+            /**
+             * @description How many nodes are connected to it.
+             * @example 12
+             */
+            nodes: number;
+            /**
+             * @description Milliseconds since the report, by the database's clock.
+             * @example 840
+             */
+            ageMillis: number;
         };
         Digest: {
             /**
@@ -7456,6 +7572,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DatabaseHealth"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    showServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the state */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerState"];
                 };
             };
             401: components["responses"]["Unauthorized"];

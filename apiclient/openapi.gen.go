@@ -203,6 +203,45 @@ func (e Role) Valid() bool {
 	}
 }
 
+// Defines values for ServerCheckStatus.
+const (
+	ServerCheckFail ServerCheckStatus = "fail"
+	ServerCheckPass ServerCheckStatus = "pass"
+	ServerCheckWarn ServerCheckStatus = "warn"
+)
+
+// Valid indicates whether the value is a known member of the ServerCheckStatus enum.
+func (e ServerCheckStatus) Valid() bool {
+	switch e {
+	case ServerCheckFail:
+		return true
+	case ServerCheckPass:
+		return true
+	case ServerCheckWarn:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ServerStateDatabase.
+const (
+	DatabasePostgres ServerStateDatabase = "postgres"
+	DatabaseSQLite   ServerStateDatabase = "sqlite"
+)
+
+// Valid indicates whether the value is a known member of the ServerStateDatabase enum.
+func (e ServerStateDatabase) Valid() bool {
+	switch e {
+	case DatabasePostgres:
+		return true
+	case DatabaseSQLite:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for UsersChangeAction.
 const (
 	UsersChangeActionDelete UsersChangeAction = "delete"
@@ -2165,6 +2204,106 @@ type SSHSession struct {
 // Example: ["nodes","routes:read"]
 type Scopes = []string
 
+// ServerCheck defines model for ServerCheck.
+type ServerCheck struct {
+	// Output What is wrong and what to do. Empty when it is well.
+	//
+	// Example: []
+	Output []string `json:"output"`
+
+	// Part `service`, `database`, `clock`, `relay`, `policy` or `replicas`; more may come.
+	//
+	// Example: database
+	Part string `json:"part"`
+
+	// Since Since when this replica finds it so, to within a few seconds.
+	//
+	// Example: 2026-03-01T08:00:00Z
+	Since  time.Time         `json:"since"`
+	Status ServerCheckStatus `json:"status"`
+}
+
+// ServerCheckStatus defines model for ServerCheck.Status.
+type ServerCheckStatus string
+
+// ServerRelay defines model for ServerRelay.
+type ServerRelay struct {
+	// Embedded It is a replica of this service.
+	Embedded bool `json:"embedded"`
+
+	// Homes How many online nodes can be reached by it.
+	//
+	// Example: 12
+	Homes int `json:"homes"`
+
+	// Measured How many online nodes had an answer from it when they last measured.
+	//
+	// Example: 14
+	Measured int `json:"measured"`
+
+	// MedianMilliseconds How far it is from these, in the middle. Null when there are none.
+	//
+	// Example: 18.4
+	MedianMilliseconds *float64    `json:"medianMilliseconds"`
+	Region             RelayRegion `json:"region"`
+}
+
+// ServerReplica defines model for ServerReplica.
+type ServerReplica struct {
+	// AgeMillis Milliseconds since the report, by the database's clock.
+	//
+	// Example: 840
+	AgeMillis int `json:"ageMillis"`
+
+	// ID Example: r-4f2a
+	ID string `json:"id"`
+
+	// Nodes How many nodes are connected to it.
+	//
+	// Example: 12
+	Nodes int `json:"nodes"`
+
+	// Revision Example: 4711
+	Revision string `json:"revision"`
+
+	// Version Example: 0.1.0
+	Version string `json:"version"`
+}
+
+// ServerState defines model for ServerState.
+type ServerState struct {
+	// Checks Every part that is watched, also those that are well.
+	Checks []ServerCheck `json:"checks"`
+
+	// Database Example: postgres
+	Database ServerStateDatabase `json:"database"`
+
+	// Relays The relays that clients are told of, by their numbers.
+	Relays []ServerRelay `json:"relays"`
+
+	// Replica The replica that answers.
+	//
+	// Example: r-4f2a
+	Replica string `json:"replica"`
+
+	// Replicas The replicas that report now, the answering one among them.
+	Replicas []ServerReplica `json:"replicas"`
+
+	// StartedAt When this replica started.
+	//
+	// Example: 2026-03-01T08:00:00Z
+	StartedAt time.Time `json:"startedAt"`
+
+	// URL The address that clients are given, `server_url`.
+	//
+	// Example: https://mesh.example.com
+	URL     string  `json:"url"`
+	Version Version `json:"version"`
+}
+
+// ServerStateDatabase Example: postgres
+type ServerStateDatabase string
+
 // ShellUser defines model for ShellUser.
 type ShellUser struct {
 	// Check Somebody must agree first.
@@ -3879,6 +4018,14 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/routes/{routeId}/history (the `ShowRouteHistory` operationId).
 	ShowRouteHistory(ctx context.Context, routeID RouteRef, params *ShowRouteHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowServer Show the state of the service
+	//
+	// What the answering replica is, which others there are, how well each part is and since when, and what online
+	// nodes report of the relays. It only reads what is known and asks neither the database nor a relay.
+	//
+	// Corresponds with GET /api/v1/server (the `ShowServer` operationId).
+	ShowServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveSSHWithBody Let an SSH session begin
 	//
@@ -5740,6 +5887,24 @@ func (c *Client) EnableRoute(ctx context.Context, routeID RouteRef, params *Enab
 // Corresponds with GET /api/v1/routes/{routeId}/history (the `ShowRouteHistory` operationId).
 func (c *Client) ShowRouteHistory(ctx context.Context, routeID RouteRef, params *ShowRouteHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowRouteHistoryRequest(c.Server, routeID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowServer Show the state of the service
+//
+// What the answering replica is, which others there are, how well each part is and since when, and what online
+// nodes report of the relays. It only reads what is known and asks neither the database nor a relay.
+//
+// Corresponds with GET /api/v1/server (the `ShowServer` operationId).
+func (c *Client) ShowServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowServerRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -9504,6 +9669,33 @@ func NewShowRouteHistoryRequest(server string, routeID RouteRef, params *ShowRou
 	return req, nil
 }
 
+// NewShowServerRequest constructs an http.Request for the ShowServer method
+func NewShowServerRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/server")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewApproveSSHRequest calls the generic ApproveSSH builder with application/json body
 func NewApproveSSHRequest(server string, body ApproveSSHJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -11280,6 +11472,16 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/routes/{routeId}/history (the `ShowRouteHistory` operationId).
 	ShowRouteHistoryWithResponse(ctx context.Context, routeID RouteRef, params *ShowRouteHistoryParams, reqEditors ...RequestEditorFn) (*ShowRouteHistoryResponse, error)
+
+	// ShowServerWithResponse Show the state of the service
+	//
+	// What the answering replica is, which others there are, how well each part is and since when, and what online
+	// nodes report of the relays. It only reads what is known and asks neither the database nor a relay.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/server (the `ShowServer` operationId).
+	ShowServerWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ShowServerResponse, error)
 
 	// ApproveSSHWithBodyWithResponse Let an SSH session begin
 	//
@@ -13340,6 +13542,33 @@ func (r ShowRouteHistoryResponse) StatusCode() int {
 	return 0
 }
 
+type ShowServerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ServerState
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowServerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowServerResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ApproveSSHResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -15309,6 +15538,22 @@ func (c *ClientWithResponses) ShowRouteHistoryWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseShowRouteHistoryResponse(rsp)
+}
+
+// ShowServerWithResponse Show the state of the service
+//
+// What the answering replica is, which others there are, how well each part is and since when, and what online
+// nodes report of the relays. It only reads what is known and asks neither the database nor a relay.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/server (the `ShowServer` operationId).
+func (c *ClientWithResponses) ShowServerWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ShowServerResponse, error) {
+	rsp, err := c.ShowServer(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowServerResponse(rsp)
 }
 
 // ApproveSSHWithBodyWithResponse Let an SSH session begin
@@ -18819,6 +19064,46 @@ func ParseShowRouteHistoryResponse(rsp *http.Response) (*ShowRouteHistoryRespons
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowServerResponse parses an HTTP response from a ShowServerWithResponse call
+func ParseShowServerResponse(rsp *http.Response) (*ShowServerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowServerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ServerState
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

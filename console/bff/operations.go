@@ -111,6 +111,7 @@ func operations() []operation {
 		{"listAudit", get, "audit", "kind object actor verb" + times + paging, 0},
 		{"listPresence", get, "presence", "buckets node cursor" + times, 0},
 		{"databaseHealth", get, "health", "", 0},
+		{"showServer", get, "server", "", 0},
 	}
 }
 

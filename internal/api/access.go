@@ -37,6 +37,7 @@ func needs() map[string]need {
 		"GET /api/v1/whoami":       {anyone: true},
 
 		"GET /api/v1/health":        reads(mesh.NounService),
+		"GET /api/v1/server":        reads(mesh.NounService),
 		"GET /api/v1/debug/digest":  reads(mesh.NounService),
 		"GET /api/v1/debug/profile": administrates(mesh.NounService),
 

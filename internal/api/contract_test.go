@@ -136,6 +136,7 @@ func examples() map[string]func(f fixture) *answer {
 			return &answer{f.t, c.status, c.header, nil}
 		},
 		"GET /api/v1/health":        list("/api/v1/health"),
+		"GET /api/v1/server":        list("/api/v1/server"),
 		"GET /api/v1/debug/digest":  list("/api/v1/debug/digest"),
 		"GET /api/v1/debug/profile": list("/api/v1/debug/profile"),
 		"GET /api/v1/openapi.yaml":  list("/api/v1/openapi.yaml"),

@@ -26,6 +26,10 @@ type Config struct {
 	Version    openapi.Version
 	// Health is the state of the service as of the last background check.
 	Health func() openapi.Health
+	// Facts are what Server says of this replica and what does not change while
+	// it runs, and Checks how well each part is.
+	Facts  openapi.ServerState
+	Checks func() []openapi.ServerCheck
 	// Document is openapi.yaml and Docs the page made from it.
 	Document, Docs []byte
 	// TrustedProxies may say on whose behalf they ask.
@@ -39,6 +43,8 @@ type Server struct {
 	log            *slog.Logger
 	version        openapi.Version
 	health         func() openapi.Health
+	facts          openapi.ServerState
+	checks         func() []openapi.ServerCheck
 	document, docs []byte
 	trustedProxies []netip.Prefix
 	needs          map[string]need
@@ -59,7 +65,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 // New returns a server; Handler makes it answer.
 func New(c Config) *Server {
 	s := &Server{
-		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health,
+		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, facts: c.Facts, checks: c.Checks,
 		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",

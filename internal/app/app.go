@@ -75,6 +75,7 @@ type service struct {
 	registry *prometheus.Registry
 	ledger   *ledger.Ledger
 	draining atomic.Bool
+	checks   checks
 	parts    atomic.Pointer[parts]
 }
 
@@ -259,8 +260,10 @@ func (s *service) shutdown(servers []*http.Server, p *parts) {
 	p.clients.Drain(ctx) // only now: they come back at once
 }
 
-// The parts of the service that /health may warn of.
+// The parts of the service that /health may speak of.
 const (
+	checkService  = "service"
+	checkDatabase = "database"
 	checkClock    = "clock"
 	checkRelay    = "relay"
 	checkPolicy   = "policy"
@@ -277,10 +280,10 @@ func (s *service) health() openapi.Health {
 		}
 	}
 	if err := s.ledger.Health(); err != nil {
-		report("database", openapi.HealthCheckStatusFail, publicText(err))
+		report(checkDatabase, openapi.HealthCheckStatusFail, publicText(err))
 	}
 	if s.draining.Load() {
-		report("service", openapi.HealthCheckStatusFail, "the service is stopping")
+		report(checkService, openapi.HealthCheckStatusFail, "the service is stopping")
 	}
 	if ahead := s.ledger.World().At.Sub(mesh.TimeOf(time.Now())); ahead > clockSlack {
 		report(checkClock, openapi.HealthCheckStatusWarn,

@@ -14,6 +14,7 @@ import (
 
 	apispec "github.com/fairlead-mesh/fairlead/api"
 	"github.com/fairlead-mesh/fairlead/internal/api"
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -113,6 +114,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.control.RevertUnconfirmed,
 		p.control.TestPolicy,
 		p.control.SaveObserved,
+		s.followHealth,
 	}
 	if policyFile(c.Policy) != "" {
 		if err := p.control.LoadPolicyFile(ctx); err != nil {
@@ -130,6 +132,8 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	}
 	server := api.New(api.Config{
 		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health,
+		Facts:    openapi.ServerState{URL: c.ServerURL, StartedAt: time.Now(), Database: openapi.ServerStateDatabase(c.Database.Type)},
+		Checks:   s.checksNow,
 		Document: apispec.Document, Docs: docs, TrustedProxies: c.TrustedProxies,
 	})
 	p.public, p.local = server.Handler(routes), server.LocalHandler(peer)

@@ -262,6 +262,22 @@ func (canned) Health(w http.ResponseWriter, _ *http.Request) {
 	}})
 }
 
+func (canned) ShowServer(w http.ResponseWriter, _ *http.Request) {
+	since, middle := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), 18.4
+	reply(w, openapi.ServerState{
+		URL: "https://mesh.example.com", Version: openapi.Version{ProductVersion: "0.1.1"}, Replica: "r1", StartedAt: since, Database: openapi.DatabasePostgres,
+		Checks: []openapi.ServerCheck{
+			{Part: "database", Status: openapi.ServerCheckPass, Since: since, Output: []string{}},
+			{Part: "policy", Status: openapi.ServerCheckWarn, Since: since, Output: []string{"test on line 21: alice should reach tag:db:5432"}},
+		},
+		Relays: []openapi.ServerRelay{
+			{Region: openapi.RelayRegion{ID: 900, Code: "fra", Name: "Frankfurt"}, Embedded: true, Homes: 12, Measured: 14, MedianMilliseconds: &middle},
+			{Region: openapi.RelayRegion{ID: 901, Code: "nyc", Name: "New York"}},
+		},
+		Replicas: []openapi.ServerReplica{{ID: "r1", Version: "0.1.1", Revision: "4711", Nodes: 12, AgeMillis: 840}},
+	})
+}
+
 func (canned) Version(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.Version{
 		Version: "0.28.0", Product: "Fairlead", ProductVersion: "0.1.1", Commit: "4d5e6f70", BuildTime: "2026-03-02T08:00:00Z",

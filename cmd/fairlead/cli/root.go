@@ -71,7 +71,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 	},
 		t.users(), t.preAuthKeys(), t.apiKeys(), t.nodes(), t.routes(), t.dns(), t.auth(), t.policy(), t.ssh(), t.audit(), t.events(), t.webhooks(),
 		t.backup(), t.restore(), t.db(),
-		t.whoami(), t.health(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
+		t.whoami(), t.health(), t.status(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
 	)
 	help := helpCommand()
 	root.AddCommand(help)

@@ -55,6 +55,50 @@ does not answer within 5 seconds. No key is needed.`,
 	}
 }
 
+func (t *tool) status() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show how well each part of the service is, and since when",
+		Long: `Show how well each part of the service is and since when, what online nodes
+report of the relays, and which replicas there are.`,
+		Example: `  fairlead status
+  fairlead status --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := t.connect()
+			if err != nil {
+				return err
+			}
+			state, err := decode[apiclient.ServerState](answer(client.ShowServer(cmd.Context())))
+			if err != nil {
+				return err
+			}
+			shown := columns{names: "PART, STATE, SINCE, SAYS", spare: "SINCE"}
+			return showTable(t, state, shown, stateRows(state), func(row []string) []string { return row })
+		},
+	}
+}
+
+// stateRows are the lines of the status command.
+func stateRows(s apiclient.ServerState) [][]string {
+	rows := [][]string{{"server", s.Version.ProductVersion, timeText(s.StartedAt), fmt.Sprintf("replica %s at %s, database %s", s.Replica, s.URL, s.Database)}}
+	for _, c := range s.Checks {
+		rows = append(rows, []string{c.Part, string(c.Status), timeText(c.Since), strings.Join(c.Output, "; ")})
+	}
+	for _, r := range s.Relays {
+		says := "no online node has measured it"
+		if r.MedianMilliseconds != nil {
+			says = fmt.Sprintf("%s, home of %s, %.1f ms in the middle", r.Region.Name, count(r.Homes, "node"), *r.MedianMilliseconds)
+		}
+		rows = append(rows, []string{fmt.Sprintf("relay %d %s", r.Region.ID, r.Region.Code), fmt.Sprintf("%d measured", r.Measured), "", says})
+	}
+	for _, r := range s.Replicas {
+		age := time.Duration(r.AgeMillis) * time.Millisecond
+		rows = append(rows, []string{"replica " + r.ID, r.Version, "", fmt.Sprintf("%s, revision %s, heard %v ago", count(r.Nodes, "node"), r.Revision, age)})
+	}
+	return rows
+}
+
 // decodeHealth reads what answer returned to the one operation that also says
 // in its own words that it failed.
 func decodeHealth(body []byte, err error) (apiclient.Health, error) {

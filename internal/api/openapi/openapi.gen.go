@@ -200,6 +200,45 @@ func (e Role) Valid() bool {
 	}
 }
 
+// Defines values for ServerCheckStatus.
+const (
+	ServerCheckFail ServerCheckStatus = "fail"
+	ServerCheckPass ServerCheckStatus = "pass"
+	ServerCheckWarn ServerCheckStatus = "warn"
+)
+
+// Valid indicates whether the value is a known member of the ServerCheckStatus enum.
+func (e ServerCheckStatus) Valid() bool {
+	switch e {
+	case ServerCheckFail:
+		return true
+	case ServerCheckPass:
+		return true
+	case ServerCheckWarn:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ServerStateDatabase.
+const (
+	DatabasePostgres ServerStateDatabase = "postgres"
+	DatabaseSQLite   ServerStateDatabase = "sqlite"
+)
+
+// Valid indicates whether the value is a known member of the ServerStateDatabase enum.
+func (e ServerStateDatabase) Valid() bool {
+	switch e {
+	case DatabasePostgres:
+		return true
+	case DatabaseSQLite:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for UsersChangeAction.
 const (
 	UsersChangeActionDelete UsersChangeAction = "delete"
@@ -2162,6 +2201,106 @@ type SSHSession struct {
 // Example: ["nodes","routes:read"]
 type Scopes = []string
 
+// ServerCheck defines model for ServerCheck.
+type ServerCheck struct {
+	// Output What is wrong and what to do. Empty when it is well.
+	//
+	// Example: []
+	Output []string `json:"output"`
+
+	// Part `service`, `database`, `clock`, `relay`, `policy` or `replicas`; more may come.
+	//
+	// Example: database
+	Part string `json:"part"`
+
+	// Since Since when this replica finds it so, to within a few seconds.
+	//
+	// Example: 2026-03-01T08:00:00Z
+	Since  time.Time         `json:"since"`
+	Status ServerCheckStatus `json:"status"`
+}
+
+// ServerCheckStatus defines model for ServerCheck.Status.
+type ServerCheckStatus string
+
+// ServerRelay defines model for ServerRelay.
+type ServerRelay struct {
+	// Embedded It is a replica of this service.
+	Embedded bool `json:"embedded"`
+
+	// Homes How many online nodes can be reached by it.
+	//
+	// Example: 12
+	Homes int `json:"homes"`
+
+	// Measured How many online nodes had an answer from it when they last measured.
+	//
+	// Example: 14
+	Measured int `json:"measured"`
+
+	// MedianMilliseconds How far it is from these, in the middle. Null when there are none.
+	//
+	// Example: 18.4
+	MedianMilliseconds *float64    `json:"medianMilliseconds"`
+	Region             RelayRegion `json:"region"`
+}
+
+// ServerReplica defines model for ServerReplica.
+type ServerReplica struct {
+	// AgeMillis Milliseconds since the report, by the database's clock.
+	//
+	// Example: 840
+	AgeMillis int `json:"ageMillis"`
+
+	// ID Example: r-4f2a
+	ID string `json:"id"`
+
+	// Nodes How many nodes are connected to it.
+	//
+	// Example: 12
+	Nodes int `json:"nodes"`
+
+	// Revision Example: 4711
+	Revision string `json:"revision"`
+
+	// Version Example: 0.1.0
+	Version string `json:"version"`
+}
+
+// ServerState defines model for ServerState.
+type ServerState struct {
+	// Checks Every part that is watched, also those that are well.
+	Checks []ServerCheck `json:"checks"`
+
+	// Database Example: postgres
+	Database ServerStateDatabase `json:"database"`
+
+	// Relays The relays that clients are told of, by their numbers.
+	Relays []ServerRelay `json:"relays"`
+
+	// Replica The replica that answers.
+	//
+	// Example: r-4f2a
+	Replica string `json:"replica"`
+
+	// Replicas The replicas that report now, the answering one among them.
+	Replicas []ServerReplica `json:"replicas"`
+
+	// StartedAt When this replica started.
+	//
+	// Example: 2026-03-01T08:00:00Z
+	StartedAt time.Time `json:"startedAt"`
+
+	// URL The address that clients are given, `server_url`.
+	//
+	// Example: https://mesh.example.com
+	URL     string  `json:"url"`
+	Version Version `json:"version"`
+}
+
+// ServerStateDatabase Example: postgres
+type ServerStateDatabase string
+
 // ShellUser defines model for ShellUser.
 type ShellUser struct {
 	// Check Somebody must agree first.
@@ -3188,6 +3327,9 @@ type ServerInterface interface {
 	// ShowRouteHistory Tell which nodes served a network, and when
 	// (GET /api/v1/routes/{routeId}/history)
 	ShowRouteHistory(w http.ResponseWriter, r *http.Request, routeID RouteRef, params ShowRouteHistoryParams)
+	// ShowServer Show the state of the service
+	// (GET /api/v1/server)
+	ShowServer(w http.ResponseWriter, r *http.Request)
 	// ApproveSSH Let an SSH session begin
 	// (POST /api/v1/ssh/approve)
 	ApproveSSH(w http.ResponseWriter, r *http.Request)
@@ -5625,6 +5767,20 @@ func (siw *ServerInterfaceWrapper) ShowRouteHistory(w http.ResponseWriter, r *ht
 	handler.ServeHTTP(w, r)
 }
 
+// ShowServer operation middleware
+func (siw *ServerInterfaceWrapper) ShowServer(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ShowServer(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ApproveSSH operation middleware
 func (siw *ServerInterfaceWrapper) ApproveSSH(w http.ResponseWriter, r *http.Request) {
 
@@ -6384,6 +6540,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/routes/{routeId}/enable", wrapper.EnableRoute)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes/{routeId}/history", wrapper.ShowRouteHistory)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes/history", wrapper.ShowNetworkHistory)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/server", wrapper.ShowServer)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/approve", wrapper.ApproveSSH)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/ssh/pending", wrapper.ListPendingSSH)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/reject", wrapper.RejectSSH)

@@ -24,7 +24,7 @@ export const keys = {
   /** What the stream told last, for a list that was being read meanwhile. */
   recentChanges: ["recentChanges"],
   webhooks: ["webhooks"],
-  health: ["health"],
+  server: ["server"],
 } as const;
 
 /** The first page is small, so that it is on the screen while the rest comes. */
@@ -124,9 +124,10 @@ export const dnsQuery = queryOptions({
   queryFn: ({ signal }) => api.call("get", "/api/v1/dns", { signal }),
 });
 
-export const healthQuery = queryOptions({
-  queryKey: keys.health,
-  queryFn: ({ signal }) => api.get("/api/v1/health", { signal }),
+/** What the server is and how well each part of it is. Health makes no events. */
+export const serverQuery = queryOptions({
+  queryKey: keys.server,
+  queryFn: ({ signal }) => api.get("/api/v1/server", { signal }),
   refetchInterval: 30_000,
 });
 

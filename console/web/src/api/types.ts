@@ -19,7 +19,9 @@ export type Change = Schemas["Change"];
 export type Problem = Schemas["Problem"];
 export type Role = Schemas["Role"];
 export type NodeBuckets = Schemas["NodeBuckets"];
-export type Health = Schemas["Health"];
+export type ServerState = Schemas["ServerState"];
+export type ServerCheck = Schemas["ServerCheck"];
+export type ServerRelay = Schemas["ServerRelay"];
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 

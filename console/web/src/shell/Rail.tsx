@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Settings } from "lucide-react";
 import { Dialog } from "radix-ui";
-import { healthQuery, loginsQuery, useCan, useNodes, useSession, useUsers } from "@/api";
+import { loginsQuery, serverQuery, useCan, useNodes, useSession, useUsers } from "@/api";
 import { waitingRoutes } from "@/nodes";
 import { text } from "@/text";
 import { Mark } from "@/ui";
@@ -125,11 +125,11 @@ function Item({ page, count, waiting }: { page: PageLink; count?: number; waitin
 function Health() {
   const { coordinator } = useSession();
   const can = useCan();
-  const { data, error } = useQuery({ ...healthQuery, enabled: can("service:read") });
+  const { data, error } = useQuery({ ...serverQuery, enabled: can("service:read") });
   const well = ["on", text.shell.healthy] as const;
   const [state, words] = error
     ? (["bad", text.shell.unknownHealth] as const)
-    : data?.databaseConnectivity === false
+    : data?.checks.some((check) => check.status !== "pass")
       ? (["warn", text.shell.unwell] as const)
       : well;
   return (

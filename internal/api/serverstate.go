@@ -1,0 +1,61 @@
+package api
+
+import (
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ShowServer implements GET /api/v1/server.
+func (s *Server) ShowServer(w http.ResponseWriter, _ *http.Request) {
+	snap := s.ledger.World().Snapshot
+	out := s.facts
+	out.Version, out.Replica = s.version, string(s.ledger.Self().ID)
+	out.Checks, out.Relays, out.Replicas = s.checks(), s.relays(snap), []openapi.ServerReplica{}
+	for _, r := range s.ledger.Replicas() {
+		out.Replicas = append(out.Replicas, openapi.ServerReplica{
+			ID: string(r.ID), Version: r.Version, Revision: revision(r.Rev), Nodes: r.Held, AgeMillis: int(r.Age.Milliseconds()),
+		})
+	}
+	reply(w, snap, out)
+}
+
+// relays says of every relay what online nodes found when they last measured.
+func (s *Server) relays(snap *mesh.Snapshot) []openapi.ServerRelay {
+	homes, latencies := map[int]int{}, map[int][]int64{}
+	for n := range snap.Nodes() {
+		if !n.Presence.Online {
+			continue
+		}
+		homes[n.Net.HomeRelay]++
+		for _, l := range s.control.Facts(n.ID).Latencies {
+			latencies[l.Region] = append(latencies[l.Region], l.Micros)
+		}
+	}
+	regions, out := snap.Regions(), []openapi.ServerRelay{}
+	_, embedded := snap.Relays()
+	for _, id := range slices.Sorted(maps.Keys(regions)) {
+		_, own := embedded[strconv.Itoa(id)]
+		out = append(out, openapi.ServerRelay{
+			Region:   openapi.RelayRegion{ID: id, Code: regions[id].Code, Name: regions[id].Name},
+			Embedded: own, Homes: homes[id], Measured: len(latencies[id]), MedianMilliseconds: medianMillis(latencies[id]),
+		})
+	}
+	return out
+}
+
+// medianMillis is the middle of latencies in microseconds, of two the lower; nil
+// without any.
+func medianMillis(micros []int64) *float64 {
+	if len(micros) == 0 {
+		return nil
+	}
+	slices.Sort(micros)
+	middle := math.Round(float64(micros[(len(micros)-1)/2])/10) / 100
+	return &middle
+}

@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+)
+
+// checkEvery bounds how late a change of health is noted.
+const checkEvery = 5 * time.Second
+
+// checkedParts are the parts that /health may speak of, in the order in which
+// people are shown them.
+func checkedParts() []string {
+	return []string{checkService, checkDatabase, checkRelay, checkPolicy, checkReplicas, checkClock}
+}
+
+// checks remembers since when each part is as it is.
+type checks struct {
+	mu    sync.Mutex
+	parts []openapi.ServerCheck // guarded by mu; in the order of checkedParts
+}
+
+// note takes what health found at a moment.
+func (c *checks) note(h openapi.Health, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.parts
+	c.parts = make([]openapi.ServerCheck, 0, len(before))
+	for i, part := range checkedParts() {
+		check := openapi.ServerCheck{Part: part, Status: openapi.ServerCheckPass, Since: now, Output: []string{}}
+		for _, found := range h.Checks[part] {
+			check.Output = append(check.Output, found.Output)
+			if check.Status != openapi.ServerCheckFail {
+				check.Status = openapi.ServerCheckStatus(found.Status)
+			}
+		}
+		if i < len(before) && before[i].Status == check.Status {
+			check.Since = before[i].Since
+		}
+		c.parts = append(c.parts, check)
+	}
+}
+
+// checksNow takes what health finds and returns how well each part is.
+func (s *service) checksNow() []openapi.ServerCheck {
+	s.checks.note(s.health(), time.Now())
+	s.checks.mu.Lock()
+	defer s.checks.mu.Unlock()
+	return slices.Clone(s.checks.parts)
+}
+
+// followHealth notes when the health of a part changes, until ctx ends.
+func (s *service) followHealth(ctx context.Context) error {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		s.checks.note(s.health(), time.Now())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
