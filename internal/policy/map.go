@@ -1,0 +1,493 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// How much an AccessMap lists of what it counts.
+const (
+	maxAxis  = 500
+	maxCells = 10_000
+)
+
+// AccessMap is what some reach of others, and what a draft would change of that.
+// Nodes that must authenticate again reach nobody, and nobody reaches them.
+type AccessMap struct {
+	// From are those who reach and To those who are reached, up to a limit.
+	From, To         []Principal
+	MoreFrom, MoreTo int
+	// Cells are the pairs of principals of which some nodes reach others, before
+	// or after, in the order of From and To and up to a limit.
+	Cells     []AccessCell
+	MoreCells int
+	// Rules are those that the cells name.
+	Rules []MapRule
+}
+
+// AccessCell is what nodes of one principal reach of those of another. A route
+// counts as one node.
+type AccessCell struct {
+	From, To int // their places in AccessMap.From and AccessMap.To
+	// Services are what some of the nodes reach: Pairs of them, Of all that there
+	// are.
+	Services  []Service
+	Pairs, Of int
+	// Own says that all of these pairs are nodes of one person.
+	Own bool
+	// What a draft changes: of how many pairs, and what.
+	LostPairs, GainedPairs, ChangedPairs int
+	Lost, Gained                         []Service
+	// Rules are those by which they do, up to a limit.
+	Rules []RuleShare
+}
+
+// RuleShare is how many pairs reach something by a rule.
+type RuleShare struct {
+	Rule          int // its place in AccessMap.Rules
+	Before, After int
+}
+
+// MapRule is a rule of the policy in force, of the draft, or of both.
+type MapRule struct {
+	*Rule
+	// Before is where it stands in the policy in force, After where in the draft;
+	// they are the same without a draft.
+	Before, After  Line
+	Added, Removed bool // by the draft
+}
+
+// MapOf finds out who reaches whom in a world, or in two that have the same nodes:
+// then it says what changes from the first to the second. Like Preview it asks what
+// is compiled for classes of nodes, and costs what there are of classes.
+func MapOf(from, to *World, ask MapQuestion) (*AccessMap, error) {
+	s := &survey{book: newAccessBook()}
+	s.after = newSide(to, s.book)
+	s.before = s.after
+	if from != to {
+		s.before = newSide(from, s.book)
+	}
+	s.learn()
+	var err error
+	if s.from, err = s.axis(ask.From, ask.By); err != nil {
+		return nil, &AxisError{"from", err}
+	}
+	if s.to, err = s.axis(ask.To, ask.By); err != nil {
+		return nil, &AxisError{"to", err}
+	}
+	s.sortNodes()
+	s.sortRoutes()
+	s.matchRules()
+	s.cells = make([]*tally, len(s.from.all)*len(s.to.all))
+	s.compareSpots()
+	s.compareOwn()
+	return s.finish(), nil
+}
+
+// AxisError says which side of a map asks for what is not there.
+type AxisError struct {
+	Side string // "from" or "to"
+	Err  error
+}
+
+func (e *AxisError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *AxisError) Unwrap() error { return e.Err }
+
+// survey draws an AccessMap.
+type survey struct {
+	before, after *side // one and the same without a draft
+	book          *accessBook
+	groupsOf      map[string][]string // of a name of a user, in either world
+	named         map[string]bool     // names of users in rules of either world
+	from, to      *axis
+	spots         []*spot
+	owned         map[mesh.UserID][]*atom
+	rules         []MapRule
+	ruleBefore    []int // places in rules, by rule of the world before
+	cells         []*tally
+	row           []tally // of one spot, by principals of to
+}
+
+// spot is nodes that neither world tells apart, or what lies behind routers.
+type spot struct {
+	srcBefore, srcAfter, dstBefore, dstAfter *sideClass
+	from, to                                 []share
+	atoms                                    []*atom
+	route                                    string
+}
+
+// share is how many nodes of a spot a principal has.
+type share struct{ principal, nodes int }
+
+// atom is the nodes of a spot that are of the same principals, and of the same
+// person.
+type atom struct {
+	*spot
+	members *membership
+	nodes   int
+}
+
+func (s *survey) sortNodes() {
+	type spotKey struct{ before, after Class }
+	spots, atoms := map[spotKey]*spot{}, map[*spot]map[*membership]*atom{}
+	s.owned = map[mesh.UserID][]*atom{}
+	own := s.before.rules.ownCounts() || s.after.rules.ownCounts()
+	membersOf := s.memberships()
+	for n := range s.after.Nodes() {
+		was, ok := s.before.Node(n.ID)
+		if !ok {
+			continue
+		}
+		members := membersOf(n)
+		s.from.count(n, members.from)
+		s.to.count(n, members.to)
+		key := spotKey{s.before.Class(was), s.after.Class(n)}
+		if key == (spotKey{}) || len(members.from)+len(members.to) == 0 {
+			continue
+		}
+		p := spots[key]
+		if p == nil {
+			before, after := s.before.class(key.before), s.after.class(key.after)
+			p = &spot{srcBefore: before, dstBefore: before, srcAfter: after, dstAfter: after}
+			spots[key], atoms[p], s.spots = p, map[*membership]*atom{}, append(s.spots, p)
+		}
+		a := atoms[p][members]
+		if a == nil {
+			a = &atom{spot: p, members: members}
+			atoms[p][members], p.atoms = a, append(p.atoms, a)
+			if own && n.Owner != 0 {
+				s.owned[n.Owner] = append(s.owned[n.Owner], a)
+			}
+		}
+		a.nodes++
+	}
+	for _, p := range s.spots {
+		for _, a := range p.atoms {
+			for _, k := range a.members.from {
+				p.from = addShare(p.from, k, a.nodes)
+			}
+			for _, k := range a.members.to {
+				p.to = addShare(p.to, k, a.nodes)
+			}
+		}
+	}
+}
+
+func addShare(list []share, principal, nodes int) []share {
+	i := slices.IndexFunc(list, func(s share) bool { return s.principal == principal })
+	if i < 0 {
+		return append(list, share{principal, nodes})
+	}
+	list[i].nodes += nodes
+	return list
+}
+
+// matchRules finds out which rules both worlds have.
+func (s *survey) matchRules() {
+	text := func(r *Rule) string {
+		t := fmt.Sprint(r.Grant, targetTexts(r.Src), r.Via, r.App)
+		for _, d := range r.Dst {
+			t += fmt.Sprint(targetTexts([]Target{d.Target}), d.Services)
+		}
+		return t
+	}
+	places := map[string][]int{}
+	for i := range s.after.rules.rules {
+		r := &s.after.rules.rules[i]
+		s.rules = append(s.rules, MapRule{Rule: r, Before: r.Line, After: r.Line, Added: s.before != s.after})
+		if s.before != s.after {
+			s.rules[i].Before = 0
+			places[text(r)] = append(places[text(r)], i)
+		}
+	}
+	if s.before == s.after {
+		return
+	}
+	for i := range s.before.rules.rules {
+		r := &s.before.rules.rules[i]
+		if same := places[text(r)]; len(same) > 0 {
+			places[text(r)] = same[1:]
+			s.rules[same[0]].Before, s.rules[same[0]].Added = r.Line, false
+			s.ruleBefore = append(s.ruleBefore, same[0])
+			continue
+		}
+		s.ruleBefore = append(s.ruleBefore, len(s.rules))
+		s.rules = append(s.rules, MapRule{Rule: r, Before: r.Line, Removed: true})
+	}
+}
+
+func targetTexts(targets []Target) string {
+	text := ""
+	for _, t := range targets {
+		text += fmt.Sprint(t.Kind, t.Name, t.Prefixes)
+	}
+	return text
+}
+
+// meeting is what nodes of one spot reach of those of another.
+type meeting struct {
+	before, after     [2]int // by family
+	has, lost, gained int
+	rules             []ruleHit
+}
+
+type ruleHit struct {
+	rule          int
+	before, after bool
+}
+
+func (m *meeting) none() bool { return m.before == [2]int{} && m.after == [2]int{} }
+
+// meet finds what spot a reaches of spot b; own says that one person has the nodes.
+func (s *survey) meet(m *meeting, a, b *spot, own bool) {
+	*m = meeting{rules: m.rules[:0]}
+	m.after = s.after.reach(a.srcAfter, b.dstAfter, own)
+	m.before = m.after
+	if s.before != s.after {
+		m.before = s.before.reach(a.srcBefore, b.dstBefore, own)
+	}
+	if m.none() {
+		return
+	}
+	m.has = s.book.plus(m.after[0], m.after[1])
+	if m.before != m.after {
+		m.lost = s.book.plus(s.book.minus(m.before[0], m.after[0]), s.book.minus(m.before[1], m.after[1]))
+		m.gained = s.book.plus(s.book.minus(m.after[0], m.before[0]), s.book.minus(m.after[1], m.before[1]))
+	}
+	s.after.eachRule(a.srcAfter, b.dstAfter, own, func(r int) {
+		m.hit(r).after = true
+		if s.before == s.after {
+			m.hit(r).before = true
+		}
+	})
+	if s.before != s.after {
+		s.before.eachRule(a.srcBefore, b.dstBefore, own, func(r int) { m.hit(s.ruleBefore[r]).before = true })
+	}
+}
+
+func (m *meeting) hit(rule int) *ruleHit {
+	i := slices.IndexFunc(m.rules, func(h ruleHit) bool { return h.rule == rule })
+	if i < 0 {
+		i, m.rules = len(m.rules), append(m.rules, ruleHit{rule: rule})
+	}
+	return &m.rules[i]
+}
+
+// eachRule names the rules by which nodes of class a reach those of class b, one of
+// them maybe once for each family.
+func (s *side) eachRule(a, b *sideClass, own bool, yield func(rule int)) {
+	for family := range a.src {
+		for o := range between(a, b, family) {
+			yield(o.rule)
+		}
+		if own && b.has[family] {
+			for r := range both(a.src[family], s.rules.self) {
+				yield(r)
+			}
+		}
+	}
+}
+
+// tally is a cell that is not complete.
+type tally struct {
+	unchanged, lost, gained, changed, own int // pairs
+	has, less, more                       int // accesses
+	rules                                 []RuleShare
+}
+
+// add counts n pairs that meet in one way; n is negative to take them back.
+func (t *tally) add(b *accessBook, m *meeting, n int) {
+	switch none := ([2]int{}); {
+	case m.none():
+		return
+	case m.before == m.after:
+		t.unchanged += n
+	case m.after == none:
+		t.lost += n
+	case m.before == none:
+		t.gained += n
+	default:
+		t.changed += n
+	}
+	t.has, t.less, t.more = b.plus(t.has, m.has), b.plus(t.less, m.lost), b.plus(t.more, m.gained)
+	for _, h := range m.rules {
+		r := t.rule(h.rule)
+		if h.before {
+			r.Before += n
+		}
+		if h.after {
+			r.After += n
+		}
+	}
+}
+
+// addAll counts another tally n times.
+func (t *tally) addAll(b *accessBook, o *tally, n int) {
+	t.unchanged, t.lost, t.gained, t.changed = t.unchanged+n*o.unchanged, t.lost+n*o.lost, t.gained+n*o.gained, t.changed+n*o.changed
+	t.has, t.less, t.more = b.plus(t.has, o.has), b.plus(t.less, o.less), b.plus(t.more, o.more)
+	for _, share := range o.rules {
+		r := t.rule(share.Rule)
+		r.Before, r.After = r.Before+n*share.Before, r.After+n*share.After
+	}
+}
+
+func (t *tally) rule(rule int) *RuleShare {
+	i := slices.IndexFunc(t.rules, func(r RuleShare) bool { return r.Rule == rule })
+	if i < 0 {
+		i, t.rules = len(t.rules), append(t.rules, RuleShare{Rule: rule})
+	}
+	return &t.rules[i]
+}
+
+func (t *tally) pairs() int { return t.unchanged + t.gained + t.changed }
+
+func (s *survey) cell(from, to int) *tally {
+	c := &s.cells[from*len(s.to.all)+to]
+	if *c == nil {
+		*c = &tally{}
+	}
+	return *c
+}
+
+// compareSpots looks at all pairs of nodes as if no person had both. A spot meets
+// the others once, whatever principals its nodes are of.
+func (s *survey) compareSpots() {
+	var m meeting
+	s.row = make([]tally, len(s.to.all))
+	for _, a := range s.spots {
+		if len(a.from) == 0 {
+			continue
+		}
+		for _, b := range s.spots {
+			if len(b.to) == 0 || a == b || a.route != "" && a.route == b.route {
+				continue
+			}
+			if s.meet(&m, a, b, false); m.none() {
+				continue
+			}
+			for _, t := range b.to {
+				s.row[t.principal].add(s.book, &m, t.nodes)
+			}
+		}
+		for to := range s.row {
+			if r := &s.row[to]; r.pairs()+r.lost > 0 {
+				for _, f := range a.from {
+					s.cell(f.principal, to).addAll(s.book, r, f.nodes)
+				}
+				*r = tally{rules: r.rules[:0]}
+			}
+		}
+		s.compareWithin(a)
+	}
+}
+
+// compareWithin looks at the pairs of nodes of one spot: a node is no pair with
+// itself.
+func (s *survey) compareWithin(p *spot) {
+	var m meeting
+	if len(p.atoms) == 0 || len(p.to) == 0 {
+		return
+	}
+	if s.meet(&m, p, p, false); m.none() {
+		return
+	}
+	same := p.inBoth()
+	for _, f := range p.from {
+		for _, t := range p.to {
+			if n := f.nodes*t.nodes - same[[2]int{f.principal, t.principal}]; n > 0 {
+				s.cell(f.principal, t.principal).add(s.book, &m, n)
+			}
+		}
+	}
+}
+
+// inBoth counts the nodes that two principals share.
+func (p *spot) inBoth() map[[2]int]int {
+	shared := map[[2]int]int{}
+	for _, a := range p.atoms {
+		for _, f := range a.members.from {
+			for _, t := range a.members.to {
+				shared[[2]int{f, t}] += a.nodes
+			}
+		}
+	}
+	return shared
+}
+
+// compareOwn looks again at the pairs that one person has.
+func (s *survey) compareOwn() {
+	var others, own meeting
+	for _, atoms := range s.owned {
+		for _, a := range atoms {
+			for _, b := range atoms {
+				n := a.nodes * b.nodes
+				if a == b {
+					n -= a.nodes
+				}
+				if len(a.members.from) == 0 || len(b.members.to) == 0 || n == 0 {
+					continue
+				}
+				if s.meet(&own, a.spot, b.spot, true); own.none() {
+					continue
+				}
+				s.meet(&others, a.spot, b.spot, false)
+				for _, f := range a.members.from {
+					for _, t := range b.members.to {
+						c := s.cell(f, t)
+						c.add(s.book, &others, -n)
+						c.add(s.book, &own, n)
+						if others.after == ([2]int{}) && own.after != others.after {
+							c.own += n
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func (s *survey) finish() *AccessMap {
+	m := &AccessMap{From: s.from.all, To: s.to.all, MoreFrom: s.from.more, MoreTo: s.to.more}
+	shared := map[[2]int]int{}
+	for _, p := range s.spots {
+		for key, n := range p.inBoth() {
+			shared[key] += n
+		}
+	}
+	places := map[int]int{}
+	for i, t := range s.cells {
+		if t == nil || t.pairs()+t.lost == 0 {
+			continue
+		}
+		if len(m.Cells) >= maxCells {
+			m.MoreCells++
+			continue
+		}
+		from, to := i/len(s.to.all), i%len(s.to.all)
+		c := AccessCell{
+			From: from, To: to, Pairs: t.pairs(), Own: t.own > 0 && t.own == t.pairs(),
+			Of:        s.from.weight(from)*s.to.weight(to) - shared[[2]int{from, to}],
+			LostPairs: t.lost, GainedPairs: t.gained, ChangedPairs: t.changed,
+			Services: s.book.all[t.has].services(), Lost: s.book.all[t.less].services(), Gained: s.book.all[t.more].services(),
+		}
+		slices.SortFunc(t.rules, func(a, b RuleShare) int { return a.Rule - b.Rule })
+		for _, r := range t.rules {
+			if r.Before+r.After == 0 || len(c.Rules) >= maxLines {
+				continue
+			}
+			place, ok := places[r.Rule]
+			if !ok {
+				place = len(m.Rules)
+				places[r.Rule], m.Rules = place, append(m.Rules, s.rules[r.Rule])
+			}
+			r.Rule = place
+			c.Rules = append(c.Rules, r)
+		}
+		m.Cells = append(m.Cells, c)
+	}
+	return m
+}

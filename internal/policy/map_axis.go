@@ -1,0 +1,440 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Detail is how finely an AccessMap tells nodes apart.
+type Detail string
+
+// The details.
+const (
+	ByGroups Detail = "groups" // groups, users that rules name, all other users, tags
+	ByUsers  Detail = "users"  // users, tags
+	ByNodes  Detail = "nodes"
+)
+
+// OtherUsers names the principal of users that are in no group and in no rule.
+const OtherUsers = "other users"
+
+// internetName names what lies beyond exit nodes.
+const internetName = "autogroup:internet"
+
+// MapQuestion says of whom an AccessMap speaks. From and To name them as
+// World.ParseEnd reads them, or are a route, autogroup:internet or OtherUsers;
+// nothing means everyone, told apart as By says. By nodes, those who are named are
+// told apart too.
+type MapQuestion struct {
+	From, To []string
+	By       Detail
+}
+
+// PrincipalKind says what a principal is.
+type PrincipalKind string
+
+// The kinds of principal.
+const (
+	KindGroup    PrincipalKind = "group"
+	KindUser     PrincipalKind = "user"
+	KindOthers   PrincipalKind = "others"
+	KindTag      PrincipalKind = "tag"
+	KindNode     PrincipalKind = "node"
+	KindRoute    PrincipalKind = "route"
+	KindInternet PrincipalKind = "internet"
+)
+
+// Principal is whom rules speak of, with the nodes that it has. Those of a route
+// are its routers.
+type Principal struct {
+	Kind                   PrincipalKind
+	Name                   string
+	User                   mesh.UserID // of a user
+	Node                   mesh.NodeID // of a node
+	Nodes, Online, Expired int
+}
+
+// axis is the principals of one side of a map, and who is among them. A node may be
+// of several.
+type axis struct {
+	all    []Principal
+	more   int
+	places map[string]int // by kind and name
+	nodes  bool           // some are single nodes
+	routes map[int][]netip.Prefix
+}
+
+func (a *axis) add(p Principal) int {
+	key := string(p.Kind) + " " + p.Name
+	i, ok := a.places[key]
+	if !ok {
+		if i = len(a.all); i >= maxAxis {
+			a.more++
+			return -1
+		}
+		a.places[key], a.all = i, append(a.all, p)
+	}
+	a.nodes = a.nodes || p.Kind == KindNode
+	return i
+}
+
+func (a *axis) find(list []int, kind PrincipalKind, name string) []int {
+	if i, ok := a.places[string(kind)+" "+name]; ok && !slices.Contains(list, i) {
+		list = append(list, i)
+	}
+	return list
+}
+
+func (a *axis) count(n *mesh.Node, members []int) {
+	for _, i := range members {
+		p := &a.all[i]
+		p.Nodes++
+		if n.Presence.Online {
+			p.Online++
+		}
+		if n.Lapsed {
+			p.Expired++
+		}
+	}
+}
+
+// weight is as how many nodes a principal counts.
+func (a *axis) weight(i int) int {
+	if a.routes[i] != nil {
+		return 1
+	}
+	return a.all[i].Nodes - a.all[i].Expired
+}
+
+// learn finds out who is in groups or in rules, before or after.
+func (s *survey) learn() {
+	s.groupsOf, s.named = map[string][]string{}, map[string]bool{}
+	for _, side := range []*side{s.before, s.after} {
+		for group, names := range side.rules.groups {
+			for _, name := range names {
+				if !slices.Contains(s.groupsOf[name], group) {
+					s.groupsOf[name] = append(s.groupsOf[name], group)
+				}
+			}
+		}
+		for i := range side.rules.selectors {
+			if sel := &side.rules.selectors[i]; sel.target.Kind == User && len(sel.src)+len(sel.dst) > 0 {
+				s.named[sel.target.Name] = true
+			}
+		}
+	}
+}
+
+// isOther reports whether somebody is one of OtherUsers.
+func (s *survey) isOther(u *mesh.User) bool {
+	return !slices.ContainsFunc(namesOf(u), func(name string) bool { return s.named[name] || len(s.groupsOf[name]) > 0 })
+}
+
+// axis finds the principals that are asked for.
+func (s *survey) axis(names []string, by Detail) (*axis, error) {
+	a := &axis{places: map[string]int{}, routes: map[int][]netip.Prefix{}}
+	if len(names) == 0 {
+		s.everyone(a, by)
+		return a, nil
+	}
+	for _, name := range names {
+		if err := s.choose(a, name, by); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (s *survey) everyone(a *axis, by Detail) {
+	if by == ByNodes {
+		s.addNodes(a, func(*mesh.Node) bool { return true })
+	} else {
+		s.addPeople(a, by)
+		tags := map[string]bool{}
+		for n := range s.after.Nodes() {
+			for _, tag := range n.Tags {
+				tags[tag] = true
+			}
+		}
+		for _, tag := range slices.Sorted(maps.Keys(tags)) {
+			a.add(Principal{Kind: KindTag, Name: tag})
+		}
+	}
+	for _, p := range s.after.Routes() {
+		s.addRoute(a, p)
+	}
+	for n := range s.after.Nodes() {
+		if slices.ContainsFunc(n.Routes, mesh.Exit) {
+			s.addInternet(a)
+			break
+		}
+	}
+}
+
+// addPeople adds those who have nodes without tags.
+func (s *survey) addPeople(a *axis, by Detail) {
+	var users []*mesh.User
+	groups, others := map[string]bool{}, false
+	for u := range s.after.Users() {
+		if s.after.NodesOwned(u.ID) == 0 {
+			continue
+		}
+		names := namesOf(u)
+		for _, name := range names {
+			for _, group := range s.groupsOf[name] {
+				groups[group] = true
+			}
+		}
+		if by == ByUsers || slices.ContainsFunc(names, func(name string) bool { return s.named[name] }) {
+			users = append(users, u)
+		}
+		others = others || s.isOther(u)
+	}
+	slices.SortFunc(users, func(a, b *mesh.User) int { return cmp.Compare(a.Name, b.Name) })
+	if by != ByUsers {
+		for _, group := range slices.Sorted(maps.Keys(groups)) {
+			a.add(Principal{Kind: KindGroup, Name: group})
+		}
+	}
+	for _, u := range users {
+		a.add(Principal{Kind: KindUser, Name: u.Name, User: u.ID})
+	}
+	if others && by != ByUsers {
+		a.add(Principal{Kind: KindOthers, Name: OtherUsers})
+	}
+}
+
+func (s *survey) addNodes(a *axis, chosen func(*mesh.Node) bool) {
+	var nodes []*mesh.Node
+	for n := range s.after.Nodes() {
+		if chosen(n) {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b *mesh.Node) int { return cmp.Compare(a.Name, b.Name) })
+	for _, n := range nodes {
+		a.add(Principal{Kind: KindNode, Name: n.Name, Node: n.ID})
+	}
+}
+
+func (s *survey) addRoute(a *axis, p netip.Prefix) {
+	if i := a.add(Principal{Kind: KindRoute, Name: p.String()}); i >= 0 {
+		a.routes[i] = []netip.Prefix{p}
+	}
+}
+
+func (s *survey) addInternet(a *axis) {
+	if i := a.add(Principal{Kind: KindInternet, Name: internetName}); i >= 0 {
+		a.routes[i] = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+	}
+}
+
+// choose adds what a name means.
+func (s *survey) choose(a *axis, name string, by Detail) error {
+	if p, err := netip.ParsePrefix(name); err == nil {
+		if !slices.Contains(s.after.Routes(), p) {
+			return fmt.Errorf("%w: no approved route is %s", ErrNoSuchEnd, name)
+		}
+		s.addRoute(a, p)
+		return nil
+	}
+	switch {
+	case name == internetName:
+		s.addInternet(a)
+		return nil
+	case name == OtherUsers && by == ByNodes:
+		s.addNodes(a, func(n *mesh.Node) bool { u := s.after.ownerOf(n); return u != nil && s.isOther(u) })
+		return nil
+	case name == OtherUsers:
+		a.add(Principal{Kind: KindOthers, Name: OtherUsers})
+		return nil
+	}
+	e, err := s.after.ParseEnd(name)
+	if err != nil {
+		was, other := s.before.ParseEnd(name)
+		if other != nil {
+			return err
+		}
+		e = was
+	}
+	n, isNode := s.after.Node(e.Node)
+	switch {
+	case isNode:
+		a.add(Principal{Kind: KindNode, Name: n.Name, Node: n.ID})
+	case e.Addr.IsValid():
+		return fmt.Errorf("%w: %s is the address of no node; name a node, or a route such as 10.1.0.0/16", ErrNoSuchEnd, e.Addr)
+	case by == ByNodes:
+		s.addNodes(a, func(n *mesh.Node) bool { return s.before.isPartOf(n, e) || s.after.isPartOf(n, e) })
+	case e.Group != "":
+		a.add(Principal{Kind: KindGroup, Name: e.Group})
+	case e.Tag != "":
+		a.add(Principal{Kind: KindTag, Name: e.Tag})
+	default:
+		p := Principal{Kind: KindUser, Name: e.User}
+		for u := range s.after.Users() {
+			if slices.Contains(namesOf(u), e.User) {
+				p.Name, p.User = u.Name, u.ID
+			}
+		}
+		a.add(p)
+	}
+	return nil
+}
+
+// membership is the principals that nodes are of, on both sides.
+type membership struct{ from, to []int }
+
+// memberships returns a function that finds that of a node. Nodes of one person, or
+// with the same tags, share it unless nodes are told apart.
+func (s *survey) memberships() func(*mesh.Node) *membership {
+	people, tagged := map[mesh.UserID]*membership{}, map[string]*membership{}
+	shared := func(n *mesh.Node) *membership {
+		tags := strings.Join(n.Tags, " ")
+		m := tagged[tags]
+		if !n.Tagged() {
+			m = people[n.Owner]
+		}
+		if m == nil {
+			m = &membership{s.membersOf(s.from, n), s.membersOf(s.to, n)}
+			if n.Tagged() {
+				tagged[tags] = m
+			} else {
+				people[n.Owner] = m
+			}
+		}
+		return m
+	}
+	if !s.from.nodes && !s.to.nodes {
+		return shared
+	}
+	return func(n *mesh.Node) *membership {
+		m := shared(n)
+		from, to := s.from.find(slices.Clip(m.from), KindNode, n.Name), s.to.find(slices.Clip(m.to), KindNode, n.Name)
+		if len(from) == len(m.from) && len(to) == len(m.to) {
+			return m
+		}
+		return &membership{from, to}
+	}
+}
+
+// membersOf finds the principals that a node is of by who has it.
+func (s *survey) membersOf(a *axis, n *mesh.Node) (list []int) {
+	for _, tag := range n.Tags {
+		list = a.find(list, KindTag, tag)
+	}
+	u := s.after.ownerOf(n)
+	if n.Tagged() || u == nil {
+		return list
+	}
+	for _, name := range namesOf(u) {
+		for _, group := range s.groupsOf[name] {
+			list = a.find(list, KindGroup, group)
+		}
+	}
+	list = a.find(list, KindUser, u.Name)
+	if s.isOther(u) {
+		list = a.find(list, KindOthers, OtherUsers)
+	}
+	return list
+}
+
+// sortRoutes adds what lies behind routers to the spots.
+func (s *survey) sortRoutes() {
+	for n := range s.after.Nodes() {
+		for _, a := range []*axis{s.from, s.to} {
+			for i, prefixes := range a.routes {
+				if slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return slices.Contains(n.Routes, p) }) {
+					a.count(n, []int{i})
+				}
+			}
+		}
+	}
+	nobody := &sideClass{}
+	for _, i := range slices.Sorted(maps.Keys(s.from.routes)) {
+		p := &spot{route: s.from.all[i].Name, from: []share{{i, 1}}, dstBefore: nobody, dstAfter: nobody, srcBefore: nobody, srcAfter: nobody}
+		if s.from.all[i].Kind == KindRoute {
+			p.srcBefore, p.srcAfter = s.before.comingFrom(s.from.routes[i][0]), s.after.comingFrom(s.from.routes[i][0])
+		}
+		s.spots = append(s.spots, p)
+	}
+	before, after := s.before.leading(), s.after.leading()
+	for _, i := range slices.Sorted(maps.Keys(s.to.routes)) {
+		s.spots = append(s.spots, &spot{
+			route: s.to.all[i].Name, to: []share{{i, 1}}, srcBefore: nobody, srcAfter: nobody,
+			dstBefore: s.before.goingTo(s.to.routes[i], before), dstAfter: s.after.goingTo(s.to.routes[i], after),
+		})
+	}
+}
+
+// comingFrom is what addresses behind routers may.
+func (s *side) comingFrom(p netip.Prefix) *sideClass {
+	k, family := &sideClass{}, 0
+	if p.Addr().Is6() {
+		family = 1
+	}
+	for _, list := range [][]int{s.rules.all, s.rules.covering(p), s.rules.within(p)} {
+		for _, sel := range list {
+			k.src[family].addAll(s.rules.selectors[sel].src, nil)
+		}
+	}
+	k.few[family] = k.src[family].few()
+	return k
+}
+
+// led is a place behind a router to which a rule leads.
+type led struct {
+	offer
+	place  netip.Prefix
+	routes []netip.Prefix // of the router
+}
+
+// leading finds all places behind routers. Routers that lead to the same by the
+// same rules are looked at once.
+func (s *side) leading() (list []led) {
+	seen := map[string]bool{}
+	for n := range s.Nodes() {
+		if len(n.Routes) == 0 {
+			continue
+		}
+		c := s.Class(n)
+		key := fmt.Sprint(c, n.Routes)
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		s.behind(c, n, func(rule, access int, places []netip.Prefix) {
+			for _, p := range places {
+				list = append(list, led{offer{rule, access}, p, n.Routes})
+			}
+		})
+	}
+	slices.SortStableFunc(list, func(a, b led) int { return a.rule - b.rule })
+	return list
+}
+
+// goingTo is what rules let others reach of routes, through their own routers.
+func (s *side) goingTo(prefixes []netip.Prefix, all []led) *sideClass {
+	k := &sideClass{}
+	for _, l := range all {
+		if !slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return slices.Contains(l.routes, p) && holds(p, l.place) }) {
+			continue
+		}
+		family := 0
+		if l.place.Addr().Is6() {
+			family = 1
+		}
+		offers := k.dst[family]
+		if last := len(offers) - 1; last >= 0 && offers[last].rule == l.rule {
+			offers[last].access = s.book.plus(offers[last].access, l.access)
+			continue
+		}
+		k.dst[family] = append(offers, l.offer)
+	}
+	return k
+}
