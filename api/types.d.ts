@@ -1517,7 +1517,42 @@ export interface paths {
          */
         get: operations["whyPolicy"];
         put?: never;
-        post?: never;
+        /**
+         * Say whether one could reach another by a draft, and why
+         * @description As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+         */
+        post: operations["askPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy/access": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show who reaches whom
+         * @description Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
+         *     it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+         *
+         *     Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
+         *     counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
+         *     fewer in `from` and `to`.
+         */
+        post: operations["mapAccess"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3430,6 +3465,60 @@ export interface components {
              */
             viewer?: string;
         };
+        PolicyQuestion: {
+            /** @example {"acls": []} */
+            policy: string;
+            /**
+             * @description Who reaches.
+             * @example alice
+             */
+            from: string;
+            /**
+             * @description Whom or what.
+             * @example db-1
+             */
+            to: string;
+            /**
+             * @description The port; any without it.
+             * @example 5432
+             */
+            port?: string;
+            /**
+             * @description Name or number of the protocol; `tcp` without it.
+             * @example tcp
+             */
+            proto?: string;
+        };
+        AccessQuestion: {
+            /**
+             * @description A text to compare with the policy in force.
+             * @example {"acls": []}
+             */
+            policy?: string;
+            /**
+             * @description Who reaches: ends of `GET /api/v1/policy/why`, routes, `autogroup:internet`, or `other users`. Everyone
+             *     without it.
+             * @example [
+             *       "group:ops"
+             *     ]
+             */
+            from?: string[];
+            /**
+             * @description Who is reached, in the same way.
+             * @example [
+             *       "tag:db"
+             *     ]
+             */
+            to?: string[];
+            /**
+             * @description How finely everyone is told apart. `groups`: groups, users that rules name, all `other users`, tags and routes.
+             *     `users`: each user, tags and routes. `nodes`: each node and routes; those in `from` and `to` are then told
+             *     apart by their nodes too. `groups` without it.
+             * @example groups
+             * @enum {string}
+             */
+            by?: "groups" | "users" | "nodes";
+        };
         PolicyTestRequest: {
             /** @example {"acls": []} */
             policy?: string;
@@ -3528,6 +3617,192 @@ export interface components {
              * @example alice is in group:ops (line 4), db-1 carries tag:db
              */
             text: string;
+        };
+        AccessMap: {
+            /** @description Those who reach. */
+            from: components["schemas"]["AccessPrincipal"][];
+            /** @description Those who are reached. */
+            to: components["schemas"]["AccessPrincipal"][];
+            /**
+             * @description How many more there are than `from` lists.
+             * @example 0
+             */
+            moreFrom: number;
+            /**
+             * @description How many more there are than `to` lists.
+             * @example 0
+             */
+            moreTo: number;
+            /** @description Where somebody reaches something, or did before the draft, in the order of `from` and `to`. */
+            cells: components["schemas"]["AccessCell"][];
+            /**
+             * @description How many more there are than `cells` lists.
+             * @example 0
+             */
+            moreCells: number;
+            /** @description The rules that `cells` name. */
+            rules: components["schemas"]["AccessRule"][];
+        };
+        AccessPrincipal: {
+            /**
+             * @description `group`, `user`, `others`, `tag`, `node`, `route` or `internet`.
+             * @example tag
+             */
+            kind: string;
+            /**
+             * @description As `from` and `to` of a question take it.
+             * @example tag:db
+             */
+            name: string;
+            /**
+             * @description The id of a user or a node; empty for others.
+             * @example
+             */
+            id: string;
+            /**
+             * @description How many nodes it has; the routers of a route.
+             * @example 8
+             */
+            nodes: number;
+            /**
+             * @description How many of them are online.
+             * @example 7
+             */
+            online: number;
+            /**
+             * @description How many of them must sign in again.
+             * @example 0
+             */
+            expired: number;
+        };
+        AccessCell: {
+            /**
+             * @description The place of who reaches in `from`; from 0.
+             * @example 0
+             */
+            from: number;
+            /**
+             * @description The place of who is reached in `to`; from 0.
+             * @example 3
+             */
+            to: number;
+            /**
+             * @description What some of the nodes reach.
+             * @example [
+             *       "ports 22, 5432"
+             *     ]
+             */
+            ports: string[];
+            /**
+             * @description How many pairs of nodes reach something.
+             * @example 24
+             */
+            pairs: number;
+            /**
+             * @description Of how many that are not expired.
+             * @example 24
+             */
+            of: number;
+            /**
+             * @description Whether it is only between nodes of one person.
+             * @example false
+             */
+            own: boolean;
+            /**
+             * @description What some reach no more by the draft.
+             * @example []
+             */
+            lost: string[];
+            /**
+             * @description What some newly reach by the draft.
+             * @example []
+             */
+            gained: string[];
+            /**
+             * @description Pairs that reach each other no more; not part of `pairs`.
+             * @example 0
+             */
+            lostPairs: number;
+            /**
+             * @description Pairs that newly do.
+             * @example 0
+             */
+            gainedPairs: number;
+            /**
+             * @description Pairs that do by other ports.
+             * @example 0
+             */
+            changedPairs: number;
+            /** @description The rules by which they do or did, at most 20. */
+            rules: components["schemas"]["AccessRuleShare"][];
+        };
+        AccessRuleShare: {
+            /**
+             * @description The place of the rule in `rules`; from 0.
+             * @example 0
+             */
+            rule: number;
+            /**
+             * @description How many pairs it lets reach something by the policy in force.
+             * @example 24
+             */
+            before: number;
+            /**
+             * @description The same by the draft; as `before` without one.
+             * @example 24
+             */
+            after: number;
+        };
+        AccessRule: {
+            /**
+             * @description Where it stands in the policy in force; 0 for nowhere, as the rule that holds where nothing is said about access.
+             * @example 14
+             */
+            line: number;
+            /**
+             * @description Where it stands in the draft; as `line` without one.
+             * @example 14
+             */
+            draftLine: number;
+            /**
+             * @description `acls` or `grants`.
+             * @example acls
+             */
+            list: string;
+            /**
+             * @description The comment of the rule.
+             * @example Operators keep the databases.
+             */
+            comment: string;
+            /**
+             * @description Its sources.
+             * @example [
+             *       "group:ops"
+             *     ]
+             */
+            from: string[];
+            /** @description Its destinations. */
+            to: components["schemas"]["AccessDestination"][];
+            /**
+             * @description The tags of the routers through which alone it leads.
+             * @example []
+             */
+            via: string[];
+            /**
+             * @description `added` or `removed` by the draft, or empty.
+             * @example
+             */
+            change: string;
+        };
+        AccessDestination: {
+            /** @example tag:db */
+            name: string;
+            /**
+             * @example [
+             *       "ports 22, 5432"
+             *     ]
+             */
+            ports: string[];
         };
         NodeName: {
             /** @example 12 */
@@ -7039,6 +7314,76 @@ export interface operations {
                 };
             };
             400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    askPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyQuestion"];
+            };
+        };
+        responses: {
+            /** @description whether, and why */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyAnswer"];
+                };
+            };
+            400: components["responses"]["BadPolicy"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    mapAccess: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["AccessQuestion"];
+            };
+        };
+        responses: {
+            /** @description who reaches whom */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessMap"];
+                };
+            };
+            400: components["responses"]["BadPolicy"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             default: components["responses"]["Failure"];

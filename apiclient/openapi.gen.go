@@ -17,6 +17,27 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for AccessQuestionBy.
+const (
+	Groups AccessQuestionBy = "groups"
+	Nodes  AccessQuestionBy = "nodes"
+	Users  AccessQuestionBy = "users"
+)
+
+// Valid indicates whether the value is a known member of the AccessQuestionBy enum.
+func (e AccessQuestionBy) Valid() bool {
+	switch e {
+	case Groups:
+		return true
+	case Nodes:
+		return true
+	case Users:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DNSSource.
 const (
 	DNSSourceAPI    DNSSource = "api"
@@ -255,6 +276,233 @@ func (e UsersChangeAction) Valid() bool {
 	default:
 		return false
 	}
+}
+
+// AccessCell defines model for AccessCell.
+type AccessCell struct {
+	// ChangedPairs Pairs that do by other ports.
+	//
+	// Example: 0
+	ChangedPairs int `json:"changedPairs"`
+
+	// From The place of who reaches in `from`; from 0.
+	//
+	// Example: 0
+	From int `json:"from"`
+
+	// Gained What some newly reach by the draft.
+	//
+	// Example: []
+	Gained []string `json:"gained"`
+
+	// GainedPairs Pairs that newly do.
+	//
+	// Example: 0
+	GainedPairs int `json:"gainedPairs"`
+
+	// Lost What some reach no more by the draft.
+	//
+	// Example: []
+	Lost []string `json:"lost"`
+
+	// LostPairs Pairs that reach each other no more; not part of `pairs`.
+	//
+	// Example: 0
+	LostPairs int `json:"lostPairs"`
+
+	// Of Of how many that are not expired.
+	//
+	// Example: 24
+	Of int `json:"of"`
+
+	// Own Whether it is only between nodes of one person.
+	//
+	// Example: false
+	Own bool `json:"own"`
+
+	// Pairs How many pairs of nodes reach something.
+	//
+	// Example: 24
+	Pairs int `json:"pairs"`
+
+	// Ports What some of the nodes reach.
+	//
+	// Example: ["ports 22, 5432"]
+	Ports []string `json:"ports"`
+
+	// Rules The rules by which they do or did, at most 20.
+	Rules []AccessRuleShare `json:"rules"`
+
+	// To The place of who is reached in `to`; from 0.
+	//
+	// Example: 3
+	To int `json:"to"`
+}
+
+// AccessDestination defines model for AccessDestination.
+type AccessDestination struct {
+	// Name Example: tag:db
+	Name string `json:"name"`
+
+	// Ports Example: ["ports 22, 5432"]
+	Ports []string `json:"ports"`
+}
+
+// AccessMap defines model for AccessMap.
+type AccessMap struct {
+	// Cells Where somebody reaches something, or did before the draft, in the order of `from` and `to`.
+	Cells []AccessCell `json:"cells"`
+
+	// From Those who reach.
+	From []AccessPrincipal `json:"from"`
+
+	// MoreCells How many more there are than `cells` lists.
+	//
+	// Example: 0
+	MoreCells int `json:"moreCells"`
+
+	// MoreFrom How many more there are than `from` lists.
+	//
+	// Example: 0
+	MoreFrom int `json:"moreFrom"`
+
+	// MoreTo How many more there are than `to` lists.
+	//
+	// Example: 0
+	MoreTo int `json:"moreTo"`
+
+	// Rules The rules that `cells` name.
+	Rules []AccessRule `json:"rules"`
+
+	// To Those who are reached.
+	To []AccessPrincipal `json:"to"`
+}
+
+// AccessPrincipal defines model for AccessPrincipal.
+type AccessPrincipal struct {
+	// Expired How many of them must sign in again.
+	//
+	// Example: 0
+	Expired int `json:"expired"`
+
+	// ID The id of a user or a node; empty for others.
+	//
+	// Example:
+	ID string `json:"id"`
+
+	// Kind `group`, `user`, `others`, `tag`, `node`, `route` or `internet`.
+	//
+	// Example: tag
+	Kind string `json:"kind"`
+
+	// Name As `from` and `to` of a question take it.
+	//
+	// Example: tag:db
+	Name string `json:"name"`
+
+	// Nodes How many nodes it has; the routers of a route.
+	//
+	// Example: 8
+	Nodes int `json:"nodes"`
+
+	// Online How many of them are online.
+	//
+	// Example: 7
+	Online int `json:"online"`
+}
+
+// AccessQuestion defines model for AccessQuestion.
+type AccessQuestion struct {
+	// By How finely everyone is told apart. `groups`: groups, users that rules name, all `other users`, tags and routes.
+	// `users`: each user, tags and routes. `nodes`: each node and routes; those in `from` and `to` are then told
+	// apart by their nodes too. `groups` without it.
+	//
+	//
+	// Example: groups
+	By *AccessQuestionBy `json:"by,omitempty"`
+
+	// From Who reaches: ends of `GET /api/v1/policy/why`, routes, `autogroup:internet`, or `other users`. Everyone
+	// without it.
+	//
+	//
+	// Example: ["group:ops"]
+	From []string `json:"from,omitempty"`
+
+	// Policy A text to compare with the policy in force.
+	//
+	// Example: {"acls": []}
+	Policy *string `json:"policy,omitempty"`
+
+	// To Who is reached, in the same way.
+	//
+	// Example: ["tag:db"]
+	To []string `json:"to,omitempty"`
+}
+
+// AccessQuestionBy How finely everyone is told apart. `groups`: groups, users that rules name, all `other users`, tags and routes.
+// `users`: each user, tags and routes. `nodes`: each node and routes; those in `from` and `to` are then told
+// apart by their nodes too. `groups` without it.
+//
+// Example: groups
+type AccessQuestionBy string
+
+// AccessRule defines model for AccessRule.
+type AccessRule struct {
+	// Change `added` or `removed` by the draft, or empty.
+	//
+	// Example:
+	Change string `json:"change"`
+
+	// Comment The comment of the rule.
+	//
+	// Example: Operators keep the databases.
+	Comment string `json:"comment"`
+
+	// DraftLine Where it stands in the draft; as `line` without one.
+	//
+	// Example: 14
+	DraftLine int `json:"draftLine"`
+
+	// From Its sources.
+	//
+	// Example: ["group:ops"]
+	From []string `json:"from"`
+
+	// Line Where it stands in the policy in force; 0 for nowhere, as the rule that holds where nothing is said about access.
+	//
+	// Example: 14
+	Line int `json:"line"`
+
+	// List `acls` or `grants`.
+	//
+	// Example: acls
+	List string `json:"list"`
+
+	// To Its destinations.
+	To []AccessDestination `json:"to"`
+
+	// Via The tags of the routers through which alone it leads.
+	//
+	// Example: []
+	Via []string `json:"via"`
+}
+
+// AccessRuleShare defines model for AccessRuleShare.
+type AccessRuleShare struct {
+	// After The same by the draft; as `before` without one.
+	//
+	// Example: 24
+	After int `json:"after"`
+
+	// Before How many pairs it lets reach something by the policy in force.
+	//
+	// Example: 24
+	Before int `json:"before"`
+
+	// Rule The place of the rule in `rules`; from 0.
+	//
+	// Example: 0
+	Rule int `json:"rule"`
 }
 
 // Actor Who made a change.
@@ -1564,6 +1812,32 @@ type PolicyProblem struct {
 
 	// Text Example: "group:ops" is not in groups
 	Text string `json:"text"`
+}
+
+// PolicyQuestion defines model for PolicyQuestion.
+type PolicyQuestion struct {
+	// From Who reaches.
+	//
+	// Example: alice
+	From string `json:"from"`
+
+	// Policy Example: {"acls": []}
+	Policy string `json:"policy"`
+
+	// Port The port; any without it.
+	//
+	// Example: 5432
+	Port *string `json:"port,omitempty"`
+
+	// Proto Name or number of the protocol; `tcp` without it.
+	//
+	// Example: tcp
+	Proto *string `json:"proto,omitempty"`
+
+	// To Whom or what.
+	//
+	// Example: db-1
+	To string `json:"to"`
 }
 
 // PolicyRollback defines model for PolicyRollback.
@@ -3109,6 +3383,9 @@ type MoveNodeJSONRequestBody = NodeOwnerChange
 // SetPolicyJSONRequestBody defines body for SetPolicy for application/json ContentType.
 type SetPolicyJSONRequestBody = PolicyDraft
 
+// MapAccessJSONRequestBody defines body for MapAccess for application/json ContentType.
+type MapAccessJSONRequestBody = AccessQuestion
+
 // CheckPolicyJSONRequestBody defines body for CheckPolicy for application/json ContentType.
 type CheckPolicyJSONRequestBody = PolicyText
 
@@ -3120,6 +3397,9 @@ type RollbackPolicyJSONRequestBody = PolicyRollback
 
 // TestPolicyJSONRequestBody defines body for TestPolicy for application/json ContentType.
 type TestPolicyJSONRequestBody = PolicyTestRequest
+
+// AskPolicyJSONRequestBody defines body for AskPolicy for application/json ContentType.
+type AskPolicyJSONRequestBody = PolicyQuestion
 
 // CreatePreAuthKeyJSONRequestBody defines body for CreatePreAuthKey for application/json ContentType.
 type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
@@ -3748,6 +4028,34 @@ type ClientInterface interface {
 	// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
 	SetPolicy(ctx context.Context, params *SetPolicyParams, body SetPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// MapAccessWithBody Show who reaches whom
+	//
+	// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
+	// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+	//
+	// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
+	// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
+	// fewer in `from` and `to`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
+	MapAccessWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MapAccess Show who reaches whom
+	//
+	// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
+	// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+	//
+	// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
+	// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
+	// fewer in `from` and `to`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
+	MapAccess(ctx context.Context, body MapAccessJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CheckPolicyWithBody Check a policy without saving it
 	//
 	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
@@ -3867,6 +4175,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
 	WhyPolicy(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AskPolicyWithBody Say whether one could reach another by a draft, and why
+	//
+	// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/policy/why (the `AskPolicy` operationId).
+	AskPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AskPolicy Say whether one could reach another by a draft, and why
+	//
+	// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/policy/why (the `AskPolicy` operationId).
+	AskPolicy(ctx context.Context, body AskPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeletePreAuthKey Delete a pre-auth key
 	//
@@ -5316,6 +5642,54 @@ func (c *Client) SetPolicy(ctx context.Context, params *SetPolicyParams, body Se
 	return c.Client.Do(req)
 }
 
+// MapAccessWithBody Show who reaches whom
+//
+// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
+// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+//
+// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
+// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
+// fewer in `from` and `to`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
+func (c *Client) MapAccessWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMapAccessRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MapAccess Show who reaches whom
+//
+// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
+// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+//
+// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
+// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
+// fewer in `from` and `to`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
+func (c *Client) MapAccess(ctx context.Context, body MapAccessJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMapAccessRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CheckPolicyWithBody Check a policy without saving it
 //
 // Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
@@ -5566,6 +5940,44 @@ func (c *Client) GetPolicyVersion(ctx context.Context, version string, reqEditor
 // Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
 func (c *Client) WhyPolicy(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewWhyPolicyRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AskPolicyWithBody Say whether one could reach another by a draft, and why
+//
+// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/policy/why (the `AskPolicy` operationId).
+func (c *Client) AskPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAskPolicyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AskPolicy Say whether one could reach another by a draft, and why
+//
+// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/policy/why (the `AskPolicy` operationId).
+func (c *Client) AskPolicy(ctx context.Context, body AskPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAskPolicyRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8342,6 +8754,46 @@ func NewSetPolicyRequestWithBody(server string, params *SetPolicyParams, content
 	return req, nil
 }
 
+// NewMapAccessRequest calls the generic MapAccess builder with application/json body
+func NewMapAccessRequest(server string, body MapAccessJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewMapAccessRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewMapAccessRequestWithBody constructs an http.Request for the MapAccess method, with any body, and a specified content type
+func NewMapAccessRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/access")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewCheckPolicyRequest calls the generic CheckPolicy builder with application/json body
 func NewCheckPolicyRequest(server string, body CheckPolicyJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -8845,6 +9297,46 @@ func NewWhyPolicyRequest(server string, params *WhyPolicyParams) (*http.Request,
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewAskPolicyRequest calls the generic AskPolicy builder with application/json body
+func NewAskPolicyRequest(server string, body AskPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAskPolicyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewAskPolicyRequestWithBody constructs an http.Request for the AskPolicy method, with any body, and a specified content type
+func NewAskPolicyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/policy/why")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -11172,6 +11664,34 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
 	SetPolicyWithResponse(ctx context.Context, params *SetPolicyParams, body SetPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*SetPolicyResponse, error)
 
+	// MapAccessWithBodyWithResponse Show who reaches whom
+	//
+	// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
+	// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+	//
+	// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
+	// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
+	// fewer in `from` and `to`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
+	MapAccessWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MapAccessResponse, error)
+
+	// MapAccessWithResponse Show who reaches whom
+	//
+	// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
+	// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+	//
+	// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
+	// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
+	// fewer in `from` and `to`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
+	MapAccessWithResponse(ctx context.Context, body MapAccessJSONRequestBody, reqEditors ...RequestEditorFn) (*MapAccessResponse, error)
+
 	// CheckPolicyWithBodyWithResponse Check a policy without saving it
 	//
 	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
@@ -11303,6 +11823,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
 	WhyPolicyWithResponse(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*WhyPolicyResponse, error)
+
+	// AskPolicyWithBodyWithResponse Say whether one could reach another by a draft, and why
+	//
+	// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/why (the `AskPolicy` operationId).
+	AskPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AskPolicyResponse, error)
+
+	// AskPolicyWithResponse Say whether one could reach another by a draft, and why
+	//
+	// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/policy/why (the `AskPolicy` operationId).
+	AskPolicyWithResponse(ctx context.Context, body AskPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*AskPolicyResponse, error)
 
 	// DeletePreAuthKeyWithResponse Delete a pre-auth key
 	//
@@ -12827,6 +13365,37 @@ func (r SetPolicyResponse) StatusCode() int {
 	return 0
 }
 
+type MapAccessResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AccessMap
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadPolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r MapAccessResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MapAccessResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type CheckPolicyResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -13127,6 +13696,37 @@ func (r WhyPolicyResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r WhyPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AskPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicyAnswer
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadPolicy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r AskPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AskPolicyResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -15053,6 +15653,46 @@ func (c *ClientWithResponses) SetPolicyWithResponse(ctx context.Context, params 
 	return ParseSetPolicyResponse(rsp)
 }
 
+// MapAccessWithBodyWithResponse Show who reaches whom
+//
+// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
+// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+//
+// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
+// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
+// fewer in `from` and `to`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
+func (c *ClientWithResponses) MapAccessWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MapAccessResponse, error) {
+	rsp, err := c.MapAccessWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMapAccessResponse(rsp)
+}
+
+// MapAccessWithResponse Show who reaches whom
+//
+// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
+// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+//
+// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
+// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
+// fewer in `from` and `to`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
+func (c *ClientWithResponses) MapAccessWithResponse(ctx context.Context, body MapAccessJSONRequestBody, reqEditors ...RequestEditorFn) (*MapAccessResponse, error) {
+	rsp, err := c.MapAccess(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMapAccessResponse(rsp)
+}
+
 // CheckPolicyWithBodyWithResponse Check a policy without saving it
 //
 // Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
@@ -15267,6 +15907,36 @@ func (c *ClientWithResponses) WhyPolicyWithResponse(ctx context.Context, params 
 		return nil, err
 	}
 	return ParseWhyPolicyResponse(rsp)
+}
+
+// AskPolicyWithBodyWithResponse Say whether one could reach another by a draft, and why
+//
+// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/why (the `AskPolicy` operationId).
+func (c *ClientWithResponses) AskPolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AskPolicyResponse, error) {
+	rsp, err := c.AskPolicyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAskPolicyResponse(rsp)
+}
+
+// AskPolicyWithResponse Say whether one could reach another by a draft, and why
+//
+// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/policy/why (the `AskPolicy` operationId).
+func (c *ClientWithResponses) AskPolicyWithResponse(ctx context.Context, body AskPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*AskPolicyResponse, error) {
+	rsp, err := c.AskPolicy(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAskPolicyResponse(rsp)
 }
 
 // DeletePreAuthKeyWithResponse Delete a pre-auth key
@@ -17828,6 +18498,60 @@ func ParseSetPolicyResponse(rsp *http.Response) (*SetPolicyResponse, error) {
 	return response, nil
 }
 
+// ParseMapAccessResponse parses an HTTP response from a MapAccessWithResponse call
+func ParseMapAccessResponse(rsp *http.Response) (*MapAccessResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MapAccessResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AccessMap
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadPolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseCheckPolicyResponse parses an HTTP response from a CheckPolicyWithResponse call
 func ParseCheckPolicyResponse(rsp *http.Response) (*CheckPolicyResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -18323,6 +19047,60 @@ func ParseWhyPolicyResponse(rsp *http.Response) (*WhyPolicyResponse, error) {
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
 		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAskPolicyResponse parses an HTTP response from a AskPolicyWithResponse call
+func ParseAskPolicyResponse(rsp *http.Response) (*AskPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AskPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicyAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadPolicy
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -34,6 +34,8 @@ type operation struct {
 
 // operations is all that pages may ask of the service. Events are not among them:
 // they have a handler of their own.
+//
+// long: it has one row for each operation
 func operations() []operation {
 	const (
 		get, post, put, patch, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete
@@ -106,6 +108,8 @@ func operations() []operation {
 		{"diffPolicies", get, "policy/diff", times, 0},
 		{"previewPolicy", post, "policy/preview", "", policyLimit},
 		{"whyPolicy", get, "policy/why", "port proto" + times, 0},
+		{"askPolicy", post, "policy/why", "", policyLimit},
+		{"mapAccess", post, "policy/access", "", policyLimit},
 		{"testPolicy", post, "policy/test", "", policyLimit},
 
 		{"listAudit", get, "audit", "kind object actor verb" + times + paging, 0},

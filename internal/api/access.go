@@ -104,6 +104,8 @@ func needs() map[string]need {
 		"GET /api/v1/policy/diff":               reads(mesh.NounPolicy),
 		"POST /api/v1/policy/preview":           reads(mesh.NounPolicy),
 		"GET /api/v1/policy/why":                reads(mesh.NounPolicy),
+		"POST /api/v1/policy/why":               reads(mesh.NounPolicy),
+		"POST /api/v1/policy/access":            reads(mesh.NounPolicy),
 		"POST /api/v1/policy/test":              reads(mesh.NounPolicy),
 
 		"GET /api/v1/audit":                    reads(mesh.NounHistory),

@@ -37,7 +37,7 @@ func leastRoles() map[string]string {
 			GET /api/v1/node/{nodeId}, GET /api/v1/node/{nodeId}/routes, GET /api/v1/node/{nodeId}/presence, GET /api/v1/routes, GET /api/v1/routes/{routeId}/history, GET /api/v1/routes/history,
 			GET /api/v1/auth/pending, GET /api/v1/ssh/pending, GET /api/v1/dns, GET /api/v1/policy, GET /api/v1/policy/versions,
 			GET /api/v1/policy/versions/{version}, POST /api/v1/policy/check, GET /api/v1/policy/diff, POST /api/v1/policy/preview,
-			GET /api/v1/policy/why, POST /api/v1/policy/test, GET /api/v1/audit, GET /api/v1/events, GET /api/v1/presence,
+			GET /api/v1/policy/why, POST /api/v1/policy/why, POST /api/v1/policy/access, POST /api/v1/policy/test, GET /api/v1/audit, GET /api/v1/events, GET /api/v1/presence,
 			GET /api/v1/webhooks, GET /api/v1/webhooks/{webhookId}, GET /api/v1/webhooks/{webhookId}/failed`,
 		"operator": `POST /api/v1/user, DELETE /api/v1/user/{id}, POST /api/v1/user/{id}/rename/{newName}, DELETE /api/v1/node/{nodeId},
 			POST /api/v1/node/{nodeId}/expire, POST /api/v1/node/{nodeId}/rename, POST /api/v1/node/{nodeId}/rename/{newName},

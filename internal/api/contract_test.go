@@ -115,6 +115,8 @@ func examples() map[string]func(f fixture) *answer {
 		},
 		"POST /api/v1/policy/check":    withPolicy("POST", "/api/v1/policy/check", object{"policy": tagged(allowNone)}),
 		"POST /api/v1/policy/preview":  withPolicy("POST", "/api/v1/policy/preview", object{"policy": tagged(allowNone), "viewer": "100.64.0.1"}),
+		"POST /api/v1/policy/why":      withPolicy("POST", "/api/v1/policy/why", object{"policy": tagged(allowNone), "from": "100.64.0.1", "to": "tag:web", "port": "22"}),
+		"POST /api/v1/policy/access":   withPolicy("POST", "/api/v1/policy/access", object{"policy": tagged(allowNone), "from": []string{"tag:web"}, "by": "users"}),
 		"POST /api/v1/policy/test":     withPolicy("POST", "/api/v1/policy/test", nil),
 		"POST /api/v1/policy/rollback": withPolicy("POST", "/api/v1/policy/rollback", object{"version": "1"}),
 		"POST /api/v1/policy/confirm":  pending("/api/v1/policy/confirm"),

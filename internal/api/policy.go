@@ -9,6 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // maxPolicyBody holds the largest policy however its characters are escaped.
@@ -223,6 +224,42 @@ func (s *Server) WhyPolicy(w http.ResponseWriter, r *http.Request, p openapi.Why
 		return
 	}
 	reply(w, world.Snapshot, answerShape(world.Snapshot, answer))
+}
+
+// AskPolicy implements POST /api/v1/policy/why.
+func (s *Server) AskPolicy(w http.ResponseWriter, r *http.Request) {
+	var in openapi.PolicyQuestion
+	err := decodeUpTo(w, r, maxPolicyBody, &in)
+	var answer policy.Answer
+	var world *policy.World
+	if err == nil {
+		answer, world, err = s.control.WhyPolicy(control.PolicyQuestion{From: in.From, To: in.To, Port: or(in.Port), Protocol: or(in.Proto), Draft: &in.Policy})
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, world.Snapshot, answerShape(world.Snapshot, answer))
+}
+
+// MapAccess implements POST /api/v1/policy/access.
+func (s *Server) MapAccess(w http.ResponseWriter, r *http.Request) {
+	var in openapi.AccessQuestion
+	if err := decodeUpTo(w, r, maxPolicyBody, &in); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	by := policy.Detail(or(in.By))
+	if by != "" && by != policy.ByGroups && by != policy.ByUsers && by != policy.ByNodes {
+		s.fail(w, r, &badRequest{"by", "by must be groups, users or nodes"})
+		return
+	}
+	m, world, err := s.control.MapAccess(in.Policy, policy.MapQuestion{From: in.From, To: in.To, By: by})
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, world.Snapshot, accessShape(m))
 }
 
 // TestPolicy implements POST /api/v1/policy/test.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,7 +82,7 @@ func TestPolicyOfAFileCannotBeSaved(t *testing.T) {
 func TestProblemsOfAPolicyHaveTheirPlace(t *testing.T) {
 	s := sqlite(t)
 	text := "{\n  \"acls\": [\n    {\"action\": \"accept\", \"src\": [\"group:ops\"], \"dst\": [\"*:*\"]},\n  ],\n}"
-	for _, path := range []string{"PUT /api/v1/policy", "POST /api/v1/policy/check", "POST /api/v1/policy/preview", "POST /api/v1/policy/test"} {
+	for _, path := range []string{"PUT /api/v1/policy", "POST /api/v1/policy/check", "POST /api/v1/policy/preview", "POST /api/v1/policy/test", "POST /api/v1/policy/access"} {
 		method, path, _ := strings.Cut(path, " ")
 		a := s.call(method, path, object{"policy": text})
 		problems, _ := a.decoded()["problems"].([]any)
@@ -251,6 +252,49 @@ func TestPolicyWhyNamesTheRule(t *testing.T) {
 	} {
 		if a := f.call("GET", "/api/v1/policy/why?"+query, nil); a.status != status {
 			t.Errorf("%s: %d, want %d: %s", query, a.status, status, a.body)
+		}
+	}
+}
+
+func TestPolicyWhyAnswersByADraft(t *testing.T) {
+	f := populated(t, sqlite(t))
+	f.setPolicy(allowNone).ok()
+	draft := "{\"acls\": [\n{\"action\": \"accept\", \"src\": [\"alice\"], \"dst\": [\"*:22\"]}]}"
+	yes := f.call("POST", "/api/v1/policy/why", object{"policy": draft, "from": "alice", "to": "host-1", "port": "22"}).ok()
+	if rules := yes["rules"].([]any); yes["allowed"] != true || len(rules) != 1 || rules[0].(object)["line"] != 2.0 {
+		t.Errorf("%v", yes)
+	}
+	if in := f.call("GET", "/api/v1/policy/why?from=alice&to=host-1&port=22", nil).ok(); in["allowed"] != false {
+		t.Errorf("in force: %v", in)
+	}
+}
+
+func TestAccessMapSaysWhatADraftTakesAway(t *testing.T) {
+	f := populated(t, sqlite(t))
+	key := f.call("POST", "/api/v1/preauthkey", object{"user": "alice"}).ok()["preAuthKey"].(object)["key"].(string)
+	f.call("POST", "/api/v1/machine", machine(2, key), noKey).ok()
+	f.setPolicy("{\"acls\": [\n{\"action\": \"accept\", \"src\": [\"alice\"], \"dst\": [\"*:22\"]}]}").ok()
+	got := f.call("POST", "/api/v1/policy/access", object{"policy": allowNone}).ok()
+	want := object{
+		"from": 0.0, "to": 0.0, "ports": []any{}, "pairs": 0.0, "of": 2.0, "own": false, "lost": []any{"port 22"}, "gained": []any{},
+		"lostPairs": 2.0, "gainedPairs": 0.0, "changedPairs": 0.0, "rules": []any{object{"rule": 0.0, "before": 2.0, "after": 0.0}},
+	}
+	if diff := cmp.Diff([]any{want}, got["cells"]); diff != "" {
+		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+	if rule := got["rules"].([]any)[0].(object); rule["line"] != 2.0 || rule["draftLine"] != 0.0 || rule["change"] != "removed" {
+		t.Errorf("%v", rule)
+	}
+	for _, refused := range []struct {
+		body   object
+		status int
+	}{
+		{object{"from": []string{"nowhere"}}, 404},
+		{object{"by": "colour"}, 400},
+		{object{"to": slices.Repeat([]string{"alice"}, 101)}, 400},
+	} {
+		if a := f.call("POST", "/api/v1/policy/access", refused.body); a.status != refused.status {
+			t.Errorf("%v: %d, want %d: %s", refused.body, a.status, refused.status, a.body)
 		}
 	}
 }

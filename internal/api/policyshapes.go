@@ -143,3 +143,49 @@ func effectShape(snap *mesh.Snapshot, e *policy.Effect) openapi.PolicyEffect {
 		Notes: list(e.Notes), Truncated: e.Truncated,
 	}
 }
+
+func accessShape(m *policy.AccessMap) openapi.AccessMap {
+	principal := func(p policy.Principal) openapi.AccessPrincipal {
+		shape := openapi.AccessPrincipal{Kind: string(p.Kind), Name: p.Name, Nodes: p.Nodes, Online: p.Online, Expired: p.Expired}
+		switch {
+		case p.Node != 0:
+			shape.ID = p.Node.String()
+		case p.User != 0:
+			shape.ID = p.User.String()
+		}
+		return shape
+	}
+	return openapi.AccessMap{
+		From: shapes(m.From, principal), To: shapes(m.To, principal), MoreFrom: m.MoreFrom, MoreTo: m.MoreTo, MoreCells: m.MoreCells,
+		Cells: shapes(m.Cells, func(c policy.AccessCell) openapi.AccessCell {
+			return openapi.AccessCell{
+				From: c.From, To: c.To, Ports: serviceTexts(c.Services), Pairs: c.Pairs, Of: c.Of, Own: c.Own, Lost: serviceTexts(c.Lost), Gained: serviceTexts(c.Gained),
+				LostPairs: c.LostPairs, GainedPairs: c.GainedPairs, ChangedPairs: c.ChangedPairs,
+				Rules: shapes(c.Rules, func(r policy.RuleShare) openapi.AccessRuleShare {
+					return openapi.AccessRuleShare{Rule: r.Rule, Before: r.Before, After: r.After}
+				}),
+			}
+		}),
+		Rules: shapes(m.Rules, accessRule),
+	}
+}
+
+func accessRule(r policy.MapRule) openapi.AccessRule {
+	shape := openapi.AccessRule{
+		Line: int(r.Before), DraftLine: int(r.After), List: "acls", Comment: r.Comment, Via: list(r.Via),
+		From: shapes(r.Src, func(t policy.Target) string { return t.Name }),
+		To: shapes(r.Dst, func(d policy.Destination) openapi.AccessDestination {
+			return openapi.AccessDestination{Name: d.Name, Ports: serviceTexts(d.Services)}
+		}),
+	}
+	if r.Grant {
+		shape.List = "grants"
+	}
+	switch {
+	case r.Added:
+		shape.Change = "added"
+	case r.Removed:
+		shape.Change = "removed"
+	}
+	return shape
+}

@@ -232,6 +232,7 @@ func unknownToTools() []string {
 		GET/api/v1/server GET/api/v1/debug/digest GET/api/v1/debug/profile GET/api/v1/whoami GET/api/v1/docs GET/api/v1/openapi.yaml GET/api/v1/ssh/pending POST/api/v1/ssh/approve POST/api/v1/ssh/reject
 		GET/api/v1/policy/diff GET/api/v1/policy/versions GET/api/v1/policy/versions/{version} GET/api/v1/policy/why
 		POST/api/v1/policy/confirm POST/api/v1/policy/preview POST/api/v1/policy/revert POST/api/v1/policy/rollback POST/api/v1/policy/test
+		POST/api/v1/policy/why POST/api/v1/policy/access
 		POST/api/v1/machine POST/api/v1/node/expire POST/api/v1/node/bulk POST/api/v1/preauthkey/bulk POST/api/v1/user/bulk POST/api/v1/node/{nodeId}/rename GET/api/v1/user/{id}
 		GET/api/v1/webhooks POST/api/v1/webhooks GET/api/v1/webhooks/{webhookId} PATCH/api/v1/webhooks/{webhookId} DELETE/api/v1/webhooks/{webhookId}
 		POST/api/v1/webhooks/{webhookId}/rotate POST/api/v1/webhooks/{webhookId}/test

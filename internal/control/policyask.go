@@ -27,13 +27,31 @@ func (s *Service) PreviewPolicy(text, viewer string) (*policy.Effect, *policy.Wo
 	return policy.Preview(w, policy.WorldOf(w.Snapshot, doc), end), w, nil
 }
 
-// PolicyQuestion asks whether one end may reach another. Port and Protocol may be
-// empty: any port, and TCP.
-type PolicyQuestion struct{ From, To, Port, Protocol string }
+// drafted is a world seen through a text; as it is without one.
+func drafted(w *policy.World, text *string) (*policy.World, error) {
+	if text == nil {
+		return w, nil
+	}
+	doc, err := ReadPolicy(*text)
+	if err != nil {
+		return nil, err
+	}
+	return policy.WorldOf(w.Snapshot, doc), nil
+}
 
-// WhyPolicy answers a question by the policy in force, and says in which world.
+// PolicyQuestion asks whether one end may reach another. Port and Protocol may be
+// empty: any port, and TCP. A Draft counts instead of the policy in force.
+type PolicyQuestion struct {
+	From, To, Port, Protocol string
+	Draft                    *string
+}
+
+// WhyPolicy answers a question, and says in which world.
 func (s *Service) WhyPolicy(in PolicyQuestion) (policy.Answer, *policy.World, error) {
-	w := s.ledger.World()
+	w, err := drafted(s.ledger.World(), in.Draft)
+	if err != nil {
+		return policy.Answer{}, nil, err
+	}
 	var q policy.Question
 	for _, end := range []struct {
 		path, text string
@@ -67,6 +85,30 @@ func noEnd(path string, err error) error {
 		return refuse(NotFound, path, "%v", err)
 	}
 	return refuse(Invalid, path, "%v", err)
+}
+
+// maxNamed is of how many by name somebody may ask at once.
+const maxNamed = 100
+
+// MapAccess says who reaches whom, and in which world. With a draft it says what
+// that would change.
+func (s *Service) MapAccess(draft *string, ask policy.MapQuestion) (*policy.AccessMap, *policy.World, error) {
+	for side, names := range map[string][]string{"from": ask.From, "to": ask.To} {
+		if len(names) > maxNamed {
+			return nil, nil, refuse(Invalid, side, "%s names %d; name at most %d, or a group or a tag that has them", side, len(names), maxNamed)
+		}
+	}
+	w := s.ledger.World()
+	after, err := drafted(w, draft)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := policy.MapOf(w, after, ask)
+	var side *policy.AxisError
+	if errors.As(err, &side) {
+		return nil, nil, noEnd(side.Side, err)
+	}
+	return m, w, err
 }
 
 // RunPolicyTests runs the tests of a text on the network as it is, of the policy

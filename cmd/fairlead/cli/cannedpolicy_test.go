@@ -132,6 +132,28 @@ func (canned) WhyPolicy(w http.ResponseWriter, _ *http.Request, params openapi.W
 	})
 }
 
+func (c canned) AskPolicy(w http.ResponseWriter, r *http.Request) {
+	c.WhyPolicy(w, r, openapi.WhyPolicyParams{})
+}
+
+func (canned) MapAccess(w http.ResponseWriter, r *http.Request) {
+	var in openapi.AccessQuestion
+	_ = json.NewDecoder(r.Body).Decode(&in)
+	m := openapi.AccessMap{
+		From: []openapi.AccessPrincipal{{Kind: "group", Name: "group:ops", Nodes: 3, Online: 2}}, MoreFrom: 1, MoreCells: 4,
+		To:    []openapi.AccessPrincipal{{Kind: "tag", Name: "tag:db", Nodes: 8, Online: 7}, {Kind: "group", Name: "group:ops", Nodes: 3, Online: 2}},
+		Rules: []openapi.AccessRule{{Line: 14, DraftLine: 14, List: "acls"}, {Line: 15, List: "acls", Change: "removed"}},
+		Cells: []openapi.AccessCell{
+			{Ports: []string{"ports 22, 5432"}, Pairs: 24, Of: 24, Lost: []string{"UDP port 53"}, ChangedPairs: 24, Rules: []openapi.AccessRuleShare{{Before: 24, After: 24}, {Rule: 1, Before: 24}}},
+			{To: 1, Ports: []string{"all ports"}, Pairs: 4, Of: 6, Own: true, Rules: []openapi.AccessRuleShare{{Before: 4, After: 4}}},
+		},
+	}
+	if len(in.From) > 0 {
+		m = openapi.AccessMap{}
+	}
+	reply(w, m)
+}
+
 func (canned) TestPolicy(w http.ResponseWriter, r *http.Request) {
 	result := openapi.PolicyTestResult{Tests: 3, Failures: []openapi.PolicyTestFailure{}}
 	var in openapi.PolicyTestRequest

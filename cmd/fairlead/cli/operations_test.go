@@ -31,7 +31,7 @@ func commandOf() map[string]string {
 		"getDNS": "dns show", "changeDNS": "dns set --magic-dns", "resetDNS": "dns reset",
 		"getPolicy": "policy get", "setPolicy": "policy set testdata/policy.hujson", "confirmPolicy": "policy confirm", "revertPolicy": "policy revert",
 		"rollbackPolicy": "policy rollback 6", "listPolicyVersions": "policy history", "getPolicyVersion": "policy get --version 6",
-		"diffPolicies": "policy diff", "previewPolicy": "policy preview testdata/policy.hujson", "whyPolicy": "policy why a b", "testPolicy": "policy test",
+		"diffPolicies": "policy diff", "previewPolicy": "policy preview testdata/policy.hujson", "whyPolicy": "policy why a b", "askPolicy": "policy why a b --policy testdata/policy.hujson", "mapAccess": "policy access", "testPolicy": "policy test",
 		"listAudit": "audit list", "streamEvents": "events",
 		"listWebhooks": "webhooks list", "createWebhook": "webhooks create https://receiver.example.com", "getWebhook": "webhooks show 1",
 		"changeWebhook": "webhooks update 1 --enable", "deleteWebhook": "webhooks delete 1", "rotateWebhookSecret": "webhooks rotate 1",

@@ -45,7 +45,8 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		"policy.txt": {
 			"policy get", "policy get --version 6", "policy set testdata/policy.hujson", "policy set testdata/policy.hujson --confirm-within 5m --if-version 6",
 			"policy confirm", "policy revert", "policy history", "policy diff 6 7", "policy rollback 6", "policy check testdata/policy.hujson",
-			"policy preview testdata/policy.hujson --viewer alice", "policy why alice db-1:5432", "policy why alice db-1", "policy why tag:ci db-1", "policy why alice 10.1.2.3:443", "policy test",
+			"policy preview testdata/policy.hujson --viewer alice", "policy why alice db-1:5432", "policy why alice db-1", "policy why tag:ci db-1", "policy why alice 10.1.2.3:443", "policy why alice db-1 --policy testdata/policy.hujson",
+			"policy access", "policy access --policy testdata/policy.hujson", "policy access --from bob", "policy test",
 		},
 		"ssh.txt":    {"ssh list", "ssh approve 7K3M-9QXD", "ssh reject 7K3M-9QXD --reason no"},
 		"audit.txt":  {"audit list"},

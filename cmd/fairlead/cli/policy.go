@@ -34,7 +34,7 @@ newest is in force.`,
   fairlead policy confirm
   fairlead policy why alice db-1:5432`,
 	}, t.policyCheck(), t.policyGet(), t.policySet(), t.policyConfirm(), t.policyRevert(), t.policyHistory(), t.policyDiff(), t.policyRollback(),
-		t.policyPreview(), t.policyWhy(), t.policyTest())
+		t.policyPreview(), t.policyWhy(), t.policyAccess(), t.policyTest())
 }
 
 // readPolicy reads a file, or what is piped in for "-".

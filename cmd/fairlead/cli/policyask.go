@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -162,7 +163,7 @@ func numbers(list []int) string {
 }
 
 func (t *tool) policyWhy() *cobra.Command {
-	var proto string
+	var proto, file string
 	cmd := &cobra.Command{
 		Use:   "why <from> <to>[:<port>]",
 		Short: "Say whether one may reach another, and why",
@@ -171,21 +172,18 @@ allow it, and what keeps each from that.
 
 Both are a node (name, id or address), a user (name or e-mail), a tag, a group,
 a host of the policy, or any address. Without a port one that is open is enough.
+With --policy a file answers instead of the policy in force; nothing is saved.
 Exit status 0 whatever the answer is: scripts read allowed in --output json.`,
 		Example: `  fairlead policy why alice db-1:5432
   fairlead policy why tag:ci 10.1.2.3:443
   fairlead policy why alice db-1:5432 --output json | jq .allowed
+  fairlead policy why alice db-1:5432 --policy policy.hujson
   fairlead policy why laptop [fd7a:115c:a1e0::2]:53 --proto udp`,
 		Args:              takes("from", "to"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
 			to, port := splitPort(args[1])
-			result, err := decode[apiclient.PolicyAnswer](answer(client.WhyPolicy(cmd.Context(),
-				&apiclient.WhyPolicyParams{From: args[0], To: to, Port: ifSet(port), Proto: ifSet(proto)})))
+			result, err := t.why(cmd.Context(), apiclient.PolicyQuestion{From: args[0], To: to, Port: ifSet(port), Proto: ifSet(proto)}, file)
 			if err != nil {
 				return err
 			}
@@ -193,9 +191,27 @@ Exit status 0 whatever the answer is: scripts read allowed in --output json.`,
 			return t.show(result, answerText(result, anyPort))
 		},
 	}
+	cmd.Flags().StringVar(&file, "policy", "", "ask this `file` instead of the policy in force")
 	cmd.Flags().StringVar(&proto, "proto", "", "`protocol` by name or number (default tcp)")
 	complete(cmd, "proto", cobra.FixedCompletions([]string{"tcp", "udp", "icmp", "sctp"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// why asks the policy in force, or a file.
+func (t *tool) why(ctx context.Context, q apiclient.PolicyQuestion, file string) (result apiclient.PolicyAnswer, err error) {
+	if file != "" {
+		if q.Policy, err = t.readGoodPolicy(file); err != nil {
+			return result, err
+		}
+	}
+	client, err := t.connect()
+	if err != nil {
+		return result, err
+	}
+	if file != "" {
+		return decode[apiclient.PolicyAnswer](t.placed(file)(answer(client.AskPolicy(ctx, q))))
+	}
+	return decode[apiclient.PolicyAnswer](answer(client.WhyPolicy(ctx, &apiclient.WhyPolicyParams{From: q.From, To: q.To, Port: q.Port, Proto: q.Proto})))
 }
 
 // splitPort takes the port off an end. Addresses have colons too, and so do tags.

@@ -14,6 +14,27 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for AccessQuestionBy.
+const (
+	Groups AccessQuestionBy = "groups"
+	Nodes  AccessQuestionBy = "nodes"
+	Users  AccessQuestionBy = "users"
+)
+
+// Valid indicates whether the value is a known member of the AccessQuestionBy enum.
+func (e AccessQuestionBy) Valid() bool {
+	switch e {
+	case Groups:
+		return true
+	case Nodes:
+		return true
+	case Users:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DNSSource.
 const (
 	DNSSourceAPI    DNSSource = "api"
@@ -252,6 +273,233 @@ func (e UsersChangeAction) Valid() bool {
 	default:
 		return false
 	}
+}
+
+// AccessCell defines model for AccessCell.
+type AccessCell struct {
+	// ChangedPairs Pairs that do by other ports.
+	//
+	// Example: 0
+	ChangedPairs int `json:"changedPairs"`
+
+	// From The place of who reaches in `from`; from 0.
+	//
+	// Example: 0
+	From int `json:"from"`
+
+	// Gained What some newly reach by the draft.
+	//
+	// Example: []
+	Gained []string `json:"gained"`
+
+	// GainedPairs Pairs that newly do.
+	//
+	// Example: 0
+	GainedPairs int `json:"gainedPairs"`
+
+	// Lost What some reach no more by the draft.
+	//
+	// Example: []
+	Lost []string `json:"lost"`
+
+	// LostPairs Pairs that reach each other no more; not part of `pairs`.
+	//
+	// Example: 0
+	LostPairs int `json:"lostPairs"`
+
+	// Of Of how many that are not expired.
+	//
+	// Example: 24
+	Of int `json:"of"`
+
+	// Own Whether it is only between nodes of one person.
+	//
+	// Example: false
+	Own bool `json:"own"`
+
+	// Pairs How many pairs of nodes reach something.
+	//
+	// Example: 24
+	Pairs int `json:"pairs"`
+
+	// Ports What some of the nodes reach.
+	//
+	// Example: ["ports 22, 5432"]
+	Ports []string `json:"ports"`
+
+	// Rules The rules by which they do or did, at most 20.
+	Rules []AccessRuleShare `json:"rules"`
+
+	// To The place of who is reached in `to`; from 0.
+	//
+	// Example: 3
+	To int `json:"to"`
+}
+
+// AccessDestination defines model for AccessDestination.
+type AccessDestination struct {
+	// Name Example: tag:db
+	Name string `json:"name"`
+
+	// Ports Example: ["ports 22, 5432"]
+	Ports []string `json:"ports"`
+}
+
+// AccessMap defines model for AccessMap.
+type AccessMap struct {
+	// Cells Where somebody reaches something, or did before the draft, in the order of `from` and `to`.
+	Cells []AccessCell `json:"cells"`
+
+	// From Those who reach.
+	From []AccessPrincipal `json:"from"`
+
+	// MoreCells How many more there are than `cells` lists.
+	//
+	// Example: 0
+	MoreCells int `json:"moreCells"`
+
+	// MoreFrom How many more there are than `from` lists.
+	//
+	// Example: 0
+	MoreFrom int `json:"moreFrom"`
+
+	// MoreTo How many more there are than `to` lists.
+	//
+	// Example: 0
+	MoreTo int `json:"moreTo"`
+
+	// Rules The rules that `cells` name.
+	Rules []AccessRule `json:"rules"`
+
+	// To Those who are reached.
+	To []AccessPrincipal `json:"to"`
+}
+
+// AccessPrincipal defines model for AccessPrincipal.
+type AccessPrincipal struct {
+	// Expired How many of them must sign in again.
+	//
+	// Example: 0
+	Expired int `json:"expired"`
+
+	// ID The id of a user or a node; empty for others.
+	//
+	// Example:
+	ID string `json:"id"`
+
+	// Kind `group`, `user`, `others`, `tag`, `node`, `route` or `internet`.
+	//
+	// Example: tag
+	Kind string `json:"kind"`
+
+	// Name As `from` and `to` of a question take it.
+	//
+	// Example: tag:db
+	Name string `json:"name"`
+
+	// Nodes How many nodes it has; the routers of a route.
+	//
+	// Example: 8
+	Nodes int `json:"nodes"`
+
+	// Online How many of them are online.
+	//
+	// Example: 7
+	Online int `json:"online"`
+}
+
+// AccessQuestion defines model for AccessQuestion.
+type AccessQuestion struct {
+	// By How finely everyone is told apart. `groups`: groups, users that rules name, all `other users`, tags and routes.
+	// `users`: each user, tags and routes. `nodes`: each node and routes; those in `from` and `to` are then told
+	// apart by their nodes too. `groups` without it.
+	//
+	//
+	// Example: groups
+	By *AccessQuestionBy `json:"by,omitempty"`
+
+	// From Who reaches: ends of `GET /api/v1/policy/why`, routes, `autogroup:internet`, or `other users`. Everyone
+	// without it.
+	//
+	//
+	// Example: ["group:ops"]
+	From []string `json:"from,omitempty"`
+
+	// Policy A text to compare with the policy in force.
+	//
+	// Example: {"acls": []}
+	Policy *string `json:"policy,omitempty"`
+
+	// To Who is reached, in the same way.
+	//
+	// Example: ["tag:db"]
+	To []string `json:"to,omitempty"`
+}
+
+// AccessQuestionBy How finely everyone is told apart. `groups`: groups, users that rules name, all `other users`, tags and routes.
+// `users`: each user, tags and routes. `nodes`: each node and routes; those in `from` and `to` are then told
+// apart by their nodes too. `groups` without it.
+//
+// Example: groups
+type AccessQuestionBy string
+
+// AccessRule defines model for AccessRule.
+type AccessRule struct {
+	// Change `added` or `removed` by the draft, or empty.
+	//
+	// Example:
+	Change string `json:"change"`
+
+	// Comment The comment of the rule.
+	//
+	// Example: Operators keep the databases.
+	Comment string `json:"comment"`
+
+	// DraftLine Where it stands in the draft; as `line` without one.
+	//
+	// Example: 14
+	DraftLine int `json:"draftLine"`
+
+	// From Its sources.
+	//
+	// Example: ["group:ops"]
+	From []string `json:"from"`
+
+	// Line Where it stands in the policy in force; 0 for nowhere, as the rule that holds where nothing is said about access.
+	//
+	// Example: 14
+	Line int `json:"line"`
+
+	// List `acls` or `grants`.
+	//
+	// Example: acls
+	List string `json:"list"`
+
+	// To Its destinations.
+	To []AccessDestination `json:"to"`
+
+	// Via The tags of the routers through which alone it leads.
+	//
+	// Example: []
+	Via []string `json:"via"`
+}
+
+// AccessRuleShare defines model for AccessRuleShare.
+type AccessRuleShare struct {
+	// After The same by the draft; as `before` without one.
+	//
+	// Example: 24
+	After int `json:"after"`
+
+	// Before How many pairs it lets reach something by the policy in force.
+	//
+	// Example: 24
+	Before int `json:"before"`
+
+	// Rule The place of the rule in `rules`; from 0.
+	//
+	// Example: 0
+	Rule int `json:"rule"`
 }
 
 // Actor Who made a change.
@@ -1561,6 +1809,32 @@ type PolicyProblem struct {
 
 	// Text Example: "group:ops" is not in groups
 	Text string `json:"text"`
+}
+
+// PolicyQuestion defines model for PolicyQuestion.
+type PolicyQuestion struct {
+	// From Who reaches.
+	//
+	// Example: alice
+	From string `json:"from"`
+
+	// Policy Example: {"acls": []}
+	Policy string `json:"policy"`
+
+	// Port The port; any without it.
+	//
+	// Example: 5432
+	Port *string `json:"port,omitempty"`
+
+	// Proto Name or number of the protocol; `tcp` without it.
+	//
+	// Example: tcp
+	Proto *string `json:"proto,omitempty"`
+
+	// To Whom or what.
+	//
+	// Example: db-1
+	To string `json:"to"`
 }
 
 // PolicyRollback defines model for PolicyRollback.
@@ -3106,6 +3380,9 @@ type MoveNodeJSONRequestBody = NodeOwnerChange
 // SetPolicyJSONRequestBody defines body for SetPolicy for application/json ContentType.
 type SetPolicyJSONRequestBody = PolicyDraft
 
+// MapAccessJSONRequestBody defines body for MapAccess for application/json ContentType.
+type MapAccessJSONRequestBody = AccessQuestion
+
 // CheckPolicyJSONRequestBody defines body for CheckPolicy for application/json ContentType.
 type CheckPolicyJSONRequestBody = PolicyText
 
@@ -3117,6 +3394,9 @@ type RollbackPolicyJSONRequestBody = PolicyRollback
 
 // TestPolicyJSONRequestBody defines body for TestPolicy for application/json ContentType.
 type TestPolicyJSONRequestBody = PolicyTestRequest
+
+// AskPolicyJSONRequestBody defines body for AskPolicy for application/json ContentType.
+type AskPolicyJSONRequestBody = PolicyQuestion
 
 // CreatePreAuthKeyJSONRequestBody defines body for CreatePreAuthKey for application/json ContentType.
 type CreatePreAuthKeyJSONRequestBody = PreAuthKeyCreation
@@ -3258,6 +3538,9 @@ type ServerInterface interface {
 	// SetPolicy Save a policy
 	// (PUT /api/v1/policy)
 	SetPolicy(w http.ResponseWriter, r *http.Request, params SetPolicyParams)
+	// MapAccess Show who reaches whom
+	// (POST /api/v1/policy/access)
+	MapAccess(w http.ResponseWriter, r *http.Request)
 	// CheckPolicy Check a policy without saving it
 	// (POST /api/v1/policy/check)
 	CheckPolicy(w http.ResponseWriter, r *http.Request)
@@ -3288,6 +3571,9 @@ type ServerInterface interface {
 	// WhyPolicy Say whether one may reach another, and why
 	// (GET /api/v1/policy/why)
 	WhyPolicy(w http.ResponseWriter, r *http.Request, params WhyPolicyParams)
+	// AskPolicy Say whether one could reach another by a draft, and why
+	// (POST /api/v1/policy/why)
+	AskPolicy(w http.ResponseWriter, r *http.Request)
 	// DeletePreAuthKey Delete a pre-auth key
 	// (DELETE /api/v1/preauthkey)
 	DeletePreAuthKey(w http.ResponseWriter, r *http.Request, params DeletePreAuthKeyParams)
@@ -4781,6 +5067,20 @@ func (siw *ServerInterfaceWrapper) SetPolicy(w http.ResponseWriter, r *http.Requ
 	handler.ServeHTTP(w, r)
 }
 
+// MapAccess operation middleware
+func (siw *ServerInterfaceWrapper) MapAccess(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.MapAccess(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // CheckPolicy operation middleware
 func (siw *ServerInterfaceWrapper) CheckPolicy(w http.ResponseWriter, r *http.Request) {
 
@@ -5127,6 +5427,20 @@ func (siw *ServerInterfaceWrapper) WhyPolicy(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.WhyPolicy(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// AskPolicy operation middleware
+func (siw *ServerInterfaceWrapper) AskPolicy(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AskPolicy(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -6517,6 +6831,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/openapi.yaml", wrapper.OpenapiDocument)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy", wrapper.GetPolicy)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/policy", wrapper.SetPolicy)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/access", wrapper.MapAccess)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/check", wrapper.CheckPolicy)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/confirm", wrapper.ConfirmPolicy)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy/diff", wrapper.DiffPolicies)
@@ -6527,6 +6842,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy/versions", wrapper.ListPolicyVersions)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy/versions/{version}", wrapper.GetPolicyVersion)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy/why", wrapper.WhyPolicy)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/why", wrapper.AskPolicy)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.DeletePreAuthKey)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.ListPreAuthKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey", wrapper.CreatePreAuthKey)
