@@ -15,6 +15,7 @@ export type Policy = Schemas["Policy"];
 export type PolicyVersion = Schemas["PolicyVersion"];
 export type PolicyProblem = Schemas["PolicyProblem"];
 export type PolicyEffect = Schemas["PolicyEffect"];
+export type PolicyTestFailure = Schemas["PolicyTestFailure"];
 export type Change = Schemas["Change"];
 export type Problem = Schemas["Problem"];
 export type Role = Schemas["Role"];

@@ -119,5 +119,9 @@ function indentAt(text: string, offset: number): string {
   return /^[ \t]*/.exec(line)?.[0] ?? "";
 }
 
-/** By how much the text moves in: what its first indented line does. */
-export const unitOf = (text: string) => /\n( {1,8}|\t)\S/.exec(text)?.[1] ?? "  ";
+/** By how much the text moves in: tabs, four spaces where all lines agree upon them, or two. */
+export function unitOf(text: string): string {
+  const indents = Array.from(text.matchAll(/\n([ \t]+)[^\s]/g), ([, indent = ""]) => indent);
+  if (indents[0]?.startsWith("\t")) return "\t";
+  return indents.length > 0 && indents.every((indent) => indent.length % 4 === 0) ? "    " : "  ";
+}

@@ -7,7 +7,7 @@ import { Empty, Page } from "@/ui";
 export function PolicyVersionsPage() {
   return (
     <Page title={text.policy.versionsTitle}>
-      <Empty icon={History} title={text.policy.emptyTitle} />
+      <Empty icon={History} title={text.policy.versionsTitle} />
     </Page>
   );
 }

@@ -1,0 +1,373 @@
+import { clsx } from "clsx";
+import {
+  ArrowRight,
+  Check,
+  Info,
+  type LucideIcon,
+  Minus,
+  Plus,
+  ShieldAlert,
+  Shuffle,
+  TriangleAlert,
+} from "lucide-react";
+import { type ReactNode, useState } from "react";
+import type { Node, PolicyEffect } from "@/api";
+import type { TestEntry } from "@/policy";
+import { printable, text } from "@/text";
+import { words } from "@/text/policy";
+import { Button } from "@/ui";
+import {
+  changesNothing,
+  isInternet,
+  principalWords,
+  type RouteShift,
+  type ShellShift,
+  type Shift,
+  shellWords,
+  testOf,
+} from "./effectWords";
+
+/** What the parts of an effect can do beside being read. */
+export interface EffectActions {
+  /** Shows a line of the text that is being written. */
+  goTo?(line: number): void;
+  /** Where a line of the text in force is in it. */
+  lineNow?(line: number): number;
+  addTest?(test: TestEntry): void;
+  node(id: string): Node | undefined;
+}
+
+/** Who gains and who loses access by an edit. */
+export function Effect({
+  effect,
+  actions,
+  compact,
+}: {
+  effect: PolicyEffect;
+  actions: EffectActions;
+  /** Without the notes, which are about the text and not about the change. */
+  compact?: boolean;
+}) {
+  const t = words.effect;
+  return (
+    <div className="space-y-3">
+      <Guards guards={effect.guards} />
+      <Figures effect={effect} />
+      {effect.truncated && <Remark icon={TriangleAlert}>{t.truncated}</Remark>}
+      {changesNothing(effect) && <p className="text-13 text-ink-2">{t.nothing}</p>}
+      {effect.shifts.length > 0 && (
+        <ul className="space-y-2">
+          {effect.shifts.map((shift, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: the list comes anew as a whole
+            <ShiftCard key={index} shift={shift} actions={actions} />
+          ))}
+        </ul>
+      )}
+      <More count={effect.moreShifts} />
+      {effect.losers > 0 && (
+        <Remark icon={TriangleAlert}>{effect.losersOnline > 0 ? t.open(effect.losersOnline) : t.openNobody}</Remark>
+      )}
+      {effect.shells.length > 0 && (
+        <Section title={t.shells}>
+          {effect.shells.map((shift, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: the list comes anew as a whole
+            <ShellCard key={index} shift={shift} actions={actions} />
+          ))}
+          <More count={effect.moreShells} />
+        </Section>
+      )}
+      {effect.routes.length > 0 && (
+        <Section title={t.routes}>
+          {effect.routes.map((shift, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: the list comes anew as a whole
+            <RouteCard key={index} shift={shift} actions={actions} />
+          ))}
+          <More count={effect.moreRoutes} />
+        </Section>
+      )}
+      {!compact && <Notes notes={effect.notes} />}
+    </div>
+  );
+}
+
+/** What nobody should miss. */
+export function Guards({ guards }: { guards: PolicyEffect["guards"] }) {
+  if (guards.length === 0) return null;
+  return (
+    <ul className="space-y-2" role="alert">
+      {guards.map((guard) => (
+        <li
+          key={guard.text}
+          className="flex items-start gap-2.5 rounded-lg border border-bad bg-bad-soft px-3 py-2.5 text-bad"
+        >
+          <ShieldAlert className="mt-0.5 size-4 shrink-0" aria-hidden />
+          <div className="min-w-0 break-words">
+            <p className="text-13 font-semibold">{words.guards.title[guard.kind] ?? words.guards.other}</p>
+            <p className="text-13">{sentence(guard.text)}</p>
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const sentence = (said: string) => {
+  const shown = printable(said, 600);
+  return `${shown.charAt(0).toUpperCase()}${shown.slice(1)}.`;
+};
+
+function Figures({ effect }: { effect: PolicyEffect }) {
+  const t = words.effect;
+  const figures: [number, string, LucideIcon, string][] = [
+    [effect.lost, t.lose(effect.lost), Minus, effect.lost > 0 ? "text-bad" : "text-ink-2"],
+    [effect.gained, t.gain(effect.gained), Plus, effect.gained > 0 ? "text-ok" : "text-ink-2"],
+    [effect.unchanged, t.same(effect.unchanged), Check, "text-ink-2"],
+  ];
+  if (effect.changed > 0) figures.splice(2, 0, [effect.changed, t.change(effect.changed), Shuffle, "text-warn"]);
+  return (
+    <dl className={clsx("grid gap-2", effect.changed > 0 ? "grid-cols-2" : "grid-cols-3")}>
+      {figures.map(([value, label, Icon, colour]) => (
+        <div key={label} className="flex flex-col-reverse rounded-lg border border-line bg-surface px-3 py-2.5">
+          <dt className="text-12 text-ink-2">{label}</dt>
+          <dd className={clsx("flex items-center gap-1 text-18 font-semibold tabular-nums", colour)}>
+            <Icon className="size-4" aria-hidden />
+            {text.common.count(value)}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className="space-y-2 pt-1">
+      <h3 className="text-12 font-medium text-ink-2">{title}</h3>
+      <ul className="space-y-2">{children}</ul>
+    </section>
+  );
+}
+
+function Remark({ icon: Icon, children }: { icon: LucideIcon; children: ReactNode }) {
+  return (
+    <p className="flex items-start gap-2.5 rounded-lg bg-warn-soft px-3 py-2.5 text-13 text-warn">
+      <Icon className="mt-0.5 size-4 shrink-0" aria-hidden />
+      <span className="min-w-0">{children}</span>
+    </p>
+  );
+}
+
+const More = ({ count }: { count: number }) =>
+  count > 0 ? <p className="text-12 text-ink-2">{words.effect.moreShifts(count)}</p> : null;
+
+interface CardProps {
+  from: string;
+  to: string;
+  lost: string;
+  gained: string;
+  amount?: number;
+  lostLines: readonly number[];
+  gainedLines: readonly number[];
+  actions: EffectActions;
+  children?: ReactNode;
+}
+
+/** One change: from whom to whom, what, by which lines. */
+function Card({ from, to, lost, gained, amount, lostLines, gainedLines, actions, children }: CardProps) {
+  const t = words.effect;
+  const tone = lost ? (gained ? "bg-warn" : "bg-bad") : "bg-tick";
+  return (
+    <li className="rounded-lg border border-line bg-surface text-12">
+      <div className="flex items-start gap-2.5 px-3 py-2.5">
+        <span className={clsx("mt-0.5 w-1 self-stretch rounded-full", tone)} aria-hidden />
+        <div className="min-w-0 flex-1 space-y-0.5">
+          <p className="flex flex-wrap items-center gap-x-1.5 font-mono text-ink">
+            <span className="min-w-0 break-words">{from}</span>
+            <ArrowRight className="size-3.5 shrink-0 text-ink-3" role="img" aria-label={t.reaches} />
+            <span className="min-w-0 break-words">{to}</span>
+          </p>
+          {lost && <p className="text-ink-2">{t.loses(lost)}</p>}
+          {gained && <p className="text-ink-2">{t.gains(gained)}</p>}
+          <Lines
+            lost={actions.lineNow ? lostLines.map(actions.lineNow) : lostLines}
+            gained={gainedLines}
+            goTo={actions.goTo}
+          />
+        </div>
+        {amount !== undefined && (
+          <span
+            className={clsx(
+              "shrink-0 font-medium tabular-nums",
+              lost ? (gained ? "text-warn" : "text-bad") : "text-ok",
+            )}
+          >
+            {t.pairs(amount)}
+          </span>
+        )}
+      </div>
+      {children}
+    </li>
+  );
+}
+
+function Lines({
+  lost,
+  gained,
+  goTo,
+}: {
+  lost: readonly number[];
+  gained: readonly number[];
+  goTo?(line: number): void;
+}) {
+  const t = words.effect;
+  const part = (lines: readonly number[], say: (lines: string) => string) => {
+    const unique = [...new Set(lines)].filter((line) => line > 0);
+    if (unique.length === 0) return null;
+    const [before = "", after = ""] = say("\u0000").split("\u0000");
+    return (
+      <p className="text-ink-2">
+        {before}
+        {unique.slice(0, 6).map((line, index) => (
+          <span key={line}>
+            {index > 0 && ", "}
+            {goTo ? (
+              <button
+                type="button"
+                className="-my-1 rounded py-1 text-accent-ink underline decoration-line-strong underline-offset-2 hover:decoration-current"
+                onClick={() => goTo(line)}
+              >
+                {t.line(line)}
+              </button>
+            ) : (
+              t.line(line)
+            )}
+          </span>
+        ))}
+        {after}
+      </p>
+    );
+  };
+  return (
+    <>
+      {part(lost, t.removedAt)}
+      {part(gained, t.allowedAt)}
+    </>
+  );
+}
+
+function ShiftCard({ shift, actions }: { shift: Shift; actions: EffectActions }) {
+  const [open, setOpen] = useState(false);
+  const t = words.effect;
+  const to = principalWords(shift.to);
+  return (
+    <Card
+      from={principalWords(shift.from)}
+      to={shift.own ? `${to} (${t.own})` : to}
+      lost={shift.lost.join(", ")}
+      gained={shift.gained.join(", ")}
+      amount={shift.pairs}
+      lostLines={shift.lostLines}
+      gainedLines={shift.gainedLines}
+      actions={actions}
+    >
+      <div className="border-t border-hair px-3 py-1.5 text-ink-2">
+        <div className="flex min-h-6 items-center gap-2">
+          <span className="flex-1">
+            {shift.lost.length > 0 && shift.online > 0
+              ? t.onlineLosers(shift.online)
+              : t.samples(shift.samples.length, shift.pairs)}
+          </span>
+          <button
+            type="button"
+            aria-expanded={open}
+            className="-mr-1.5 h-6 rounded px-1.5 font-medium text-accent-ink hover:bg-accent-soft"
+            onClick={() => setOpen(!open)}
+          >
+            {open ? t.hidePairs : t.showPairs}
+          </button>
+        </div>
+        {open && <Pairs shift={shift} actions={actions} />}
+      </div>
+    </Card>
+  );
+}
+
+function Pairs({ shift, actions }: { shift: Shift; actions: EffectActions }) {
+  const t = words.effect;
+  return (
+    <ul className="pt-1 pb-1">
+      {shift.samples.map(({ from, to }) => {
+        const test = actions.addTest && testOf(shift, actions.node(from.id), actions.node(to.id));
+        const [a, b] = [printable(from.name), printable(to.name)];
+        return (
+          <li key={`${from.id} ${to.id}`} className="flex min-h-7 items-center gap-1.5">
+            <span className="min-w-0 truncate text-ink">{a}</span>
+            <ArrowRight className="size-3 shrink-0 text-ink-3" role="img" aria-label={t.reaches} />
+            <span className="min-w-0 flex-1 truncate text-ink">{b}</span>
+            {test && (
+              <Button
+                look="ghost"
+                className="h-6! px-1.5! text-12!"
+                aria-label={t.addTestFor(a, b)}
+                onClick={() => actions.addTest?.(test)}
+              >
+                {t.addTest}
+              </Button>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function ShellCard({ shift, actions }: { shift: ShellShift; actions: EffectActions }) {
+  const t = words.effect;
+  return (
+    <Card
+      from={principalWords(shift.from)}
+      to={principalWords(shift.to)}
+      lost={shift.lost.length > 0 ? t.shellAs(shellWords(shift.lost)) : ""}
+      gained={shift.gained.length > 0 ? t.shellAs(shellWords(shift.gained)) : ""}
+      amount={shift.pairs}
+      lostLines={shift.lostLines}
+      gainedLines={shift.gainedLines}
+      actions={actions}
+    />
+  );
+}
+
+function RouteCard({ shift, actions }: { shift: RouteShift; actions: EffectActions }) {
+  const t = words.effect;
+  const through = principalWords({ names: shift.through.map((node) => node.name), count: shift.through.length });
+  return (
+    <Card
+      from={principalWords(shift.from)}
+      to={`${isInternet(shift.prefix) ? t.internet : shift.prefix} ${t.through(through)}`}
+      lost={shift.lost.join(", ")}
+      gained={shift.gained.join(", ")}
+      lostLines={shift.lostLines}
+      gainedLines={shift.gainedLines}
+      actions={actions}
+    />
+  );
+}
+
+export function Notes({ notes }: { notes: readonly string[] }) {
+  if (notes.length === 0) return null;
+  return (
+    <section className="rounded-lg border border-line bg-surface px-3 py-2.5 text-12">
+      <h3 className="flex items-center gap-2 font-medium">
+        <Info className="size-4 text-ink-3" aria-hidden />
+        {words.effect.notes}
+      </h3>
+      <ul className="mt-1 space-y-1 pl-6 text-ink-2">
+        {notes.map((note) => (
+          <li key={note} className="break-words">
+            {sentence(note)}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

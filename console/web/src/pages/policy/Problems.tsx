@@ -1,0 +1,64 @@
+import { CircleAlert, CircleCheck, LoaderCircle } from "lucide-react";
+import { printable } from "@/text";
+import { words } from "@/text/policy";
+import type { Found } from "./problems";
+
+const most = 50;
+
+/** What is wrong with the text, under the editor; and what the name under the cursor means. */
+export function Problems({
+  problems,
+  settled,
+  failed,
+  meaning,
+  goTo,
+}: {
+  problems: readonly Found[];
+  settled: boolean;
+  failed: boolean;
+  meaning: { name: string; says: string } | null;
+  goTo(line: number, column: number): void;
+}) {
+  const t = words.problems;
+  const state = problems.length > 0 ? t.count(problems.length) : failed ? t.unchecked : settled ? t.none : t.checking;
+  const [Icon, colour] =
+    problems.length > 0
+      ? ([CircleAlert, "text-bad"] as const)
+      : settled && !failed
+        ? ([CircleCheck, "text-ok"] as const)
+        : ([LoaderCircle, "text-ink-3"] as const);
+  return (
+    <section aria-label={t.title} className="shrink-0 border-t border-line bg-canvas text-12">
+      <div className="flex h-9 items-center gap-2 px-4">
+        <Icon className={`size-4 shrink-0 ${colour}`} aria-hidden />
+        <span role="status" className={problems.length > 0 ? "font-medium text-bad" : "text-ink-2"}>
+          {state}
+        </span>
+        {meaning && (
+          <span className="ml-auto min-w-0 truncate text-ink-2">
+            <span className="font-mono text-ink">{printable(meaning.name, 60)}</span> {printable(meaning.says, 120)}
+          </span>
+        )}
+      </div>
+      {problems.length > 0 && (
+        <ul className="max-h-36 overflow-y-auto border-t border-hair py-1">
+          {problems.slice(0, most).map((problem) => (
+            <li key={`${problem.line} ${problem.column} ${problem.text}`}>
+              <button
+                type="button"
+                className="flex w-full items-start gap-3 px-4 py-1 text-left -outline-offset-2 hover:bg-sunken"
+                onClick={() => goTo(problem.line, problem.column)}
+              >
+                <span className="w-20 shrink-0 font-mono text-accent-ink">
+                  {problem.line > 0 ? t.place(problem.line, problem.column) : t.whole}
+                </span>
+                <span className="min-w-0 break-words text-ink">{printable(problem.text, 600)}</span>
+              </button>
+            </li>
+          ))}
+          {problems.length > most && <li className="px-4 py-1 text-ink-2">{t.more(problems.length - most)}</li>}
+        </ul>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,139 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { ApiError, api, keys, newRequestName, policyQuery } from "@/api";
+import { discardDraft } from "@/policy";
+import { text as common } from "@/text";
+import { words } from "@/text/policy";
+import { ApiCall, Banner, Button, Delayed, Dialog, Field, Input, Skeleton, useStatus, useWrites } from "@/ui";
+import { DiffView } from "./DiffView";
+import { Effect, type EffectActions } from "./Effect";
+import { removalOf, saveWords } from "./effectWords";
+import type { Verdict } from "./useVerdict";
+
+const trial = "5m";
+
+/** What is about to be saved, what it does, and why. Nothing is saved that nobody could have read here. */
+export function Review({
+  text,
+  saved,
+  etag,
+  verdict,
+  actions,
+  onClose,
+}: {
+  text: string;
+  saved: string;
+  etag: string | null;
+  verdict: Verdict;
+  actions: EffectActions;
+  onClose(): void;
+}) {
+  const t = words.save;
+  const [reason, setReason] = useState("");
+  const [missing, setMissing] = useState(false);
+  const { busy, failure, save } = useSave(text, etag, onClose);
+  const { now } = useWrites("policy:write");
+  const { effect } = verdict;
+  const removal = effect ? removalOf(effect) : null;
+  const failing = new Set(effect?.tests.map((test) => test.line)).size;
+  // Of what could not be looked at, the worst is taken for granted.
+  const needed = removal ? removal.any : true;
+  const known = verdict.settled && (effect !== null || verdict.error !== null);
+  const ready = now && known && failing === 0 && !busy;
+  const careful = (effect?.guards.length ?? 0) > 0;
+  const send = (within?: string) => {
+    if (!ready) return;
+    const said = reason.trim();
+    if (needed && !said) return setMissing(true);
+    void save(said, within);
+  };
+  const body = { policy: text, ...(reason.trim() && { reason: reason.trim() }) };
+  return (
+    <Dialog
+      title={t.title}
+      wide
+      onClose={onClose}
+      onSubmit={() => send()}
+      footer={
+        <>
+          <ApiCall method="put" path="/api/v1/policy" body={body} />
+          <Button onClick={onClose}>{common.common.cancel}</Button>
+          <Button look={careful ? "primary" : "plain"} disabled={!ready} onClick={() => send(trial)}>
+            {t.tryFor}
+          </Button>
+          <Button type="submit" look={needed ? "danger" : "primary"} disabled={!ready} busy={busy}>
+            {effect ? saveWords(effect) : t.submit}
+          </Button>
+        </>
+      }
+    >
+      {failure && <Failure error={failure} />}
+      {failing > 0 && <Banner tone="bad">{words.tests.failing(failing)}</Banner>}
+      {effect && <Effect effect={effect} actions={actions} compact />}
+      {!known && (
+        <Delayed>
+          <Skeleton className="h-16! w-full" />
+        </Delayed>
+      )}
+      {effect?.tests.map((test) => (
+        <p key={test.text} className="text-12 text-bad">
+          {test.text}
+        </p>
+      ))}
+      <h3 className="pt-1 text-13 font-medium text-ink">{t.changes}</h3>
+      <DiffView before={saved} text={text} label={t.changes} className="max-h-[40vh] overflow-y-auto!" />
+      <Field
+        label={t.reason}
+        hint={needed ? t.reasonNeeded : t.reasonHint}
+        error={missing && !reason.trim() ? t.reasonMissing : undefined}
+      >
+        {(control) => (
+          <Input {...control} value={reason} maxLength={500} onChange={(event) => setReason(event.target.value)} />
+        )}
+      </Field>
+      <p className="text-12">{t.tryHint}</p>
+    </Dialog>
+  );
+}
+
+function Failure({ error }: { error: ApiError }) {
+  return (
+    <div role="alert" className="rounded-lg border border-bad bg-bad-soft px-3 py-2.5 text-bad">
+      <p className="font-medium">{words.save.failed}</p>
+      <p className="break-words">{error.status === 409 ? words.save.onTrial : error.detail}</p>
+      {error.requestId && <p className="font-mono text-11">{common.common.reference(error.requestId)}</p>}
+    </div>
+  );
+}
+
+function useSave(policy: string, etag: string | null, onClose: () => void) {
+  const client = useQueryClient();
+  const status = useStatus();
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<ApiError | null>(null);
+  // However often the button is pressed and the answer is lost, it is saved once.
+  const [once] = useState(newRequestName);
+  const save = async (reason: string, confirmWithin?: string) => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      const body = { policy, ...(reason && { reason }), ...(confirmWithin && { confirmWithin }) };
+      const name = confirmWithin ? `${once}-trial` : once;
+      const answer = await api.call("put", "/api/v1/policy", { body, ifMatch: etag, once: name });
+      discardDraft();
+      client.setQueryData(policyQuery.queryKey, { policy: answer.data, etag: answer.etag });
+      void client.invalidateQueries({ queryKey: keys.policyVersions });
+      onClose();
+      status.done((confirmWithin ? words.save.tried : words.save.done)(answer.data.version));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      // Somebody was quicker: the page shows what they saved, and offers to merge.
+      void client.invalidateQueries({ queryKey: keys.policy });
+      if (error.stale) onClose();
+      else setFailure(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { busy, failure, save };
+}

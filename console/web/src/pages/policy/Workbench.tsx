@@ -1,0 +1,381 @@
+import { useNavigate } from "@tanstack/react-router";
+import { Copy, EllipsisVertical, History, ListTree, Save, ScanSearch, Undo2 } from "lucide-react";
+import { type RefObject, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { type Policy, useCan, useNodes, useUsers } from "@/api";
+import { type Draft, discardDraft, useDraft, writeDraft } from "@/policy";
+import { addTest, firstPolicy } from "@/policy/edits";
+import { useSearchState } from "@/router/search";
+import { useActions } from "@/shell/actions";
+import { text as common, printable } from "@/text";
+import { words } from "@/text/policy";
+import {
+  announce,
+  Badge,
+  Banner,
+  Button,
+  copyText,
+  IconButton,
+  Menu,
+  MenuCheck,
+  MenuItem,
+  PageHead,
+  SidePanel,
+  Tip,
+  useMedia,
+  usePageTitle,
+  useStatus,
+  useWrites,
+  WriteButton,
+} from "@/ui";
+import { CodeEditor, type EditorHandle, type Knowledge } from "./CodeEditor";
+import { lineAfter, lineChanges } from "./changes";
+import { type Document, readDocument, rulesChanged } from "./document";
+import type { EffectActions } from "./Effect";
+import { EffectPanel, useViewer } from "./EffectPanel";
+import { MergeDialog } from "./MergeDialog";
+import { meaningOf } from "./names";
+import { Problems } from "./Problems";
+import { Review } from "./Review";
+import { tidied } from "./tidy";
+import { useVerdict, type Verdict } from "./useVerdict";
+
+interface Bench {
+  text: string;
+  saved: string;
+  draft: Draft | null;
+  /** The text is another than the one in force. */
+  dirty: boolean;
+  /** Somebody saved another version since the draft was begun. */
+  moved: boolean;
+  document: Document;
+  change(text: string): void;
+}
+
+/** The text that is being written, and what it began as. */
+function useBench(policy: Policy | null): Bench {
+  const draft = useDraft();
+  const saved = policy?.policy ?? "";
+  const version = policy?.version ?? "0";
+  const text = draft?.text ?? (policy ? saved : firstPolicy);
+  const read = useDeferredValue(text);
+  const document = useMemo(() => readDocument(read), [read]);
+  const moved = draft !== null && draft.base !== version && draft.text !== saved;
+  useEffect(() => {
+    if (draft && policy && draft.text === saved) discardDraft();
+  }, [draft, policy, saved]);
+  return {
+    text,
+    saved,
+    draft,
+    dirty: text !== saved,
+    moved,
+    document,
+    change: (next) => writeDraft(policy && next === saved ? null : { base: draft?.base ?? version, text: next }),
+  };
+}
+
+/** The editor, what its text would do, and the way to save it. It comes with CodeMirror, so that it is a part of its own. */
+export default function Workbench({ policy, etag }: { policy: Policy | null; etag: string | null }) {
+  const [search, setSearch] = useSearchState({ line: "", changes: "", panel: "" });
+  const bench = useBench(policy);
+  const { text, saved, document, dirty } = bench;
+  const nodes = useNodes().data?.items;
+  const users = useUsers().data?.items;
+  const editor = useRef<EditorHandle>(null);
+  const knowledge = useKnowledge(document, nodes, users);
+  const [viewer, setViewer] = useViewer();
+  const verdict = useVerdict(text, policy?.version ?? "0", viewer, nodes?.length ?? 0);
+  const [literal, setLiteral] = useState("");
+  const [layer, setLayer] = useState<"review" | "merge" | null>(null);
+  const wide = useMedia("(min-width: 1100px)");
+  const actions = useEffectActions(bench, editor, () => setSearch({ panel: "" }));
+  const head = useHead(bench, policy, verdict, () => setLayer("review"));
+  useLineOfAddress(search.line, editor);
+  usePageTitle(common.policy.title, dirty && words.unsaved);
+  const original = policy && search.changes !== "off" ? saved : null;
+  const panel = (
+    <EffectPanel
+      verdict={verdict}
+      dirty={dirty}
+      tests={document.tests}
+      actions={actions}
+      viewer={viewer}
+      onViewer={setViewer}
+    />
+  );
+  return (
+    <div className="flex h-full flex-col">
+      <Head
+        bench={bench}
+        head={head}
+        marked={search.changes !== "off"}
+        onMarked={(on) => setSearch({ changes: on ? "" : "off" })}
+        onEffect={wide ? undefined : () => setSearch({ panel: "effect" }, "push")}
+      />
+      <Standing bench={bench} policy={policy} readOnly={head.readOnly} onMerge={() => setLayer("merge")} />
+      <div className="flex min-h-0 flex-1">
+        <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+          <div className="min-h-0 flex-1">
+            <CodeEditor
+              ref={editor}
+              text={text}
+              original={original}
+              problems={verdict.problems}
+              knowledge={knowledge}
+              onChange={bench.change}
+              onLiteral={setLiteral}
+              onSave={head.review}
+            />
+          </div>
+          <Problems
+            problems={verdict.problems}
+            settled={verdict.settled}
+            failed={verdict.error !== null}
+            meaning={literal ? meaningOf(literal, document, { nodes: nodes ?? [], users: users ?? [] }) : null}
+            goTo={(line, column) => editor.current?.goTo(line, column)}
+          />
+        </div>
+        {wide && (
+          <aside
+            aria-label={words.effect.title}
+            className="w-[440px] shrink-0 overflow-y-auto border-l border-line bg-canvas p-4 pb-10"
+          >
+            {panel}
+          </aside>
+        )}
+        {!wide && search.panel === "effect" && (
+          <div className="fixed inset-y-0 right-0 z-30 flex max-w-full shadow-bar">
+            <SidePanel title={words.showEffect} onClose={() => setSearch({ panel: "" })}>
+              {panel}
+            </SidePanel>
+          </div>
+        )}
+      </div>
+      {layer === "review" && (
+        <Review
+          text={text}
+          saved={saved}
+          etag={etag}
+          verdict={verdict}
+          actions={{ node: actions.node, lineNow: actions.lineNow }}
+          onClose={() => setLayer(null)}
+        />
+      )}
+      {layer === "merge" && bench.draft && policy && (
+        <MergeDialog draft={bench.draft} policy={policy} onClose={() => setLayer(null)} />
+      )}
+    </div>
+  );
+}
+
+function useKnowledge(
+  document: Document,
+  nodes: Knowledge["network"]["nodes"] | undefined,
+  users: Knowledge["network"]["users"] | undefined,
+): RefObject<Knowledge> {
+  const knowledge = useRef<Knowledge>({ document, network: { nodes: [], users: [] } });
+  knowledge.current = { document, network: { nodes: nodes ?? [], users: users ?? [] } };
+  return knowledge;
+}
+
+function useEffectActions(bench: Bench, editor: RefObject<EditorHandle | null>, close: () => void): EffectActions {
+  const nodes = useNodes().data?.items;
+  const status = useStatus();
+  const byId = useMemo(() => new Map(nodes?.map((node) => [node.id, node])), [nodes]);
+  const changes = useMemo(() => lineChanges(bench.saved, bench.text), [bench.saved, bench.text]);
+  return {
+    node: (id) => byId.get(id),
+    lineNow: (line) => lineAfter(changes, line),
+    goTo(line) {
+      close();
+      // A drawer that closes gives the focus back first.
+      requestAnimationFrame(() => editor.current?.goTo(line));
+    },
+    addTest(test) {
+      const before = bench.text;
+      const edit = addTest(before, test);
+      bench.change(edit.text);
+      status.done(words.effect.testAdded, () => bench.change(before));
+    },
+  };
+}
+
+function useLineOfAddress(line: string, editor: RefObject<EditorHandle | null>) {
+  useEffect(() => {
+    if (/^\d+$/.test(line)) editor.current?.goTo(Number(line));
+  }, [line, editor]);
+}
+
+interface HeadState {
+  readOnly: "file" | "role" | null;
+  /** Why it cannot be saved now; empty when it can. */
+  obstacle: string;
+  review(): void;
+}
+
+function useHead(bench: Bench, policy: Policy | null, verdict: Verdict, open: () => void): HeadState {
+  const can = useCan();
+  const { now } = useWrites("policy:write");
+  const readOnly = policy && policy.updatedAt === null ? "file" : can("policy:write") ? null : "role";
+  const t = words.obstacles;
+  const obstacle = !bench.dirty
+    ? t.nothing
+    : bench.moved
+      ? t.moved
+      : policy?.confirmBy
+        ? words.save.onTrial
+        : verdict.problems.length > 0
+          ? t.problems
+          : "";
+  const review = () => {
+    if (readOnly || !now) return;
+    if (obstacle) return announce(obstacle);
+    if (verdict.onRequest) verdict.ask();
+    open();
+  };
+  return { readOnly, obstacle, review };
+}
+
+function Head({
+  bench,
+  head,
+  marked,
+  onMarked,
+  onEffect,
+}: {
+  bench: Bench;
+  head: HeadState;
+  marked: boolean;
+  onMarked(on: boolean): void;
+  onEffect?(): void;
+}) {
+  const navigate = useNavigate();
+  const status = useStatus();
+  const narrow = useMedia("(max-width: 767px)");
+  const discard = () => {
+    const { draft } = bench;
+    discardDraft();
+    status.done(words.discarded, draft ? () => writeDraft(draft) : undefined);
+  };
+  const format = () => {
+    const before = bench.text;
+    const after = tidied(before);
+    if (after === before) return status.done(words.formatNothing);
+    bench.change(after);
+    status.done(words.formatted, () => bench.change(before));
+  };
+  const versions = () => void navigate({ to: "/policy/versions" });
+  const discards = bench.draft !== null;
+  useActions([
+    { id: "policy-format", title: `${common.policy.title}: ${words.format}`, icon: ListTree, run: format },
+    { id: "policy-versions", title: `${common.policy.title}: ${words.versions}`, icon: History, run: versions },
+    { id: "policy-review", title: `${common.policy.title}: ${words.review}`, icon: Save, run: head.review },
+  ]);
+  return (
+    <PageHead title={<Title bench={bench} short={narrow} />} below={<div className="h-3" />}>
+      {onEffect && narrow && <IconButton label={words.showEffect} icon={ScanSearch} onClick={onEffect} />}
+      {onEffect && !narrow && (
+        <Button icon={ScanSearch} onClick={onEffect}>
+          {words.showEffect}
+        </Button>
+      )}
+      {!narrow && (
+        <Button icon={History} onClick={versions}>
+          {words.versions}
+        </Button>
+      )}
+      {!narrow && discards && <Button onClick={discard}>{words.discard}</Button>}
+      <SaveButton bench={bench} head={head} label={narrow ? words.reviewShort : words.review} />
+      <Menu label={words.more} trigger={<IconButton label={words.more} icon={EllipsisVertical} className="-mr-2" />}>
+        <MenuItem icon={ListTree} onSelect={format}>
+          {words.format}
+        </MenuItem>
+        <MenuCheck checked={marked} onChange={onMarked}>
+          {words.showChanges}
+        </MenuCheck>
+        {narrow && (
+          <MenuItem icon={History} onSelect={versions}>
+            {words.versions}
+          </MenuItem>
+        )}
+        {narrow && discards && (
+          <MenuItem icon={Undo2} danger onSelect={discard}>
+            {words.discard}
+          </MenuItem>
+        )}
+      </Menu>
+    </PageHead>
+  );
+}
+
+function Title({ bench, short }: { bench: Bench; short: boolean }) {
+  const { document, saved, dirty } = bench;
+  const before = useMemo(() => readDocument(saved), [saved]);
+  const rules = useMemo(() => rulesChanged(before, document), [before, document]);
+  return (
+    <span className="flex items-center gap-3">
+      {common.policy.title}
+      {dirty && (
+        <Badge tone="accent" className="tracking-normal">
+          {rules > 0 && !short ? words.unsavedRules(rules) : words.unsaved}
+        </Badge>
+      )}
+    </span>
+  );
+}
+
+function SaveButton({ bench, head, label }: { bench: Bench; head: HeadState; label: string }) {
+  const status = useStatus();
+  if (head.readOnly) {
+    const copy = async () => {
+      if (await copyText(bench.text)) status.done(words.copied);
+      else status.failed(words.copyFailed, common.common.copyByHand);
+    };
+    return (
+      <Button icon={Copy} look={bench.dirty ? "primary" : "plain"} onClick={() => void copy()}>
+        {words.copy}
+      </Button>
+    );
+  }
+  if (!head.obstacle) {
+    return (
+      <WriteButton right="policy:write" look="primary" icon={Save} onClick={head.review}>
+        {label}
+      </WriteButton>
+    );
+  }
+  return (
+    <Tip label={head.obstacle}>
+      <Button look="primary" icon={Save} aria-disabled onClick={head.review}>
+        {label}
+      </Button>
+    </Tip>
+  );
+}
+
+/** What holds for the text as a whole. */
+function Standing({
+  bench,
+  policy,
+  readOnly,
+  onMerge,
+}: {
+  bench: Bench;
+  policy: Policy | null;
+  readOnly: HeadState["readOnly"];
+  onMerge(): void;
+}) {
+  return (
+    <>
+      {readOnly && <Banner>{readOnly === "file" ? words.readOnlyFile : words.readOnlyRole}</Banner>}
+      {!policy && <Banner>{words.first}</Banner>}
+      {bench.moved && policy && (
+        <div role="alert">
+          <Banner tone="warn" action={<Button onClick={onMerge}>{words.moved.open}</Button>}>
+            {words.moved.banner(policy.version, printable(policy.author, 60))}
+          </Banner>
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,125 @@
+import { Chunk } from "@codemirror/merge";
+import { Text } from "@codemirror/state";
+
+/** Lines of one text that are others in the other. Lines count from 0, and the ends do not belong to it. */
+export interface LineChange {
+  fromA: number;
+  toA: number;
+  fromB: number;
+  toB: number;
+}
+
+const lineOf = (text: Text, offset: number) => (offset > text.length ? text.lines : text.lineAt(offset).number - 1);
+
+export function lineChanges(before: string, after: string): LineChange[] {
+  const a = Text.of(before.split("\n"));
+  const b = Text.of(after.split("\n"));
+  return Chunk.build(a, b).map((chunk) => ({
+    fromA: lineOf(a, chunk.fromA),
+    toA: chunk.fromA === chunk.toA ? lineOf(a, chunk.fromA) : lineOf(a, chunk.toA),
+    fromB: lineOf(b, chunk.fromB),
+    toB: chunk.fromB === chunk.toB ? lineOf(b, chunk.fromB) : lineOf(b, chunk.toB),
+  }));
+}
+
+/** Where a line of the text before is in the text after: the line itself, or the place where it was. From 1. */
+export function lineAfter(changes: readonly LineChange[], line: number): number {
+  const at = line - 1;
+  let moved = 0;
+  for (const change of changes) {
+    if (at < change.fromA) break;
+    if (at < change.toA)
+      return Math.min(change.fromB + (at - change.fromA), Math.max(change.fromB, change.toB - 1)) + 1;
+    moved = change.toB - change.toA;
+  }
+  return at + moved + 1;
+}
+
+/** A stretch of lines that both texts agree upon, or that they changed each in its own way. */
+export type Part = { lines: string[] } | { mine: string[]; theirs: string[] };
+
+export type Choice = "mine" | "theirs" | "both";
+
+/** Brings together what two people made of one text. Only where both changed the same lines somebody must choose. */
+export function mergeLines(base: string, mine: string, theirs: string): Part[] {
+  const [baseLines, myLines, theirLines] = [base, mine, theirs].map((text) => text.split("\n")) as [
+    string[],
+    string[],
+    string[],
+  ];
+  const own = lineChanges(base, mine);
+  const others = lineChanges(base, theirs);
+  const parts: Part[] = [];
+  const push = (lines: string[]) => {
+    const last = parts.at(-1);
+    if (last && "lines" in last) last.lines.push(...lines);
+    else if (lines.length > 0) parts.push({ lines: [...lines] });
+  };
+  let at = 0;
+  for (const { from, to, left, right } of regions(own, others)) {
+    push(baseLines.slice(at, from));
+    at = to;
+    const my = cut(myLines, left, from, to);
+    const their = cut(theirLines, right, from, to);
+    if (left.length === 0) push(their);
+    else if (right.length === 0 || my.join("\n") === their.join("\n")) push(my);
+    else parts.push({ mine: my, theirs: their });
+  }
+  push(baseLines.slice(at));
+  return parts;
+}
+
+interface Region {
+  from: number;
+  to: number;
+  left: LineChange[];
+  right: LineChange[];
+}
+
+/** The changed stretches of the base, with the changes of both sides; those that touch are one. */
+function regions(own: readonly LineChange[], others: readonly LineChange[]): Region[] {
+  const all = [
+    ...own.map((change) => ({ change, side: "left" as const })),
+    ...others.map((change) => ({ change, side: "right" as const })),
+  ].sort((a, b) => a.change.fromA - b.change.fromA || a.change.toA - b.change.toA);
+  const found: Region[] = [];
+  for (const { change, side } of all) {
+    let region = found.at(-1);
+    if (!region || change.fromA > region.to) {
+      region = { from: change.fromA, to: change.toA, left: [], right: [] };
+      found.push(region);
+    }
+    region.to = Math.max(region.to, change.toA);
+    region[side].push(change);
+  }
+  return found;
+}
+
+/** What one side has in place of a stretch of the base. */
+function cut(lines: string[], changes: readonly LineChange[], from: number, to: number): string[] {
+  const first = changes[0];
+  const last = changes.at(-1);
+  if (!first || !last) return [];
+  return lines.slice(first.fromB - (first.fromA - from), last.toB + (to - last.toA));
+}
+
+/** The text that the parts and the choices make; of each conflict mine without a choice. */
+export function mergedText(parts: readonly Part[], choices: readonly (Choice | undefined)[]): string {
+  let conflict = 0;
+  return parts
+    .flatMap((part) => {
+      if ("lines" in part) return part.lines;
+      const choice = choices[conflict++] ?? "mine";
+      return [...(choice === "theirs" ? [] : part.mine), ...(choice === "mine" ? [] : part.theirs)];
+    })
+    .join("\n");
+}
+
+/** How many lines a diff of `diff -u` adds and takes away. */
+export function diffSize(diff: string): { added: number; removed: number } {
+  const lines = diff.split("\n").slice(2);
+  return {
+    added: lines.filter((line) => line.startsWith("+")).length,
+    removed: lines.filter((line) => line.startsWith("-")).length,
+  };
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import type { Node, PolicyEffect } from "@/api";
+import { firstPort, principalWords, removalOf, type Shift, saveWords, testOf } from "./effectWords";
+
+const effect = (part: Partial<PolicyEffect>): PolicyEffect => ({
+  lost: 0,
+  gained: 0,
+  changed: 0,
+  unchanged: 0,
+  losers: 0,
+  losersOnline: 0,
+  shifts: [],
+  shells: [],
+  routes: [],
+  moreShifts: 0,
+  moreShells: 0,
+  moreRoutes: 0,
+  tests: [],
+  guards: [],
+  notes: [],
+  truncated: false,
+  ...part,
+});
+const shift = (part: Partial<Shift>): Shift => ({
+  from: { names: ["ana"], count: 1 },
+  to: { names: ["tag:db"], count: 1 },
+  own: false,
+  pairs: 1,
+  samples: [],
+  online: 0,
+  lost: [],
+  gained: [],
+  lostLines: [],
+  gainedLines: [],
+  ...part,
+});
+
+describe("what an effect takes away", () => {
+  it("is nothing when all is gained", () => {
+    const gain = effect({ gained: 84, shifts: [shift({ pairs: 84, gained: ["port 22"] })] });
+    expect(removalOf(gain).any).toBe(false);
+    expect(saveWords(gain)).toBe("Save policy");
+  });
+
+  it("counts pairs that keep other ports too", () => {
+    const loss = effect({ lost: 90, changed: 6, shifts: [shift({ pairs: 96, lost: ["port 5432"] })] });
+    expect(removalOf(loss)).toEqual({ any: true, pairs: 96, more: false });
+    expect(saveWords(loss)).toBe("Save and remove access for 96 pairs");
+    expect(saveWords(effect({ lost: 1 }))).toBe("Save and remove access for 1 pair");
+  });
+
+  it("is shells or networks alone", () => {
+    const shells = effect({ shells: [{ ...shift({}), lost: [{ name: "root", check: false }], gained: [] }] });
+    expect(saveWords(shells)).toBe("Save and remove access");
+  });
+
+  it("is taken for granted where not all was listed or looked at", () => {
+    expect(removalOf(effect({ moreShifts: 3 })).any).toBe(true);
+    expect(removalOf(effect({ truncated: true })).any).toBe(true);
+  });
+});
+
+it("names two and counts the rest", () => {
+  expect(principalWords({ names: ["ana"], count: 1 })).toBe("ana");
+  expect(principalWords({ names: ["ana", "bo", "cy"], count: 3 })).toBe("ana, bo, cy");
+  expect(principalWords({ names: ["ana", "bo", "cy", "di"], count: 1400 })).toBe("ana, bo +1,398");
+});
+
+it.each([
+  [["port 22"], { proto: "tcp", number: 22 }],
+  [["ports 80, 443"], { proto: "tcp", number: 80 }],
+  [["ICMP", "UDP ports 53, 60000-61000"], { proto: "udp", number: 53 }],
+  [["all ports"], { proto: "tcp", number: 22 }],
+  [["ICMP"], null],
+])("finds a port in %j", (said, port) => expect(firstPort(said)).toEqual(port));
+
+describe("a test made of a change", () => {
+  const ana = { tags: [], user: { name: "ana" } } as unknown as Node;
+  const db = { tags: ["tag:db", "tag:prod"] } as unknown as Node;
+
+  it("denies what was lost and accepts what was gained", () => {
+    expect(testOf(shift({ lost: ["port 5432"] }), ana, db)).toEqual({ src: "ana@", deny: ["tag:db:5432"] });
+    expect(testOf(shift({ gained: ["UDP port 53"] }), db, ana)).toEqual({
+      src: "tag:db",
+      proto: "udp",
+      accept: ["ana@:53"],
+    });
+  });
+
+  it("is not made of nodes that are gone, nor of what has no port", () => {
+    expect(testOf(shift({ lost: ["port 1"] }), undefined, db)).toBeNull();
+    expect(testOf(shift({ lost: ["ICMP"] }), ana, db)).toBeNull();
+  });
+});

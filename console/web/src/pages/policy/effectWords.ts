@@ -1,0 +1,85 @@
+import type { Node, PolicyEffect } from "@/api";
+import type { TestEntry } from "@/policy";
+import { printable } from "@/text";
+import { words } from "@/text/policy";
+import { personOf } from "./names";
+
+export type Shift = PolicyEffect["shifts"][number];
+export type ShellShift = PolicyEffect["shells"][number];
+export type RouteShift = PolicyEffect["routes"][number];
+type Principals = Shift["from"];
+
+/** "ana, goran and 3 others" */
+export function principalWords({ names, count }: Principals, most = 2): string {
+  const shown = names
+    .slice(0, names.length === most + 1 && count === names.length ? most + 1 : most)
+    .map((n) => printable(n, 60));
+  const rest = count - shown.length;
+  return rest > 0 ? `${shown.join(", ")} +${rest.toLocaleString("en")}` : shown.join(", ");
+}
+
+export interface Removal {
+  /** Something that was allowed is not any more. */
+  any: boolean;
+  /** Pairs that lose something; 0 when only shells or networks are concerned. */
+  pairs: number;
+  /** There are more than are counted. */
+  more: boolean;
+}
+
+/** What access an effect takes away, also from pairs that keep some. */
+export function removalOf(effect: PolicyEffect): Removal {
+  const listed = effect.shifts.filter((shift) => shift.lost.length > 0).reduce((sum, shift) => sum + shift.pairs, 0);
+  const pairs = Math.max(listed, effect.lost);
+  const others = effect.shells.some((s) => s.lost.length > 0) || effect.routes.some((r) => r.lost.length > 0);
+  return {
+    any: pairs > 0 || others || effect.moreShifts + effect.moreShells + effect.moreRoutes > 0 || effect.truncated,
+    pairs,
+    more: (effect.moreShifts > 0 && effect.changed > 0) || effect.truncated,
+  };
+}
+
+/** Whether an effect changes anything for anybody. */
+export const changesNothing = (effect: PolicyEffect) =>
+  effect.lost + effect.gained + effect.changed === 0 && effect.shells.length + effect.routes.length === 0;
+
+export function saveWords(effect: PolicyEffect): string {
+  const removal = removalOf(effect);
+  if (!removal.any) return words.save.submit;
+  if (removal.pairs === 0) return words.save.submitRemoveOther;
+  return removal.more ? words.save.submitRemoveMore(removal.pairs) : words.save.submitRemove(removal.pairs);
+}
+
+export function shellWords(users: ShellShift["lost"]): string {
+  return users.map(({ name, check }) => (check ? words.effect.shellCheck(name) : name)).join(", ");
+}
+
+export const isInternet = (prefix: string) => prefix === "0.0.0.0/0" || prefix === "::/0";
+
+/** A test that holds a change fast: what is gained must stay reachable, what is lost must not come back. */
+export function testOf(shift: Shift, from: Node | undefined, to: Node | undefined): TestEntry | null {
+  const source = from && endOf(from);
+  const target = to && endOf(to);
+  const kept = shift.lost.length === 0;
+  const port = firstPort(kept ? shift.gained : shift.lost);
+  if (!source || !target || !port) return null;
+  const destination = [`${target}:${port.number}`];
+  const proto = port.proto === "tcp" ? {} : { proto: port.proto };
+  return { src: source, ...proto, ...(kept ? { accept: destination } : { deny: destination }) };
+}
+
+/** How a policy names what a node is: by its first tag, or by its owner. */
+function endOf(node: Node): string | null {
+  if (node.tags.length > 0) return node.tags[0] ?? null;
+  return node.user?.name ? personOf(node.user.name) : null;
+}
+
+/** The first port that words such as "UDP ports 53, 60000-61000" speak of; of all ports that of SSH. */
+export function firstPort(access: readonly string[]): { proto: string; number: number } | null {
+  for (const said of access) {
+    if (/^all ports$/i.test(said)) return { proto: "tcp", number: 22 };
+    const found = /^(?:(tcp|udp|sctp) )?ports? (\d+)/i.exec(said);
+    if (found) return { proto: found[1]?.toLowerCase() ?? "tcp", number: Number(found[2]) };
+  }
+  return null;
+}
