@@ -3211,6 +3211,11 @@ export interface components {
              * @example 0.1.0
              */
             productVersion: string;
+            /**
+             * @description The address under which devices reach the service, as its configuration says.
+             * @example https://mesh.example.com
+             */
+            serverUrl: string;
             /** @example 0a1b2c3d */
             commit: string;
             /** @example 2026-03-01T08:00:00Z */

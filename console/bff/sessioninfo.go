@@ -1,6 +1,7 @@
 package bff
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -29,7 +30,7 @@ type keyInfo struct {
 }
 
 type coordinatorInfo struct {
-	URL            string `json:"url"`
+	URL            string `json:"url"` // for people and devices, if the service tells it
 	Version        string `json:"version"`
 	ProductVersion string `json:"productVersion"`
 }
@@ -74,7 +75,7 @@ func (s *Server) tellSession(w http.ResponseWriter, r *http.Request, held sessio
 			Scopes: append([]string{}, caller.Scopes...), Expiration: caller.Expiration,
 		},
 		CSRF:        s.seals.csrfToken(held.ID),
-		Coordinator: coordinatorInfo{s.config.CoordinatorURL, known.version, known.productVersion},
+		Coordinator: coordinatorInfo{cmp.Or(known.serverURL, s.config.CoordinatorURL), known.version, known.productVersion},
 		Console:     consoleInfo{s.version},
 	}
 	for _, op := range s.operations {

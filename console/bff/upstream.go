@@ -49,9 +49,9 @@ const (
 
 // facts is what the console knows of the service while nobody is logged in.
 type facts struct {
-	reachable               bool
-	version, productVersion string // as last told
-	ownKey                  keyState
+	reachable                          bool
+	version, productVersion, serverURL string // as last told
+	ownKey                             keyState
 }
 
 // upstream is the service. Its host is fixed: nothing that a browser sends, and
@@ -152,7 +152,7 @@ func (u *upstream) known(ctx context.Context) facts {
 	if u.facts.reachable = err == nil; err != nil {
 		u.log.Debug("the service does not answer", "err", err)
 	} else if v := answer.JSON200; v != nil {
-		u.facts.version, u.facts.productVersion = v.Version, v.ProductVersion
+		u.facts.version, u.facts.productVersion, u.facts.serverURL = v.Version, v.ProductVersion, v.ServerURL
 	}
 	if u.facts.reachable && time.Since(u.ownKey) >= ownKeyAge {
 		u.tryOwnKey(ctx)

@@ -173,7 +173,8 @@ func (s *service) openLedger(ctx context.Context, st database) (err error) {
 
 func (s *service) version() openapi.Version {
 	return openapi.Version{
-		Version: s.Config.APICompatVersion, Product: "Fairlead", ProductVersion: s.Build.Version, Commit: s.Build.Commit, BuildTime: s.Build.Time,
+		Version: s.Config.APICompatVersion, Product: "Fairlead", ProductVersion: s.Build.Version,
+		ServerURL: s.Config.ServerURL, Commit: s.Build.Commit, BuildTime: s.Build.Time,
 		Dirty: strings.HasSuffix(s.Build.Version, "-dirty"),
 		Go:    openapi.GoVersion{Version: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH},
 	}

@@ -232,7 +232,7 @@ func TestVersionTellsTheBuild(t *testing.T) {
 	if _, body := fetch(t, "tcp", s.API, "/version"); json.Unmarshal([]byte(body), &got) != nil {
 		t.Fatal(body)
 	}
-	want := map[string]any{"version": "0.28.0", "product": "Fairlead", "productVersion": "1.2.3"}
+	want := map[string]any{"version": "0.28.0", "product": "Fairlead", "productVersion": "1.2.3", "serverUrl": "http://127.0.0.1"}
 	for key := range got {
 		if _, ok := want[key]; !ok {
 			delete(got, key)

@@ -2719,6 +2719,11 @@ type Version struct {
 	// Example: 0.1.0
 	ProductVersion string `json:"productVersion"`
 
+	// ServerURL The address under which devices reach the service, as its configuration says.
+	//
+	// Example: https://mesh.example.com
+	ServerURL string `json:"serverUrl"`
+
 	// Version Compatibility version of this API: the Headscale release whose shapes it serves. Existing consoles choose
 	// their behaviour by it.
 	//
