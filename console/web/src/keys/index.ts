@@ -7,4 +7,5 @@ export { type JoinSystem, joinCommand } from "./join";
 export { LifeField } from "./LifeField";
 export { endOf, type Life, momentWords } from "./life";
 export { KeyKind, KeyOwner, KeyStateMark } from "./marks";
+export { unruledTags } from "./policyTags";
 export { TagField, usePolicyTags } from "./TagField";

@@ -5,7 +5,7 @@ import { completeTag, isLongLived, keyName, keyState, nodesByKey, notATag, tagsO
 import { keyFilter, keyFilterFields } from "./filter";
 import { joinCommand } from "./join";
 import { endOf, momentWords } from "./life";
-import { policyTags } from "./policyTags";
+import { policyTags, unruledTags } from "./policyTags";
 
 const now = Date.parse("2026-03-01T10:00:00Z");
 const key = (change: Partial<PreAuthKey>) =>
@@ -98,11 +98,18 @@ describe("a policy's tags", () => {
     expect(policyTags(policy)).toEqual({
       known: ["tag:db", "tag:web"],
       powerful: ["tag:exit", "tag:ops", "tag:router"],
+      ruled: ["*", "tag:db", "tag:ops", "tag:web"],
     });
   });
+  test("of which no rule speaks are found", () => {
+    const policy = policyTags(`{"acls": [{"src": ["ana@"], "dst": ["tag:db:5432"]}], "ssh": [{"src": ["tag:ops"]}]}`);
+    expect(unruledTags(policy, ["tag:web", "tag:ci"])).toEqual(["tag:web", "tag:ci"]);
+    expect(unruledTags(policy, ["tag:web", "tag:ops"])).toEqual([]);
+    expect(unruledTags(policyTags(`{"acls": [{"src": ["*"], "dst": ["tag:db:*"]}]}`), ["tag:web"])).toEqual([]);
+  });
   test("are none in what is no policy", () => {
-    expect(policyTags("")).toEqual({ known: [], powerful: [] });
-    expect(policyTags('{"acls": [null, 3], "tagOwners": 1}')).toEqual({ known: [], powerful: [] });
+    expect(policyTags("")).toEqual({ known: [], powerful: [], ruled: [] });
+    expect(policyTags('{"acls": [null, 3], "tagOwners": 1}')).toEqual({ known: [], powerful: [], ruled: [] });
   });
 });
 

@@ -8,6 +8,8 @@ export interface PolicyTags {
   known: string[];
   /** Those with which a node reaches everything, or has its routes approved without anybody looking. */
   powerful: string[];
+  /** Those of which some rule speaks. With "*" among them, rules speak of every node. */
+  ruled: string[];
 }
 
 const lines = (value: unknown): string[] =>
@@ -26,6 +28,8 @@ export function policyTags(policy: string): PolicyTags {
   const reachAll = rules
     .filter((rule) => lines(rule?.dst).some((dst) => dst === "*" || dst === "*:*"))
     .flatMap((rule) => lines(rule.src));
+  const shells = Array.isArray(root.ssh) ? (root.ssh as Record<string, unknown>[]) : [];
+  const spoken = [...rules, ...shells].flatMap((rule) => [...lines(rule?.src), ...lines(rule?.dst)]);
   const approved = members(root.autoApprovers).flatMap(([name, value]) =>
     name === "exitNode" ? lines(value) : members(value).flatMap(([, by]) => lines(by)),
   );
@@ -34,9 +38,21 @@ export function policyTags(policy: string): PolicyTags {
       .map(([tag]) => tag)
       .filter(isTag)
       .sort(),
+    ruled: [...new Set(spoken.flatMap(ruledTag))].sort(),
     powerful: [...new Set([...reachAll, ...approved].filter(isTag))].sort(),
   };
 }
+
+/** The tag that an end of a rule names, with or without ports. */
+function ruledTag(end: string): string[] {
+  if (end === "*" || end.startsWith("*:") || /^autogroup:(tagged|danger-all)(:|$)/.test(end)) return ["*"];
+  const tag = /^tag:[^:]+/.exec(end)?.[0];
+  return tag ? [tag] : [];
+}
+
+/** The tags, of those of a node, of which no rule speaks; none when some rule speaks of the node. */
+export const unruledTags = ({ ruled }: PolicyTags, tags: readonly string[]) =>
+  ruled.includes("*") || tags.some((tag) => ruled.includes(tag)) ? [] : [...tags];
 
 export const policyTagsQuery = queryOptions({
   queryKey: [...keys.policy, "tags"],
@@ -44,8 +60,8 @@ export const policyTagsQuery = queryOptions({
     try {
       return policyTags((await api.get("/api/v1/policy", { signal })).policy);
     } catch (error) {
-      // Without a policy there are no tags that it knows.
-      if (error instanceof ApiError && error.status === 404) return { known: [], powerful: [] };
+      // Without a policy there are no tags that it knows, and everybody reaches everybody.
+      if (error instanceof ApiError && error.status === 404) return { known: [], powerful: [], ruled: ["*"] };
       throw error;
     }
   },

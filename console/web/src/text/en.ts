@@ -1,6 +1,7 @@
 import { access } from "./en/access";
 import { activity } from "./en/activity";
 import { common } from "./en/common";
+import { device } from "./en/device";
 import { keys } from "./en/keys";
 import { node } from "./en/node";
 import { nodes } from "./en/nodes";
@@ -23,6 +24,7 @@ export const en = {
   overview,
   nodes,
   node,
+  device,
   users,
   routes,
   keys,

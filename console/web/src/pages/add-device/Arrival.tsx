@@ -1,0 +1,116 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { clsx } from "clsx";
+import { CircleCheck, Radio } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+import { loginsQuery, type Node, type PreAuthKey, useCan, useConnection, useNodes } from "@/api";
+import { unruledTags, usePolicyTags } from "@/keys";
+import { ipv4Of, NodeMark, Owner } from "@/nodes";
+import { printable, text } from "@/text";
+import { announce, Banner, Button, linkButton } from "@/ui";
+import { arrivals } from "./join";
+
+const t = text.device.waiting;
+const mostShown = 5;
+/** A person stands before the device now: what it asks should be here at once. */
+const askEvery = 3000;
+
+/** Listens until the device is there. */
+export function Arrival({ made, onAnother }: { made: PreAuthKey | null; onAnother(): void }) {
+  const { data } = useNodes();
+  const connection = useConnection();
+  const [before, setBefore] = useState<ReadonlySet<string> | null>(null);
+  const known = before ?? (data?.complete ? new Set(data.items.map((node) => node.id)) : null);
+  if (!before && known) setBefore(known);
+  const joined = data && known ? arrivals(data.items, known, made?.id ?? null).reverse() : [];
+
+  const told = useRef(0);
+  useEffect(() => {
+    if (joined.length > told.current && joined[0]) announce(t.joined(printable(joined[0].givenName)));
+    told.current = joined.length;
+  }, [joined.length, joined[0]]);
+
+  const again = () => {
+    setBefore(null);
+    onAnother();
+  };
+  return (
+    <section aria-labelledby="arrival" className="rounded-lg border border-line bg-surface p-4">
+      <h2 id="arrival" className="flex items-center gap-2 font-semibold">
+        {joined.length > 0 ? (
+          <CircleCheck className="size-4 text-ok" aria-hidden />
+        ) : (
+          <Radio className="size-4 animate-pulse text-accent" aria-hidden />
+        )}
+        {joined[0] ? t.joined(printable(joined[0].givenName)) : t.title}
+      </h2>
+      {joined.length === 0 && (
+        <p className="mt-2 text-ink-2">{connection.name === "offline" ? t.offline : made ? t.key : t.body}</p>
+      )}
+      {joined.length === 0 && !made && <Asking />}
+      <ul className="mt-3 space-y-3 empty:hidden">
+        {joined.slice(0, mostShown).map((node) => (
+          <Arrived key={node.id} node={node} />
+        ))}
+        {joined.length > mostShown && <li className="text-ink-2">{t.more(joined.length - mostShown)}</li>}
+      </ul>
+      {joined.length > 0 && (
+        <Button className="mt-4" onClick={again}>
+          {t.another}
+        </Button>
+      )}
+    </section>
+  );
+}
+
+function Arrived({ node }: { node: Node }) {
+  const policy = usePolicyTags();
+  const unruled = policy ? unruledTags(policy, node.tags) : [];
+  const name = printable(node.givenName);
+  return (
+    <li className="layer-in space-y-2 rounded-md bg-canvas p-3">
+      <div className="flex min-w-0 items-center gap-2">
+        <NodeMark node={node} />
+        <span className="min-w-0 flex-1 truncate font-medium">{name}</span>
+        <Link to="/nodes/$id" params={{ id: node.id }} className={linkButton()} aria-label={t.open(name)}>
+          {text.nodes.actions.open}
+        </Link>
+      </div>
+      <div className="flex min-w-0 flex-wrap items-center gap-2 text-12 text-ink-2">
+        <span className="font-mono">{ipv4Of(node)}</span>
+        <Owner node={node} />
+      </div>
+      {unruled.length > 0 && (
+        <div className="overflow-hidden rounded-md [&>div]:px-3">
+          <Banner tone="warn">
+            {text.device.noRule(unruled.join(", "))}{" "}
+            <Link to="/policy" className="font-medium underline underline-offset-2">
+              {text.device.openPolicy}
+            </Link>
+          </Banner>
+        </div>
+      )}
+    </li>
+  );
+}
+
+/** Devices that ask to be let in: one of them may be the one. */
+function Asking() {
+  const { data } = useQuery({ ...loginsQuery, enabled: useCan()("logins:read"), refetchInterval: askEvery });
+  if (!data || data.length === 0) return null;
+  return (
+    <ul className="mt-3 space-y-2">
+      {data.slice(0, mostShown).map((login) => (
+        <li key={login.code} className="rounded-md bg-warn-soft p-3 text-warn">
+          <p className="break-words">
+            {t.asks(printable(login.hostname))}{" "}
+            <span className="font-mono font-medium whitespace-nowrap">{login.code}</span>
+          </p>
+          <Link to="/requests" className={clsx(linkButton(), "mt-2")}>
+            {t.review}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}

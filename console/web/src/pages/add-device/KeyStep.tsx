@@ -1,0 +1,106 @@
+import { useState } from "react";
+import { api, newRequestName, type PreAuthKey } from "@/api";
+import { Failure, notATag, TagField, tagsOf, unruledTags, usePolicyTags } from "@/keys";
+import { text } from "@/text";
+import { ApiCall, Banner, Button, CopyButton, Time, useWrites } from "@/ui";
+import { type Kind, keyOf } from "./join";
+
+const t = text.device;
+
+/** Makes the key with which servers join. Its value goes to the page that holds this, and nowhere else. */
+export function KeyStep({
+  kind,
+  made,
+  onMade,
+}: {
+  kind: Exclude<Kind, "person">;
+  made: PreAuthKey | null;
+  onMade(key: PreAuthKey): void;
+}) {
+  const [typed, setTyped] = useState("");
+  const [tried, setTried] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const { now: connected } = useWrites("preauthkeys:write");
+  const policy = usePolicyTags();
+  const tags = tagsOf(typed);
+  const life = keyOf[kind];
+  const unruled = policy && tags.length > 0 && !notATag(tags) ? unruledTags(policy, tags) : [];
+  const body = (now: number) => ({
+    aclTags: tags,
+    reusable: life.reusable,
+    ephemeral: life.ephemeral,
+    expiration: new Date(now + life.hours * 3600e3).toISOString(),
+  });
+
+  const submit = async () => {
+    setTried(true);
+    if (tags.length === 0 || notATag(tags) || busy || !connected) return;
+    setBusy(true);
+    setError(null);
+    try {
+      const { data } = await api.call("post", "/api/v1/preauthkey", {
+        body: body(Date.now()),
+        once: newRequestName(),
+      });
+      onMade(data.preAuthKey);
+    } catch (failure) {
+      setError(failure);
+    }
+    setBusy(false);
+  };
+
+  if (made) return <Made made={made} unruled={unruledTagsOf(policy, made)} />;
+  return (
+    <form
+      noValidate
+      className="space-y-3"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit();
+      }}
+    >
+      <p className="text-ink-2">{t.keyBody}</p>
+      <TagField value={typed} onChange={setTyped} error={tried && tags.length === 0 ? t.needsTags : undefined} />
+      {unruled.length > 0 && <Note>{t.noRule(unruled.join(", "))}</Note>}
+      {error !== null && <Failure what={t.keyFailed} error={error} />}
+      <div className="flex flex-wrap items-center gap-2">
+        <ApiCall method="post" path="/api/v1/preauthkey" body={body(Math.floor(Date.now() / 60e3) * 60e3)} />
+        <Button type="submit" look="primary" busy={busy} disabled={busy || !connected}>
+          {t.createKey}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+const unruledTagsOf = (policy: ReturnType<typeof usePolicyTags>, key: PreAuthKey) =>
+  policy ? unruledTags(policy, key.aclTags) : [];
+
+function Made({ made, unruled }: { made: PreAuthKey; unruled: string[] }) {
+  return (
+    <div className="space-y-3">
+      <p className="text-ink-2">
+        {t.keyMade} <Time at={made.expiration} format={t.keyEnds} />
+      </p>
+      <div className="flex gap-2">
+        <input
+          readOnly
+          value={made.key}
+          aria-label={t.keyValue}
+          onFocus={(event) => event.target.select()}
+          autoComplete="off"
+          className="h-8 min-w-0 flex-1 rounded-md border border-control bg-canvas px-2.5 font-mono text-12 text-ink"
+        />
+        <CopyButton value={made.key} what={t.keyValueCopy} className="size-8!" />
+      </div>
+      {unruled.length > 0 && <Note>{t.noRule(unruled.join(", "))}</Note>}
+    </div>
+  );
+}
+
+const Note = ({ children }: { children: string }) => (
+  <div className="overflow-hidden rounded-md [&>div]:px-3">
+    <Banner tone="warn">{children}</Banner>
+  </div>
+);
