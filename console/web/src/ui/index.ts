@@ -16,6 +16,7 @@ export { Menu, MenuCheck, MenuGroup, MenuItem, MenuLine, MenuRadio } from "./men
 export { Page, PageHead, usePageTitle } from "./page";
 export { type Preferences, setPreference, usePreferences } from "./preferences";
 export { SecretReveal } from "./secret";
+export { Section } from "./section";
 export { type Shortcut, useShortcuts } from "./shortcuts";
 export { Banner, Delayed, Empty, ErrorState, Skeleton } from "./states";
 export { StatusLine, useStatus } from "./status";

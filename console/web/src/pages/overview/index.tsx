@@ -1,14 +1,65 @@
-/** What needs somebody now, six figures, health, and what happened last. */
-import { LayoutDashboard } from "lucide-react";
+/** What needs somebody now, six figures, health, and what happened last. An empty network is led to its first node. */
+import { Link } from "@tanstack/react-router";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { ActivityList } from "@/activity";
+import { useCan, useNodes } from "@/api";
 import { text } from "@/text";
-import { Empty, Page } from "@/ui";
+import { Page, Section } from "@/ui";
+import { Attention } from "./Attention";
+import { Figures } from "./Figures";
+import { Health } from "./Health";
+
+const t = text.overview;
+const FirstRun = lazy(async () => ({ default: (await import("./FirstRun")).FirstRun }));
 
 export function OverviewPage() {
+  const { data } = useNodes();
+  const [first, setFirst] = useState(false);
+  const empty = data?.complete === true && data.items.length === 0;
+  useEffect(() => {
+    // It stays when the first node comes, to say so.
+    if (empty) setFirst(true);
+  }, [empty]);
   return (
-    <Page title={text.overview.title}>
-      <Empty icon={LayoutDashboard} title={text.overview.emptyTitle}>
-        {text.overview.emptyBody}
-      </Empty>
+    <Page title={t.title}>
+      {first || empty ? (
+        <Suspense>
+          <FirstRun onLeave={() => setFirst(false)} />
+        </Suspense>
+      ) : (
+        <Dashboard />
+      )}
     </Page>
+  );
+}
+
+function Dashboard() {
+  const can = useCan();
+  return (
+    <div className="space-y-5">
+      <Attention />
+      <Figures />
+      <div className="grid grid-cols-[minmax(0,7fr)_minmax(0,4fr)] items-start gap-5 max-lg:grid-cols-1">
+        {can("history:read") && (
+          <Section
+            title={t.activity.title}
+            className="max-lg:order-2"
+            action={
+              <Link
+                to="/timeline"
+                className="-mr-2 inline-flex h-8 items-center rounded-md px-2 font-medium text-accent-ink hover:bg-accent-soft"
+              >
+                {t.activity.all}
+              </Link>
+            }
+          >
+            <div className="px-4 py-1">
+              <ActivityList limit={20} />
+            </div>
+          </Section>
+        )}
+        {can("service:read") && <Health />}
+      </div>
+    </div>
   );
 }

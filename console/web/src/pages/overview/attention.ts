@@ -1,0 +1,202 @@
+import type { ApiKey, Node, PendingLogin, PendingSSH, Policy, ServerState } from "@/api";
+import { needsAttention, outages, waitingRoutes } from "@/nodes";
+import { printable, text } from "@/text";
+
+const t = text.overview.attention;
+const day = 864e5;
+
+/** One thing for somebody to do: who or what, what about it, and where it is done. */
+export interface AttentionLine {
+  id: string;
+  tone: "bad" | "warn" | "info";
+  subject: string;
+  rest: string;
+  verb: string;
+  to: "/requests" | "/routes" | "/nodes" | "/policy" | "/settings/api-keys" | "/settings/server" | "/timeline";
+  search?: Record<string, string>;
+}
+
+/** What is known; what a key may not see is left out. */
+export interface Known {
+  now: number;
+  nodes?: readonly Node[];
+  presence?: ReadonlyMap<string, number[]>;
+  logins?: readonly PendingLogin[];
+  ssh?: readonly PendingSSH[];
+  policy?: Policy | null;
+  server?: ServerState;
+  serverFailed?: boolean;
+  apiKeys?: readonly ApiKey[];
+  session: {
+    key: { id: string; prefix: string; expiration: string | null };
+    server: string;
+    console: string;
+  };
+  relative(at: string): string;
+}
+
+/** What needs somebody, the weightiest first: what is broken, who waits, what will break. */
+export function attentionLines(known: Known): AttentionLine[] {
+  return [
+    ...ofServer(known),
+    ...ofRequests(known),
+    ...ofPolicy(known),
+    ...ofRoutes(known),
+    ...ofNodes(known),
+    ...ofKeys(known),
+  ]
+    .map((line, place) => ({ line, place }))
+    .sort((a, b) => weight[a.line.tone] - weight[b.line.tone] || a.place - b.place)
+    .map(({ line }) => line);
+}
+
+const weight = { bad: 0, warn: 1, info: 2 };
+
+function* ofServer({ server, serverFailed, session }: Known): Generator<AttentionLine> {
+  const at = { verb: t.open, to: "/settings/server" as const };
+  if (serverFailed) yield { id: "server", tone: "bad", subject: t.server.subject, rest: t.serverGone, ...at };
+  for (const check of server?.checks ?? []) {
+    if (check.status === "pass" || check.part === "policy") continue;
+    const tone = check.status === "fail" ? "bad" : "warn";
+    const subject = text.overview.health.parts[check.part] ?? check.part;
+    yield { id: `check ${check.part}`, tone, subject, rest: `: ${printable(check.output.join(" "), 300)}`, ...at };
+  }
+  const relays = server?.relays ?? [];
+  if (relays.some((relay) => relay.measured > 0))
+    for (const { region, measured, homes } of relays)
+      if (measured + homes === 0)
+        yield {
+          id: `relay ${region.id}`,
+          tone: "info",
+          subject: printable(region.name || region.code, 60),
+          rest: t.relay,
+          ...at,
+        };
+  if (session.server && session.console && session.server !== session.console)
+    yield {
+      id: "versions",
+      tone: "warn",
+      subject: t.versions.subject,
+      rest: t.versions.rest(session.server, session.console),
+      ...at,
+    };
+}
+
+function* ofRequests({ logins = [], ssh = [] }: Known): Generator<AttentionLine> {
+  const at = { tone: "warn", verb: t.answer, to: "/requests" } as const;
+  const [only] = logins;
+  if (only && logins.length === 1) {
+    const rest = t.login(printable(only.os, 24), printable(only.address, 45));
+    yield { id: `login ${only.code}`, subject: printable(only.hostname, 60), rest, ...at };
+  } else if (only) yield { id: "logins", subject: t.logins(logins.length), rest: t.loginsRest, ...at };
+  if (ssh.length > 0) yield { id: "ssh", subject: t.ssh(ssh.length), rest: t.sshRest(ssh.length), ...at };
+}
+
+function* ofPolicy({ policy, server }: Known): Generator<AttentionLine> {
+  const at = { verb: t.open, to: "/policy" } as const;
+  if (policy?.confirmBy)
+    yield { id: "confirm", tone: "bad", subject: t.policyConfirm.subject, rest: t.policyConfirm.rest, ...at };
+  const check = server?.checks.find(({ part }) => part === "policy");
+  for (const [i, why] of (check?.output ?? []).entries()) {
+    const line = /\bline (\d+)/.exec(why)?.[1];
+    const search = line ? { line } : undefined;
+    yield {
+      id: `policy ${i}`,
+      tone: "warn",
+      subject: t.policyProblem.subject,
+      rest: `: ${printable(why, 300)}`,
+      search,
+      ...at,
+    };
+  }
+}
+
+/** More than this many of a sort are one line. */
+const apart = 3;
+
+function* ofRoutes({ nodes = [] }: Known): Generator<AttentionLine> {
+  const waiting = nodes.filter((node) => waitingRoutes(node).length > 0);
+  const at = { tone: "warn", verb: t.review } as const;
+  if (waiting.length > apart) {
+    yield { id: "routes", subject: t.routes(waiting.length), rest: t.routesRest, to: "/routes", ...at };
+    return;
+  }
+  for (const node of waiting) {
+    const routes = waitingRoutes(node);
+    const nets = routes.filter((route) => route !== "0.0.0.0/0" && route !== "::/0");
+    const [first = ""] = nets;
+    const rest = nets.length === 0 ? t.exit : t.route(nets.length > 1 ? t.and(first, nets.length - 1) : first);
+    yield { id: `route ${node.id}`, subject: printable(node.givenName), rest, to: "/routes", ...at };
+  }
+}
+
+function* ofNodes({ nodes = [], presence, now }: Known): Generator<AttentionLine> {
+  const show = { verb: t.show, to: "/nodes" } as const;
+  const expired = nodes.filter((node) => node.expired);
+  if (expired.length > 0)
+    yield {
+      id: "expired",
+      tone: "warn",
+      subject: t.expired(expired.length),
+      rest: t.expiredRest(expired.length),
+      ...show,
+      search: { tab: "expired" },
+    };
+  const servers = nodes.filter((node) => node.tags.length > 0 && !node.ephemeral && !node.expired);
+  const away = servers.filter((node) => !node.online && now - Date.parse(node.lastSeen) < day);
+  if (away.length > apart)
+    yield {
+      id: "away",
+      tone: "warn",
+      subject: t.awayMany(away.length),
+      rest: t.awayRest,
+      ...show,
+      search: { tab: "offline", sort: "-activity" },
+    };
+  else
+    for (const node of away)
+      yield {
+        id: `away ${node.id}`,
+        tone: "warn",
+        subject: printable(node.givenName),
+        rest: t.away,
+        ...show,
+        search: { node: node.id },
+      };
+  const unsteady = servers.filter(
+    (node) => node.online && needsAttention(node, presence?.get(node.id), now) && outages(presence?.get(node.id)) > 1,
+  );
+  if (unsteady.length > 0)
+    yield {
+      id: "unsteady",
+      tone: "info",
+      subject: t.unsteady(unsteady.length),
+      rest: t.unsteadyRest,
+      verb: t.show,
+      to: "/timeline",
+    };
+  const soon = nodes.filter((node) => !node.expired && node.expiry && Date.parse(node.expiry) - now < 7 * day);
+  if (soon.length > 0)
+    yield {
+      id: "expiring",
+      tone: "info",
+      subject: t.expiring(soon.length),
+      rest: t.expiringRest(soon.length),
+      ...show,
+      search: { sort: "expiry" },
+    };
+}
+
+function* ofKeys({ apiKeys = [], session, now, relative }: Known): Generator<AttentionLine> {
+  const at = { tone: "info", verb: t.rotate, to: "/settings/api-keys" } as const;
+  const ending = (at: string | null) => at !== null && Date.parse(at) > now && Date.parse(at) - now < 14 * day;
+  const { key } = session;
+  if (key.expiration && ending(key.expiration)) {
+    const tone = Date.parse(key.expiration) - now < 3 * day ? "warn" : "info";
+    const rest = t.ownKey.rest(key.prefix, relative(key.expiration));
+    yield { ...at, id: "own key", tone, subject: t.ownKey.subject, rest };
+  }
+  const others = apiKeys.filter((other) => other.id !== key.id && !other.expired && ending(other.expiration));
+  if (others.length > 0)
+    yield { id: "api keys", subject: t.apiKeys(others.length), rest: t.apiKeysRest(others.length), ...at };
+}

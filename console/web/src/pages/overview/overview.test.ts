@@ -1,0 +1,178 @@
+import { describe, expect, it } from "vitest";
+import type { Node, PendingLogin, ServerCheck, ServerState } from "@/api";
+import { attentionLines, type Known } from "./attention";
+import { courseOf, nearest, outline, routesInService } from "./figures";
+import { healthLines } from "./health";
+
+const now = Date.parse("2026-03-02T12:00:00Z");
+const node = (id: string, more: Partial<Node> = {}): Node =>
+  ({
+    id,
+    givenName: `n${id}`,
+    tags: [],
+    user: { id: "1", name: "ana" },
+    online: true,
+    expired: false,
+    expiry: null,
+    ephemeral: false,
+    lastSeen: "2026-03-02T11:00:00Z",
+    availableRoutes: [],
+    approvedRoutes: [],
+    subnetRoutes: [],
+    ...more,
+  }) as Node;
+const check = (part: string, status: ServerCheck["status"], ...output: string[]): ServerCheck => ({
+  part,
+  status,
+  output,
+  since: "2026-03-01T00:00:00Z",
+});
+const server = (more: Partial<ServerState> = {}): ServerState =>
+  ({
+    url: "https://mesh.example.com",
+    startedAt: "2026-02-01T00:00:00Z",
+    database: "postgres",
+    checks: [],
+    relays: [],
+    replicas: [],
+    ...more,
+  }) as ServerState;
+const known = (more: Partial<Known>): Known => ({
+  now,
+  session: { key: { id: "1", prefix: "k7Qx2", expiration: null }, server: "1.0", console: "1.0" },
+  relative: () => "in 6d",
+  ...more,
+});
+const said = (more: Partial<Known>) =>
+  attentionLines(known(more)).map((l) => `${l.subject} ${l.rest} → ${l.verb} ${l.to}`);
+
+describe("what needs attention", () => {
+  it("is nothing in a network that is well", () => {
+    expect(said({ nodes: [node("1")], server: server({ checks: [check("database", "pass")] }) })).toEqual([]);
+  });
+  it("names single routers and counts many", () => {
+    const router = (id: string) => node(id, { availableRoutes: ["10.31.0.0/16", "10.32.0.0/16"] });
+    expect(said({ nodes: [router("1"), node("2", { availableRoutes: ["0.0.0.0/0", "::/0"] })] })).toEqual([
+      "n1 advertises 10.31.0.0/16 and 1 more → Review /routes",
+      "n2 offers to be an exit node → Review /routes",
+    ]);
+    expect(said({ nodes: ["1", "2", "3", "4"].map(router) })).toEqual([
+      "4 nodes advertise routes that wait for approval → Review /routes",
+    ]);
+  });
+  it("puts what is broken before who waits, and what will end last", () => {
+    const lines = attentionLines(
+      known({
+        nodes: [node("1", { expired: true }), node("2", { expiry: "2026-03-05T00:00:00Z" })],
+        logins: [{ code: "A", hostname: "phone", os: "iOS", address: "192.0.2.7" } as PendingLogin],
+        server: server({ checks: [check("database", "fail", "gone")] }),
+      }),
+    );
+    expect(lines.map((line) => line.id)).toEqual(["check database", "login A", "expired", "expiring"]);
+  });
+  it("leads a failing test to its line", () => {
+    const [line] = attentionLines(
+      known({ server: server({ checks: [check("policy", "warn", "test on line 21: ana should reach tag:db:5432")] }) }),
+    );
+    expect(line).toMatchObject({ to: "/policy", search: { line: "21" } });
+  });
+  it("speaks of servers that went today, not of laptops and not of those long gone", () => {
+    const away = (id: string, tags: string[], lastSeen: string) => node(id, { tags, lastSeen, online: false });
+    expect(
+      said({
+        nodes: [
+          away("1", ["tag:db"], "2026-03-02T11:00:00Z"),
+          away("2", [], "2026-03-02T11:00:00Z"),
+          away("3", ["tag:db"], "2026-02-02T11:00:00Z"),
+        ],
+      }),
+    ).toEqual(["n1 is offline, and is a server → Show /nodes"]);
+  });
+  it("warns of the session's own key when little time is left", () => {
+    const key = (expiration: string) => ({ id: "1", prefix: "k7Qx2", expiration });
+    const of = (expiration: string) =>
+      attentionLines(known({ session: { key: key(expiration), server: "1", console: "1" } })).map((l) => l.tone);
+    expect(of("2026-03-04T00:00:00Z")).toEqual(["warn"]);
+    expect(of("2026-03-10T00:00:00Z")).toEqual(["info"]);
+    expect(of("2026-04-10T00:00:00Z")).toEqual([]);
+    expect(of("2026-03-01T00:00:00Z")).toEqual([]);
+  });
+  it("tells that server and console differ", () => {
+    const session = { ...known({}).session, console: "0.9" };
+    expect(attentionLines(known({ session })).map((line) => line.id)).toEqual(["versions"]);
+  });
+});
+
+describe("figures", () => {
+  it("adds shares of nodes, and counts a user once", () => {
+    const nodes = [node("1"), node("2"), node("3", { tags: ["tag:db"] })];
+    const presence = new Map([
+      ["1", [1, 0]],
+      ["2", [0.5, 0]],
+      ["3", [1, 1]],
+    ]);
+    expect(courseOf(nodes, presence)).toEqual({ online: [3, 1], users: [1, 0] });
+    expect(courseOf([], new Map())).toEqual({ online: [], users: [] });
+  });
+  it("draws steady values as a line in the box, and one value not at all", () => {
+    expect(outline([5], 72, 28)).toBe("");
+    expect(outline([0, 0], 72, 28)).toBe("M0.0 26.5 L72.0 26.5");
+    for (const y of outline([150, 174, 160], 72, 28).matchAll(/ ([\d.]+)(?= L|$)/g)) {
+      expect(Number(y[1])).toBeGreaterThanOrEqual(1.5);
+      expect(Number(y[1])).toBeLessThanOrEqual(26.5);
+    }
+  });
+  it("counts a network once and an exit node as one", () => {
+    expect(
+      routesInService([
+        node("1", { subnetRoutes: ["10.0.0.0/8", "0.0.0.0/0", "::/0"] }),
+        node("2", { subnetRoutes: ["10.0.0.0/8"] }),
+      ]),
+    ).toBe(2);
+  });
+  it("takes the nearest relay that was measured", () => {
+    const relay = (medianMilliseconds: number | null) => ({ medianMilliseconds }) as ServerState["relays"][number];
+    expect(nearest([relay(null), relay(20), relay(8)])).toBe(8);
+    expect(nearest([relay(null)])).toBeNull();
+  });
+});
+
+describe("health", () => {
+  const same = { server: "1.0", console: "1.0" };
+  it("says each part in one sentence, with the server's words when it is not well", () => {
+    const lines = healthLines(
+      server({
+        checks: [check("service", "pass"), check("database", "pass"), check("clock", "warn", "set the clocks")],
+      }),
+      same,
+    );
+    expect(lines.map(({ status, words }) => [status, words])).toEqual([
+      ["pass", "Answers at https://mesh.example.com."],
+      ["pass", "PostgreSQL answers."],
+      ["warn", "set the clocks"],
+      ["pass", "Server and console run 1.0."],
+    ]);
+    expect(lines[0]?.since).toBe("2026-02-01T00:00:00Z");
+  });
+  it("names three relays and counts the others", () => {
+    const relays = [18.44, 4.21, null, 1].map((ms, id) => ({
+      region: { id, code: `c${id}`, name: id ? "" : "Berlin" },
+      medianMilliseconds: ms,
+    })) as ServerState["relays"];
+    const [line] = healthLines(server({ relays, checks: [check("relay", "pass")] }), same);
+    expect(line?.words).toBe("As online nodes measure them: Berlin 18 ms, c1 4.2 ms, c2 not measured, and 1 more.");
+  });
+  it("warns when server and console differ", () => {
+    expect(healthLines(server(), { server: "2", console: "1" }).at(-1)?.status).toBe("warn");
+  });
+});
+
+it("tells of a relay that nobody reaches, when others are reached", () => {
+  const relay = (name: string, measured: number) =>
+    ({ region: { id: measured, code: "", name }, measured, homes: 0 }) as ServerState["relays"][number];
+  const of = (...relays: ServerState["relays"]) => said({ server: server({ relays }) });
+  expect(of(relay("Berlin", 3), relay("Tokyo", 0))).toEqual([
+    "Tokyo is reached by no node that is online → Open /settings/server",
+  ]);
+  expect(of(relay("Tokyo", 0))).toEqual([]);
+});
