@@ -13,7 +13,7 @@ export function mergeNode(before: Node | undefined, change: Change): Node | null
   return before ? { ...after, online: before.online, lastSeen: before.lastSeen } : after;
 }
 
-type Part = "routes" | "logins" | "ssh" | "dns" | "policy" | "audit" | "webhooks" | "presence" | "users";
+type Part = "routes" | "logins" | "ssh" | "dns" | "policy" | "audit" | "webhooks" | "presence" | "users" | "access";
 
 /** What else is out of date after a change, of what the stream does not tell whole. */
 export function outdatedBy(change: Change): Part[] {
@@ -21,13 +21,13 @@ export function outdatedBy(change: Change): Part[] {
     case "node":
       return nodeOutdates(change);
     case "user":
-      return ["audit"];
+      return ["audit", "access"];
     case "login":
       return ["logins", "audit"];
     case "sshgrant":
       return ["ssh", "audit"];
     case "policy":
-      return ["policy", "routes", "audit"];
+      return ["policy", "routes", "audit", "access"];
     case "dns":
       return ["dns", "audit"];
     case "webhook":
@@ -41,7 +41,7 @@ function nodeOutdates(change: Change): Part[] {
   if (change.verb === "online" || change.verb === "offline") return ["presence", "routes"];
   const before = change.before as Partial<Node> | null;
   const after = change.after as Partial<Node> | null;
-  const parts: Part[] = ["audit"];
+  const parts: Part[] = ["audit", "access"];
   const routes = (n: Partial<Node> | null) =>
     [n?.availableRoutes ?? [], n?.approvedRoutes ?? [], n?.subnetRoutes ?? []].join("|");
   if (routes(before) !== routes(after) || (before && before.givenName !== after?.givenName)) parts.push("routes");

@@ -58,11 +58,11 @@ test.each<[string, Partial<Change>, string[]]>([
   [
     "routes of a node",
     { before: shape(node({ availableRoutes: [] })), after: shape(node({ availableRoutes: ["10.0.0.0/8"] })) },
-    ["audit", "routes"],
+    ["audit", "access", "routes"],
   ],
-  ["a new node", { verb: "created", after: shape(node({})) }, ["audit", "users"]],
-  ["tags of a node", { before: shape(node({})), after: shape(node({ tags: ["tag:a"] })) }, ["audit"]],
-  ["the policy", { kind: "policy" }, ["policy", "routes", "audit"]],
+  ["a new node", { verb: "created", after: shape(node({})) }, ["audit", "access", "users"]],
+  ["tags of a node", { before: shape(node({})), after: shape(node({ tags: ["tag:a"] })) }, ["audit", "access"]],
+  ["the policy", { kind: "policy" }, ["policy", "routes", "audit", "access"]],
   ["something new", { kind: "moon" }, ["audit"]],
 ])("%s outdates", (_, fields, parts) => expect(outdatedBy(change(fields))).toEqual(parts));
 

@@ -1,0 +1,120 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { ArrowRight, type LucideIcon } from "lucide-react";
+import { useMemo } from "react";
+import { type AccessPrincipal, type Node, type User, useCan } from "@/api";
+import { text } from "@/text";
+import { Delayed, ErrorState, Skeleton } from "@/ui";
+import { type AccessRow, linesOf, rowsOf, shortPorts } from "./model";
+import { PrincipalName, RuleLines } from "./parts";
+import { accessQuery } from "./query";
+
+const t = text.access;
+
+/** What a node reaches and who reaches it, by groups of those at the other end. */
+export function NodeAccess({ node }: { node: Node }) {
+  if (node.expired) return <p className="text-13 text-ink-2">{t.node.expired}</p>;
+  return <BothWays name={node.id} words={t.node} />;
+}
+
+/** The same for all nodes of a person that have no tags. */
+export function UserAccess({ user }: { user: User }) {
+  return <BothWays name={user.name} words={t.user} />;
+}
+
+function BothWays({ name, words }: { name: string; words: { nothing: string; nobody: string } }) {
+  if (!useCan()("policy:read")) return null;
+  return (
+    <div className="space-y-6">
+      <OneWay name={name} side="from" none={words.nothing} />
+      <OneWay name={name} side="to" none={words.nobody} />
+    </div>
+  );
+}
+
+function OneWay({ name, side, none }: { name: string; side: "from" | "to"; none: string }) {
+  const { data, error, refetch } = useQuery(accessQuery({ [side]: [name] }));
+  const rows = useMemo(() => (data ? rowsOf(data) : []), [data]);
+  const title = side === "from" ? t.node.canReach : t.node.reachableBy;
+  const other = side === "from" ? "to" : "from";
+  return (
+    <section className="min-w-0">
+      <div className="flex items-center gap-3 pb-2">
+        <h3 className="flex-1 text-13 font-semibold">{title}</h3>
+        <Link
+          to="/access"
+          search={{ view: "table", q: data?.[side][0] ? `${side}:"${data[side][0].name}"` : "" } as never}
+          className="inline-flex min-h-6 items-center gap-1 text-12 text-accent-ink hover:underline"
+        >
+          {t.node.map} <Arrow icon={ArrowRight} />
+        </Link>
+      </div>
+      {error && !data ? (
+        <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />
+      ) : !data ? (
+        <Delayed>
+          <Waiting />
+        </Delayed>
+      ) : rows.length === 0 ? (
+        <p className="rounded-lg border border-line bg-surface px-4 py-3 text-13 text-ink-2">{none}</p>
+      ) : (
+        <Peers title={title} rows={rows} other={other} />
+      )}
+    </section>
+  );
+}
+
+const Arrow = ({ icon: Icon }: { icon: LucideIcon }) => <Icon className="size-3" aria-hidden />;
+
+const Waiting = () => (
+  <div className="space-y-3 rounded-lg border border-line bg-surface p-4">
+    <Skeleton className="w-3/4" />
+    <Skeleton className="w-1/2" />
+    <Skeleton className="w-2/3" />
+  </div>
+);
+
+function Peers({ title, rows, other }: { title: string; rows: readonly AccessRow[]; other: "from" | "to" }) {
+  return (
+    <div className="overflow-hidden rounded-lg border border-line bg-surface">
+      <table className="w-full table-fixed text-13">
+        <caption className="sr-only">{title}</caption>
+        <thead>
+          <tr className="h-9 border-b border-line text-left text-12 text-ink-2">
+            <th scope="col" className="pl-4 font-medium">
+              {other === "to" ? t.table.to : t.table.from}
+            </th>
+            <th scope="col" className="w-[34%] px-2 font-medium">
+              {t.node.ports}
+            </th>
+            <th scope="col" className="w-[22%] pr-4 font-medium">
+              {t.node.lines}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.id} className="border-b border-hair last:border-0">
+              <th scope="row" className="py-2 pl-4 text-left font-normal">
+                <PrincipalName principal={row[other]} link />
+                <span className="text-12 text-ink-3">{peerWords(row, row[other])}</span>
+              </th>
+              <td className="px-2 py-2 font-mono text-12 break-words">{shortPorts(row.cell.ports)}</td>
+              <td className="py-2 pr-4">
+                <RuleLines lines={linesOf(row.rules)} most={2} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** How many nodes there are of whom it reaches, when that says more than the name. */
+function peerWords(row: AccessRow, peer: AccessPrincipal): string {
+  if (peer.kind === "node") return "";
+  if (peer.kind === "route" || peer.kind === "internet") return t.routers(peer.nodes);
+  const nodes = row.cell.pairs < row.cell.of ? t.of(row.cell.pairs, row.cell.of) : t.nodes(peer.nodes - peer.expired);
+  return row.cell.own ? `${nodes}, ${t.own}` : nodes;
+}

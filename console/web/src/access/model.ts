@@ -1,0 +1,93 @@
+import type { AccessCell, AccessMap, AccessPrincipal, AccessRule } from "@/api";
+
+/** A pair of principals with what one reaches of the other. */
+export interface AccessRow {
+  id: string;
+  from: AccessPrincipal;
+  to: AccessPrincipal;
+  cell: AccessCell;
+  /** The rules by which they do, or did before the draft. */
+  rules: RuleUse[];
+}
+
+export interface RuleUse {
+  rule: AccessRule;
+  before: number;
+  after: number;
+}
+
+/** What a draft does to something. */
+export type Change = "gained" | "lost" | "changed" | "";
+
+export const rowId = (from: AccessPrincipal, to: AccessPrincipal) => `${from.name}>${to.name}`;
+
+export function rowsOf(map: AccessMap): AccessRow[] {
+  return map.cells.flatMap((cell) => {
+    const [from, to] = [map.from[cell.from], map.to[cell.to]];
+    if (!from || !to) return [];
+    const rules = cell.rules.flatMap((share) => {
+      const rule = map.rules[share.rule];
+      return rule ? [{ rule, before: share.before, after: share.after }] : [];
+    });
+    return [{ id: rowId(from, to), from, to, cell, rules }];
+  });
+}
+
+export function changeOf(cell: AccessCell): Change {
+  const gains = cell.gained.length > 0;
+  const loses = cell.lost.length > 0;
+  if (gains && loses) return "changed";
+  return gains ? "gained" : loses ? "lost" : "";
+}
+
+/** Where a rule stands in the text that is looked at: the draft, or for what it takes away the policy in force. */
+export const lineOf = (rule: AccessRule): number => (rule.change === "removed" ? rule.line : rule.draftLine);
+
+/** The lines of rules that hold in the text that is looked at. */
+export function linesOf(rules: readonly RuleUse[]): number[] {
+  const lines = rules.filter((use) => use.rule.change !== "removed").map((use) => lineOf(use.rule));
+  return [...new Set(lines.filter((line) => line > 0))].sort((a, b) => a - b);
+}
+
+/** "ports 22, 5432" is "22, 5432" where nothing but ports can be meant. */
+export const shortPorts = (ports: readonly string[]): string =>
+  ports
+    .map((text) => text.replace(/\bports? /, "").replace(/^(TCP|UDP|SCTP) /, (name) => name.toLowerCase()))
+    .join(", ");
+
+/** What of a group's name says its kind, and what says which. */
+export function splitName(principal: AccessPrincipal): { kind: string; name: string } {
+  const at = principal.name.indexOf(":");
+  if (principal.kind === "group" || principal.kind === "tag" || principal.kind === "internet") {
+    return { kind: principal.name.slice(0, at), name: principal.name.slice(at + 1) };
+  }
+  return { kind: principal.kind, name: principal.name };
+}
+
+/** The text of the rule that begins on a line, without what is indented before it. */
+export function ruleText(text: string, line: number): string {
+  const lines = text.split("\n");
+  const first = lines[line - 1];
+  if (first === undefined) return "";
+  const from =
+    lines.slice(0, line - 1).reduce((sum, l) => sum + l.length + 1, 0) + first.length - first.trimStart().length;
+  const end = endOfObject(text, text.indexOf("{", from));
+  const margin = first.length - first.trimStart().length;
+  return text
+    .slice(from, end)
+    .split("\n")
+    .map((l, i) => (i === 0 ? l : l.slice(Math.min(margin, l.length - l.trimStart().length))))
+    .join("\n");
+}
+
+/** Behind the brace that closes the object at a place; comments and strings may hold braces too. */
+function endOfObject(text: string, at: number): number {
+  const tokens = /"(?:\\.|[^"\\])*"|\/\/[^\n]*|\/\*[\s\S]*?\*\/|[{}]/g;
+  tokens.lastIndex = Math.max(at, 0);
+  let depth = 0;
+  for (let token = tokens.exec(text); token; token = tokens.exec(text)) {
+    if (token[0] === "{") depth++;
+    if (token[0] === "}" && --depth === 0) return tokens.lastIndex;
+  }
+  return text.length;
+}

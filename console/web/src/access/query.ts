@@ -1,0 +1,32 @@
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { type AccessQuestion, api } from "@/api";
+
+/** Who reaches whom. The stream marks it out of date when a node, a user or the policy changes. */
+export const accessQuery = (question: AccessQuestion) =>
+  queryOptions({
+    queryKey: ["access", question],
+    queryFn: async ({ signal }) => (await api.call("post", "/api/v1/policy/access", { body: question, signal })).data,
+    placeholderData: keepPreviousData,
+    // A draft that cannot be read stays so until it is changed.
+    retry: question.policy === undefined ? undefined : false,
+  });
+
+export interface Asked {
+  from: string;
+  to: string;
+  port: string;
+  proto: string;
+}
+
+/** Whether one reaches another, and why; by a draft if there is one. */
+export const whyQuery = ({ from, to, port, proto }: Asked, policy: string | undefined) =>
+  queryOptions({
+    queryKey: ["access", "why", from, to, port, proto, policy],
+    queryFn: async ({ signal }) => {
+      const asked = { from, to, port: port || undefined, proto: proto || undefined };
+      return policy === undefined
+        ? api.get("/api/v1/policy/why", { query: asked, signal })
+        : (await api.call("post", "/api/v1/policy/why", { body: { ...asked, policy }, signal })).data;
+    },
+    retry: false,
+  });
