@@ -75,8 +75,10 @@ test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 .PHONY: race
 # SQLite, translated from C, and zstd are large loops over memory that nobody shares: to watch them takes ten times as long.
 UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$(code)/...=-race=false')
+# One more than processors: tests wait for databases and timers a third of their time.
+RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
 race: $(BIN)/gotestsum ## run the tests under the race detector
-	export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -timeout=15m $(PKG)
+	export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m $(PKG)
 
 .PHONY: fuzz
 fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after the other
@@ -95,9 +97,11 @@ packets: ## a million random packets: the clients' own filter agrees with the po
 	go test ./internal/netmap -count=1 -run ClientsAllow -packets 1000000 -v
 
 .PHONY: figures
+# Only packages that have some: each of the others would be linked for nothing.
+FIGURES = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '^func Test(Ratio|Figure)' .)))
 figures: FORMAT = standard-verbose
 figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector
-	$(call GOTEST) -p=1 -count=1 -v -run='^Test(Ratio|Figure)' $(PKG)
+	$(call GOTEST) -p=1 -count=1 -v -run='^Test(Ratio|Figure)' $(FIGURES)
 
 .PHONY: chaos
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
@@ -166,16 +170,16 @@ man: build ## write the manual's pages into dist/man/man1
 	dist/fairlead man --dir dist/man/man1
 
 .PHONY: packages release packages-test
-packages: ## build .deb and .rpm for amd64 and arm64 into dist/packages
+packages: ## build .deb and .rpm of server and console for amd64 and arm64 into dist/packages
 release: ## build archives, packages, lists of parts and checksums into dist/release
 packages release: export VERSION := $(VERSION)
 packages release: export BUILD_TIME := $(BUILD_TIME)
 packages release: export LDFLAGS := $(LDFLAGS)
 packages release: export NFPM := $(BIN)/nfpm
-packages release: $(BIN)/nfpm
+packages release: $(BIN)/nfpm web
 	deploy/package/build.sh $@ dist/$@
-packages-test: $(BIN)/nfpm $(BIN)/gotestsum ## build a release and try its packages in containers, one with systemd
-	$(call GOTEST) -timeout=30m -count=1 ./internal/packagetest -packages
+packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and try its packages in containers, one with systemd
+	$(call GOTEST) -timeout=30m -count=1 -parallel=4 ./internal/packagetest -packages
 
 .PHONY: gen-ts
 gen-ts: ## write the TypeScript types anew, with npm

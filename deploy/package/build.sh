@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Makes what a release consists of, for each architecture; `make packages` and
-# `make release` call it. The same commit and the same Go give the same bytes,
-# wherever and whenever it runs.
+# `make release` call it, with the pages of the console built. The same commit, Go
+# and Node.js give the same bytes, wherever and whenever it runs.
 #
 #   build.sh packages DIR     .deb and .rpm
 #   build.sh release DIR      these, archives, the list of all parts (SBOM), checksums
 #   build.sh version VERSION  VERSION as packages spell it
 #
-# From the environment: VERSION (as git describe says it), BUILD_TIME, LDFLAGS, NFPM.
+# From the environment: VERSION (as git describe says it), BUILD_TIME, LDFLAGS, NFPM, and
+# ARCHITECTURES, amd64 and arm64 unless told.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 022
@@ -29,28 +30,38 @@ package_version() {
 stage() {
   rm -rf "$STAGE"
   mkdir -p "$STAGE/man" "$STAGE/completions"
-  GOOS=linux GOARCH=$1 go build -ldflags "$LDFLAGS" -o "$STAGE/fairlead" ./cmd/fairlead
+  GOOS=linux GOARCH=$1 go build -ldflags "$LDFLAGS" -o "$STAGE/" ./cmd/fairlead ./cmd/fairlead-console
   "$native" man --dir "$STAGE/man" >/dev/null
   "$native" completion bash >"$STAGE/completions/fairlead.bash"
   "$native" completion fish >"$STAGE/completions/fairlead.fish"
   "$native" completion zsh >"$STAGE/completions/_fairlead"
-  go run ./deploy/package/sbom -version "$PACKAGE_VERSION" -time "$BUILD_TIME" \
-    -sbom "$STAGE/sbom.cdx.json" -licences "$STAGE/licences.txt" "$STAGE/fairlead"
+  describe fairlead
+  describe fairlead-console -npm console/web
   cp CHANGELOG.md "$STAGE/changelog"
-  cat >"$STAGE/changelog.Debian" <<END
-fairlead ($PACKAGE_VERSION-1) stable; urgency=medium
+  gzip -9n "$STAGE"/man/*.1 "$STAGE"/changelog
+}
+
+# describe PROGRAM [OPTION...] writes down what a program is made of.
+describe() {
+  local name=$1
+  go run ./deploy/package/sbom -version "$PACKAGE_VERSION" -time "$BUILD_TIME" "${@:2}" \
+    -sbom "$STAGE/$name.cdx.json" -licences "$STAGE/$name.licences.txt" "$STAGE/$name"
+  cat >"$STAGE/$name.changelog.Debian" <<END
+$name ($PACKAGE_VERSION-1) stable; urgency=medium
 
   * What changed is told in changelog.gz beside this file.
 
  -- The Fairlead Authors <fairlead-mesh@users.noreply.github.com>  $(date -R -d "$BUILD_TIME")
 END
-  gzip -9n "$STAGE"/man/*.1 "$STAGE"/{licences.txt,changelog,changelog.Debian}
+  gzip -9n "$STAGE/$name".{licences.txt,changelog.Debian}
 }
 
 pack() {
-  local format
-  for format in deb rpm; do
-    ARCH=$1 "$NFPM" package --config deploy/package/nfpm.yaml --packager $format --target "$out" >/dev/null
+  local format config
+  for config in nfpm nfpm-console; do
+    for format in deb rpm; do
+      ARCH=$1 "$NFPM" package --config deploy/package/$config.yaml --packager $format --target "$out" >/dev/null
+    done
   done
 }
 
@@ -58,12 +69,13 @@ archive() {
   local name=fairlead-$PACKAGE_VERSION-linux-$1 root
   root=$STAGE/$name
   mkdir "$root"
-  cp -r LICENSE README.md CHANGELOG.md deploy/config.example.yaml deploy/fairlead.service \
-    "$STAGE"/{fairlead,man,completions,licences.txt.gz} "$root"
+  cp -r LICENSE README.md CHANGELOG.md deploy/{config,console}.example.yaml deploy/{fairlead,fairlead-console}.service \
+    "$STAGE"/{fairlead,fairlead-console,man,completions} "$STAGE"/*.licences.txt.gz "$root"
   chmod -R u=rwX,go=rX "$root"
   tar --create --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="$BUILD_TIME" \
     --directory="$STAGE" "$name" | gzip -9n >"$out/$name.tar.gz"
-  cp "$STAGE/sbom.cdx.json" "$out/$name.cdx.json"
+  cp "$STAGE/fairlead.cdx.json" "$out/$name.cdx.json"
+  cp "$STAGE/fairlead-console.cdx.json" "$out/fairlead-console-${name#fairlead-}.cdx.json"
 }
 
 if [ "${1-}" = version ]; then
@@ -75,6 +87,7 @@ fi
 # What the caller has set for his own builds must not show in these.
 unset GOFLAGS GOEXPERIMENT GOAMD64 GOARM64
 export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
+[ -e console/web/dist/index.html ] || { echo "build.sh: the console has no pages: make web" >&2; exit 1; }
 PACKAGE_VERSION=$(package_version "$VERSION")
 SOURCE_DATE_EPOCH=$(date -d "$BUILD_TIME" +%s)
 export PACKAGE_VERSION SOURCE_DATE_EPOCH
@@ -84,7 +97,7 @@ mkdir -p "$out"
 # Writes manual and completions, which are the same for all.
 native=dist/stage/native
 go build -ldflags "$LDFLAGS" -o $native ./cmd/fairlead
-for arch in amd64 arm64; do
+for arch in ${ARCHITECTURES:-amd64 arm64}; do
   export STAGE=dist/stage/$arch
   stage "$arch"
   pack "$arch"

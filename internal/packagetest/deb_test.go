@@ -15,11 +15,12 @@ const (
 	newDeb = "/packages/new/fairlead_" + newer + "-1_" + runtime.GOARCH + ".deb"
 	setURL = `sed -i 's|^server_url: .*|server_url: https://mesh.test:443|' /etc/fairlead/config.yaml`
 
-	// maxExposure is how exposed systemd may find the unit, in tenths; 100 would be without any sandbox.
+	// maxExposure is how exposed systemd may find a unit, in tenths; 100 would be without any sandbox.
 	maxExposure = 13
 )
 
 func TestDebIsInstalledUpgradedAndRemovedWithoutSystemd(t *testing.T) {
+	t.Parallel()
 	m := start(t, plain)
 	m.sh("dpkg --install " + oldDeb)
 	m.says("fairlead --version", "fairlead v"+older)
@@ -46,6 +47,7 @@ func TestDebIsInstalledUpgradedAndRemovedWithoutSystemd(t *testing.T) {
 }
 
 func TestDebCopesWithWhatItFinds(t *testing.T) {
+	t.Parallel()
 	m := run(t, plain, []string{"--init", "--tmpfs=/var/lib/fairlead/disk"}, "sleep", "infinity")
 	m.sh("useradd --no-user-group --gid users fairlead; dpkg --install " + oldDeb)
 	m.says("stat -c '%U:%G %a' /etc/fairlead/config.yaml /var/lib/fairlead", "root:fairlead 640\nfairlead:fairlead 750")
@@ -62,6 +64,7 @@ func TestDebCopesWithWhatItFinds(t *testing.T) {
 }
 
 func TestDebRunsAsItsUnitSays(t *testing.T) {
+	t.Parallel()
 	m := startSystemd(t)
 	m.sh("dpkg --install " + oldDeb)
 	m.says("systemctl is-enabled fairlead || systemctl is-active fairlead || true", "disabled\ninactive")
@@ -102,27 +105,32 @@ func TestDebRunsAsItsUnitSays(t *testing.T) {
 	m.says("find /etc /var/lib /run -name '*fairlead*'", "")
 }
 
-func TestUnitIsSandboxed(t *testing.T) {
+func TestUnitsAreSandboxed(t *testing.T) {
+	t.Parallel()
 	m := start(t, image)
-	m.sh("dpkg --install " + newDeb)
-	m.says("systemd-analyze verify --man=no /usr/lib/systemd/system/fairlead.service", "")
-	report := m.sh("systemd-analyze security --offline=true --no-pager /usr/lib/systemd/system/fairlead.service")
-	found := regexp.MustCompile(`Overall exposure level for fairlead.service: (\d+)\.(\d)`).FindStringSubmatch(report)
-	if found == nil {
-		t.Fatalf("no score in:\n%s", report)
-	}
-	t.Log(found[0])
-	if score, _ := strconv.Atoi(found[1] + found[2]); score > maxExposure {
-		t.Errorf("%s, more than %d.%d:\n%s", found[0], maxExposure/10, maxExposure%10, report)
+	m.sh("dpkg --install " + newDeb + " " + newConsoleDeb)
+	for _, unit := range []string{"fairlead.service", "fairlead-console.service"} {
+		m.says("systemd-analyze verify --man=no /usr/lib/systemd/system/"+unit, "")
+		report := m.sh("systemd-analyze security --offline=true --no-pager /usr/lib/systemd/system/" + unit)
+		found := regexp.MustCompile(`Overall exposure level for ` + unit + `: (\d+)\.(\d)`).FindStringSubmatch(report)
+		if found == nil {
+			t.Fatalf("no score in:\n%s", report)
+		}
+		t.Log(found[0])
+		if score, _ := strconv.Atoi(found[1] + found[2]); score > maxExposure {
+			t.Errorf("%s, more than %d.%d:\n%s", found[0], maxExposure/10, maxExposure%10, report)
+		}
 	}
 }
 
 func TestLintianFindsNothing(t *testing.T) {
+	t.Parallel()
 	m := start(t, image)
 	m.says("lintian --allow-root --fail-on=error,warning /packages/new/*.deb", "")
 }
 
 func TestPackagesBringManualAndCompletions(t *testing.T) {
+	t.Parallel()
 	m := start(t, image)
 	debFiles := m.sh("dpkg-deb --contents " + newDeb)
 	rpmFiles := m.sh("rpm --query --package --list " + newRPM)

@@ -16,6 +16,7 @@ const (
 )
 
 func TestRPMRunsAsItsUnitSays(t *testing.T) {
+	t.Parallel()
 	m := startSystemd(t)
 	m.sh(rpm + "--install " + oldRPM)
 	m.says("stat -c '%U:%G %a' /etc/fairlead/config.yaml /var/lib/fairlead", "root:fairlead 640\nfairlead:fairlead 750")
@@ -40,6 +41,7 @@ func TestRPMRunsAsItsUnitSays(t *testing.T) {
 }
 
 func TestRPMIsInstalledAndRemovedWithoutSystemd(t *testing.T) {
+	t.Parallel()
 	m := start(t, image)
 	m.sh(rpm + "--install " + oldRPM)
 	m.sh(rpm + "--upgrade " + newRPM)
@@ -49,10 +51,11 @@ func TestRPMIsInstalledAndRemovedWithoutSystemd(t *testing.T) {
 }
 
 func TestRPMSaysWhatItIs(t *testing.T) {
+	t.Parallel()
 	m := start(t, image)
 	for _, arch := range []string{"x86_64", "aarch64"} {
-		m.says("rpm --query --package --queryformat '%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}' /packages/new/*."+arch+".rpm",
-			"fairlead "+newer+" 1 "+arch+" BSD-3-Clause")
+		m.says("rpm --query --package --queryformat '%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}\n' /packages/new/*."+arch+".rpm | sort",
+			"fairlead "+newer+" 1 "+arch+" BSD-3-Clause\nfairlead-console "+newer+" 1 "+arch+" BSD-3-Clause")
 	}
 	flags := m.sh("rpm --query --package --queryformat '[%{FILENAMES} %{FILEFLAGS:fflags}\n]' " + newRPM)
 	if !strings.Contains(flags, "/etc/fairlead/config.yaml cn\n") {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,41 +51,59 @@ func files(t *testing.T, name string) map[string][]byte {
 	}
 }
 
-func TestArchiveHasStaticBinaryAndListOfItsParts(t *testing.T) {
+func TestArchiveHasStaticBinariesAndListsOfTheirParts(t *testing.T) {
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
 		t.Run(arch, func(t *testing.T) {
-			name := "fairlead-" + newer + "-linux-" + arch
-			archive := files(t, name+".tar.gz")
-			for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "config.example.yaml", "fairlead.service", "licences.txt.gz", "man/fairlead.1.gz", "completions/fairlead.bash"} {
+			name := newer + "-linux-" + arch
+			archive := files(t, "fairlead-"+name+".tar.gz")
+			for _, file := range []string{
+				"LICENSE", "README.md", "CHANGELOG.md", "config.example.yaml", "fairlead.service", "fairlead.licences.txt.gz", "man/fairlead.1.gz",
+				"completions/fairlead.bash", "console.example.yaml", "fairlead-console.service", "fairlead-console.licences.txt.gz",
+			} {
 				if len(archive[file]) == 0 {
 					t.Errorf("%s is missing or empty", file)
 				}
 			}
-			binary := bytes.NewReader(archive["fairlead"])
-			e, err := elf.NewFile(binary)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e.Machine != machine || e.Section(".interp") != nil {
-				t.Errorf("the binary is for %v, interpreter %v; want a static one for %v", e.Machine, e.Section(".interp") != nil, machine)
-			}
-			info, err := buildinfo.Read(binary)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := []string{"std " + strings.TrimPrefix(info.GoVersion, "go")}
-			for _, m := range info.Deps {
-				want = append(want, m.Path+" "+m.Version)
-			}
-			if diff := cmp.Diff(want, listed(t, name+".cdx.json")); diff != "" {
+			if diff := cmp.Diff(modules(t, archive["fairlead"], machine), listed(t, "fairlead-"+name+".cdx.json", "golang")); diff != "" {
 				t.Errorf("list of parts (-binary +list):\n%s", diff)
+			}
+			console := "fairlead-console-" + name + ".cdx.json"
+			if diff := cmp.Diff(modules(t, archive["fairlead-console"], machine), listed(t, console, "golang")); diff != "" {
+				t.Errorf("list of parts of the console (-binary +list):\n%s", diff)
+			}
+			pages := listed(t, console, "npm")
+			for _, part := range []string{"react-dom ", "@codemirror/view ", "@fontsource-variable/inter ", "tailwindcss "} {
+				if !slices.ContainsFunc(pages, func(p string) bool { return strings.HasPrefix(p, part) }) {
+					t.Errorf("%s is not listed: %q", part, pages)
+				}
 			}
 		})
 	}
 }
 
-// listed are the components that a list of parts names.
-func listed(t *testing.T, name string) []string {
+// modules are those of a static binary, as it says itself.
+func modules(t *testing.T, binary []byte, machine elf.Machine) []string {
+	t.Helper()
+	e, err := elf.NewFile(bytes.NewReader(binary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Machine != machine || e.Section(".interp") != nil {
+		t.Errorf("the binary is for %v, interpreter %v; want a static one for %v", e.Machine, e.Section(".interp") != nil, machine)
+	}
+	info, err := buildinfo.Read(bytes.NewReader(binary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := []string{"std " + strings.TrimPrefix(info.GoVersion, "go")}
+	for _, m := range info.Deps {
+		found = append(found, m.Path+" "+m.Version)
+	}
+	return found
+}
+
+// listed are the components of a kind that a list of parts names.
+func listed(t *testing.T, name, kind string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(built, "new", name))
 	if err != nil {
@@ -102,8 +121,11 @@ func listed(t *testing.T, name string) []string {
 	}
 	var found []string
 	for _, c := range d.Components {
+		if !strings.HasPrefix(c.PURL, "pkg:"+kind+"/") {
+			continue
+		}
 		found = append(found, c.Name+" "+c.Version)
-		if !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") {
+		if c.PURL != "pkg:"+kind+"/"+strings.Replace(c.Name, "@", "%40", 1)+"@"+strings.ReplaceAll(c.Version, "+", "%2B") {
 			t.Errorf("%s has the package URL %q", c.Name, c.PURL)
 		}
 	}

@@ -1,7 +1,8 @@
 // Command sbom says what a Go binary is made of: a list of its modules in the
 // form of CycloneDX, and the texts of their licences. It reads what the linker
 // wrote into the binary, so the list is of what was linked, not of what go.mod
-// allows. It knows nothing of known vulnerabilities.
+// allows. Of pages in the binary it lists the packages that their lock file names
+// for use at run time. It knows nothing of known vulnerabilities.
 package main
 
 import (
@@ -50,32 +51,48 @@ type property struct {
 
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 
+var errNoLicence = errors.New("no licence")
+
 func main() {
 	version := flag.String("version", "", "version of the binary")
 	timestamp := flag.String("time", "", "time of the build, as RFC 3339 has it")
 	sbom := flag.String("sbom", "", "file for the list of modules")
 	licences := flag.String("licences", "", "file for the texts of the licences")
+	npm := flag.String("npm", "", "directory of a package-lock.json, installed, whose packages are in the binary too")
 	flag.Parse()
 	if flag.NArg() != 1 || *version == "" || *timestamp == "" || *sbom == "" || *licences == "" {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := write(flag.Arg(0), *version, *timestamp, *sbom, *licences); err != nil {
+	if err := write(flag.Arg(0), *npm, *version, *timestamp, *sbom, *licences); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func write(binary, version, timestamp, sbom, licences string) error {
+func write(binary, npm, version, timestamp, sbom, licences string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return err
 	}
-	list, err := json.MarshalIndent(describe(info, version, timestamp), "", "  ")
+	d := describe(info, version, timestamp)
+	texts, err := licenceTexts(info)
 	if err != nil {
 		return err
 	}
-	texts, err := licenceTexts(info)
+	if npm != "" {
+		packages, err := lockedPackages(npm)
+		if err != nil {
+			return err
+		}
+		d.Components = append(d.Components, components(packages)...)
+		more, err := packageLicences(npm, packages)
+		if err != nil {
+			return err
+		}
+		texts += more
+	}
+	list, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -85,6 +102,8 @@ func write(binary, version, timestamp, sbom, licences string) error {
 func describe(info *buildinfo.BuildInfo, version, timestamp string) document {
 	main := library(info.Main.Path, version)
 	main.Type = "application"
+	main.Name = info.Path
+	main.PURL += "#" + strings.TrimPrefix(info.Path, info.Main.Path+"/")
 	for _, s := range info.Settings {
 		main.Properties = append(main.Properties, property{"build:" + s.Key, s.Value})
 	}
@@ -164,7 +183,7 @@ func appendTexts(b *strings.Builder, title, dir string) error {
 		found = true
 	}
 	if !found {
-		return fmt.Errorf("%s: no licence in %s", title, dir)
+		return fmt.Errorf("%s: %w in %s", title, errNoLicence, dir)
 	}
 	return nil
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// npmPackage is an entry of a package-lock.json.
+type npmPackage struct {
+	Path      string `json:"-"` // below the directory of the lock file
+	Version   string `json:"version"`
+	Integrity string `json:"integrity"`
+	Licence   string `json:"license"`
+	Dev       bool   `json:"dev"`
+}
+
+// name is the last part of the path, with its scope.
+func (p npmPackage) name() string {
+	const modules = "node_modules/"
+	return p.Path[strings.LastIndex(p.Path, modules)+len(modules):]
+}
+
+// lockedPackages are those that are not there for development alone.
+func lockedPackages(dir string) (found []npmPackage, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
+	if err != nil {
+		return nil, err
+	}
+	var lock struct{ Packages map[string]npmPackage }
+	if err := json.Unmarshal(text, &lock); err != nil {
+		return nil, err
+	}
+	for path, p := range lock.Packages {
+		if path != "" && !p.Dev {
+			p.Path = path
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b npmPackage) int { return strings.Compare(a.Path, b.Path) })
+	return found, nil
+}
+
+func components(packages []npmPackage) (list []component) {
+	for _, p := range packages {
+		purl := "pkg:npm/" + strings.Replace(p.name(), "@", "%40", 1) + "@" + p.Version
+		list = append(list, component{
+			Type: "library", Ref: purl, Name: p.name(), Version: p.Version, PURL: purl,
+			Properties: []property{{"npm:integrity", p.Integrity}, {"npm:license", p.Licence}},
+		})
+	}
+	return list
+}
+
+// packageLicences are the texts that the packages bring. One that brings none
+// says in its package.json what it is under; that must do.
+func packageLicences(dir string, packages []npmPackage) (string, error) {
+	var b strings.Builder
+	for _, p := range packages {
+		title := p.name() + " " + p.Version
+		err := appendTexts(&b, title, filepath.Join(dir, p.Path))
+		if err == nil {
+			continue
+		}
+		if p.Licence == "" || !errors.Is(err, errNoLicence) {
+			return "", err
+		}
+		fmt.Fprintf(&b, "==== %s ====\n\nLicence: %s\n\n", title, p.Licence)
+	}
+	return b.String(), nil
+}
