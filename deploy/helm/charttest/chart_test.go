@@ -452,6 +452,7 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 		url + "," + db + ",database.postgres.password=x":             "the relay needs a name of its own",
 		url + ",relay.serverUrl=https://relay.example.com":           "with SQLite the relay is part of the service",
 		url + ",relay.stun.type=NodePort":                            "relay.stun.nodePort",
+		url + ",console.enabled=true,console.ingress.enabled=true":   "name the host under which people reach the console",
 		url + ",ingress.enabled=true,tls.existingSecret=certificate": "either the Ingress terminates TLS, or the pods do",
 	} {
 		if _, problems, err := helm(t, "template", "mesh", chart, "--kube-version="+oldest, "--set="+set); err == nil || !strings.Contains(problems, want) {

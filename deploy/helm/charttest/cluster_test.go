@@ -47,6 +47,26 @@ func cluster(t *testing.T, secrets ...core.Secret) (address string) {
 	return s.URL
 }
 
+// Another secret would sign everybody out.
+func TestUpgradeKeepsTheSecretOfTheConsole(t *testing.T) {
+	secretIn := func(address string) string {
+		r := render(t, chart+"/examples/home.yaml", "--set=console.enabled=true", "--dry-run=server", "--kube-apiserver="+address)
+		s, ok := r.objects["Secret mesh-fairlead-console"].(*core.Secret)
+		if !ok {
+			t.Fatal("no secret")
+		}
+		return string(s.Data["cookie_secret"])
+	}
+	made := secretIn(cluster(t))
+	if again := secretIn(cluster(t)); len(made) != 32 || made == again {
+		t.Errorf("two installations have the secrets %q and %q", made, again)
+	}
+	there := core.Secret{ObjectMeta: meta.ObjectMeta{Name: "mesh-fairlead-console", Namespace: "net"}, Data: map[string][]byte{"cookie_secret": []byte(made)}}
+	if kept := secretIn(cluster(t, there)); kept != made {
+		t.Errorf("the secret was %s and becomes %s", made, kept)
+	}
+}
+
 // An upgrade that made another key would cut all replicas off from the one that
 // devices know.
 func TestUpgradeKeepsTheSecretsKey(t *testing.T) {

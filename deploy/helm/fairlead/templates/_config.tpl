@@ -44,5 +44,6 @@
 {{- fail "relay.serverUrl: with SQLite the relay is part of the service and answers under serverUrl" -}}
 {{- end -}}
 {{- if and (include "fairlead.stunNodePort" .) (not $v.relay.stun.nodePort) }}{{ fail "relay.stun.nodePort: devices are told the port of the nodes, so choose it" }}{{ end -}}
+{{- if and $v.console.enabled $v.console.ingress.enabled (not $v.console.ingress.host) }}{{ fail "console.ingress.host: name the host under which people reach the console" }}{{ end -}}
 {{- if and $v.ingress.enabled $v.tls.existingSecret }}{{ fail "ingress.enabled and tls.existingSecret: either the Ingress terminates TLS, or the pods do" }}{{ end -}}
 {{- end -}}
