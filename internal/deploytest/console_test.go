@@ -35,8 +35,14 @@ func newVisitor(t *testing.T, base string) *visitor {
 	return &visitor{t, base, http.Client{Jar: jar}}
 }
 
-// get returns the answer to a request, and its body.
-func (v *visitor) get(path string) (*http.Response, string) {
+// page is an answer, and where the browser has come to.
+type page struct {
+	status     int
+	path, body string
+	header     http.Header
+}
+
+func (v *visitor) get(path string) page {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, v.base+path, nil)
 	if err != nil {
@@ -46,9 +52,9 @@ func (v *visitor) get(path string) (*http.Response, string) {
 }
 
 // login sends the form that an address shows, and follows to where it leads.
-func (v *visitor) login(path, key string) (*http.Response, string) {
+func (v *visitor) login(path, key string) page {
 	v.t.Helper()
-	_, form := v.get(path)
+	form := v.get(path).body
 	token := formToken.FindStringSubmatch(form)
 	if token == nil {
 		v.t.Fatalf("there is no form at %s:\n%s", path, form)
@@ -64,7 +70,7 @@ func (v *visitor) login(path, key string) (*http.Response, string) {
 	return v.do(r)
 }
 
-func (v *visitor) do(r *http.Request) (*http.Response, string) {
+func (v *visitor) do(r *http.Request) page {
 	v.t.Helper()
 	answer, err := v.client.Do(r)
 	if err != nil {
@@ -75,7 +81,7 @@ func (v *visitor) do(r *http.Request) (*http.Response, string) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	return answer, string(body)
+	return page{answer.StatusCode, answer.Request.URL.Path, string(body), answer.Header}
 }
 
 // testConsole: through the proxy a person logs in with a key and gets the real
@@ -83,52 +89,49 @@ func (v *visitor) do(r *http.Request) (*http.Response, string) {
 func testConsole(t *testing.T, s *Stack) {
 	s = s.In(t)
 	v := newVisitor(t, "http://"+s.Addr("CONSOLE_PUBLISH"))
-	_, page := v.login("/admin/nodes", "flk_0123456789ab_0123456789abcdefghijklmnopqrstuvwxyz0123456")
-	wantText(t, page, "Authentication failed: invalid API key")
+	refused := v.login("/admin/nodes", "flk_0123456789ab_0123456789abcdefghijklmnopqrstuvwxyz0123456")
+	wantText(t, refused.body, "Authentication failed: invalid API key")
 
 	key := strings.TrimSpace(s.Exec("fairlead", "fairlead", "apikeys", "create", "--expiration", "1h"))
-	answer, page := v.login("/admin/nodes", key)
-	if answer.StatusCode != http.StatusOK || answer.Request.URL.Path != "/admin/nodes" {
-		t.Fatalf("the login leads to %s, %s:\n%s", answer.Request.URL, answer.Status, page)
+	nodes := v.login("/admin/nodes", key)
+	if nodes.status != http.StatusOK || nodes.path != "/admin/nodes" {
+		t.Fatalf("the login leads to %s, %d:\n%s", nodes.path, nodes.status, nodes.body)
 	}
-	wantText(t, page, `<div id="root"></div>`, `<script type="module"`)
-	testConsoleAssets(t, v, page)
-
-	_, session := v.get("/admin/api/session")
-	wantText(t, session, `"url":"http://fairlead:8080"`, `"capabilities":[`)
-	_, nodes := v.get("/admin/api/v1/node")
-	wantText(t, nodes, `"nodes":[`)
+	wantText(t, nodes.body, `<div id="root"></div>`, `<script type="module"`)
+	testConsoleAssets(t, v, nodes.body)
+	wantText(t, v.get("/admin/api/session").body, `"url":"http://fairlead:8080"`, `"capabilities":[`)
+	wantText(t, v.get("/admin/api/v1/node").body, `"nodes":[`)
 
 	for path, want := range map[string]int{"/": 404, "/admin": 404, "/admin/": 200, "/admin/favicon.ico": 404, "/admin/nowhere": 404, "/api/v1/node": 404} {
-		if answer, _ := v.get(path); answer.StatusCode != want {
-			t.Errorf("%s: %s, want %d", path, answer.Status, want)
+		if got := v.get(path).status; got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
 		}
 	}
-	wantText(t, s.Logs("console"), `No route matches URL \"/admin/favicon.ico\"`, `No route matches URL \"/admin/nowhere\"`)
-	if strings.Contains(s.Logs("console"), key) {
+	log := s.Logs("console")
+	wantText(t, log, `No route matches URL \"/admin/favicon.ico\"`, `No route matches URL \"/admin/nowhere\"`)
+	if strings.Contains(log, key) {
 		t.Error("the log of the console holds the key")
 	}
 
 	s.Exec("fairlead", "fairlead", "apikeys", "expire", "--key", key)
 	eventually(t, patience, func() error {
-		answer, page := v.get("/admin/nodes")
-		if answer.StatusCode == http.StatusOK && strings.Contains(page, "signed out because this key was revoked") {
-			return nil
+		if got := v.get("/admin/nodes"); !strings.Contains(got.body, "signed out because this key was revoked") {
+			return fmt.Errorf("%d with a revoked key:\n%s", got.status, got.body)
 		}
-		return fmt.Errorf("%s with a revoked key", answer.Status)
+		return nil
 	})
 }
 
 // testConsoleAssets fetches all that a page names.
-func testConsoleAssets(t *testing.T, v *visitor, page string) {
+func testConsoleAssets(t *testing.T, v *visitor, html string) {
 	t.Helper()
 	var kinds []string
-	for _, found := range assetName.FindAllStringSubmatch(page, -1) {
-		answer, body := v.get(found[1])
-		if answer.StatusCode != http.StatusOK || body == "" || !strings.Contains(answer.Header.Get("Cache-Control"), "immutable") {
-			t.Errorf("%s: %s, %d bytes, %v", found[1], answer.Status, len(body), answer.Header)
+	for _, found := range assetName.FindAllStringSubmatch(html, -1) {
+		asset := v.get(found[1])
+		if asset.status != http.StatusOK || asset.body == "" || !strings.Contains(asset.header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d, %d bytes, %v", found[1], asset.status, len(asset.body), asset.header)
 		}
-		kinds = append(kinds, strings.Split(answer.Header.Get("Content-Type"), ";")[0])
+		kinds = append(kinds, strings.Split(asset.header.Get("Content-Type"), ";")[0])
 	}
 	for _, kind := range []string{"text/javascript", "text/css", "image/svg+xml"} {
 		if !slices.Contains(kinds, kind) {
