@@ -3559,6 +3559,11 @@ export interface components {
              *     +{"acls": []}
              */
             diff: string;
+            /**
+             * @description What the newer version changed, on the nodes that are there now. Only when it is asked for, and not when one
+             *     of the texts is no policy to this server.
+             */
+            effect?: components["schemas"]["PolicyEffect"];
         };
         PolicyTestResult: {
             /**
@@ -7209,6 +7214,11 @@ export interface operations {
                  * @example 7
                  */
                 to?: string;
+                /**
+                 * @description `true` tells in `effect` who reaches more and less by it
+                 * @example false
+                 */
+                effect?: boolean;
             };
             header?: {
                 /**

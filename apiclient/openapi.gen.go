@@ -1650,6 +1650,10 @@ type PolicyDiff struct {
 	// +{"acls": []}
 	Diff string `json:"diff"`
 
+	// Effect What the newer version changed, on the nodes that are there now. Only when it is asked for, and not when one
+	// of the texts is no policy to this server.
+	Effect *PolicyEffect `json:"effect,omitempty"`
+
 	// From "0" when there was no version before.
 	//
 	// Example: 6
@@ -3157,6 +3161,9 @@ type DiffPoliciesParams struct {
 
 	// To the newer version; the one in force without it
 	To *string `form:"to,omitempty" json:"to,omitempty"`
+
+	// Effect `true` tells in `effect` who reaches more and less by it
+	Effect *bool `form:"effect,omitempty" json:"effect,omitempty"`
 }
 
 // RevertPolicyParams defines parameters for RevertPolicy.
@@ -8924,6 +8931,18 @@ func NewDiffPoliciesRequest(server string, params *DiffPoliciesParams) (*http.Re
 		if params.To != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Effect != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "effect", *params.Effect, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

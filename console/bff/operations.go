@@ -105,7 +105,7 @@ func operations() []operation {
 		{"rollbackPolicy", post, "policy/rollback", "", bodyLimit},
 		{"listPolicyVersions", get, "policy/versions", "before limit", 0},
 		{"getPolicyVersion", get, "policy/versions/{version}", "", 0},
-		{"diffPolicies", get, "policy/diff", times, 0},
+		{"diffPolicies", get, "policy/diff", "effect" + times, 0},
 		{"previewPolicy", post, "policy/preview", "", policyLimit},
 		{"whyPolicy", get, "policy/why", "port proto" + times, 0},
 		{"askPolicy", post, "policy/why", "", policyLimit},

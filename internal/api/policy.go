@@ -190,15 +190,24 @@ func (s *Server) DiffPolicies(w http.ResponseWriter, r *http.Request, p openapi.
 	if or(p.From) != "" && err == nil {
 		from, err = policyVersion("from", *p.From)
 	}
-	var diff string
+	out := openapi.PolicyDiff{From: from.String(), To: to.String()}
 	if err == nil {
-		diff, err = s.control.DiffPolicies(r.Context(), from, to)
+		out.Diff, err = s.control.DiffPolicies(r.Context(), from, to)
+	}
+	if err == nil && or(p.Effect) {
+		var effect *policy.Effect
+		var world *policy.World
+		if effect, world, err = s.control.ComparePolicies(r.Context(), from, to); effect != nil {
+			snap = world.Snapshot
+			shape := effectShape(snap, effect)
+			out.Effect = &shape
+		}
 	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	reply(w, snap, openapi.PolicyDiff{From: from.String(), To: to.String(), Diff: diff})
+	reply(w, snap, out)
 }
 
 // PreviewPolicy implements POST /api/v1/policy/preview.

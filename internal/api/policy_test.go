@@ -223,6 +223,24 @@ func TestVersionsOfThePolicyArePaged(t *testing.T) {
 	})
 }
 
+func TestDiffOfPoliciesTellsTheirEffectOnTheNodesThereAre(t *testing.T) {
+	s := sqlite(t)
+	s.newUser("alice")
+	key := s.preAuthKey(object{"user": "alice", "reusable": true})
+	for n := range uint64(2) {
+		s.enrol(machine(n, key)).ok()
+	}
+	for _, text := range []string{allowAll, allowNone, "{}"} {
+		s.setPolicy(text).ok()
+	}
+	for query, want := range map[string][2]float64{"from=0&to=1": {0, 0}, "from=1&to=2": {2, 0}, "from=2&to=3": {0, 2}, "from=1&to=3": {0, 0}} {
+		effect, _ := s.call("GET", "/api/v1/policy/diff?effect=true&"+query, nil).ok()["effect"].(object)
+		if effect == nil || effect["lost"] != want[0] || effect["gained"] != want[1] {
+			t.Errorf("%s: %v, want %v pairs lost and gained", query, effect, want)
+		}
+	}
+}
+
 func TestPolicyMayBeAMebibyteHoweverItIsEscaped(t *testing.T) {
 	s := sqlite(t)
 	text := allowNone + " //" + strings.Repeat("<", 1<<20-len(allowNone)-4) + "\n"

@@ -47,19 +47,47 @@ func (s *Service) DiffPolicies(ctx context.Context, from, to mesh.PolicyVersion)
 	if to == 0 {
 		to = s.ledger.World().Counters.Policy
 	}
-	var before, after string
-	for _, side := range []struct {
-		version mesh.PolicyVersion
-		text    *string
-	}{{from, &before}, {to, &after}} {
-		if side.version == 0 {
-			continue
-		}
-		p, err := s.PolicyVersion(ctx, side.version)
-		if err != nil {
-			return "", err
-		}
-		*side.text = p.Text
+	before, err := s.policyText(ctx, from)
+	if err != nil {
+		return "", err
+	}
+	after, err := s.policyText(ctx, to)
+	if err != nil {
+		return "", err
 	}
 	return policy.Diff(name(from), name(to), before, after), nil
+}
+
+// policyText returns the text of a version. Before the first there was none.
+func (s *Service) policyText(ctx context.Context, v mesh.PolicyVersion) (string, error) {
+	if v == 0 {
+		return "", nil
+	}
+	p, err := s.PolicyVersion(ctx, v)
+	if err != nil {
+		return "", err
+	}
+	return p.Text, nil
+}
+
+// ComparePolicies says what one version changed of another, on the nodes that are
+// there now, and in which world. There is no effect when one of the texts, which
+// an older server saved, is no policy to this one.
+func (s *Service) ComparePolicies(ctx context.Context, from, to mesh.PolicyVersion) (*policy.Effect, *policy.World, error) {
+	snap := s.ledger.World().Snapshot
+	var worlds [2]*policy.World
+	for i, version := range []mesh.PolicyVersion{from, to} {
+		text, err := s.policyText(ctx, version)
+		if err != nil {
+			return nil, nil, err
+		}
+		var doc *policy.Doc
+		if text != "" {
+			if doc, err = ReadPolicy(text); err != nil {
+				return nil, nil, nil
+			}
+		}
+		worlds[i] = policy.WorldOf(snap, doc)
+	}
+	return policy.Preview(worlds[0], worlds[1], nil), worlds[1], nil
 }

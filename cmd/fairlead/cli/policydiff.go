@@ -14,19 +14,25 @@ import (
 
 func (t *tool) policyDiff() *cobra.Command {
 	var file string
+	var effect bool
 	cmd := &cobra.Command{
 		Use:   "diff [<from> [<to>]]",
 		Short: "Compare versions of the policy line by line",
 		Long: `Compare two versions of the policy line by line: the last change without
 arguments, from one version to the one in force with one. With --file, compare
-the one in force with a file.`,
+the one in force with a file. With --effect, also show who reaches more and less
+by it, on the nodes that are there now; what a file would change is shown by
+"fairlead policy preview".`,
 		Example: `  fairlead policy diff
   fairlead policy diff 3 6
+  fairlead policy diff 3 6 --effect
   fairlead policy diff --file policy.hujson`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case file != "" && len(args) > 0:
 				return errors.New("give either versions or --file")
+			case file != "" && effect:
+				return errors.New("--effect is about versions: what a file would change is shown by fairlead policy preview")
 			case len(args) > 2:
 				return fmt.Errorf("unexpected argument %q", args[2])
 			}
@@ -47,6 +53,9 @@ the one in force with a file.`,
 					*side = ifSet(args[i])
 				}
 			}
+			if effect {
+				params.Effect = &effect
+			}
 			diff, err := decode[apiclient.PolicyDiff](answer(client.DiffPolicies(cmd.Context(), &params)))
 			if err != nil {
 				return err
@@ -54,6 +63,7 @@ the one in force with a file.`,
 			return t.showDiff(diff)
 		},
 	}
+	cmd.Flags().BoolVar(&effect, "effect", false, "show who reaches more and less by it too")
 	cmd.Flags().StringVar(&file, "file", "", "compare the policy in force with this `file`")
 	return cmd
 }
@@ -79,5 +89,9 @@ func (t *tool) showDiff(diff apiclient.PolicyDiff) error {
 	if diff.Diff == "" {
 		t.note("No differences")
 	}
-	return t.showText(diff, diff.Diff)
+	text := diff.Diff
+	if diff.Effect != nil {
+		text += effectText(*diff.Effect)
+	}
+	return t.showText(diff, text)
 }

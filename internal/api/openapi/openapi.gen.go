@@ -1647,6 +1647,10 @@ type PolicyDiff struct {
 	// +{"acls": []}
 	Diff string `json:"diff"`
 
+	// Effect What the newer version changed, on the nodes that are there now. Only when it is asked for, and not when one
+	// of the texts is no policy to this server.
+	Effect *PolicyEffect `json:"effect,omitempty"`
+
 	// From "0" when there was no version before.
 	//
 	// Example: 6
@@ -3154,6 +3158,9 @@ type DiffPoliciesParams struct {
 
 	// To the newer version; the one in force without it
 	To *string `form:"to,omitempty" json:"to,omitempty"`
+
+	// Effect `true` tells in `effect` who reaches more and less by it
+	Effect *bool `form:"effect,omitempty" json:"effect,omitempty"`
 }
 
 // RevertPolicyParams defines parameters for RevertPolicy.
@@ -5172,6 +5179,19 @@ func (siw *ServerInterfaceWrapper) DiffPolicies(w http.ResponseWriter, r *http.R
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "effect" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "effect", r.URL.Query(), &params.Effect, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "effect"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "effect", Err: err})
 		}
 		return
 	}
