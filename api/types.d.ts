@@ -297,8 +297,8 @@ export interface paths {
         put?: never;
         /**
          * Expire API keys
-         * @description From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-         *     several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+         * @description From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
+         *     may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
          */
         post: operations["expireApiKeys"];
         delete?: never;
@@ -2276,6 +2276,11 @@ export interface components {
             prefix: string;
             role: components["schemas"]["Role"];
             scopes: components["schemas"]["Scopes"];
+            /**
+             * @description What it is for, in the words of who made it.
+             * @example nightly backup
+             */
+            comment: string;
             /** @description Its time is over, or it was expired by hand. */
             expired: boolean;
             /**
@@ -2342,6 +2347,11 @@ export interface components {
             role?: components["schemas"]["Role"];
             scopes?: components["schemas"]["Scopes"];
             /**
+             * @description What it is for, at most 120 bytes.
+             * @example nightly backup
+             */
+            comment?: string;
+            /**
              * Format: date-time
              * @description When the key ends. Absent or null means 90 days from now. A time in the past is refused.
              * @example 2026-05-30T09:30:00Z
@@ -2370,8 +2380,14 @@ export interface components {
             apiKeys: components["schemas"]["ApiKey"][];
             next?: components["schemas"]["Next"];
         };
-        /** @description Exactly one member. */
+        /** @description Exactly one of `prefix`, `id` and `key`. */
         ApiKeySelection: {
+            /**
+             * Format: date-time
+             * @description When the keys end, such as when others have taken their place. Absent means now; keys that end before it stay as they are.
+             * @example 2026-03-02T09:30:00Z
+             */
+            at?: string;
             /**
              * @description The masked text, the 12-character id, or at least 4 of its leading characters; all keys that match expire.
              * @example 7Qd0

@@ -536,6 +536,11 @@ type Actor struct {
 
 // APIKey defines model for ApiKey.
 type APIKey struct {
+	// Comment What it is for, in the words of who made it.
+	//
+	// Example: nightly backup
+	Comment string `json:"comment"`
+
 	// CreatedAt Example: 2026-03-01T09:30:00Z
 	CreatedAt time.Time `json:"createdAt"`
 
@@ -582,6 +587,11 @@ type APIKey struct {
 
 // APIKeyCreation defines model for ApiKeyCreation.
 type APIKeyCreation struct {
+	// Comment What it is for, at most 120 bytes.
+	//
+	// Example: nightly backup
+	Comment *string `json:"comment,omitempty"`
+
 	// Expiration When the key ends. Absent or null means 90 days from now. A time in the past is refused.
 	//
 	// Example: 2026-05-30T09:30:00Z
@@ -647,8 +657,13 @@ type APIKeyResult struct {
 	Scopes Scopes `json:"scopes"`
 }
 
-// APIKeySelection Exactly one member.
+// APIKeySelection Exactly one of `prefix`, `id` and `key`.
 type APIKeySelection struct {
+	// At When the keys end, such as when others have taken their place. Absent means now; keys that end before it stay as they are.
+	//
+	// Example: 2026-03-02T09:30:00Z
+	At *time.Time `json:"at,omitempty"`
+
 	// ID The numeric id.
 	//
 	// Example: 1
@@ -3554,8 +3569,8 @@ type ClientInterface interface {
 
 	// ExpireAPIKeysWithBody Expire API keys
 	//
-	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-	// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+	// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
+	// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3564,8 +3579,8 @@ type ClientInterface interface {
 
 	// ExpireAPIKeys Expire API keys
 	//
-	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-	// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+	// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
+	// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4698,8 +4713,8 @@ func (c *Client) CreateAPIKey(ctx context.Context, body CreateAPIKeyJSONRequestB
 
 // ExpireAPIKeysWithBody Expire API keys
 //
-// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
+// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4718,8 +4733,8 @@ func (c *Client) ExpireAPIKeysWithBody(ctx context.Context, contentType string, 
 
 // ExpireAPIKeys Expire API keys
 //
-// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
+// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -11168,8 +11183,8 @@ type ClientWithResponsesInterface interface {
 
 	// ExpireAPIKeysWithBodyWithResponse Expire API keys
 	//
-	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-	// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+	// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
+	// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11178,8 +11193,8 @@ type ClientWithResponsesInterface interface {
 
 	// ExpireAPIKeysWithResponse Expire API keys
 	//
-	// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-	// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+	// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
+	// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14875,8 +14890,8 @@ func (c *ClientWithResponses) CreateAPIKeyWithResponse(ctx context.Context, body
 
 // ExpireAPIKeysWithBodyWithResponse Expire API keys
 //
-// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
+// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -14891,8 +14906,8 @@ func (c *ClientWithResponses) ExpireAPIKeysWithBodyWithResponse(ctx context.Cont
 
 // ExpireAPIKeysWithResponse Expire API keys
 //
-// From now on the keys are refused. Exactly one member of the request selects the keys. `prefix` may select
-// several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
+// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

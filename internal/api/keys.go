@@ -146,7 +146,7 @@ func (s *Server) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 		s.forbid(w, r, fmt.Sprintf("a key cannot open more than the one that makes it; give it some of the scopes %v", has.Scopes))
 		return
 	}
-	k, text, err := s.control.CreateAPIKey(r.Context(), actor(r), control.NewAPIKey{Access: opens, Expiration: or(in.Expiration)})
+	k, text, err := s.control.CreateAPIKey(r.Context(), actor(r), control.NewAPIKey{Access: opens, Comment: or(in.Comment), Expiration: or(in.Expiration)})
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -178,7 +178,7 @@ func (s *Server) ExpireAPIKeys(w http.ResponseWriter, r *http.Request) {
 	}
 	var keys []*mesh.APIKey
 	if err == nil {
-		keys, err = s.control.ExpireAPIKeys(r.Context(), actor(r), ref, or(in.Prefix) != "")
+		keys, err = s.control.ExpireAPIKeys(r.Context(), actor(r), ref, or(in.Prefix) != "", or(in.At))
 	}
 	if err != nil {
 		s.fail(w, r, err)

@@ -208,7 +208,7 @@ func TestPreAuthKeysAreDeletedAndListedByUser(t *testing.T) {
 
 func TestAPIKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
-		made := s.call("POST", "/api/v1/apikey", object{}).ok()
+		made := s.call("POST", "/api/v1/apikey", object{"comment": "backup"}).ok()
 		text := made["apiKey"].(string)
 		want := object{"apiKey": text, "id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "expiration": made["expiration"]}
 		if diff := cmp.Diff(want, made); diff != "" {
@@ -217,7 +217,7 @@ func TestAPIKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 		list := s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any)
 		listed := list[1].(object)
 		want = object{
-			"id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "expiration": made["expiration"], "createdAt": listed["createdAt"], "lastSeen": nil, "lastUsedFrom": "", "expired": false,
+			"id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "comment": "backup", "expiration": made["expiration"], "createdAt": listed["createdAt"], "lastSeen": nil, "lastUsedFrom": "", "expired": false,
 		}
 		if diff := cmp.Diff(want, listed); diff != "" {
 			t.Errorf("list (-want +got):\n%s", diff)

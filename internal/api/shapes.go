@@ -42,7 +42,7 @@ func preAuthKeyShape(s *mesh.Snapshot, k *mesh.PreAuthKey, text string, at mesh.
 
 func apiKeyShape(k *mesh.APIKey, at mesh.Time) openapi.APIKey {
 	return openapi.APIKey{
-		ID: k.ID.String(), Prefix: identity.Mask(identity.KindAPI, k.Prefix), Role: openapi.Role(k.Role), Scopes: list(k.Scopes),
+		ID: k.ID.String(), Prefix: identity.Mask(identity.KindAPI, k.Prefix), Role: openapi.Role(k.Role), Scopes: list(k.Scopes), Comment: k.Comment,
 		Expiration: k.Expiry.Time(), Expired: k.Expiry.Reached(at), CreatedAt: k.CreatedAt.Time(), LastSeen: moment(k.LastUse.At), LastUsedFrom: k.LastUse.From,
 	}
 }

@@ -13,15 +13,22 @@ import (
 // minPrefix is how much of a prefix may stand for all keys that begin so.
 const minPrefix = 4
 
+// maxComment is how long a comment on an API key may be, in bytes.
+const maxComment = 120
+
 // NewAPIKey is what an API key is made from. A zero Expiration means in 90 days.
 type NewAPIKey struct {
 	Access     mesh.Access
+	Comment    string
 	Expiration time.Time
 }
 
 // CreateAPIKey adds an API key and returns it with its text, which is kept
 // nowhere.
 func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh.APIKey, string, error) {
+	if err := checkText("comment", in.Comment, maxComment); err != nil {
+		return nil, "", err
+	}
 	issued := identity.NewKey(identity.KindAPI)
 	var key *mesh.APIKey
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
@@ -30,7 +37,8 @@ func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, in NewAPIKey) 
 			return nil, err
 		}
 		key = &mesh.APIKey{
-			ID: w.Counters.API + 1, Prefix: issued.Prefix, Hash: issued.Hash, Access: in.Access, Expiry: end, CreatedAt: now,
+			ID: w.Counters.API + 1, Prefix: issued.Prefix, Hash: issued.Hash, Access: in.Access, Comment: in.Comment,
+			Expiry: end, CreatedAt: now,
 		}
 		return []mesh.Event{mesh.APIKeyPut{Key: key}}, nil
 	})
@@ -69,14 +77,20 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 	return keys, nil
 }
 
-// ExpireAPIKeys ends keys now and returns those that ref names; the ones that
-// had ended stay as they are. With several, ref may be the beginning of a
-// prefix.
-func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, several bool) ([]*mesh.APIKey, error) {
+// ExpireAPIKeys ends keys at a time, now when it is zero, and returns those that
+// ref names; the ones that end before it stay as they are. With several, ref may
+// be the beginning of a prefix.
+func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, several bool, at time.Time) ([]*mesh.APIKey, error) {
 	var keys, ended []*mesh.APIKey
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		if keys, err = findAPIKeys(w, ref, several); err != nil {
 			return nil, err
+		}
+		until := now
+		if !at.IsZero() {
+			if until = mesh.TimeOf(at); until <= now {
+				return nil, refuse(Invalid, "at", "the time %s has passed; leave it out to expire the keys now", at.UTC().Format(time.RFC3339))
+			}
 		}
 		ended = nil
 		var masks []string
@@ -85,9 +99,9 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 				return nil, err
 			}
 			masks = append(masks, identity.Mask(identity.KindAPI, k.Prefix))
-			if !k.Expiry.Reached(now) {
+			if !k.Expiry.Reached(until) {
 				end := *k
-				end.Expiry = now
+				end.Expiry = until
 				ended = append(ended, &end)
 				evs = append(evs, mesh.APIKeyPut{Key: &end})
 			}
@@ -99,7 +113,7 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 		return nil, err
 	}
 	for _, k := range ended {
-		s.logFor(a).Info("API key expired", "key", identity.Mask(identity.KindAPI, k.Prefix))
+		s.logFor(a).Info("API key expired", "key", identity.Mask(identity.KindAPI, k.Prefix), "at", k.Expiry.Time())
 	}
 	return keys, nil
 }

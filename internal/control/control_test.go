@@ -183,7 +183,7 @@ func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
 		{"abcd0", true, []string{"abcd00000000"}, -1},
 		{"flk_ABCD_***", true, []string{"ABCD00000000"}, -1},
 	} {
-		keys, err := s.ExpireAPIKeys(t.Context(), admin, c.ref, c.several)
+		keys, err := s.ExpireAPIKeys(t.Context(), admin, c.ref, c.several, time.Time{})
 		var got []string
 		for _, k := range keys {
 			got = append(got, k.Prefix)
@@ -197,6 +197,30 @@ func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
 		if expired := k.Prefix != "abce00000000"; k.Expiry.Reached(now) != expired {
 			t.Errorf("%s expired: %v, want %v", k.Prefix, !expired, expired)
 		}
+	}
+}
+
+func TestKeyCanEndLaterButNeverLaterThanItWould(t *testing.T) {
+	s := open(t)
+	end := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	k, _, err := s.CreateAPIKey(t.Context(), admin, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleRead}, Comment: "backup", Expiration: end})
+	if err != nil || k.Comment != "backup" {
+		t.Fatal(k, err)
+	}
+	if _, err := s.ExpireAPIKeys(t.Context(), admin, k.ID.String(), false, time.Now().Add(-time.Minute)); reason(err) != control.Invalid {
+		t.Errorf("a time that has passed: %v", err)
+	}
+	sooner := end.Add(-time.Minute)
+	for _, c := range []struct{ at, want time.Time }{{end.Add(time.Hour), end}, {sooner, sooner}, {end, sooner}} {
+		if _, err := s.ExpireAPIKeys(t.Context(), admin, k.ID.String(), false, c.at); err != nil {
+			t.Fatal(err)
+		}
+		if now, _ := s.ledger.World().APIKey(k.ID); now.Expiry != mesh.TimeOf(c.want) || now.Comment != "backup" {
+			t.Errorf("ending it at %s: it ends at %s, want %s", c.at, now.Expiry.Time(), c.want)
+		}
+	}
+	if _, _, err := s.CreateAPIKey(t.Context(), admin, control.NewAPIKey{Comment: strings.Repeat("x", 121)}); reason(err) != control.Invalid {
+		t.Errorf("a long comment: %v", err)
 	}
 }
 

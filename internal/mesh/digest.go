@@ -9,7 +9,7 @@ import (
 )
 
 // DigestForm is raised whenever Digest is made from something else.
-const DigestForm = 1
+const DigestForm = 2
 
 // Digest is equal for equal snapshots and, but for luck, only for those. The
 // digest of a page is kept with the page, so asking again costs what changed.
@@ -125,7 +125,7 @@ func (k *PreAuthKey) fields(f fields) fields {
 }
 
 func (k *APIKey) fields(f fields) fields {
-	f = f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).str(string(k.Role))
+	f = f.int(int64(k.ID)).str(k.Prefix).raw(k.Hash[:]).str(string(k.Role)).str(k.Comment)
 	f = list(f, k.Scopes, fields.str).int(int64(k.Expiry)).int(int64(k.CreatedAt))
 	return k.LastUse.fields(f)
 }

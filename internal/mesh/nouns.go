@@ -208,8 +208,10 @@ type APIKey struct {
 	Prefix string `json:"prefix"`
 	Hash   Secret `json:"hash"`
 	Access
-	Expiry    Time `json:"expiry"`
-	CreatedAt Time `json:"createdAt"`
+	// Comment says what the key is for.
+	Comment   string `json:"comment,omitempty"`
+	Expiry    Time   `json:"expiry"`
+	CreatedAt Time   `json:"createdAt"`
 
 	// LastUse travels in events of its own: APIKeyPut leaves it as it is.
 	LastUse KeyUse `json:"-"`

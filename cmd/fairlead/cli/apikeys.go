@@ -22,9 +22,10 @@ func (t *tool) apiKeys() *cobra.Command {
 
 func (t *tool) apiKeysCreate() *cobra.Command {
 	var (
-		life   lifetime
-		role   string
-		scopes []string
+		life    lifetime
+		role    string
+		scopes  []string
+		comment string
 	)
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -40,7 +41,7 @@ nodes:read to look at them only.`,
 		Example: `  fairlead apikeys create
   fairlead apikeys create --role read
   fairlead apikeys create --role operator --scope nodes,routes
-  fairlead apikeys create --expiration 365d
+  fairlead apikeys create --expiration 365d --comment "nightly backup"
   export FAIRLEAD_CLI_API_KEY=$(fairlead apikeys create)`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,7 +49,7 @@ nodes:read to look at them only.`,
 			if err != nil {
 				return err
 			}
-			created, err := decode[apiclient.APIKeyResult](answer(client.CreateAPIKey(cmd.Context(), apiclient.APIKeyCreation{Role: new(apiclient.Role(role)), Scopes: scopes, Expiration: life.after(t.Now())})))
+			created, err := decode[apiclient.APIKeyResult](answer(client.CreateAPIKey(cmd.Context(), apiclient.APIKeyCreation{Role: new(apiclient.Role(role)), Scopes: scopes, Comment: ifSet(comment), Expiration: life.after(t.Now())})))
 			if err != nil {
 				return err
 			}
@@ -62,9 +63,11 @@ nodes:read to look at them only.`,
 	cmd.Flags().Var(&life, "expiration", "how long the key can be used, such as 365d or 1y (default 90d, also for 0)")
 	cmd.Flags().StringVar(&role, "role", "admin", "what the key may do: read, operator or admin")
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "the nouns it may do it with (default all)")
+	cmd.Flags().StringVar(&comment, "comment", "", "what the key is for")
 	complete(cmd, "role", cobra.FixedCompletions([]string{"read", "operator", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "scope", completeScopes())
 	complete(cmd, "expiration", cobra.NoFileCompletions)
+	complete(cmd, "comment", cobra.NoFileCompletions)
 	return cmd
 }
 
@@ -91,10 +94,10 @@ func (t *tool) apiKeysList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, PREFIX, ROLE, SCOPES, EXPIRED, EXPIRATION, CREATED, LAST USED, FROM", spare: "FROM, CREATED, EXPIRED, SCOPES"}
+			shown := columns{names: "ID, PREFIX, ROLE, SCOPES, COMMENT, EXPIRED, EXPIRATION, CREATED, LAST USED, FROM", spare: "FROM, CREATED, EXPIRED, SCOPES, COMMENT"}
 			return showList(t, shown, list.APIKeys, func(k apiclient.APIKey) []string {
 				return []string{
-					k.ID, k.Prefix, string(k.Role), scopesText(k.Scopes), yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt),
+					k.ID, k.Prefix, string(k.Role), scopesText(k.Scopes), k.Comment, yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt),
 					lastUsed(k.LastSeen), k.LastUsedFrom,
 				}
 			})
@@ -141,16 +144,19 @@ func lastUsed(at *time.Time) string {
 func (t *tool) apiKeysExpire() *cobra.Command {
 	var (
 		key, prefix string
+		after       lifetime
 		force       *bool
 	)
 	cmd := &cobra.Command{
 		Use:   "expire (<key> | --prefix <prefix>)",
 		Short: "Expire API keys",
-		Long: `Expire API keys: they are refused from now on.
+		Long: `Expire API keys: they are refused from now on, or with --after when that time
+is over, such as when another key has taken their place.
 
 ` + keyForms + ` --prefix takes at least 4 leading characters of an
 id and expires all keys that match.`,
 		Example: `  fairlead apikeys expire 7
+  fairlead apikeys expire 7 --after 24h
   fairlead apikeys expire --prefix 7Qd0`,
 		Args:              takesKey(&key),
 		ValidArgsFunction: t.completeAPIKeys,
@@ -166,7 +172,12 @@ id and expires all keys that match.`,
 			if prefix != "" {
 				selection, which = apiclient.APIKeySelection{Prefix: new(keyID(prefix))}, "all API keys that begin with "+keyID(prefix)
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Expire %s, so that programs with it are refused at once?", which)); err != nil {
+			selection.At = after.after(t.Now())
+			when := "at once"
+			if selection.At != nil {
+				when = "from " + timeText(*selection.At)
+			}
+			if err := t.confirm(*force, fmt.Sprintf("Expire %s, so that programs with it are refused %s?", which, when)); err != nil {
 				return err
 			}
 			done, err := decode[apiclient.APIKeyExpiry](answer(client.ExpireAPIKeys(cmd.Context(), selection)))
@@ -183,6 +194,8 @@ id and expires all keys that match.`,
 	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
 	complete(cmd, "key", t.completeAPIKeys)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`characters` with which the ids of the keys begin")
+	cmd.Flags().Var(&after, "after", "how long the keys can still be used, such as 24h (default not at all)")
+	complete(cmd, "after", cobra.NoFileCompletions)
 	force = confirmable(cmd)
 	return cmd
 }

@@ -99,7 +99,7 @@ func (canned) ListAPIKeys(w http.ResponseWriter, _ *http.Request, _ openapi.List
 		{ID: "1", Prefix: "flk_7Qd0XhVb2mTa_***", Role: openapi.RoleOperator, Scopes: []string{"nodes", "routes:read"}, Expiration: at("2026-05-30T09:30:00Z"), CreatedAt: at("2026-03-01T09:30:00Z")},
 		{
 			ID: "2", Prefix: "flk_7Qd0ZZZZ0000_***", Role: openapi.RoleAdmin, Scopes: []string{}, Expiration: at("2026-02-28T00:00:00Z"), CreatedAt: at("2026-01-01T00:00:00Z"),
-			LastSeen: new(at("2026-02-27T23:59:59Z")), LastUsedFrom: "198.51.100.7", Expired: true,
+			LastSeen: new(at("2026-02-27T23:59:59Z")), LastUsedFrom: "198.51.100.7", Expired: true, Comment: "nightly backup",
 		},
 	}})
 }

@@ -21,6 +21,8 @@ const theSecret = "the-secret_with-all-characters"
 func TestLifetimesAreSentAsTimes(t *testing.T) {
 	for command, want := range map[string]string{
 		"apikeys create":                   `{"role":"admin"}`,
+		"apikeys create --comment backup":  `{"comment":"backup","role":"admin"}`,
+		"apikeys expire 1 --after 24h":     `{"at":"2026-03-02T09:30:00Z","key":"1"}`,
 		"apikeys create --expiration 999d": `{"expiration":"2028-11-24T09:30:00Z","role":"admin"}`,
 		"preauthkeys create --user alice":  `{"ephemeral":false,"reusable":false,"user":"alice"}`,
 		"preauthkeys create --tags tag:a,tag:b --tags tag:c --expiration 1d12h --ephemeral": `{"aclTags":["tag:a","tag:b","tag:c"],` +

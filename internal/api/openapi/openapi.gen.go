@@ -533,6 +533,11 @@ type Actor struct {
 
 // APIKey defines model for ApiKey.
 type APIKey struct {
+	// Comment What it is for, in the words of who made it.
+	//
+	// Example: nightly backup
+	Comment string `json:"comment"`
+
 	// CreatedAt Example: 2026-03-01T09:30:00Z
 	CreatedAt time.Time `json:"createdAt"`
 
@@ -579,6 +584,11 @@ type APIKey struct {
 
 // APIKeyCreation defines model for ApiKeyCreation.
 type APIKeyCreation struct {
+	// Comment What it is for, at most 120 bytes.
+	//
+	// Example: nightly backup
+	Comment *string `json:"comment,omitempty"`
+
 	// Expiration When the key ends. Absent or null means 90 days from now. A time in the past is refused.
 	//
 	// Example: 2026-05-30T09:30:00Z
@@ -644,8 +654,13 @@ type APIKeyResult struct {
 	Scopes Scopes `json:"scopes"`
 }
 
-// APIKeySelection Exactly one member.
+// APIKeySelection Exactly one of `prefix`, `id` and `key`.
 type APIKeySelection struct {
+	// At When the keys end, such as when others have taken their place. Absent means now; keys that end before it stay as they are.
+	//
+	// Example: 2026-03-02T09:30:00Z
+	At *time.Time `json:"at,omitempty"`
+
 	// ID The numeric id.
 	//
 	// Example: 1

@@ -273,7 +273,7 @@ func (w *worker) expireAPIKey(ctx context.Context, a mesh.Actor) (mesh.Event, er
 	if len(w.own) == 0 {
 		return nil, errNothing
 	}
-	_, err := w.service.ExpireAPIKeys(ctx, a, w.own[rand.IntN(len(w.own))].String(), false)
+	_, err := w.service.ExpireAPIKeys(ctx, a, w.own[rand.IntN(len(w.own))].String(), false, time.Time{})
 	return nil, err
 }
 

@@ -106,7 +106,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	case 12:
 		return mesh.PreAuthKeyGone{ID: keyID}
 	case 13:
-		k := &mesh.APIKey{ID: keyID, Prefix: fmt.Sprintf("apikey%06d", keyID), Access: access(keyID), Expiry: at.Add(1e9), CreatedAt: at}
+		k := &mesh.APIKey{ID: keyID, Prefix: fmt.Sprintf("apikey%06d", keyID), Access: access(keyID), Comment: []string{"", "backups"}[r.IntN(2)], Expiry: at.Add(1e9), CreatedAt: at}
 		binary.BigEndian.PutUint64(k.Hash[:], r.Uint64())
 		return mesh.APIKeyPut{Key: k}
 	case 14:
