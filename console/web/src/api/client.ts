@@ -113,6 +113,13 @@ export class Client {
     return (await this.call("get", path, options ?? ({} as CallOptions<Operation<"get", P>>))).data;
   }
 
+  /** Goes on with another key of the API, and answers with the session that this makes. */
+  async changeKey(key: string): Promise<unknown> {
+    const headers = { Accept: "application/json", "Content-Type": "application/json", "X-CSRF": this.#csrf };
+    const response = await this.send(`${base}/api/session`, { method: "POST", headers, body: JSON.stringify({ key }) });
+    return response.json();
+  }
+
   /** A request of which nothing but success is known; all else is an ApiError. */
   async send(url: string, init: RequestInit): Promise<Response> {
     let response: Response;

@@ -8,7 +8,7 @@ export type { Collection } from "./collection";
 export * from "./history";
 export { queryClient } from "./query";
 export * from "./resources";
-export { SessionProvider, useCan, useSession } from "./session";
+export { continueWith, SessionProvider, useCan, useSession } from "./session";
 export type { AuditFilter } from "./stream/audit";
 export { LiveProvider, useConnection, useLive } from "./stream/live";
 export type * from "./types";

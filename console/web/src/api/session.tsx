@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { type QueryClient, useQuery } from "@tanstack/react-query";
 import { createContext, type ReactNode, useCallback, useContext } from "react";
 import { api } from "./client";
 import type { Role } from "./types";
@@ -38,6 +38,16 @@ export function allows(role: Role, scopes: readonly string[], right: Right): boo
   return whole && (role === "admin" || (role === "operator" && !adminNouns.includes(noun)));
 }
 
+function taken(session: Session): Session {
+  api.csrf = session.csrf;
+  return { ...session, key: { ...session.key, scopes: session.key.scopes ?? [] } };
+}
+
+/** Goes on with another key; what is shown stays. */
+export async function continueWith(client: QueryClient, key: string) {
+  client.setQueryData(["session"], taken((await api.changeKey(key)) as Session));
+}
+
 const Context = createContext<Session | null>(null);
 
 export function SessionProvider({
@@ -52,9 +62,7 @@ export function SessionProvider({
   const { data, error, refetch } = useQuery({
     queryKey: ["session"],
     queryFn: async ({ signal }): Promise<Session> => {
-      const session: Session = await (await api.send("/admin/api/session", { signal })).json();
-      api.csrf = session.csrf;
-      return { ...session, key: { ...session.key, scopes: session.key.scopes ?? [] } };
+      return taken(await (await api.send("/admin/api/session", { signal })).json());
     },
   });
   if (data) return <Context value={data}>{children}</Context>;

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { ApiError, api, newRequestName, useSession, useUsers } from "@/api";
 import { printable, text } from "@/text";
 import {
+  ApiCall,
   Banner,
   Button,
   Checkbox,
@@ -18,7 +19,8 @@ import { isLongLived, notATag, tagsOf } from "./facts";
 import { type JoinSystem, joinCommand } from "./join";
 import { LifeField } from "./LifeField";
 import { endOf, type Life } from "./life";
-import { TagField, usePolicyTags } from "./TagField";
+import { usePolicyTags } from "./policyTags";
+import { TagField } from "./TagField";
 
 const t = text.keys.create;
 
@@ -76,6 +78,13 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
   const end = endOf(form.life, now);
   const powerful = tags.filter((tag) => policy?.powerful.includes(tag));
 
+  const body = (expires: number) => ({
+    user: form.owner === "user" ? form.user : undefined,
+    aclTags: form.owner === "tags" ? tags : undefined,
+    reusable: form.reusable,
+    ephemeral: form.ephemeral,
+    expiration: new Date(expires).toISOString(),
+  });
   const submit = async () => {
     setTried(true);
     const expires = endOf(form.life, Date.now());
@@ -83,13 +92,7 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
     setBusy(true);
     try {
       const { data } = await api.call("post", "/api/v1/preauthkey", {
-        body: {
-          user: form.owner === "user" ? form.user : undefined,
-          aclTags: form.owner === "tags" ? tags : undefined,
-          reusable: form.reusable,
-          ephemeral: form.ephemeral,
-          expiration: new Date(expires).toISOString(),
-        },
+        body: body(expires),
         once: newRequestName(),
       });
       onMade(data.preAuthKey.key);
@@ -106,6 +109,7 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
       onSubmit={() => void submit()}
       footer={
         <>
+          <ApiCall method="post" path="/api/v1/preauthkey" body={body(end ?? now)} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button type="submit" look="primary" busy={busy} disabled={busy || !connected}>
             {t.submit}

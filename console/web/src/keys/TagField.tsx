@@ -1,13 +1,9 @@
-import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { useRef } from "react";
-import { useCan } from "@/api";
 import { text } from "@/text";
 import { Field, Input } from "@/ui";
 import { completeTag, notATag, tagsOf, tagsToOffer } from "./facts";
-import { policyTagsQuery } from "./policyTags";
-
-export const usePolicyTags = () => useQuery({ ...policyTagsQuery, enabled: useCan()("policy:read") }).data;
+import { usePolicyTags } from "./policyTags";
 
 const most = 12;
 

@@ -3,7 +3,7 @@ import { Copy, Hourglass, MoreHorizontal, Server, Trash2 } from "lucide-react";
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
 import { api, newRequestName, type PreAuthKey, useNodes } from "@/api";
 import { text } from "@/text";
-import { announce, Confirm, copyText, Menu, MenuItem, MenuLine, useNow, useStatus, useWrites } from "@/ui";
+import { ApiCall, announce, Confirm, copyText, Menu, MenuItem, MenuLine, useNow, useStatus, useWrites } from "@/ui";
 import { CreateKeyDialog } from "./CreateKeyDialog";
 import { keyName, keyState, nodesByKey } from "./facts";
 
@@ -134,6 +134,13 @@ function Ask({ name, chosen, onClose }: { name: "expire" | "delete"; chosen: rea
       submit={only ? words.submit : words.submitMany(chosen.length)}
       word={chosen.length >= 5 ? String(chosen.length) : undefined}
       busy={busy}
+      call={
+        <ApiCall
+          method="post"
+          path="/api/v1/preauthkey/bulk"
+          body={{ ids: chosen.map((key) => key.id), action: name }}
+        />
+      }
       onClose={onClose}
       onSubmit={() => void start(chosen)}
     >

@@ -1,6 +1,6 @@
-import { queryOptions } from "@tanstack/react-query";
 import { parse } from "jsonc-parser";
-import { ApiError, api, keys } from "@/api";
+import { useMemo } from "react";
+import { usePolicy } from "@/api";
 
 /** What a policy says of tags. */
 export interface PolicyTags {
@@ -54,15 +54,12 @@ function ruledTag(end: string): string[] {
 export const unruledTags = ({ ruled }: PolicyTags, tags: readonly string[]) =>
   ruled.includes("*") || tags.some((tag) => ruled.includes(tag)) ? [] : [...tags];
 
-export const policyTagsQuery = queryOptions({
-  queryKey: [...keys.policy, "tags"],
-  queryFn: async ({ signal }): Promise<PolicyTags> => {
-    try {
-      return policyTags((await api.get("/api/v1/policy", { signal })).policy);
-    } catch (error) {
-      // Without a policy there are no tags that it knows, and everybody reaches everybody.
-      if (error instanceof ApiError && error.status === 404) return { known: [], powerful: [], ruled: ["*"] };
-      throw error;
-    }
-  },
-});
+/** What the policy in force says of tags; undefined while that is not known. */
+export function usePolicyTags(): PolicyTags | undefined {
+  const { data } = usePolicy();
+  return useMemo(() => {
+    if (!data) return undefined;
+    // Without a policy there are no tags that it knows, and everybody reaches everybody.
+    return data.policy ? policyTags(data.policy.policy) : { known: [], powerful: [], ruled: ["*"] };
+  }, [data]);
+}

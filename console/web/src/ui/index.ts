@@ -18,7 +18,7 @@ export { type Preferences, setPreference, usePreferences } from "./preferences";
 export { SecretReveal } from "./secret";
 export { Section } from "./section";
 export { type Shortcut, useShortcuts } from "./shortcuts";
-export { Banner, Delayed, Empty, ErrorState, Skeleton } from "./states";
+export { Banner, Delayed, Empty, ErrorState, NotAllowed, Skeleton } from "./states";
 export { StatusLine, useStatus } from "./status";
 export * from "./table";
 export { Tabs } from "./tabs";

@@ -23,7 +23,8 @@ export function SecretReveal({
   /** Its name in a .env file. */
   variable: string;
   children?: ReactNode;
-  onClose(): void;
+  /** Says whether the person has stored it. */
+  onClose(stored: boolean): void;
 }) {
   const [stored, setStored] = useState(false);
   const [copied, setCopied] = useState(false);
@@ -46,15 +47,15 @@ export function SecretReveal({
       title={title}
       sticky={!stored}
       wide
-      onClose={onClose}
+      onClose={() => onClose(stored)}
       footer={
         <>
           {!stored && (
-            <Button look="ghost" onClick={onClose}>
+            <Button look="ghost" onClick={() => onClose(false)}>
               {text.common.closeWithoutStoring}
             </Button>
           )}
-          <Button look="primary" disabled={!stored} onClick={onClose}>
+          <Button look="primary" disabled={!stored} onClick={() => onClose(true)}>
             {text.common.close}
           </Button>
         </>

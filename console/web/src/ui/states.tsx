@@ -1,7 +1,8 @@
 import { clsx } from "clsx";
-import { CircleAlert, Info, type LucideIcon, TriangleAlert } from "lucide-react";
+import { CircleAlert, Info, LockKeyhole, type LucideIcon, TriangleAlert } from "lucide-react";
 import { type ReactNode, useEffect, useState } from "react";
 import { ApiError } from "@/api/client";
+import type { Right } from "@/api/session";
 import { text } from "@/text";
 import { Button } from "./button";
 
@@ -63,6 +64,15 @@ export function ErrorState({ title, error, onRetry }: { title: string; error: un
         </Button>
       )}
     </div>
+  );
+}
+
+/** What the session's key may not look at. */
+export function NotAllowed({ scope }: { scope: Right }) {
+  return (
+    <Empty icon={LockKeyhole} title={text.common.notAllowedTitle}>
+      {text.common.notAllowedBody(scope)}
+    </Empty>
   );
 }
 

@@ -6,6 +6,7 @@ import { applyChanges, type Collection, type Merge, replace } from "../collectio
 import { signedOut } from "../leave";
 import { keys } from "../resources";
 import { compareRevisions } from "../revision";
+import { useSession } from "../session";
 import type { Change } from "../types";
 import { type AuditFilter, type AuditPages, addChanges } from "./audit";
 import { mergeNode, outdatedBy } from "./reduce";
@@ -70,7 +71,9 @@ export const useLive = () => useContext(Context);
 
 export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
+  const { key } = useSession();
   const [state, setState] = useState<LiveState>(() => ({ name: "connecting", since: Date.now() }));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a stream lives as long as the key that it was opened with
   useEffect(() => {
     const follower = new EventFollower({
       open: (after, signal) =>
@@ -91,7 +94,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       document.removeEventListener("visibilitychange", look);
       follower.stop();
     };
-  }, [client]);
+  }, [client, key.id]);
   return <Context value={state}>{children}</Context>;
 }
 

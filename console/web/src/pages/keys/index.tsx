@@ -33,6 +33,7 @@ import {
   ExportMenu,
   FilterChips,
   FilterLine,
+  NotAllowed,
   PageHead,
   SidePanel,
   Tabs,
@@ -67,7 +68,8 @@ export function KeysPage() {
 }
 
 function KeysList() {
-  const { data, error, refetch } = useQuery({ ...preAuthKeysQuery, enabled: useCan()("preauthkeys:read") });
+  const can = useCan();
+  const { data, error, refetch } = useQuery({ ...preAuthKeysQuery, enabled: can("preauthkeys:read") });
   const { data: nodes } = useNodes();
   const powerful = usePolicyTags()?.powerful;
   const creators = useCreators(data?.items);
@@ -130,7 +132,9 @@ function KeysList() {
           aria-labelledby={`${panelId}-${tab}`}
           className="flex min-h-0 flex-1 flex-col"
         >
-          {error && !data ? (
+          {!can("preauthkeys:read") ? (
+            <NotAllowed scope="preauthkeys:read" />
+          ) : error && !data ? (
             <ErrorState title={t.title} error={error} onRetry={() => void refetch()} />
           ) : (
             <DataTable

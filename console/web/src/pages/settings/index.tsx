@@ -15,10 +15,13 @@ export function SettingsPage({
   title,
   actions,
   children,
+  fill,
 }: {
   title: string;
   actions?: ReactNode;
   children: ReactNode;
+  /** What is inside takes all the room, as a list does. */
+  fill?: boolean;
 }) {
   usePageTitle(title, text.settings.title);
   return (
@@ -44,9 +47,13 @@ export function SettingsPage({
       >
         {actions}
       </PageHead>
-      <div className="min-h-0 flex-1 overflow-y-auto px-6 pt-5 pb-16 max-md:px-4">
-        <div className="max-w-[1120px]">{children}</div>
-      </div>
+      {fill ? (
+        <div className="flex min-h-0 flex-1 flex-col">{children}</div>
+      ) : (
+        <div className="min-h-0 flex-1 overflow-y-auto px-6 pt-5 pb-16 max-md:px-4">
+          <div className="max-w-[1120px]">{children}</div>
+        </div>
+      )}
     </div>
   );
 }

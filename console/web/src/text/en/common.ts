@@ -24,6 +24,8 @@ export const common = {
   reference: (id: string) => `Reference ${id}`,
   offlineWrite: "The console has no connection, so nothing can be changed now",
   readOnly: "This API key may only look",
+  notAllowedTitle: "This API key may not see this",
+  notAllowedBody: (scope: string) => `It would need the scope ${scope}.`,
   notFoundTitle: "There is no such page",
   notFoundBody: "The address may be mistyped, or what it named is gone.",
   goOverview: "Go to the overview",

@@ -1,11 +1,13 @@
+import { apiKeys } from "./apiKeys";
+
 export const settings = {
+  keys: apiKeys,
   title: "Settings",
   sections: "Sections of settings",
   apiKeys: "API keys",
   appearance: "Appearance",
   server: "Server",
   dns: "DNS",
-  apiKeysBody: "Keys open the API and this console.",
   serverBody: "Versions, health and relays of the server.",
   dnsBody: "What devices are told about names.",
   theme: "Theme",

@@ -1,0 +1,172 @@
+import { useState } from "react";
+import { api, newRequestName, type Role, useSession } from "@/api";
+import { endOf, Failure, type Life, LifeField } from "@/keys";
+import { text } from "@/text";
+import { ApiCall, Button, Choices, Command, Dialog, Field, Input, SecretReveal, Select, useNow, useWrites } from "@/ui";
+import { type Grant, type Grants, mostOf, nouns, scopesOf } from "./facts";
+
+const t = text.settings.keys.create;
+const roles = text.settings.keys.roles;
+
+/** What a new key shall be. */
+export interface NewKey {
+  role: Role;
+  scopes: string[];
+  comment: string;
+  expiration: string;
+}
+
+/** Makes a key; the value of the answer is the only copy. */
+export async function createKey(body: NewKey): Promise<string> {
+  return (await api.call("post", "/api/v1/apikey", { body, once: newRequestName() })).data.apiKey;
+}
+
+export const usualLife: Life = { choice: "8760", count: "180", unit: "days" };
+
+const tooLong = (comment: string) => new TextEncoder().encode(comment).length > 120;
+
+export function CommentField({ value, onChange }: { value: string; onChange(value: string): void }) {
+  return (
+    <Field label={t.comment} hint={t.commentHint} error={tooLong(value) && t.commentLong}>
+      {(control) => <Input {...control} value={value} onChange={(e) => onChange(e.target.value)} autoFocus />}
+    </Field>
+  );
+}
+
+/** Asks what an API key shall be good for, makes it, and shows it once. */
+export function CreateApiKey({ onClose }: { onClose(): void }) {
+  const { key: own } = useSession();
+  const { now: connected } = useWrites("apikeys:write");
+  const now = useNow();
+  const [made, setMade] = useState<string | null>(null);
+  const [role, setRole] = useState<Role>("admin");
+  const [comment, setComment] = useState("");
+  const [life, setLife] = useState(usualLife);
+  const [reach, setReach] = useState<"all" | "some">(own.scopes.length > 0 ? "some" : "all");
+  const [grants, setGrants] = useState<Grants>({});
+  const [tried, setTried] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+
+  if (made !== null) return <ApiKeyReveal title={t.made} value={made} onClose={onClose} />;
+  const scopes = reach === "some" ? scopesOf(grants) : [];
+  const missing = reach === "some" && scopes.length === 0;
+  const end = endOf(life, now);
+  const body = (at: number) => ({ role, scopes, comment: comment.trim(), expiration: new Date(at).toISOString() });
+  const submit = async () => {
+    setTried(true);
+    const expires = endOf(life, Date.now());
+    if (missing || expires === null || tooLong(comment) || busy || !connected) return;
+    setBusy(true);
+    try {
+      setMade(await createKey(body(expires)));
+    } catch (failure) {
+      setError(failure);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={t.title}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      footer={
+        <>
+          <ApiCall method="post" path="/api/v1/apikey" body={body(end ?? now)} />
+          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button type="submit" look="primary" busy={busy} disabled={busy || !connected}>
+            {t.submit}
+          </Button>
+        </>
+      }
+    >
+      <CommentField value={comment} onChange={setComment} />
+      <LifeField choices={t.lives} value={life} onChange={setLife} />
+      <p className="text-12">{t.recommended}</p>
+      <div className="space-y-1.5">
+        <Choices<Role> label={t.role} choices={roles} value={role} onChange={setRole} />
+        <p className="text-12">{text.settings.keys.roleHints[role]}</p>
+      </div>
+      {own.scopes.length === 0 && (
+        <Choices
+          label={t.reach}
+          choices={t.reaches}
+          value={reach}
+          onChange={(next) => setReach(next as "all" | "some")}
+        />
+      )}
+      {reach === "some" && (
+        <ScopesField role={role} own={own.scopes} grants={grants} onChange={setGrants} missing={tried && missing} />
+      )}
+      {error !== null && <Failure what={t.failed} error={error} />}
+    </Dialog>
+  );
+}
+
+function ScopesField({
+  role,
+  own,
+  grants,
+  onChange,
+  missing,
+}: {
+  role: Role;
+  own: readonly string[];
+  grants: Grants;
+  onChange(grants: Grants): void;
+  missing: boolean;
+}) {
+  return (
+    <>
+      <div className="grid grid-cols-2 gap-x-4 gap-y-2 max-md:grid-cols-1">
+        {nouns
+          .filter((noun) => mostOf(noun, own, role) !== "")
+          .map((noun) => {
+            const most = mostOf(noun, own, role);
+            const choices: Grant[] = most === "full" ? ["", "read", "full"] : ["", "read"];
+            return (
+              // biome-ignore lint/a11y/noLabelWithoutControl: the list of choices inside is its control
+              <label key={noun} className="flex items-center justify-between gap-2 whitespace-nowrap text-ink">
+                {t.nouns[noun]}
+                <Select
+                  className="w-24 shrink-0"
+                  value={grants[noun] === "full" && most === "read" ? "read" : (grants[noun] ?? "")}
+                  onChange={(e) => onChange({ ...grants, [noun]: e.target.value as Grant })}
+                >
+                  {choices.map((grant) => (
+                    <option key={grant} value={grant}>
+                      {t.rights[grant]}
+                    </option>
+                  ))}
+                </Select>
+              </label>
+            );
+          })}
+      </div>
+      {missing && (
+        <p role="alert" className="text-12 text-bad">
+          {t.scopesNeeded}
+        </p>
+      )}
+    </>
+  );
+}
+
+/** A new API key, once, with a command that tries it. */
+export function ApiKeyReveal({
+  title,
+  value,
+  onClose,
+}: {
+  title: string;
+  value: string;
+  onClose(stored: boolean): void;
+}) {
+  const { coordinator } = useSession();
+  return (
+    <SecretReveal title={title} value={value} variable="FAIRLEAD_CLI_API_KEY" onClose={onClose}>
+      <p>{t.use}</p>
+      <Command value={`fairlead --server ${coordinator.url} --api-key ${value} whoami`} what={t.command} />
+    </SecretReveal>
+  );
+}
