@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { clsx } from "clsx";
 import type { ReactNode } from "react";
 import { type AuditFilter, type Change, useCan } from "@/api";
 import { printable, text } from "@/text";
@@ -97,13 +98,11 @@ function Differences({ list, entry }: { list: readonly Difference[]; entry: Chan
             </th>
             {both ? (
               <>
-                <Value sign="−" gone>
-                  {before}
-                </Value>
-                <Value sign="+">{after}</Value>
+                <Value lines={before} other={after} gone />
+                <Value lines={after} other={before} />
               </>
             ) : (
-              <Value>{before || after}</Value>
+              <Value lines={[...before, ...after]} />
             )}
           </tr>
         ))}
@@ -112,19 +111,27 @@ function Differences({ list, entry }: { list: readonly Difference[]; entry: Chan
   );
 }
 
-/** Not by colour alone: what went has a minus, what came a plus. */
-function Value({ children, sign, gone }: { children: string; sign?: string; gone?: boolean }) {
-  const tone = !sign || !children ? "" : gone ? "bg-bad-soft text-bad" : "bg-ok-soft text-ok";
+/** What differs from the other side is marked, and not by colour alone: what went has a minus, what came a plus. */
+function Value({ lines, other, gone }: { lines: readonly string[]; other?: readonly string[]; gone?: boolean }) {
   return (
-    <td className="py-1.5 pr-3 font-mono break-words whitespace-pre-line">
-      {children ? (
-        <span className={`rounded box-decoration-clone px-1 py-0.5 ${tone}`}>
-          {sign && <span aria-hidden>{sign} </span>}
-          {children}
-        </span>
-      ) : (
-        <span className="text-ink-3">{text.activity.nothing}</span>
-      )}
+    <td className="py-1.5 pr-3 font-mono break-words">
+      {lines.map((line) => {
+        const differs = other && !other.includes(line);
+        return (
+          <span key={line} className="block py-px">
+            <span
+              className={clsx(
+                "rounded box-decoration-clone py-0.5",
+                differs && ["px-1", gone ? "bg-bad-soft text-bad" : "bg-ok-soft text-ok"],
+              )}
+            >
+              {differs && <span aria-hidden>{gone ? "−\u00a0" : "+\u00a0"}</span>}
+              {line}
+            </span>
+          </span>
+        );
+      })}
+      {lines.length === 0 && <span className="text-ink-3">{text.activity.nothing}</span>}
     </td>
   );
 }

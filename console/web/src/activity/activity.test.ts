@@ -14,6 +14,7 @@ const node = (change: Partial<Node> = {}) =>
     user: null,
     approvedRoutes: [],
     availableRoutes: [],
+    subnetRoutes: [],
     ipAddresses: ["100.64.0.1"],
     expiry: null,
     expired: false,
@@ -65,6 +66,8 @@ describe("a change in words", () => {
     ],
     ["10.0.0.0/8 was approved on web-1", "routes", nodeEntry(node(), node({ approvedRoutes: ["10.0.0.0/8"] }))],
     ["10.0.0.0/8 was disabled on web-1", "routes", nodeEntry(node({ approvedRoutes: ["10.0.0.0/8"] }), node())],
+    ["10.0.0.0/8 goes through web-1 now", "routes", nodeEntry(node(), node({ subnetRoutes: ["10.0.0.0/8"] }))],
+    ["10.0.0.0/8 no longer goes through web-1", "routes", nodeEntry(node({ subnetRoutes: ["10.0.0.0/8"] }), node())],
     ["User ana was created", "users", of("user", null, { name: "ana" })],
     ["User ana was renamed to anna", "users", of("user", { name: "ana" }, { name: "anna" })],
     [
@@ -151,8 +154,8 @@ test("a difference leaves out what did not change and what changes always", () =
   const before = { ...node({ tags: ["tag:a", "tag:b"] }), updatedAt: "1", lastSeen: "1" };
   const after = { ...node({ tags: ["tag:a"], user: { name: "ana" } as never }), updatedAt: "2", lastSeen: "2" };
   expect(differences({ before: before as never, after: after as never })).toEqual([
-    { field: "Tags", before: "tag:a\ntag:b", after: "tag:a" },
-    { field: "Owner", before: "", after: "ana" },
+    { field: "Tags", before: ["tag:a", "tag:b"], after: ["tag:a"] },
+    { field: "Owner", before: [], after: ["ana"] },
   ]);
 });
 

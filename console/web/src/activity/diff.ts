@@ -1,11 +1,11 @@
 import type { Change } from "@/api";
 import { printable, text } from "@/text";
 
-/** One member of an object, before and after. */
+/** One member of an object, before and after, in lines: a list has one for each of its members. */
 export interface Difference {
   field: string;
-  before: string;
-  after: string;
+  before: string[];
+  after: string[];
 }
 
 /** What changes with everything, or says again what another member says. */
@@ -39,7 +39,8 @@ export function differences({ before, after }: Pick<Change, "before" | "after">)
   for (const name of new Set([...Object.keys(was), ...Object.keys(is)])) {
     if (noise.has(name)) continue;
     const [a, b] = [valueWords(was[name]), valueWords(is[name])];
-    if (a !== b) all.push({ field: text.activity.fields[name] ?? spoken(name), before: a, after: b });
+    if (a.join("\n") !== b.join("\n"))
+      all.push({ field: text.activity.fields[name] ?? spoken(name), before: a, after: b });
   }
   return all;
 }
@@ -50,14 +51,14 @@ function spoken(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** A value in words; empty for nothing. */
-export function valueWords(value: unknown): string {
-  if (value === null || value === undefined || value === "" || value === false) return "";
-  if (value === true) return text.activity.yes;
-  if (Array.isArray(value)) return value.map(valueWords).join("\n");
+/** A value in words; no lines for nothing. */
+export function valueWords(value: unknown): string[] {
+  if (value === null || value === undefined || value === "" || value === false) return [];
+  if (value === true) return [text.activity.yes];
+  if (Array.isArray(value)) return value.flatMap(valueWords);
   if (typeof value === "object") {
     const { name } = value as { name?: unknown };
-    return typeof name === "string" ? printable(name) : printable(JSON.stringify(value), 400);
+    return [typeof name === "string" ? printable(name) : printable(JSON.stringify(value), 400)];
   }
-  return printable(String(value), 400);
+  return [printable(String(value), 400)];
 }

@@ -102,11 +102,13 @@ function routeChange(before: Node, after: Node, name: string): Said | null {
     ["disabled", without(before.approvedRoutes, after.approvedRoutes)],
     ["offers", without(after.availableRoutes, before.availableRoutes)],
     ["withdraws", without(before.availableRoutes, after.availableRoutes)],
+    ["leads", without(after.subnetRoutes, before.subnetRoutes)],
+    ["yields", without(before.subnetRoutes, after.subnetRoutes)],
   ] as const;
   const found = changes.find(([, routes]) => routes.length > 0);
   if (!found) return null;
   const [sort, routes] = found;
-  const ended = sort === "disabled" || sort === "withdraws";
+  const ended = sort === "disabled" || sort === "withdraws" || sort === "yields";
   return { lane: "routes", sort, title: t.node[sort](name, routeWords(routes)), ended };
 }
 

@@ -1,0 +1,94 @@
+import { type EventWords, eventWords, type Lane, lanes } from "@/activity";
+import type { Change } from "@/api";
+
+export interface Told {
+  entry: Change;
+  words: EventWords;
+  at: number;
+}
+
+export const tell = (entry: Change): Told => ({ entry, words: eventWords(entry), at: Date.parse(entry.at) });
+
+/** Which kinds of object a part of the timeline is about. Routes are a matter of nodes. */
+const kinds: Record<Lane, string> = {
+  nodes: "node",
+  routes: "node",
+  keys: "preauthkey,apikey",
+  users: "user",
+  policy: "policy",
+  server: "dns,webhook",
+  signins: "login,sshgrant",
+};
+
+/** The parts that the address names; all when it names none. */
+export function lanesOf(word: string): readonly Lane[] {
+  const named = word.split(",");
+  const found = lanes.filter((lane) => named.includes(lane));
+  return found.length > 0 ? found : lanes;
+}
+
+/** What the server is asked for, so that it need not send the rest; undefined for all. */
+export function kindsOf(shown: readonly Lane[]): string | undefined {
+  if (shown.length === lanes.length) return undefined;
+  return [...new Set(shown.map((lane) => kinds[lane]))].join(",");
+}
+
+/** Events of a lane that lie too close to be apart. */
+export interface EventMark {
+  id: string;
+  lane: Lane | "all";
+  x: number;
+  /** Newest first. */
+  told: Told[];
+}
+
+/** As far apart as two fingers need. */
+export const cell = 24;
+
+/**
+ * The marks of a lane: each event by itself where there is room, those that would touch as one. Events come newest
+ * first; x gives their place; "all" is one lane for everything. Marks are from left to right and never closer than a cell.
+ */
+export function marksOf(told: readonly Told[], lane: EventMark["lane"], x: (at: number) => number): EventMark[] {
+  const marks: (EventMark & { right: number })[] = [];
+  for (const each of told) {
+    if (lane !== "all" && each.words.lane !== lane) continue;
+    const place = x(each.at);
+    const last = marks.at(-1);
+    if (last && last.x - place < cell) {
+      last.told.push(each);
+      last.x = (last.right + place) / 2;
+    } else marks.push({ id: each.entry.id, lane, x: place, right: place, told: [each] });
+  }
+  return marks.reverse();
+}
+
+/** Which mark has the focus after a key: along its lane, or the nearest of the next lane that has any. */
+export function moved(marks: readonly EventMark[], from: EventMark, key: string): EventMark | undefined {
+  const own = marks.filter((mark) => mark.lane === from.lane);
+  const at = own.indexOf(from);
+  switch (key) {
+    case "ArrowRight":
+      return own[at + 1];
+    case "ArrowLeft":
+      return own[at - 1];
+    case "Home":
+      return own[0];
+    case "End":
+      return own.at(-1);
+    case "ArrowUp":
+    case "ArrowDown": {
+      const filled = lanes.filter((lane) => marks.some((mark) => mark.lane === lane));
+      const lane = filled[filled.indexOf(from.lane as Lane) + (key === "ArrowDown" ? 1 : -1)];
+      const others = marks.filter((mark) => mark.lane === lane);
+      return others.sort((a, b) => Math.abs(a.x - from.x) - Math.abs(b.x - from.x))[0];
+    }
+    default:
+      return undefined;
+  }
+}
+
+const radius = { one: 4, most: 11 };
+
+/** A group is as large as it has events, up to what fits beside its neighbours. */
+export const radiusOf = (count: number) => (count === 1 ? radius.one : Math.min(radius.most, 7 + Math.log2(count)));
