@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { ApiError, newRequestName, type User, useUsers } from "@/api";
 import { printable, text } from "@/text";
-import { Button, Dialog, Field, Input, useStatus } from "@/ui";
+import { ApiCall, Button, Dialog, Field, Input, useStatus } from "@/ui";
 import { isUserName } from "./facts";
 import { useUserWrites } from "./writes";
 
@@ -48,6 +48,7 @@ export function CreateUserDialog({ onClose, onCreated }: { onClose(): void; onCr
       onSubmit={() => void send()}
       footer={
         <>
+          <ApiCall method="post" path="/api/v1/user" body={body} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button type="submit" look="primary" busy={busy}>
             {t.submit}

@@ -1,6 +1,10 @@
 /** What the console knows about users, wherever they are shown: facts, where the policy names them, what can be done. */
+export { type UserAction, UserActionsProvider, useUserActions } from "./actions";
 export { CreateUserDialog } from "./CreateUserDialog";
 export * from "./facts";
+export { userFilter, userFilterFields } from "./filter";
+export { MentionList } from "./MentionList";
 export { type Mention, type Mentions, readMentions } from "./mentions";
 export { UserLink } from "./UserLink";
+export { UserMenu } from "./UserMenu";
 export { usePolicyMentions } from "./usePolicyMentions";

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Node, User } from "@/api";
-import { holdingsOf, isActive, isUserName, readMentions } from ".";
+import { matches, parse } from "@/filter";
+import { holdingsOf, isActive, isUserName, readMentions, userFilter, userFilterFields } from ".";
 
 const user = (id: string, name: string, email = ""): User =>
   ({ id, name, email, provider: "", displayName: "", nodeCount: 0 }) as User;
@@ -74,4 +75,26 @@ describe("where a policy names a user", () => {
   it("finds nobody in a text that is not a policy", () => {
     for (const text of ["", "[]", "{", '"ana"', '{"groups": "ana"}']) expect(readMentions(text).all(ana)).toEqual([]);
   });
+});
+
+describe("the filter of users", () => {
+  const now = Date.parse("2026-03-02T12:00:00Z");
+  const ana = user("1", "ana", "ana@example.com");
+  const bob = { ...user("2", "bob"), provider: "OIDC" };
+  const of = holdingsOf([node(ana, { online: true }), node(bob, { lastSeen: "2026-01-01T00:00:00Z" })]);
+  const by = userFilter(of, readMentions('{"groups": {"group:ops": ["ana@"]}}'), now);
+  const found = (line: string) =>
+    [ana, bob, user("3", "eve")].filter((each) => matches(each, parse(line, userFilterFields), by)).map((u) => u.name);
+  it.each([
+    ["an", ["ana"]],
+    ["is:active", ["ana"]],
+    ["is:idle", ["bob", "eve"]],
+    ["is:empty", ["eve"]],
+    ["group:ops", ["ana"]],
+    ["-group:ops", ["bob", "eve"]],
+    ["source:local", ["ana", "eve"]],
+    ["source:oidc", ["bob"]],
+    ["seen:>30d", ["bob", "eve"]],
+    ["email:example", ["ana"]],
+  ])("%s", (line, names) => expect(found(line)).toEqual(names));
 });

@@ -1,0 +1,68 @@
+import { useNavigate } from "@tanstack/react-router";
+import { KeyRound, MoreHorizontal, PanelRight, Pencil, Server, Trash2 } from "lucide-react";
+import { type User, useCan } from "@/api";
+import { printable, text } from "@/text";
+import { Menu, MenuItem, MenuLine, useWrites } from "@/ui";
+import { useUserActions } from "./actions";
+import { isLocal } from "./facts";
+
+/** What can be done with one user. */
+export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean; onDeleted?(): void }) {
+  const t = text.users.actions;
+  const navigate = useNavigate();
+  const start = useUserActions();
+  const can = useCan();
+  const users = useWrites("users:write");
+  const keys = useWrites("preauthkeys:write");
+  return (
+    <Menu
+      trigger={
+        <button
+          type="button"
+          aria-label={text.common.actionsFor(printable(user.name))}
+          className="inline-grid size-8 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink data-[state=open]:bg-sunken"
+        >
+          <MoreHorizontal className="size-4" aria-hidden />
+        </button>
+      }
+    >
+      {!here && (
+        <MenuItem icon={PanelRight} onSelect={() => void navigate({ to: "/users/$id", params: { id: user.id } })}>
+          {t.open}
+        </MenuItem>
+      )}
+      {can("nodes:read") && (
+        <MenuItem
+          icon={Server}
+          onSelect={() => void navigate({ to: "/nodes", search: { q: `user:${user.name.toLowerCase()}` } as never })}
+        >
+          {t.nodes}
+        </MenuItem>
+      )}
+      {keys.offered && (
+        <MenuItem icon={KeyRound} disabled={!keys.now} onSelect={() => start({ name: "key", user })}>
+          {t.key}
+        </MenuItem>
+      )}
+      {users.offered && (
+        <>
+          <MenuLine />
+          {isLocal(user) && (
+            <MenuItem icon={Pencil} keyHint="e" disabled={!users.now} onSelect={() => start({ name: "rename", user })}>
+              {t.rename}
+            </MenuItem>
+          )}
+          <MenuItem
+            icon={Trash2}
+            danger
+            keyHint="Del"
+            disabled={!users.now}
+            onSelect={() => start({ name: "delete", users: [user], onDone: onDeleted })}
+          >
+            {t.delete}
+          </MenuItem>
+        </>
+      )}
+    </Menu>
+  );
+}

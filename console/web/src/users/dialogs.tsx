@@ -1,0 +1,254 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { ApiError, preAuthKeysQuery, type User, useCan, useNodes, useUsers } from "@/api";
+import { CreateKeyDialog, keyState } from "@/keys";
+import { printable, text } from "@/text";
+import { ApiCall, Button, Checkbox, Dialog, Field, Input, useNow, useStatus } from "@/ui";
+import type { UserAction } from "./actions";
+import { CreateUserDialog } from "./CreateUserDialog";
+import { isUserName, nodesOf } from "./facts";
+import { MentionList } from "./MentionList";
+import { usePolicyMentions } from "./usePolicyMentions";
+import { useUserWrites } from "./writes";
+
+export default function UserDialogs({ action, onClose }: { action: UserAction; onClose(): void }) {
+  switch (action.name) {
+    case "create":
+      return <CreateUserDialog onClose={onClose} />;
+    case "rename":
+      return <Rename user={action.user} onClose={onClose} />;
+    case "key":
+      return <CreateKeyDialog user={action.user.name} onClose={onClose} />;
+    default:
+      return <Delete users={action.users} onDone={action.onDone} onClose={onClose} />;
+  }
+}
+
+/** What If-Match takes, read when a dialogue opens. */
+function useEtag(user: User): string | null {
+  const writes = useUserWrites();
+  const [etag, setEtag] = useState<string | null>(null);
+  useEffect(() => {
+    let here = true;
+    writes.etag(user).then(
+      (tag) => here && setEtag(tag),
+      () => {},
+    );
+    return () => {
+      here = false;
+    };
+  }, [writes, user]);
+  return etag;
+}
+
+function Rename({ user, onClose }: { user: User; onClose(): void }) {
+  const t = text.users.rename;
+  const writes = useUserWrites();
+  const status = useStatus();
+  const etag = useEtag(user);
+  const { data } = useUsers();
+  const mentions = usePolicyMentions();
+  const [typed, setTyped] = useState(user.name);
+  const [theirs, setTheirs] = useState<string | null>(null);
+  const name = typed.trim();
+  const clash = data?.items.some((other) => other.id !== user.id && other.name.toLowerCase() === name.toLowerCase());
+  const problem = clash
+    ? text.users.create.taken(printable(name))
+    : isUserName(name)
+      ? undefined
+      : text.users.create.bad;
+  // By e-mail the policy still means this user.
+  const named = useMemo(() => mentions?.all({ name: user.name, email: "" }) ?? [], [mentions, user.name]);
+  const changes = name.toLowerCase() !== user.name.toLowerCase();
+
+  const send = (ifMatch: string | null) => {
+    if (problem) return;
+    if (name === user.name) return onClose();
+    const before = user.name;
+    writes.rename(user, name, ifMatch).then(
+      () => {
+        onClose();
+        status.done(t.done(printable(before), name), () =>
+          writes.rename({ ...user, name }, before).then(
+            () => status.done(t.undone(printable(before))),
+            (error) => status.failed(t.failed(name), error),
+          ),
+        );
+      },
+      (error) => {
+        if (error instanceof ApiError && error.stale) {
+          const now = (error.problem.current as User | undefined)?.name;
+          if (now !== undefined && now !== before) return setTheirs(now);
+          return send(null);
+        }
+        onClose();
+        status.failed(t.failed(printable(before)), error);
+      },
+    );
+  };
+  return (
+    <Dialog
+      title={t.title(printable(user.name))}
+      onClose={onClose}
+      onSubmit={() => send(etag)}
+      footer={
+        <>
+          <ApiCall method="post" path={`/api/v1/user/${user.id}/rename/${encodeURIComponent(name)}`} />
+          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button type="submit" look="primary" disabled={Boolean(problem)}>
+            {t.submit}
+          </Button>
+        </>
+      }
+    >
+      {theirs !== null && (
+        <div role="alert" className="space-y-2 rounded-lg border border-line-strong p-3">
+          <p className="font-medium text-ink">{t.conflict(printable(theirs))}</p>
+          <div className="flex gap-2">
+            <Button look="primary" onClick={() => send(null)}>
+              {text.nodes.conflict.keepMine}
+            </Button>
+            <Button onClick={onClose}>{text.nodes.conflict.keepTheirs}</Button>
+          </div>
+        </div>
+      )}
+      <Field label={text.users.create.name} error={problem} hint={text.users.create.nameHint}>
+        {(control) => (
+          <Input
+            {...control}
+            mono
+            value={typed}
+            maxLength={255}
+            onChange={(e) => setTyped(e.target.value)}
+            autoFocus
+            onFocus={(e) => e.target.select()}
+          />
+        )}
+      </Field>
+      {changes && named.length > 0 && (
+        <div>
+          <p>{t.named(named.length)}</p>
+          <MentionList mentions={named} />
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+/** What goes with users: their nodes, their usable keys, and the meaning of what the policy says of them. */
+function useLosses(users: readonly User[]) {
+  const can = useCan();
+  const now = useNow();
+  const { data: nodes } = useNodes();
+  const { data: keys } = useQuery({ ...preAuthKeysQuery, enabled: can("preauthkeys:read") });
+  const mentions = usePolicyMentions();
+  return useMemo(() => {
+    const owned = nodes ? users.flatMap((user) => nodesOf(nodes.items, user)) : undefined;
+    const ids = new Set(users.map((user) => user.id));
+    return {
+      count: owned?.length ?? users.reduce((sum, user) => sum + user.nodeCount, 0),
+      names: owned?.map((node) => printable(node.givenName)) ?? [],
+      keys:
+        keys?.items.filter((key) => key.user && ids.has(key.user.id) && keyState(key, now) === "usable").length ?? 0,
+      mentions: mentions ? users.flatMap((user) => mentions.all(user)) : [],
+    };
+  }, [users, nodes, keys, mentions, now]);
+}
+
+function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?(): void; onClose(): void }) {
+  const t = text.users.remove;
+  const writes = useUserWrites();
+  const status = useStatus();
+  const losses = useLosses(users);
+  const [too, setToo] = useState(false);
+  const [typed, setTyped] = useState("");
+  const [busy, setBusy] = useState(false);
+  const only = users.length === 1 ? users[0] : undefined;
+  const name = only && printable(only.name);
+  const holds = losses.count > 0;
+  const word = holds && only ? only.name : users.length >= 5 || (holds && !only) ? String(users.length) : undefined;
+  const ready = (!holds || too) && (word === undefined || typed.trim() === word) && !busy;
+
+  const send = async (which: readonly User[]) => {
+    setBusy(true);
+    try {
+      const failed = await writes.remove(which);
+      if (failed.length === 0) status.done(name ? t.done(name) : t.doneMany(which.length));
+      else
+        status.failed(
+          t.partly(which.length - failed.length, failed.length),
+          failed
+            .slice(0, 3)
+            .map(({ user, why }) => `${printable(user.name)}: ${why}`)
+            .join(" · "),
+          { label: t.retry(failed.length), run: () => void send(failed.map(({ user }) => user)) },
+        );
+      onClose();
+      if (failed.length < which.length) onDone?.();
+    } catch (error) {
+      status.failed(name ? t.failed(name) : t.failedMany, error);
+      onClose();
+    }
+  };
+  return (
+    <Dialog
+      title={name ? t.title(name) : t.titleMany(users.length)}
+      onClose={onClose}
+      onSubmit={() => ready && void send(users)}
+      footer={
+        <>
+          <ApiCall
+            method="post"
+            path="/api/v1/user/bulk"
+            body={{ ids: users.map((user) => user.id), action: "delete" }}
+          />
+          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button type="submit" look="danger" disabled={!ready} busy={busy}>
+            {name ? t.submit(name) : t.submitMany(users.length)}
+          </Button>
+        </>
+      }
+    >
+      {holds ? (
+        <>
+          <p>
+            <span className="font-medium text-ink">{name ? t.owns(name, losses.count) : t.ownMany(losses.count)}</span>{" "}
+            {t.nodesGo}
+          </p>
+          {losses.names.length > 0 && <Names names={losses.names} />}
+        </>
+      ) : (
+        <p>{name ? t.bare(name) : t.bareMany}</p>
+      )}
+      {!only && <Names names={users.map((user) => printable(user.name))} />}
+      {losses.keys > 0 && <p>{t.keysGo(losses.keys)}</p>}
+      {losses.mentions.length > 0 && (
+        <div>
+          <p>{only ? t.named(losses.mentions.length) : t.namedMany(losses.mentions.length)}</p>
+          <MentionList mentions={losses.mentions} />
+        </div>
+      )}
+      {holds && <Checkbox checked={too} onChange={setToo} label={t.too(losses.count)} />}
+      {word !== undefined && (!holds || too) && (
+        <Field label={text.common.typeToConfirm(printable(word))}>
+          {(control) => <Input {...control} mono value={typed} onChange={(e) => setTyped(e.target.value)} autoFocus />}
+        </Field>
+      )}
+    </Dialog>
+  );
+}
+
+const mostNames = 8;
+
+function Names({ names }: { names: readonly string[] }) {
+  return (
+    <ul className="rounded-md bg-chip px-3 py-2 font-mono text-12 text-ink">
+      {names.slice(0, mostNames).map((name) => (
+        <li key={name} className="truncate">
+          {name}
+        </li>
+      ))}
+      {names.length > mostNames && <li className="text-ink-2">{text.nodes.many.more(names.length - mostNames)}</li>}
+    </ul>
+  );
+}
