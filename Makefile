@@ -68,6 +68,12 @@ console-demo: web ## the console with NODES=200 connected virtual nodes and a pa
 	go test -c -o dist/console-demo ./internal/consoletest
 	exec dist/console-demo -test.run='^TestDemo$$' -test.timeout=0 -demo -nodes=$(NODES) -port=$(PORT) $(if $(PG),-postgres)
 
+.PHONY: console-test screens
+console-test: web $(BIN)/gotestsum ## use the console in a browser, on the real server, PostgreSQL and nginx (ONLY=login: one file)
+	$(call GOTEST) -timeout=20m -count=1 -run='^TestBrowser$$' ./internal/consoletest -browser -only=$(ONLY)
+screens: web $(BIN)/gotestsum ## take pictures of every screen into dist/screens (SCREENS=few: as CI does)
+	$(call GOTEST) -timeout=60m -count=1 -run='^TestScreens$$' ./internal/consoletest -screens=$(or $(SCREENS),all) -only=$(ONLY)
+
 .PHONY: test
 test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 	$(call GOTEST) -skip='^Test(Ratio|Figure)' $(PKG)

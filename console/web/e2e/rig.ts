@@ -1,0 +1,258 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+
+const rig = process.env.CONSOLE_RIG ?? "";
+if (!rig) throw new Error("CONSOLE_RIG is not set; run make console-test");
+
+async function ask<T>(path: string, body: unknown, method = "POST"): Promise<T> {
+  const answer = await fetch(rig + path, { method, body: JSON.stringify(body) });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${path}: ${text}`);
+  return JSON.parse(text) as T;
+}
+
+export interface Fault {
+  method?: string;
+  path: string;
+  /** In milliseconds. */
+  wait?: number;
+  status?: number;
+  refuse?: boolean;
+  times?: number;
+}
+
+/** A server, its database, the console and the proxy, for one file of tests. */
+export class Stage {
+  private constructor(
+    readonly id: string,
+    /** The proxy's port for the console. */
+    readonly url: string,
+    /** The console itself, with /admin/. */
+    readonly direct: string,
+    readonly server: string,
+    readonly admin: string,
+    /** On which real clients are asked whether they can be reached. */
+    readonly port: string,
+    readonly online: number,
+  ) {}
+
+  static async open(wish: { nodes?: number; tls?: boolean } = {}): Promise<Stage> {
+    const s = await ask<Record<string, string> & { online: number }>("/stage", { nodes: 0, tls: false, ...wish });
+    return new Stage(
+      s.id ?? "",
+      s.console ?? "",
+      s.direct ?? "",
+      s.server ?? "",
+      s.admin ?? "",
+      s.port ?? "",
+      s.online,
+    );
+  }
+
+  private on<T>(what: string, body: unknown = {}): Promise<T> {
+    return ask<T>(`/stage/${this.id}/${what}`, body);
+  }
+  close = () => ask(`/stage/${this.id}`, {}, "DELETE");
+  cli = (...args: string[]) => this.on<string>("cli", args);
+  faults = (...faults: Fault[]) =>
+    this.on(
+      "faults",
+      faults.map((f) => ({ ...f, wait: (f.wait ?? 0) * 1e6 })),
+    );
+  cut = () => this.on("cut");
+  serverIs = (on: boolean) => this.on("server", on);
+  device = (name: string, online: boolean) => this.on("device", { name, online });
+  join = (name: string, key: string, ...args: string[]) => this.on<string[]>("join", { name, key, args });
+  client = (name: string, ...args: string[]) =>
+    this.on<{ stdout: string; stderr: string; code: number }>("client", { name, args });
+  reach = (from: string, to: string) => this.on<{ reached: boolean; why: string }>("reach", { from, to });
+  logs = () => this.on<{ server: string; console: string; nginx: string }>("logs");
+  key = (...flags: string[]) => this.cli("apikeys", "create", ...flags);
+}
+
+/** What a page complained of, and where it called. */
+class Watch {
+  complaints: string[] = [];
+  foreign: string[] = [];
+  requests: string[] = [];
+  /** Complaints that the test provokes. */
+  allowed: RegExp[] = [
+    // Without a policy the server has none to answer with, and a browser calls every 404 an error.
+    /status of 404.*\/admin\/api\/v1\/policy\)$/,
+  ];
+
+  constructor(
+    page: Page,
+    readonly origin: string,
+  ) {
+    page.on("console", (m) => {
+      if (["error", "warning"].includes(m.type())) this.complaints.push(`${m.text()} (${m.location().url})`);
+    });
+    page.on("pageerror", (e) => this.complaints.push(`exception: ${e.message}`));
+    page.on("request", (r) => {
+      this.requests.push(r.url());
+      if (/^https?:/.test(r.url()) && !r.url().startsWith(`${origin}/`)) this.foreign.push(r.url());
+    });
+  }
+
+  check() {
+    const complaints = this.complaints.filter((c) => !this.allowed.some((a) => a.test(c)));
+    this.complaints = [];
+    expect(this.foreign, "requests to others").toEqual([]);
+    expect(complaints, "complaints of the browser").toEqual([]);
+  }
+}
+
+const watches = new Map<Page, Watch>();
+let browser: Browser;
+const contexts: BrowserContext[] = [];
+
+/** Starts a browser for the file, and holds every page to complaining of nothing and calling nobody else. */
+export function withBrowser() {
+  beforeAll(async () => {
+    browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      args: ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
+    });
+  });
+  afterEach(() => {
+    const open = [...watches.values()];
+    for (const [page] of [...watches]) if (page.isClosed()) watches.delete(page);
+    for (const w of open) w.check();
+  });
+  afterAll(async () => {
+    for (const w of watches.values()) w.check();
+    watches.clear();
+    await browser?.close();
+  });
+}
+
+export interface Look {
+  width?: number;
+  height?: number;
+  theme?: "light" | "dark";
+  context?: BrowserContextOptions;
+}
+
+/** A window of a browser that nobody has used. */
+export async function newWindow(stage: Stage, look: Look = {}): Promise<Page> {
+  const context = await browser.newContext({
+    viewport: { width: look.width ?? 1440, height: look.height ?? 900 },
+    colorScheme: look.theme ?? "light",
+    ignoreHTTPSErrors: true,
+    reducedMotion: "reduce",
+    ...look.context,
+  });
+  context.setDefaultTimeout(20_000);
+  contexts.push(context);
+  return newTab(stage, context);
+}
+
+export async function newTab(stage: Stage, context: BrowserContext): Promise<Page> {
+  const page = await context.newPage();
+  watches.set(page, new Watch(page, stage.url));
+  return page;
+}
+
+export function watch(page: Page): Watch {
+  const found = watches.get(page);
+  if (!found) throw new Error("the page is not watched");
+  return found;
+}
+
+/** Lets the browser complain of what the test provokes. */
+export const allow = (page: Page, ...complaints: RegExp[]) => watch(page).allowed.push(...complaints);
+
+export const closeWindow = async (page: Page) => {
+  const seen = watches.get(page);
+  await page.context().close();
+  watches.delete(page);
+  seen?.check();
+};
+
+/** Fills in the login form at an address. */
+export async function signIn(page: Page, stage: Stage, key = stage.admin, path = "/admin/") {
+  await page.goto(stage.url + path);
+  await page.getByLabel("API key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("main h1").first().waitFor();
+}
+
+/** A window in which somebody is signed in. */
+export async function signedIn(stage: Stage, path = "/admin/", look: Look = {}, key = stage.admin): Promise<Page> {
+  const page = await newWindow(stage, look);
+  await signIn(page, stage, key, path);
+  return page;
+}
+
+/** Goes to a page as a link does, without loading the console again. */
+export async function go(page: Page, stage: Stage, path: string) {
+  await page.goto(stage.url + path);
+  await page.locator("main h1").first().waitFor();
+}
+
+/** Asks until the check passes. For what no locator can wait for. */
+export async function eventually(check: () => unknown, limit = 20_000) {
+  await expect
+    .poll(
+      async () => {
+        try {
+          await check();
+          return "";
+        } catch (e) {
+          return e instanceof Error ? e.message : String(e);
+        }
+      },
+      { timeout: limit, interval: 100 },
+    )
+    .toBe("");
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** What axe finds wrong on a page, by the rules of WCAG 2.2 AA. */
+export async function axe(page: Page, within = "document"): Promise<string[]> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Runtime.evaluate", { expression: `if (!window.axe) { ${axeSource} }` });
+  await session.detach();
+  return page.evaluate(async (scope) => {
+    interface Finding {
+      id: string;
+      nodes: { target: string[]; failureSummary?: string }[];
+    }
+    const run = (
+      window as unknown as { axe: { run(where: unknown, how: unknown): Promise<{ violations: Finding[] }> } }
+    ).axe.run;
+    const found = await run(scope === "document" ? document : document.querySelector(scope), {
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+    });
+    return found.violations.flatMap((v) =>
+      v.nodes.slice(0, 3).map((n) => `${v.id}: ${n.target.join(" ")}: ${n.failureSummary ?? ""}`),
+    );
+  }, within);
+}
+
+/** All that a browser keeps or shows of a page, to look for secrets in it. */
+export async function everything(page: Page): Promise<string> {
+  const kept = await page.evaluate(async () => {
+    const caches = [];
+    for (const name of await window.caches.keys().catch(() => [])) {
+      const cache = await window.caches.open(name);
+      for (const request of await cache.keys()) caches.push(request.url, await (await cache.match(request))?.text());
+    }
+    return JSON.stringify([
+      document.documentElement.outerHTML,
+      { ...localStorage },
+      { ...sessionStorage },
+      document.cookie,
+      location.href,
+      history.state,
+      caches,
+      performance.getEntries().map((e) => e.name),
+      [...document.querySelectorAll("input, textarea")].map((e) => (e as HTMLInputElement).value),
+    ]);
+  });
+  return kept + watch(page).requests.join("\n");
+}

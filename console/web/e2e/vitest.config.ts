@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config";
+
+/** Tests in a browser against the real console. `make console-test` starts the rig that they ask for stages. */
+export default defineConfig({
+  test: {
+    environment: "node",
+    include: ["e2e/**/*.e2e.ts"],
+    testTimeout: 90_000,
+    hookTimeout: 240_000,
+    maxWorkers: 2,
+    // One after the other within a file: the tests of a file tell one story.
+    sequence: { concurrent: false, shuffle: false },
+    bail: 0,
+  },
+});

@@ -1,0 +1,140 @@
+//go:build !race
+
+package consoletest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/meshtest"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
+)
+
+// nginx is the proxy of a deployment, with the configuration that is delivered.
+type nginx struct {
+	URL string // of the console's port
+	dir string
+}
+
+// startNginx starts one without or with TLS. What is changed of the
+// configuration is what a container has to itself: ports, directories and the
+// names of other containers.
+func startNginx(t testing.TB, tls bool, server, console string) *nginx {
+	t.Helper()
+	n := &nginx{dir: t.TempDir(), URL: "http://" + meshtest.FreeAddr(t)}
+	at := strings.TrimPrefix(n.URL, "http://")
+	mode := "mode-dev"
+	if tls {
+		mode, n.URL = "mode-prod", "https://"+at
+		writeCertificate(t, filepath.Join(n.dir, "tls"))
+	}
+	run := filepath.Join(n.dir, "run")
+	changes := strings.NewReplacer(
+		"/run/nginx", run, "/var/log/nginx", n.dir, "/dev/stdout", filepath.Join(n.dir, "out.log"),
+		"fairlead:8080", server, "console:3000", console, "worker_processes auto", "worker_processes 1",
+		"listen 80;", "listen "+meshtest.FreeAddr(t)+";", "listen 443 ", "listen "+meshtest.FreeAddr(t)+" ",
+		"listen 3001", "listen "+at, "listen 8080", "listen "+meshtest.FreeAddr(t),
+	)
+	source := filepath.Join("..", "..", "deploy", "nginx")
+	files, err := filepath.Glob(filepath.Join(source, "*.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies := map[string]string{mode + ".conf": "run/chosen/mode.conf", "rate-limit-off.conf": "run/chosen/rate-limit.conf", "admin-off.conf": "run/chosen/admin.conf"}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{filepath.Base(file), copies[filepath.Base(file)]} {
+			if name == "" {
+				continue
+			}
+			to := filepath.Join(n.dir, name)
+			if err := os.MkdirAll(filepath.Dir(to), 0o755); err == nil {
+				err = os.WriteFile(to, []byte(changes.Replace(string(text))), 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	n.start(t, at)
+	return n
+}
+
+func (n *nginx) start(t testing.TB, addr string) {
+	t.Helper()
+	var log waittest.Transcript
+	cmd := exec.CommandContext(context.Background(), "nginx", "-e", "stderr", "-p", n.dir, "-c", filepath.Join(n.dir, "nginx.conf"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v; install package nginx-light", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("nginx: %v\n%s", err, log.String())
+		}
+	})
+	waittest.Eventually(t, patience, pollEvery, func() error {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, log.String())
+		}
+		return conn.Close()
+	})
+}
+
+// log is what it wrote of requests.
+func (n *nginx) log() string {
+	text, err := os.ReadFile(filepath.Join(n.dir, "access.log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// writeCertificate makes a key and a certificate of this host that vouches for
+// itself.
+func writeCertificate(t testing.TB, dir string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(day),
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]pem.Block{"fullchain.pem": {Type: "CERTIFICATE", Bytes: cert}, "privkey.pem": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
