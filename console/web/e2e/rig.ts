@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 
 const rig = process.env.CONSOLE_RIG ?? "";
 if (!rig) throw new Error("CONSOLE_RIG is not set; run make console-test");
@@ -129,6 +129,17 @@ export function withBrowser() {
   });
 }
 
+/** Lets the tests of a file tell one story: when one fails, those after it have nothing to begin with. */
+export function asStory() {
+  let broken = false;
+  beforeEach((context) => {
+    if (broken) context.skip();
+  });
+  afterEach((context) => {
+    broken ||= context.task.result?.state === "fail";
+  });
+}
+
 export interface Look {
   width?: number;
   height?: number;
@@ -209,6 +220,9 @@ export async function eventually(check: () => unknown, limit = 20_000) {
     )
     .toBe("");
 }
+
+/** Writes a measured figure beside the results. */
+export const tell = (figure: string) => process.stdout.write(`${figure}\n`);
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 

@@ -1,0 +1,113 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { allow, axe, closeWindow, go, Stage, signedIn, withBrowser } from "./rig";
+
+withBrowser();
+let stage: Stage;
+let page: Page;
+const name = "api-ams-1";
+
+beforeAll(async () => {
+  stage = await Stage.open({ nodes: 40 });
+  page = await signedIn(stage, "/admin/nodes");
+  allow(page, /status of (5\d\d|412)/, /ERR_INCOMPLETE_CHUNKED_ENCODING/);
+});
+afterAll(async () => {
+  await closeWindow(page);
+  await stage.close();
+});
+
+const first = () => page.locator("tr[data-row]").first();
+const nameOf = async (row = first()) =>
+  ((await row.getByRole("button", { name: /^Actions for / }).getAttribute("aria-label")) ?? "").replace(
+    "Actions for ",
+    "",
+  );
+const rename = async (to: string) => {
+  await first()
+    .getByRole("button", { name: /^Actions for / })
+    .click();
+  await page.getByRole("menuitem", { name: "Rename" }).click();
+  await page.getByLabel("Name", { exact: true }).fill(to);
+  await page.getByRole("button", { name: "Rename", exact: true }).click();
+};
+
+describe("a fault", () => {
+  test("of the server is told with its reason and number, and nothing is shown that is not so", async () => {
+    await page.getByLabel("Filter nodes").fill(name);
+    await first().getByText(name).first().waitFor();
+    await stage.faults({ method: "POST", path: "/rename/", status: 500 });
+    await rename("never");
+    await page.getByText(`${name} was not renamed`).first().waitFor();
+    await page
+      .getByText(/^Reference /)
+      .first()
+      .waitFor();
+    expect(await nameOf()).toBe(name);
+    expect(await axe(page)).toEqual([]);
+    await stage.faults();
+    await page.getByRole("button", { name: "Dismiss" }).last().click();
+  });
+
+  test("of a list is told in its place, with a way to try again", async () => {
+    await stage.faults({ path: "^/api/v1/node$", status: 500 });
+    await page.goto(`${stage.url}/admin/nodes`);
+    const again = page.getByRole("button", { name: "Try again" });
+    await again.waitFor();
+    expect(await axe(page)).toEqual([]);
+    await stage.faults();
+    await again.click();
+    await first().waitFor();
+  });
+
+  test("that only makes the server slow shows the shape of what comes", async () => {
+    await stage.faults({ path: "^/api/v1/node$", wait: 1500 });
+    await page.goto(`${stage.url}/admin/nodes`);
+    await page.getByRole("heading", { name: "Nodes", level: 1 }).waitFor();
+    expect(await page.locator("tr[data-row]").count()).toBe(0);
+    await page.locator("main .skeleton").first().waitFor();
+    await first().waitFor();
+    await stage.faults();
+  });
+
+  test("of the stream is mended by itself, and nothing is missed", async () => {
+    await go(page, stage, "/admin/nodes");
+    await page.getByText("Live", { exact: true }).first().waitFor();
+    await page.getByLabel("Filter nodes").fill(name);
+    await first().getByText(name).first().waitFor();
+    await stage.faults({ path: "/api/v1/events", refuse: true });
+    await stage.cut();
+    await page
+      .getByText(/Reconnecting|Offline since/)
+      .first()
+      .waitFor({ timeout: 30_000 });
+    await stage.device(name, false);
+    await stage.faults();
+    await page.getByText("Live", { exact: true }).first().waitFor({ timeout: 60_000 });
+    await first().getByRole("img", { name: "Offline" }).waitFor({ timeout: 30_000 });
+    await stage.device(name, true);
+    await first().getByRole("img", { name: "Online" }).waitFor();
+  });
+
+  test("of two people at once asks whose is to stay", async () => {
+    await page.getByLabel("Filter nodes").fill(name);
+    await first().getByText(name).first().waitFor();
+    await first()
+      .getByRole("button", { name: /^Actions for / })
+      .click();
+    // The dialogue reads what it is about to change.
+    const read = page.waitForResponse(/\/api\/v1\/node\/\d+$/);
+    await page.getByRole("menuitem", { name: "Rename" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("mine");
+    await read;
+    await stage.cli("nodes", "rename", name, "theirs");
+    await page.getByRole("button", { name: "Rename", exact: true }).click();
+    const asked = page.getByRole("alert").filter({ hasText: "Somebody else changed this meanwhile" });
+    await asked.waitFor();
+    expect(await asked.textContent()).toContain("theirs");
+    expect(await axe(page)).toEqual([]);
+    await page.getByRole("button", { name: "Keep mine" }).click();
+    await page.getByText("is now mine.").first().waitFor();
+    expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"mine"');
+  });
+});

@@ -1,0 +1,42 @@
+import type { Page } from "playwright-core";
+
+/** Every screen of the console: its name, and its address below /admin. */
+export const screens: Record<string, string> = {
+  overview: "/",
+  nodes: "/nodes",
+  "node-panel": "/nodes?node=7",
+  "nodes-filtered": "/nodes?q=tag:prod+-tag:web",
+  node: "/nodes/7",
+  "node-routes": "/nodes/7?tab=routes",
+  "node-access": "/nodes/7?tab=access",
+  "node-activity": "/nodes/7?tab=activity",
+  "add-device": "/nodes/new",
+  users: "/users",
+  user: "/users/1",
+  routes: "/routes",
+  "exit-nodes": "/routes?tab=exit",
+  keys: "/keys",
+  requests: "/requests",
+  policy: "/policy",
+  "policy-versions": "/policy/versions",
+  "policy-version": "/policy/versions/5",
+  access: "/access",
+  "access-ask": "/access?view=ask",
+  "access-flow": "/access?view=flow",
+  timeline: "/timeline",
+  "api-keys": "/settings/api-keys",
+  dns: "/settings/dns",
+  server: "/settings/server",
+  appearance: "/settings/appearance",
+  "no-such-page": "/nowhere",
+};
+
+/** Waits until a screen has all that it will show by itself. */
+export async function settled(page: Page) {
+  await page.locator("main h1, main h2").first().waitFor();
+  await page.waitForFunction(() => document.querySelectorAll("main .skeleton").length === 0);
+  await page.evaluate(async () => {
+    await document.fonts.ready;
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  });
+}
