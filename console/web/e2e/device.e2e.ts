@@ -110,7 +110,7 @@ describe("a device", () => {
   test("goes and comes back, and the list follows", async () => {
     await stage.client(name, "down");
     await row(name).getByRole("img", { name: "Offline" }).waitFor({ timeout: 30_000 });
-    await stage.client(name, "up", "--timeout=30s");
+    await stage.join(name, key, "--advertise-routes=10.44.0.0/16");
     await row(name).getByRole("img", { name: "Online" }).waitFor({ timeout: 30_000 });
     expect(loads).toBe(0);
   });
