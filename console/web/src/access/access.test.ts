@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AccessCell, AccessMap, AccessRule } from "@/api";
-import { changeOf, linesOf, rowsOf, ruleText, shortPorts, splitName } from "./model";
+import { changeOf, commentAbove, linesOf, rowsOf, ruleText, shortPorts, splitName, withComments } from "./model";
 
 const cell = (over: Partial<AccessCell>): AccessCell => ({
   from: 0,
@@ -103,5 +103,20 @@ describe("the text of a rule", () => {
       '  "src": ["c"], /* } */ "dst": ["d:2"],',
       "}",
     ]));
+  it("has the comment right above it", () => {
+    expect(commentAbove(text, 4)).toBe("why { not");
+    expect(commentAbove("{\n// a\n\n  // one,\n  // two\n  {}", 6)).toBe("one, two");
+    expect(commentAbove(text, 5)).toBe("");
+    expect(commentAbove(text, 0)).toBe("");
+  });
+  it("keeps the comment that is a member, and reads a removed rule where it was", () => {
+    const rules = [
+      rule({ comment: "own" }),
+      rule({ change: "removed", line: 4, draftLine: 0 }),
+      rule({ draftLine: 2 }),
+    ];
+    const map = { from: [], to: [], moreFrom: 0, moreTo: 0, moreCells: 0, cells: [], rules };
+    expect(withComments(map, text, "// new\n{").rules.map((one) => one.comment)).toEqual(["own", "why { not", "new"]);
+  });
   it("is nothing beyond the end", () => expect(ruleText(text, 99)).toBe(""));
 });

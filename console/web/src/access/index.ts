@@ -11,6 +11,7 @@ export {
   ruleText,
   shortPorts,
   splitName,
+  withComments,
 } from "./model";
 export { NodeAccess, UserAccess } from "./NodeAccess";
 export { ChangeSign, PrincipalName, RuleLines } from "./parts";

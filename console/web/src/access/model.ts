@@ -61,7 +61,24 @@ export function splitName(principal: AccessPrincipal): { kind: string; name: str
   if (principal.kind === "group" || principal.kind === "tag" || principal.kind === "internet") {
     return { kind: principal.name.slice(0, at), name: principal.name.slice(at + 1) };
   }
-  return { kind: principal.kind, name: principal.name };
+  return { kind: principal.kind, name: principal.kind === "others" ? "others" : principal.name };
+}
+
+/** What the lines of comment right above a line say. */
+export function commentAbove(text: string, line: number): string {
+  const lines = text.split("\n").slice(0, Math.max(line - 1, 0));
+  const words: string[] = [];
+  for (let above = lines.pop()?.trim(); above?.startsWith("//"); above = lines.pop()?.trim()) {
+    words.unshift(above.replace(/^\/+\s*/, ""));
+  }
+  return words.join(" ").trim();
+}
+
+/** A map whose rules have the comments above them, where they have no member of that name. */
+export function withComments(map: AccessMap, inForce: string, draft: string | undefined): AccessMap {
+  const comment = (rule: AccessRule) =>
+    rule.comment || commentAbove(rule.change === "removed" ? inForce : (draft ?? inForce), lineOf(rule));
+  return { ...map, rules: map.rules.map((rule) => ({ ...rule, comment: comment(rule) })) };
 }
 
 /** The text of the rule that begins on a line, without what is indented before it. */

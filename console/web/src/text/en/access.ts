@@ -8,6 +8,7 @@ export const access = {
   by: "Tell apart",
   byChoices: { groups: "Groups and tags", users: "Users and tags", nodes: "Nodes" },
   pairs,
+  pairWord: "pairs",
   nodes: plural({ one: "# node", other: "# nodes" }),
   routers: plural({ one: "# router", other: "# routers" }),
   of: (some: number, all: number) => `${some.toLocaleString("en")} of ${all.toLocaleString("en")}`,
@@ -64,7 +65,7 @@ export const access = {
 
   draft: {
     on: (gained: number, lost: number, changed: number) =>
-      `With the unsaved draft: ${pairs(gained)} gained, ${lost.toLocaleString("en")} lost, ${changed.toLocaleString("en")} changed`,
+      `Shown with the unsaved draft: ${gained} gained, ${lost} lost, ${changed} changed`,
     same: "The unsaved draft changes nothing of who reaches whom",
     off: "An unsaved draft is not shown",
     broken: "The unsaved draft cannot be read, so this is the policy in force",
@@ -73,16 +74,12 @@ export const access = {
     gained: "gained",
     lost: "lost",
     changed: "changed",
-    legend: { gained: "gained by the draft", lost: "lost by the draft" },
   },
 
   matrix: {
     label: "Who reaches whom",
     corner: "From ↓ to →",
-    hint: "Arrow keys move, Enter shows the nodes",
-    cell: (from: string, to: string, what: string) => `${from} to ${to}: ${what}`,
-    wide: "All of these pairs",
-    some: "Some of these pairs",
+    cell: (from: string, to: string) => `${from} to ${to}: `,
   },
 
   flow: {
@@ -90,10 +87,9 @@ export const access = {
     sources: "Sources",
     rules: "Rules",
     destinations: "Destinations",
-    rule: (line: number) => `line ${line}`,
-    nowhere: "no policy",
+    line: "line",
     edge: (from: string, to: string, count: number) => `${from} to ${to}, ${pairs(count)}`,
-    only: (name: string) => `Only paths of ${name}`,
+    only: "Only paths of",
     all: "Show all paths",
     more: plural({ one: "# rule with fewer pairs is not drawn", other: "# rules with fewer pairs are not drawn" }),
     hint: "Choose a name to keep only its paths, or a path for its rule",
@@ -145,6 +141,5 @@ export const access = {
   user: {
     nothing: "No rule lets its nodes reach anything.",
     nobody: "No rule lets anybody reach its nodes.",
-    noNodes: "It has no nodes that could reach anything.",
   },
 };

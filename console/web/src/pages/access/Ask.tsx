@@ -1,0 +1,285 @@
+/** One question, and its answer with the rules that make it. */
+import { useQuery } from "@tanstack/react-query";
+import { CircleCheck, CircleX, FileCode, FlaskConical, PencilLine, X } from "lucide-react";
+import { type FormEvent, useEffect, useId, useState } from "react";
+import { type Asked, whyQuery } from "@/access";
+import {
+  type AccessPrincipal,
+  ApiError,
+  type PolicyAnswer,
+  type PolicyFinding,
+  useCan,
+  useNodes,
+  useUsers,
+} from "@/api";
+import { useOpenInEditor } from "@/policy";
+import { printable, text } from "@/text";
+import { Badge, Button, Delayed, IconButton, Input, Select, Skeleton, useStatus } from "@/ui";
+import { destination, policyName, suggestions } from "./names";
+
+const t = text.access.ask;
+
+/** From whom to whom, in the words of a sentence. */
+export function AskForm({
+  asked,
+  onAsk,
+  principals,
+}: {
+  asked: Asked;
+  onAsk(asked: Asked): void;
+  principals: readonly AccessPrincipal[];
+}) {
+  const [form, setForm] = useState(asked);
+  const port = useId();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what the address says wins when it changes
+  useEffect(() => setForm(asked), [asked.from, asked.to, asked.port, asked.proto]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const next = { ...form, from: form.from.trim(), to: form.to.trim(), port: form.port.trim() };
+    if (next.from && next.to) onAsk(next);
+  };
+  const ports = form.proto !== "icmp";
+  return (
+    <form
+      onSubmit={submit}
+      aria-label={t.title}
+      className="grid min-w-0 grid-cols-[auto_1fr_auto_1fr] items-center gap-2 text-13 text-ink-2 md:flex"
+    >
+      <End
+        label={t.from}
+        hint={t.fromHint}
+        value={form.from}
+        onChange={(from) => setForm({ ...form, from })}
+        principals={principals}
+      />
+      <End
+        label={t.to}
+        hint={t.toHint}
+        value={form.to}
+        onChange={(to) => setForm({ ...form, to })}
+        principals={principals}
+      />
+      <label htmlFor={port}>{t.port}</label>
+      <Input
+        id={port}
+        className="md:w-[68px]"
+        inputMode="numeric"
+        placeholder={t.anyPort}
+        disabled={!ports}
+        value={ports ? form.port : ""}
+        onChange={(e) => setForm({ ...form, port: e.target.value.replace(/\D/g, "").slice(0, 5) })}
+      />
+      <Select
+        aria-label={t.proto}
+        value={form.proto}
+        onChange={(e) => setForm({ ...form, proto: e.target.value, port: e.target.value === "icmp" ? "" : form.port })}
+      >
+        {Object.entries(t.protos).map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </Select>
+      <Button look="primary" type="submit" disabled={!form.from.trim() || !form.to.trim()}>
+        {t.submit}
+      </Button>
+    </form>
+  );
+}
+
+function End({
+  label,
+  hint,
+  value,
+  onChange,
+  principals,
+}: {
+  label: string;
+  hint: string;
+  value: string;
+  onChange(value: string): void;
+  principals: readonly AccessPrincipal[];
+}) {
+  const id = useId();
+  const { data: nodes } = useNodes();
+  const { data: users } = useUsers();
+  const [used, setUsed] = useState(false);
+  return (
+    <>
+      <label htmlFor={id}>{label}</label>
+      <Input
+        id={id}
+        className="md:w-[172px] max-md:col-span-3"
+        list={`${id}-list`}
+        placeholder={hint}
+        value={value}
+        onFocus={() => setUsed(true)}
+        onChange={(e) => onChange(e.target.value)}
+      />
+      {used && (
+        <datalist id={`${id}-list`}>
+          {suggestions(value, principals, nodes?.items ?? [], users?.items ?? []).map((name) => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
+      )}
+    </>
+  );
+}
+
+/** What the server says to a question. */
+export function Answer({ asked, draft, onClose }: { asked: Asked; draft: string | undefined; onClose(): void }) {
+  const { data, error } = useQuery(whyQuery(asked, draft));
+  const anyPort = !asked.port && asked.proto !== "icmp";
+  return (
+    <section
+      aria-live="polite"
+      aria-label={t.title}
+      className="shrink-0 overflow-y-auto border-b border-line bg-surface px-6 py-4 max-md:px-4 md:max-h-[46vh]"
+    >
+      {error && !data ? (
+        <Head icon={<CircleX className="size-5 text-bad" aria-hidden />} title={t.failed} onClose={onClose}>
+          <p className="text-ink-2">{error.message}</p>
+          {error instanceof ApiError && error.requestId && (
+            <p className="font-mono text-11 text-ink-3">{text.common.reference(error.requestId)}</p>
+          )}
+        </Head>
+      ) : !data ? (
+        <Delayed>
+          <Skeleton className="my-1 w-72" />
+        </Delayed>
+      ) : (
+        <Head
+          icon={
+            data.allowed ? (
+              <CircleCheck className="size-5 text-ok" aria-hidden />
+            ) : (
+              <CircleX className="size-5 text-bad" aria-hidden />
+            )
+          }
+          title={data.allowed ? (anyPort ? t.allowedSome : t.allowed) : t.notAllowed}
+          about={t.sentence(printable(asked.from), printable(asked.to), asked.port)}
+          badge={draft !== undefined ? t.byDraft : ""}
+          onClose={onClose}
+        >
+          <Reasons answer={data} />
+          <Edits asked={asked} allowed={data.allowed} />
+        </Head>
+      )}
+    </section>
+  );
+}
+
+function Head({
+  icon,
+  title,
+  about,
+  badge,
+  children,
+  onClose,
+}: {
+  icon: React.ReactNode;
+  title: string;
+  about?: string;
+  badge?: string;
+  children: React.ReactNode;
+  onClose(): void;
+}) {
+  return (
+    <div className="flex items-start gap-3">
+      <span className="pt-0.5">{icon}</span>
+      <div className="min-w-0 flex-1 space-y-2 text-13">
+        <div className="flex min-h-6 flex-wrap items-center gap-x-3 gap-y-1">
+          <h2 className="text-14 font-semibold">{title}</h2>
+          {about && <span className="break-words text-ink-2">{about}</span>}
+          {badge && <Badge tone="accent">{badge}</Badge>}
+        </div>
+        {children}
+      </div>
+      <IconButton label={t.clear} icon={X} onClick={onClose} className="-mt-1 -mr-2" />
+    </div>
+  );
+}
+
+function Reasons({ answer }: { answer: PolicyAnswer }) {
+  return (
+    <>
+      {answer.notes.map((note) => (
+        <p key={note} className="text-ink">
+          {printable(note)}
+        </p>
+      ))}
+      {!answer.allowed && answer.rules.length > 0 && <p className="text-ink-2">{t.would}</p>}
+      <Findings list={answer.rules} />
+      {answer.nearest.length > 0 && <p className="text-ink-2">{t.nearest}</p>}
+      <Findings list={answer.nearest} />
+      {!answer.allowed && answer.rules.length + answer.nearest.length + answer.notes.length === 0 && (
+        <p className="text-ink-2">{t.noRule}</p>
+      )}
+      {answer.at.length > 0 && (
+        <p className="text-ink-2">
+          {t.through} {answer.at.map((node) => printable(node.name)).join(", ")}
+        </p>
+      )}
+    </>
+  );
+}
+
+function Findings({ list }: { list: readonly PolicyFinding[] }) {
+  const open = useOpenInEditor();
+  if (list.length === 0) return null;
+  return (
+    <ul className="max-w-[900px] divide-y divide-hair rounded-lg border border-line">
+      {list.map((finding) => (
+        <li
+          key={`${finding.line} ${finding.text}`}
+          className="flex min-h-11 items-center gap-3 py-1.5 pr-2 pl-3 max-md:flex-wrap"
+        >
+          {finding.line > 0 && (
+            <span className="w-14 shrink-0 font-mono text-12 text-ink-3 tabular-nums">{t.line(finding.line)}</span>
+          )}
+          <span className="min-w-0 flex-1 break-words">
+            {printable(finding.text, 600)}
+            {finding.comment && <span className="block text-12 text-ink-3">{printable(finding.comment)}</span>}
+          </span>
+          {finding.line > 0 && (
+            <Button look="ghost" icon={FileCode} onClick={() => void open({ line: finding.line })}>
+              {t.openLine(finding.line)}
+            </Button>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Turns the question into a test, or into a rule, of the unsaved draft. */
+function Edits({ asked, allowed }: { asked: Asked; allowed: boolean }) {
+  const may = useCan()("policy:write");
+  const open = useOpenInEditor();
+  const { data } = useNodes();
+  const status = useStatus();
+  if (!may) return null;
+  const nodes = data?.items ?? [];
+  const src = policyName(asked.from, nodes);
+  const dst = [destination(asked.to, asked.port, nodes)];
+  const proto = asked.proto || undefined;
+  const go = (visit: Parameters<typeof open>[0]) => void open(visit).catch((e) => status.failed(t.failedEdit, e));
+  return (
+    <div className="flex flex-wrap items-center gap-2 pt-1">
+      <Button
+        icon={FlaskConical}
+        disabled={!asked.port}
+        onClick={() => go({ insertTest: allowed ? { src, proto, accept: dst } : { src, proto, deny: dst } })}
+      >
+        {t.addTest}
+      </Button>
+      {!allowed && (
+        <Button icon={PencilLine} disabled={!asked.port} onClick={() => go({ insertRule: { src: [src], dst, proto } })}>
+          {t.draftRule}
+        </Button>
+      )}
+      {!asked.port && <span className="text-12 text-ink-2">{t.needPort}</span>}
+    </div>
+  );
+}

@@ -1,0 +1,222 @@
+/** Sources, the rules that let them, and where these lead: a drawing with a fixed layout of our own. */
+import { clsx } from "clsx";
+import { type KeyboardEvent, useMemo, useRef, useState } from "react";
+import { type AccessRow, ChangeSign, lineOf, PrincipalName } from "@/access";
+import { printable, text } from "@/text";
+import { Button } from "@/ui";
+import { useWidth } from "@/ui/useWidth";
+import { type FlowEdge, type FlowItem, itemHeight, layOutFlow, path, ruleId } from "./flow";
+
+const t = text.access;
+const widths = [200, 288, 200] as const;
+const head = 36;
+
+export function Flow({
+  rows,
+  focus,
+  onFocus,
+  openRule,
+  onOpenRule,
+}: {
+  rows: readonly AccessRow[];
+  /** The id of the name whose paths stay; empty for all. */
+  focus: string;
+  onFocus(id: string): void;
+  openRule: string;
+  onOpenRule(id: string): void;
+}) {
+  const frame = useRef<HTMLDivElement>(null);
+  const width = Math.max(useWidth(frame) - 48, widths[0] + widths[1] + widths[2] + 160);
+  const flow = useMemo(() => layOutFlow(rows, focus), [rows, focus]);
+  const [hovered, setHovered] = useState("");
+  const x = [0, (width - widths[1]) / 2, width - widths[2]] as const;
+  return (
+    <div ref={frame} className="min-h-0 flex-1 overflow-auto bg-surface px-6 pb-6">
+      <div className="flex min-h-12 items-center gap-3 text-12 text-ink-2" style={{ width }}>
+        <span className="flex-1">
+          {t.flow.hint}
+          {flow.more > 0 && `. ${t.flow.more(flow.more)}`}
+        </span>
+        {focus && <Button onClick={() => onFocus("")}>{t.flow.all}</Button>}
+      </div>
+      <div className="relative" style={{ width, height: head + flow.height }}>
+        {[t.flow.sources, t.flow.rules, t.flow.destinations].map((title, i) => (
+          <h2 key={title} className="absolute top-0 text-12 font-medium text-ink-2" style={{ left: x[i] }}>
+            {title}
+          </h2>
+        ))}
+        <Edges
+          edges={flow.edges}
+          x={x}
+          width={width}
+          height={flow.height}
+          hovered={hovered}
+          openRule={openRule}
+          onHover={setHovered}
+          onOpen={(edge) => onOpenRule(ruleId(edge.rule))}
+        />
+        {flow.items.map((item) => (
+          <Item
+            key={item.id}
+            item={item}
+            left={x[item.column]}
+            on={focus === item.id || (item.rule !== undefined && openRule === ruleId(item.rule))}
+            onChoose={() => (item.rule ? onOpenRule(ruleId(item.rule)) : onFocus(focus === item.id ? "" : item.id))}
+            onHover={setHovered}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Item({
+  item,
+  left,
+  on,
+  onChoose,
+  onHover,
+}: {
+  item: FlowItem;
+  left: number;
+  on: boolean;
+  onChoose(): void;
+  onHover(id: string): void;
+}) {
+  const name = itemName(item);
+  return (
+    <button
+      type="button"
+      aria-pressed={item.rule ? undefined : on}
+      onClick={onChoose}
+      onPointerEnter={() => onHover(item.id)}
+      onPointerLeave={() => onHover("")}
+      className={clsx(
+        "absolute flex items-center gap-2 rounded-md border bg-surface px-2.5 text-left text-12",
+        on ? "border-accent bg-picked" : "border-line-strong hover:bg-canvas",
+        item.change === "lost" && "border-dashed border-bad",
+        item.change === "gained" && "border-ok",
+      )}
+      style={{ left, top: head + item.y, width: widths[item.column], height: itemHeight }}
+    >
+      <ChangeSign change={item.change} />
+      {item.rule ? (
+        <>
+          <span className="shrink-0 font-mono text-11 text-ink-3 tabular-nums">
+            <span className="sr-only">{t.flow.line} </span>
+            {lineOf(item.rule) || "–"}
+          </span>
+          <span className="min-w-0 flex-1 truncate">{name}</span>
+        </>
+      ) : (
+        <>
+          <span className="sr-only">{t.flow.only}</span>
+          <span className="min-w-0 flex-1">{item.principal && <PrincipalName principal={item.principal} />}</span>
+          <span className="text-11 text-ink-3 tabular-nums">{item.principal?.nodes.toLocaleString("en")}</span>
+        </>
+      )}
+    </button>
+  );
+}
+
+/** A rule goes by its comment where it has one. */
+function itemName(item: FlowItem): string {
+  if (item.principal) return printable(item.principal.name);
+  const rule = item.rule;
+  if (!rule) return "";
+  return printable(rule.comment || `${rule.from.join(", ")} → ${rule.to.map((to) => to.name).join(", ")}`, 120);
+}
+
+const strokes = { gained: "stroke-ok", lost: "stroke-bad", changed: "stroke-warn", "": "stroke-accent" };
+
+/** One stop of the Tab key; arrow keys go from path to path. */
+function Edges({
+  edges,
+  x,
+  width,
+  height,
+  hovered,
+  openRule,
+  onHover,
+  onOpen,
+}: {
+  edges: readonly FlowEdge[];
+  x: readonly [number, number, number];
+  width: number;
+  height: number;
+  hovered: string;
+  openRule: string;
+  onHover(id: string): void;
+  onOpen(edge: FlowEdge): void;
+}) {
+  const group = useRef<SVGSVGElement>(null);
+  const [active, setActive] = useState(0);
+  const at = Math.min(active, edges.length - 1);
+  const key = (event: KeyboardEvent, edge: FlowEdge) => {
+    const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      onOpen(edge);
+    } else if (step) {
+      event.preventDefault();
+      const next = (at + step + edges.length) % edges.length;
+      setActive(next);
+      (group.current?.children[next] as SVGElement | undefined)?.focus();
+    }
+  };
+  const lit = (edge: FlowEdge) =>
+    hovered === edge.id || hovered === edge.from.id || hovered === edge.to.id || openRule === ruleId(edge.rule);
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a drawing cannot be a fieldset
+    <svg
+      ref={group}
+      role="group"
+      aria-label={t.flow.label}
+      width={width}
+      height={Math.max(height, 1)}
+      className="absolute left-0 overflow-visible"
+      style={{ top: head }}
+    >
+      {edges.map((edge, i) => {
+        const line = path(
+          x[edge.from.column] + widths[edge.from.column],
+          edge.from.y + itemHeight / 2,
+          x[edge.to.column],
+          edge.to.y + itemHeight / 2,
+        );
+        const words = [
+          t.flow.edge(itemName(edge.from), itemName(edge.to), edge.pairs),
+          edge.change && t.draft[edge.change],
+        ];
+        return (
+          // biome-ignore lint/a11y/useSemanticElements: a path in a drawing cannot be a button element
+          <g
+            key={edge.id}
+            role="button"
+            tabIndex={i === at ? 0 : -1}
+            aria-label={words.filter(Boolean).join(", ")}
+            onClick={() => onOpen(edge)}
+            onKeyDown={(event) => key(event, edge)}
+            onFocus={() => setActive(i)}
+            onPointerEnter={() => onHover(edge.id)}
+            onPointerLeave={() => onHover("")}
+            className="group cursor-pointer outline-none"
+          >
+            <path d={line} fill="none" strokeWidth={Math.max(edge.width + 8, 12)} className="stroke-transparent" />
+            <path
+              d={line}
+              fill="none"
+              strokeWidth={edge.width}
+              strokeDasharray={edge.change === "lost" ? "6 5" : undefined}
+              className={clsx(
+                strokes[edge.change],
+                "group-focus-visible:opacity-100",
+                lit(edge) ? "opacity-90" : hovered ? "opacity-10" : edge.change ? "opacity-70" : "opacity-25",
+              )}
+            />
+          </g>
+        );
+      })}
+    </svg>
+  );
+}

@@ -1,0 +1,257 @@
+/** Details beside the map: one pair of principals down to their nodes, or one rule with its text. */
+import { useQuery } from "@tanstack/react-query";
+import { MessageCircleQuestion } from "lucide-react";
+import { type ReactNode, useMemo } from "react";
+import {
+  type AccessRow,
+  accessQuery,
+  ChangeSign,
+  changeOf,
+  lineOf,
+  PrincipalName,
+  RuleLines,
+  rowsOf,
+  ruleText,
+  shortPorts,
+} from "@/access";
+import { type AccessRule, usePolicy } from "@/api";
+import { printable, text } from "@/text";
+import { Badge, Button, CopyButton, Delayed, ErrorState, SidePanel, Skeleton } from "@/ui";
+import { ruleId } from "./flow";
+
+const t = text.access;
+const mostNodes = 100;
+
+const Section = ({ title, children }: { title: string; children: ReactNode }) => (
+  <section className="space-y-2">
+    <h3 className="text-12 font-medium text-ink-2">{title}</h3>
+    {children}
+  </section>
+);
+
+export function CellPanel({
+  from,
+  to,
+  row,
+  draft,
+  onAsk,
+  onClose,
+}: {
+  from: string;
+  to: string;
+  row: AccessRow | undefined;
+  draft: string | undefined;
+  onAsk(from: string, to: string): void;
+  onClose(): void;
+}) {
+  const title = `${printable(from)} → ${printable(to)}`;
+  return (
+    <SidePanel title={title} onClose={onClose}>
+      <div className="space-y-6 text-13">
+        {!row ? (
+          <p className="text-ink-2">{t.noAccess[0]?.toUpperCase() + t.noAccess.slice(1)}</p>
+        ) : (
+          <CellFacts row={row} />
+        )}
+        {askable(from) && askable(to) && (
+          <Button icon={MessageCircleQuestion} onClick={() => onAsk(from, to)}>
+            {t.panel.ask}
+          </Button>
+        )}
+        {row && <CellNodes from={from} to={to} draft={draft} />}
+      </div>
+    </SidePanel>
+  );
+}
+
+/** What `why` takes for an end: no prefix, no word of ours. */
+const askable = (name: string) => !name.includes("/") && !name.startsWith("autogroup:") && name !== "other users";
+
+function CellFacts({ row }: { row: AccessRow }) {
+  const { cell } = row;
+  return (
+    <>
+      <dl className="grid grid-cols-[120px_1fr] gap-x-3 gap-y-2">
+        {cell.ports.length > 0 && <Fact name={t.panel.ports}>{cell.ports.join(", ")}</Fact>}
+        <Fact name={t.panel.pairs}>
+          <span className="tabular-nums">{t.of(cell.pairs, cell.of)}</span>
+          {cell.own && <span className="text-ink-2">, {t.ownHint.toLowerCase()}</span>}
+        </Fact>
+        {cell.gained.length > 0 && (
+          <Fact name={t.panel.gained}>
+            <ChangeSign change="gained" className="mr-1" />
+            {cell.gained.join(", ")}
+          </Fact>
+        )}
+        {cell.lost.length > 0 && (
+          <Fact name={t.panel.lost}>
+            <ChangeSign change="lost" className="mr-1" />
+            {cell.lost.join(", ")}
+          </Fact>
+        )}
+      </dl>
+      <Section title={t.panel.rules}>
+        <ul className="divide-y divide-hair rounded-lg border border-line">
+          {row.rules.map((use) => (
+            <li key={ruleId(use.rule)} className="flex items-center gap-3 px-3 py-2">
+              <RuleWords rule={use.rule} />
+              {use.rule.change !== "removed" && lineOf(use.rule) > 0 && <RuleLines lines={[lineOf(use.rule)]} />}
+            </li>
+          ))}
+        </ul>
+      </Section>
+    </>
+  );
+}
+
+const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
+  <>
+    <dt className="text-ink-2">{name}</dt>
+    <dd className="min-w-0 break-words">{children}</dd>
+  </>
+);
+
+function RuleWords({ rule }: { rule: AccessRule }) {
+  const words =
+    lineOf(rule) === 0 && !rule.change
+      ? t.panel.ruleNowhereBody
+      : `${rule.from.join(", ")} → ${rule.to.map((to) => `${to.name} ${shortPorts(to.ports)}`).join(", ")}`;
+  return (
+    <span className="min-w-0 flex-1">
+      {rule.comment && <span className="block break-words">{printable(rule.comment)}</span>}
+      <span className={rule.comment ? "block text-12 break-words text-ink-2" : "block break-words"}>
+        {printable(words, 400)}
+      </span>
+      {rule.change && (
+        <Badge tone={rule.change === "added" ? "ok" : "bad"} className="mt-1">
+          {rule.change === "added" ? t.panel.added : t.panel.removed}
+        </Badge>
+      )}
+    </span>
+  );
+}
+
+function CellNodes({ from, to, draft }: { from: string; to: string; draft: string | undefined }) {
+  const { data, error, refetch, isPlaceholderData } = useQuery(
+    accessQuery({ from: [from], to: [to], by: "nodes", policy: draft }),
+  );
+  const rows = useMemo(() => (data ? rowsOf(data) : []), [data]);
+  if (error && !data) return <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />;
+  return (
+    <Section title={t.panel.nodesTitle}>
+      {!data || isPlaceholderData ? (
+        <Delayed>
+          <Skeleton className="w-2/3" />
+        </Delayed>
+      ) : (
+        <>
+          <ul className="divide-y divide-hair rounded-lg border border-line">
+            {rows.slice(0, mostNodes).map((row) => (
+              <li key={row.id} className="flex min-h-9 items-center gap-2 px-3 py-1">
+                <ChangeSign change={changeOf(row.cell)} />
+                <span className="grid min-w-0 flex-1 grid-cols-[1fr_auto_1fr] items-center gap-2">
+                  <PrincipalName principal={row.from} link />
+                  <span className="text-ink-3" aria-hidden>
+                    →
+                  </span>
+                  <PrincipalName principal={row.to} link />
+                </span>
+                <span className="max-w-28 truncate font-mono text-11 text-ink-2">
+                  {shortPorts(row.cell.pairs > 0 ? row.cell.ports : row.cell.lost)}
+                </span>
+              </li>
+            ))}
+          </ul>
+          {rows.length + data.moreCells > mostNodes && (
+            <p className="text-12 text-ink-2">{t.panel.moreNodes(rows.length + data.moreCells - mostNodes)}</p>
+          )}
+        </>
+      )}
+    </Section>
+  );
+}
+
+export function RulePanel({
+  rule,
+  rows,
+  draft,
+  onClose,
+}: {
+  rule: AccessRule;
+  rows: readonly AccessRow[];
+  draft: string | undefined;
+  onClose(): void;
+}) {
+  const { data } = usePolicy();
+  const saved = data?.policy?.policy ?? "";
+  const line = lineOf(rule);
+  const source = ruleText(rule.change === "removed" ? saved : (draft ?? saved), line);
+  const uses = rows.filter((row) => row.rules.some((use) => ruleId(use.rule) === ruleId(rule)));
+  return (
+    <SidePanel title={line > 0 ? t.panel.rule(line) : t.panel.ruleNowhere} onClose={onClose}>
+      <div className="space-y-6 text-13">
+        {rule.change && (
+          <Badge tone={rule.change === "added" ? "ok" : "bad"}>
+            {rule.change === "added" ? t.panel.added : t.panel.removed}
+          </Badge>
+        )}
+        {rule.comment && <p className="break-words">{printable(rule.comment)}</p>}
+        {line === 0 && !rule.change && <p className="text-ink-2">{t.panel.ruleNowhereBody}</p>}
+        <dl className="grid grid-cols-[120px_1fr] gap-x-3 gap-y-2">
+          <Fact name={t.panel.who}>
+            <span className="font-mono text-12">{printable(rule.from.join(", "), 400)}</span>
+          </Fact>
+          <Fact name={t.panel.whom}>
+            {rule.to.map((to) => (
+              <span key={to.name} className="block">
+                <span className="font-mono text-12">{printable(to.name)}</span>{" "}
+                <span className="text-ink-2">{to.ports.join(", ")}</span>
+              </span>
+            ))}
+          </Fact>
+          {rule.via.length > 0 && <Fact name={t.panel.via}>{rule.via.join(", ")}</Fact>}
+        </dl>
+        {source && (
+          <Section title={t.panel.text}>
+            <div className="relative">
+              <pre
+                // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must scroll by keyboard too
+                tabIndex={0}
+                className="overflow-x-auto rounded-lg border border-line bg-canvas p-3 pr-10 font-mono text-12"
+              >
+                {printable(source.replaceAll("\n", "\u2424"), 4000).replaceAll("\u2424", "\n")}
+              </pre>
+              <span className="absolute top-1.5 right-1.5">
+                <CopyButton value={source} what={t.panel.text.toLowerCase()} />
+              </span>
+            </div>
+            {rule.change !== "removed" && line > 0 && (
+              <p className="flex items-center gap-2 text-ink-2">
+                {t.ask.openLine(line)} <RuleLines lines={[line]} />
+              </p>
+            )}
+          </Section>
+        )}
+        <Section title={t.panel.pairs}>
+          <ul className="divide-y divide-hair rounded-lg border border-line">
+            {uses.slice(0, mostNodes).map((row) => {
+              const use = row.rules.find((one) => ruleId(one.rule) === ruleId(rule));
+              return (
+                <li key={row.id} className="flex min-h-9 items-center gap-2 px-3 py-1">
+                  <span className="grid min-w-0 flex-1 grid-cols-[1fr_auto_1fr] items-center gap-2">
+                    <PrincipalName principal={row.from} link />
+                    <span className="text-ink-3" aria-hidden>
+                      →
+                    </span>
+                    <PrincipalName principal={row.to} link />
+                  </span>
+                  <span className="text-12 text-ink-2 tabular-nums">{t.pairs(use?.after || use?.before || 0)}</span>
+                </li>
+              );
+            })}
+          </ul>
+        </Section>
+      </div>
+    </SidePanel>
+  );
+}
