@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Settings } from "lucide-react";
 import { Dialog } from "radix-ui";
-import { loginsQuery, serverQuery, useCan, useNodes, useSession, useUsers } from "@/api";
+import { loginsQuery, serverQuery, sshQuery, useCan, useNodes, useSession, useUsers } from "@/api";
 import { waitingRoutes } from "@/nodes";
 import { text } from "@/text";
 import { Mark } from "@/ui";
@@ -87,11 +87,12 @@ function useCounts(): Partial<Record<PageLink["to"], { count?: number; waiting?:
   const { data: nodes } = useNodes();
   const { data: users } = useUsers();
   const { data: logins } = useQuery({ ...loginsQuery, enabled: can("logins:read") });
+  const { data: ssh } = useQuery({ ...sshQuery, enabled: can("ssh:read") });
   return {
     "/nodes": { count: nodes?.items.length },
     "/users": { count: users?.items.length },
     "/routes": { waiting: nodes?.items.reduce((sum, node) => sum + (waitingRoutes(node).length > 0 ? 1 : 0), 0) },
-    "/requests": { waiting: logins?.length },
+    "/requests": { waiting: (logins?.length ?? 0) + (ssh?.length ?? 0) },
   };
 }
 

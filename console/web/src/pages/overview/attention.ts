@@ -68,8 +68,8 @@ function* ofServer({ server, serverFailed, session }: Known): Generator<Attentio
         yield {
           id: `relay ${region.id}`,
           tone: "info",
-          subject: printable(region.name || region.code, 60),
-          rest: t.relay,
+          subject: t.relay(printable(region.name || region.code, 60)),
+          rest: t.relayRest,
           ...at,
         };
   if (session.server && session.console && session.server !== session.console)

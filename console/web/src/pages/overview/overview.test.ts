@@ -172,7 +172,7 @@ it("tells of a relay that nobody reaches, when others are reached", () => {
     ({ region: { id: measured, code: "", name }, measured, homes: 0 }) as ServerState["relays"][number];
   const of = (...relays: ServerState["relays"]) => said({ server: server({ relays }) });
   expect(of(relay("Berlin", 3), relay("Tokyo", 0))).toEqual([
-    "Tokyo is reached by no node that is online → Open /settings/server",
+    "Relay Tokyo is reached by no node that is online → Open /settings/server",
   ]);
   expect(of(relay("Tokyo", 0))).toEqual([]);
 });
