@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { ChevronLeft, KeyRound, UserRound } from "lucide-react";
 import { type ReactNode, useMemo, useRef, useState } from "react";
+import { UserAccess } from "@/access";
 import { ActivityList } from "@/activity";
 import { type Node, preAuthKeysQuery, type User, useCan, useNodes, useUsers } from "@/api";
 import { keyName, keyState } from "@/keys";
@@ -160,6 +161,13 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
         <div className="grid grid-cols-[minmax(0,7fr)_minmax(0,4fr)] items-start gap-5 max-lg:grid-cols-1">
           <div className="space-y-5">
             {can("nodes:read") && <Nodes user={user} nodes={own} />}
+            {can("policy:read") && !gone && (
+              <Section title={t.access}>
+                <div className="px-4 py-4">
+                  <UserAccess user={user} />
+                </div>
+              </Section>
+            )}
             {can("history:read") && (
               <Section title={t.activity}>
                 <div className="px-4 py-1">

@@ -143,7 +143,7 @@ export const users = {
     groups: "Groups",
     noGroups: "No group of the policy lists this user.",
     named: "Also named in the policy",
-    reach: "Can reach",
+    access: "Access",
     activity: "Activity",
     more: plural({ other: "Show all #" }),
   },
