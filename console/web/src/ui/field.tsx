@@ -1,6 +1,6 @@
 import { clsx } from "clsx";
 import { Check, ChevronDown, Minus } from "lucide-react";
-import { Checkbox as RadixCheckbox, Switch as RadixSwitch } from "radix-ui";
+import { Switch as RadixSwitch } from "radix-ui";
 import { type ComponentProps, type ReactNode, useId } from "react";
 
 const box =
@@ -88,22 +88,27 @@ export function Checkbox({
 }) {
   const id = useId();
   const control = (
-    <RadixCheckbox.Root
+    // Lists have one in each row: a button is all that it takes.
+    // biome-ignore lint/a11y/useSemanticElements: no input shows three states in our colours
+    <button
+      type="button"
+      role="checkbox"
       id={id}
-      checked={checked}
+      aria-checked={checked === "indeterminate" ? "mixed" : checked}
+      data-state={checked === "indeterminate" ? checked : checked ? "checked" : "unchecked"}
       disabled={disabled}
       aria-label={hideLabel ? label : undefined}
       onClick={(event) => onChange(checked !== true, event)}
-      className="relative grid size-4 shrink-0 place-items-center rounded border border-control bg-surface text-on-accent after:absolute after:-inset-1 data-[state=checked]:border-accent data-[state=checked]:bg-accent data-[state=indeterminate]:border-accent data-[state=indeterminate]:bg-accent"
+      // As in every browser, Enter does not tick a box.
+      onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
+      className="relative grid size-4 shrink-0 place-items-center rounded border border-control bg-surface text-on-accent after:absolute after:-inset-1 disabled:opacity-55 data-[state=checked]:border-accent data-[state=checked]:bg-accent data-[state=indeterminate]:border-accent data-[state=indeterminate]:bg-accent"
     >
-      <RadixCheckbox.Indicator>
-        {checked === "indeterminate" ? (
-          <Minus className="size-3" strokeWidth={3} aria-hidden />
-        ) : (
-          <Check className="size-3" strokeWidth={3} aria-hidden />
-        )}
-      </RadixCheckbox.Indicator>
-    </RadixCheckbox.Root>
+      {checked === "indeterminate" ? (
+        <Minus className="size-3" strokeWidth={3} aria-hidden />
+      ) : (
+        checked && <Check className="size-3" strokeWidth={3} aria-hidden />
+      )}
+    </button>
   );
   if (hideLabel) return control;
   return (

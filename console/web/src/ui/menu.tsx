@@ -1,10 +1,13 @@
 import { clsx } from "clsx";
 import { Check, type LucideIcon } from "lucide-react";
-import { DropdownMenu as M } from "radix-ui";
-import type { ReactNode } from "react";
+import { DropdownMenu as M, Slot } from "radix-ui";
+import { type ReactNode, useState } from "react";
 import { Kbd } from "./badge";
 
-/** A button with a list of what to do. The trigger is one element that takes a ref. */
+/**
+ * A button with a list of what to do. The trigger is one element that takes a ref. Lists have one in each row, so that it
+ * is no more than its button until somebody comes near.
+ */
 export function Menu({
   trigger,
   children,
@@ -16,9 +19,29 @@ export function Menu({
   align?: "start" | "end";
   label?: string;
 }) {
+  const [ready, setReady] = useState<"no" | "focused" | "open" | "yes">("no");
+  if (ready === "no")
+    return (
+      <Slot.Root
+        aria-haspopup="menu"
+        aria-expanded={false}
+        data-state="closed"
+        onPointerEnter={() => setReady("yes")}
+        onFocus={() => setReady("focused")}
+        onPointerDown={(event) => {
+          if (event.button !== 0 || event.ctrlKey) return;
+          event.preventDefault();
+          setReady("open");
+        }}
+      >
+        {trigger}
+      </Slot.Root>
+    );
   return (
-    <M.Root modal={false}>
-      <M.Trigger asChild>{trigger}</M.Trigger>
+    <M.Root modal={false} defaultOpen={ready === "open"}>
+      <M.Trigger asChild autoFocus={ready === "focused"}>
+        {trigger}
+      </M.Trigger>
       <M.Portal>
         <M.Content
           align={align}

@@ -1,6 +1,6 @@
-import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
 import { CircleArrowUp, Timer } from "lucide-react";
+import type { MouseEvent } from "react";
 import type { Node } from "@/api";
 import {
   compareText,
@@ -28,9 +28,25 @@ export interface NodeFacts {
   presence: ReadonlyMap<string, number[]> | undefined;
   newest: string;
   now: number;
+  onOpen(node: Node): void;
 }
 
-export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[] {
+/** The name of a node, which opens it beside the list; in another tab it opens its page. */
+export function NodeLink({ node, onOpen, className }: { node: Node; onOpen(node: Node): void; className: string }) {
+  const open = (event: MouseEvent) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+    event.preventDefault();
+    onOpen(node);
+  };
+  return (
+    // A link of the router follows every change of the address, which here is every row at every letter.
+    <a href={`/admin/nodes/${node.id}`} onClick={open} className={className}>
+      {printable(node.givenName)}
+    </a>
+  );
+}
+
+export function nodeColumns({ presence, newest, now, onOpen }: NodeFacts): Column<Node>[] {
   return [
     {
       id: "node",
@@ -44,13 +60,7 @@ export function nodeColumns({ presence, newest, now }: NodeFacts): Column<Node>[
             <NodeMark node={node} />
           </Flash>
           <OsIcon os={node.os} />
-          <Link
-            to="/nodes"
-            search={((before: object) => ({ ...before, node: node.id })) as never}
-            className="truncate font-medium hover:underline"
-          >
-            {printable(node.givenName)}
-          </Link>
+          <NodeLink node={node} onOpen={onOpen} className="truncate font-medium hover:underline" />
           {node.ephemeral && (
             <Tip label={t.ephemeral}>
               <Timer className="size-3.5 shrink-0 text-ink-3" role="img" aria-label={t.ephemeral} />

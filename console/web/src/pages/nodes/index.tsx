@@ -36,6 +36,7 @@ import {
   FilterLine,
   linkButton,
   PageHead,
+  sortRows,
   Tabs,
   Time,
   useNow,
@@ -44,7 +45,7 @@ import {
   useWrites,
   ViewMenu,
 } from "@/ui";
-import { nodeColumns } from "./columns";
+import { NodeLink, nodeColumns } from "./columns";
 import { NodeFilterMenu } from "./FilterMenu";
 
 const NodePanel = lazy(() => import("./NodePanel"));
@@ -88,12 +89,15 @@ function NodesList() {
   const [typed, setTyped] = useTyped(search.q, commit);
   const query = useDeferredValue(typed);
   const terms = useMemo(() => parse(query, nodeFilterFields), [query]);
+  const newest = useMemo(() => newestVersion(nodes), [nodes]);
+  const onOpen = useCallback((node: Node) => setSearch({ node: node.id }, "push"), [setSearch]);
+  const columns = useMemo(() => nodeColumns({ presence, newest, now, onOpen }), [presence, newest, now, onOpen]);
+  // In order before they are filtered: to compare thousands of names at each letter takes longer than a letter may.
+  const sorted = useMemo(() => sortRows(nodes, search.sort, columns, byName), [nodes, search.sort, columns]);
   const rows = useMemo(() => {
     const by = nodeFilter(now);
-    return nodes.filter((node) => inTab[tab](node) && matches(node, terms, by));
-  }, [nodes, tab, terms, now]);
-  const newest = useMemo(() => newestVersion(nodes), [nodes]);
-  const columns = useMemo(() => nodeColumns({ presence, newest, now }), [presence, newest, now]);
+    return sorted.filter((node) => inTab[tab](node) && matches(node, terms, by));
+  }, [sorted, tab, terms, now]);
   const group = useAttention(presence, now);
   const filtered = tab !== "all" || terms.length > 0;
 
@@ -101,8 +105,16 @@ function NodesList() {
   useEffect(() => {
     if (terms.length > 0) announce(text.table.shown(rows.length));
   }, [terms, rows.length]);
-  const onOpen = useCallback((node: Node) => setSearch({ node: node.id }, "push"), [setSearch]);
   const { keys, start } = useNodeKeys();
+  const onSort = useCallback((sort: string) => setSearch({ sort }), [setSearch]);
+  const phoneRow = useCallback((node: Node) => <PhoneRow node={node} onOpen={onOpen} />, [onOpen]);
+  const empty = useMemo(() => {
+    const clear = () => {
+      setTyped("");
+      setSearch({ q: "", tab: "all" });
+    };
+    return filtered ? <NoMatch onClear={clear} /> : <NoNodes />;
+  }, [filtered, setTyped, setSearch]);
 
   return (
     <div className="flex h-full min-w-0">
@@ -140,22 +152,11 @@ function NodesList() {
               chosen={search.cols}
               rows={rows}
               loading={!data}
-              empty={
-                filtered ? (
-                  <NoMatch
-                    onClear={() => {
-                      setTyped("");
-                      setSearch({ q: "", tab: "all" });
-                    }}
-                  />
-                ) : (
-                  <NoNodes />
-                )
-              }
+              empty={empty}
               rowId={rowId}
               rowName={rowName}
               sort={search.sort}
-              onSort={(sort) => setSearch({ sort })}
+              onSort={onSort}
               usual={byName}
               group={filtered ? undefined : group}
               asked={`${tab} ${query}`}
@@ -165,7 +166,7 @@ function NodesList() {
               openId={search.node}
               menu={rowMenu}
               rowKeys={keys}
-              phone={(node) => <PhoneRow node={node} />}
+              phone={phoneRow}
             />
           )}
         </div>
@@ -300,19 +301,13 @@ const NoMatch = ({ onClear }: { onClear(): void }) => (
   </Empty>
 );
 
-function PhoneRow({ node }: { node: Node }) {
+function PhoneRow({ node, onOpen }: { node: Node; onOpen(node: Node): void }) {
   const waiting = waitingRoutes(node).length;
   return (
     <div className="flex w-full min-w-0 items-center gap-3">
       <NodeMark node={node} />
       <div className="min-w-0 flex-1">
-        <Link
-          to="/nodes"
-          search={((before: object) => ({ ...before, node: node.id })) as never}
-          className="block truncate text-14 font-medium"
-        >
-          {printable(node.givenName)}
-        </Link>
+        <NodeLink node={node} onOpen={onOpen} className="block truncate text-14 font-medium" />
         <div className="flex gap-2 text-12 text-ink-2">
           <span className="font-mono">{ipv4Of(node)}</span>
           <span className="truncate">{printable(ownerWords(node))}</span>

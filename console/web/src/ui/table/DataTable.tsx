@@ -53,8 +53,13 @@ const phoneHead = 37;
 /** The row of titles, which stays on top and takes this from the room for rows. */
 const headRow = 36;
 
-/** The one list of the console. Only rows that can be seen are in the page. */
-export function DataTable<T>(props: DataTableProps<T>) {
+/**
+ * The one list of the console. Only rows that can be seen are in the page. It is drawn anew when a property changes: what
+ * is not stable costs a drawing for each letter that is typed into a filter.
+ */
+export const DataTable = memo(Table) as typeof Table;
+
+function Table<T>(props: DataTableProps<T>) {
   const { rows, rowId, sort, columns, usual, group, asked, selected, onSelect, onOpen } = props;
   const phone = useMedia("(max-width: 767px)");
   const { density } = usePreferences();
@@ -211,7 +216,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
   );
 }
 
-function sortRows<T>(
+export function sortRows<T>(
   rows: readonly T[],
   sort: string,
   columns: readonly Column<T>[],

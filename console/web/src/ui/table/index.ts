@@ -2,6 +2,6 @@
 export { BulkBar } from "./BulkBar";
 export { type Column, columnsShown } from "./columns";
 export { csvCell, downloadCSV, downloadJSON, toCSV } from "./csv";
-export { DataTable } from "./DataTable";
+export { DataTable, sortRows } from "./DataTable";
 export { FilterChips, FilterLine } from "./FilterLine";
 export { ExportMenu, ViewMenu } from "./menus";
