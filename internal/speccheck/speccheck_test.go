@@ -30,7 +30,7 @@ type section struct {
 type row struct {
 	ID      string
 	Says    string
-	Tests   []string // "package Test", "package Test/subtest" or "file.bats name of the test"
+	Tests   []string // "package Test", "package Test/subtest", or of a shell or browser test "file name of the test"
 	Due     string
 	Outside string
 }
@@ -45,11 +45,11 @@ func read(t *testing.T, text []byte) (sections []section) {
 	return sections
 }
 
-// sources are the test files of a package, or one file of shell tests, as one text.
+// sources are the test files of a package, or one file of shell or browser tests, as one text.
 func sources(dir string) string {
 	var all strings.Builder
 	pattern := filepath.Join("../..", dir)
-	if !strings.HasSuffix(dir, ".bats") {
+	if ext := filepath.Ext(dir); ext != ".bats" && ext != ".ts" {
 		pattern = filepath.Join(pattern, "*_test.go")
 	}
 	files, _ := filepath.Glob(pattern) // the pattern is ours
@@ -96,8 +96,11 @@ func problems(sections []section, sources func(dir string) string) (found []stri
 
 func exists(test string, sources func(dir string) string) bool {
 	dir, name, _ := strings.Cut(test, " ")
-	if strings.HasSuffix(dir, ".bats") {
+	switch filepath.Ext(dir) {
+	case ".bats":
 		return strings.Contains(sources(dir), "\n@test \""+name+"\" {")
+	case ".ts": // with test.each("a")(, the name begins a line of its own or follows a parenthesis
+		return regexp.MustCompile(`(?m)(^\s*test|\))\(\s*"` + regexp.QuoteMeta(name) + `",`).MatchString(sources(dir))
 	}
 	name, subtest, _ := strings.Cut(name, "/")
 	text := sources(dir)
@@ -112,10 +115,15 @@ func TestEveryRowIsProvenOrDue(t *testing.T) {
 
 // The check itself must be able to fail.
 func TestRowsThatAreNotProvenAreFound(t *testing.T) {
-	tests := func(string) string { return "\nfunc TestA(t *testing.T) {\n\"one\"\n@test \"it works\" {" }
+	tests := func(string) string {
+		return "\nfunc TestA(t *testing.T) {\n\"one\"\n@test \"it works\" {\n  test(\"looks well\", async () => {\n  test.each(a)(\n    \"on $b\", async"
+	}
 	for text, want := range map[string]string{
 		`{id: a, says: b, tests: [p TestA, p TestA/one]}`: "",
 		`{id: a, says: b, tests: [p.bats it works]}`:      "",
+		`{id: a, says: b, tests: [e.ts looks well]}`:      "",
+		`{id: a, says: b, tests: [e.ts on $b]}`:           "",
+		`{id: a, says: b, tests: [e.ts looks]}`:           "a: there is no e.ts looks",
 		`{id: a, says: b, due: console}`:                  "",
 		`{id: a, says: b, outside: not ours}`:             "",
 		`{id: a, says: b}`:                                "a: give exactly one of tests, due and outside",
@@ -201,5 +209,5 @@ proof or names a test that is not there. A test is %s, or %s; what is under Test
 runs the real binary on both databases.
 
 %d rows are proven, %d wait for the deployment, %d for the console, and %d are nothing that this product does.
-`, "`go test ./internal/speccheck -update`", "`internal/speccheck/rows.yaml`", "`package Test/subtest`", "`file.bats name`", proven, due["deploy"], due["console"], outside) + body.String()
+`, "`go test ./internal/speccheck -update`", "`internal/speccheck/rows.yaml`", "`package Test/subtest`", "`file name of the test`", proven, due["deploy"], due["console"], outside) + body.String()
 }
