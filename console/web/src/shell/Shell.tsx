@@ -72,9 +72,9 @@ function useShellKeys(palette: () => void, help: () => void) {
   useActions([
     { id: "theme", title: text.shell.shortcuts.theme, icon: MonitorCog, words: ["dark", "light"], run: nextTheme },
     { id: "help", title: text.shell.help, keys: "?", words: ["shortcuts", "keyboard"], run: help },
-    ...(["/settings/api-keys", "/settings/appearance", "/settings/server", "/settings/dns"] as const).map((to) => ({
+    ...(Object.keys(text.shell.settingsPages) as (keyof typeof text.shell.settingsPages)[]).map((to) => ({
       id: to,
-      title: `${text.settings.title}: ${{ "/settings/api-keys": text.settings.apiKeys, "/settings/appearance": text.settings.appearance, "/settings/server": text.settings.server, "/settings/dns": text.settings.dns }[to]}`,
+      title: text.shell.settingsPages[to],
       icon: Settings,
       run: () => void navigate({ to }),
     })),

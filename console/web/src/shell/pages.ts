@@ -24,16 +24,16 @@ export interface PageLink {
 
 /** The rail, and where `g` and the palette go. */
 export const mainPages: PageLink[] = [
-  { to: "/", title: text.overview.title, icon: LayoutDashboard, key: "o" },
-  { to: "/nodes", title: text.nodes.title, icon: Server, key: "n", right: "nodes:read" },
-  { to: "/users", title: text.users.title, icon: Users, key: "u", right: "users:read" },
-  { to: "/routes", title: text.routes.title, icon: Route, key: "r", right: "routes:read" },
-  { to: "/keys", title: text.keys.title, icon: KeyRound, key: "k", right: "preauthkeys:read" },
-  { to: "/requests", title: text.requests.title, icon: Inbox, key: "q", right: "logins:read" },
+  { to: "/", title: text.shell.pages.overview, icon: LayoutDashboard, key: "o" },
+  { to: "/nodes", title: text.shell.pages.nodes, icon: Server, key: "n", right: "nodes:read" },
+  { to: "/users", title: text.shell.pages.users, icon: Users, key: "u", right: "users:read" },
+  { to: "/routes", title: text.shell.pages.routes, icon: Route, key: "r", right: "routes:read" },
+  { to: "/keys", title: text.shell.pages.keys, icon: KeyRound, key: "k", right: "preauthkeys:read" },
+  { to: "/requests", title: text.shell.pages.requests, icon: Inbox, key: "q", right: "logins:read" },
 ];
 
 export const accessPages: PageLink[] = [
-  { to: "/policy", title: text.policy.title, icon: ScrollText, key: "p", right: "policy:read" },
-  { to: "/access", title: text.access.title, icon: Network, key: "a", right: "policy:read" },
-  { to: "/timeline", title: text.timeline.title, icon: Activity, key: "t", right: "history:read" },
+  { to: "/policy", title: text.shell.pages.policy, icon: ScrollText, key: "p", right: "policy:read" },
+  { to: "/access", title: text.shell.pages.access, icon: Network, key: "a", right: "policy:read" },
+  { to: "/timeline", title: text.shell.pages.timeline, icon: Activity, key: "t", right: "history:read" },
 ];

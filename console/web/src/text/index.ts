@@ -1,9 +1,7 @@
 /**
  * Every word that the console shows, in one catalogue: `text.nodes.title`. A text with a number is a function that
- * picks its plural form. Another language is another object of type Catalogue, chosen here.
+ * picks its plural form. Another language is another module with the same exports, chosen here. Parts are named where
+ * they are used and never looked up by a name, so that a page brings its own words and no others.
  */
-import { en } from "./en";
-
-export type Catalogue = typeof en;
-export const text: Catalogue = en;
+export * as text from "./en";
 export { initials, printable } from "./hostile";
