@@ -1,13 +1,14 @@
 import { useState } from "react";
 import { ApiError, newRequestName, type User, useUsers } from "@/api";
 import { printable, text } from "@/text";
+import { userWords } from "@/text/users";
 import { ApiCall, Button, Dialog, Field, Input, useStatus } from "@/ui";
 import { isUserName } from "./facts";
 import { useUserWrites } from "./writes";
 
 /** Makes a local user. */
 export function CreateUserDialog({ onClose, onCreated }: { onClose(): void; onCreated?(user: User): void }) {
-  const t = text.users.create;
+  const t = userWords.create;
   const writes = useUserWrites();
   const status = useStatus();
   const { data } = useUsers();

@@ -1,8 +1,9 @@
 import { Link } from "@tanstack/react-router";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
+import { userWords } from "@/text/users";
 import type { Mention } from "./mentions";
 
-const t = text.users.mentions;
+const t = userWords.mentions;
 
 /** Where the policy names a user, each with a way to its line. */
 export function MentionList({ mentions, most = 6 }: { mentions: readonly Mention[]; most?: number }) {

@@ -2,13 +2,14 @@ import { useNavigate } from "@tanstack/react-router";
 import { KeyRound, MoreHorizontal, PanelRight, Pencil, Server, Trash2 } from "lucide-react";
 import { type User, useCan } from "@/api";
 import { printable, text } from "@/text";
+import { userWords } from "@/text/users";
 import { Menu, MenuItem, MenuLine, useWrites } from "@/ui";
 import { useUserActions } from "./actions";
 import { isLocal } from "./facts";
 
 /** What can be done with one user. */
 export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean; onDeleted?(): void }) {
-  const t = text.users.actions;
+  const t = userWords.actions;
   const navigate = useNavigate();
   const start = useUserActions();
   const can = useCan();

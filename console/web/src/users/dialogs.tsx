@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "react";
 import { ApiError, preAuthKeysQuery, type User, useCan, useNodes, useUsers } from "@/api";
 import { CreateKeyDialog, keyState } from "@/keys";
 import { printable, text } from "@/text";
+import { userWords } from "@/text/users";
 import { ApiCall, Button, Checkbox, Dialog, Field, Input, useNow, useStatus } from "@/ui";
 import type { UserAction } from "./actions";
 import { CreateUserDialog } from "./CreateUserDialog";
@@ -42,7 +43,7 @@ function useEtag(user: User): string | null {
 }
 
 function Rename({ user, onClose }: { user: User; onClose(): void }) {
-  const t = text.users.rename;
+  const t = userWords.rename;
   const writes = useUserWrites();
   const status = useStatus();
   const etag = useEtag(user);
@@ -52,11 +53,7 @@ function Rename({ user, onClose }: { user: User; onClose(): void }) {
   const [theirs, setTheirs] = useState<string | null>(null);
   const name = typed.trim();
   const clash = data?.items.some((other) => other.id !== user.id && other.name.toLowerCase() === name.toLowerCase());
-  const problem = clash
-    ? text.users.create.taken(printable(name))
-    : isUserName(name)
-      ? undefined
-      : text.users.create.bad;
+  const problem = clash ? userWords.create.taken(printable(name)) : isUserName(name) ? undefined : userWords.create.bad;
   // By e-mail the policy still means this user.
   const named = useMemo(() => mentions?.all({ name: user.name, email: "" }) ?? [], [mentions, user.name]);
   const changes = name.toLowerCase() !== user.name.toLowerCase();
@@ -112,7 +109,7 @@ function Rename({ user, onClose }: { user: User; onClose(): void }) {
           </div>
         </div>
       )}
-      <Field label={text.users.create.name} error={problem} hint={text.users.create.nameHint}>
+      <Field label={userWords.create.name} error={problem} hint={userWords.create.nameHint}>
         {(control) => (
           <Input
             {...control}
@@ -156,7 +153,7 @@ function useLosses(users: readonly User[]) {
 }
 
 function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?(): void; onClose(): void }) {
-  const t = text.users.remove;
+  const t = userWords.remove;
   const writes = useUserWrites();
   const status = useStatus();
   const losses = useLosses(users);

@@ -15,10 +15,11 @@ import {
   useSession,
 } from "@/api";
 import { text } from "@/text";
+import { overviewWords } from "@/text/overview";
 import { Button, Delayed, relative, Section, Skeleton, useNow } from "@/ui";
 import { type AttentionLine, attentionLines } from "./attention";
 
-const t = text.overview.attention;
+const t = overviewWords.attention;
 const most = 8;
 
 /** What waits for somebody, each with a way to deal with it. */

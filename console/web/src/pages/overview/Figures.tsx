@@ -3,12 +3,12 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import { preAuthKeysQuery, serverQuery, useCan, useNodes, usePresence, useUsers } from "@/api";
 import { waitingRoutes } from "@/nodes";
-import { text } from "@/text";
+import { overviewWords } from "@/text/overview";
 import { Skeleton, useNow } from "@/ui";
 import { holdingsOf, isActive } from "@/users/facts";
 import { courseOf, isHealthy, millisecondWords, nearest, outline, routesInService, usableKeys } from "./figures";
 
-const t = text.overview.figures;
+const t = overviewWords.figures;
 
 /** Six figures, each the way to the list behind it. Those that a key may not see are not there. */
 export function Figures() {

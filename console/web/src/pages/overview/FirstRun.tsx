@@ -5,11 +5,12 @@ import { Check, LoaderCircle } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { loginsQuery, preAuthKeysQuery, useCan, useNodes, useSession, useUsers } from "@/api";
 import { CreateKeyDialog, keyState } from "@/keys";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
+import { overviewWords } from "@/text/overview";
 import { Button, Command, linkButton, useNow, WriteButton } from "@/ui";
 import { CreateUserDialog } from "@/users";
 
-const t = text.overview.first;
+const t = overviewWords.first;
 
 /** An empty network: three steps to the first node, each of which ticks itself off. */
 export function FirstRun({ onLeave }: { onLeave(): void }) {
@@ -29,7 +30,7 @@ export function FirstRun({ onLeave }: { onLeave(): void }) {
   const login = (logins?.length ?? 0) > 0;
   const some =
     names.length > 2
-      ? text.overview.attention.and(names.slice(0, 2).join(", "), names.length - 2)
+      ? overviewWords.attention.and(names.slice(0, 2).join(", "), names.length - 2)
       : names.join(" and ");
   return (
     <div className="mx-auto max-w-[680px] pt-6">

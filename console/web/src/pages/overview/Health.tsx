@@ -3,10 +3,11 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { serverQuery, useSession } from "@/api";
 import { text } from "@/text";
+import { overviewWords } from "@/text/overview";
 import { Delayed, ErrorState, Mark, Section, Skeleton, Time } from "@/ui";
 import { type HealthLine, healthLines } from "./health";
 
-const t = text.overview.health;
+const t = overviewWords.health;
 
 /** Every part of the service: how it is, since when, and what that means. */
 export function Health() {

@@ -1,8 +1,9 @@
 import type { ApiKey, Node, PendingLogin, PendingSSH, Policy, ServerState } from "@/api";
 import { needsAttention, outages, waitingRoutes } from "@/nodes";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
+import { overviewWords } from "@/text/overview";
 
-const t = text.overview.attention;
+const t = overviewWords.attention;
 const day = 864e5;
 
 /** One thing for somebody to do: who or what, what about it, and where it is done. */
@@ -58,7 +59,7 @@ function* ofServer({ server, serverFailed, session }: Known): Generator<Attentio
   for (const check of server?.checks ?? []) {
     if (check.status === "pass" || check.part === "policy") continue;
     const tone = check.status === "fail" ? "bad" : "warn";
-    const subject = text.overview.health.parts[check.part] ?? check.part;
+    const subject = overviewWords.health.parts[check.part] ?? check.part;
     yield { id: `check ${check.part}`, tone, subject, rest: `: ${printable(check.output.join(" "), 300)}`, ...at };
   }
   const relays = server?.relays ?? [];

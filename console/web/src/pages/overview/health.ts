@@ -1,8 +1,9 @@
 import type { ServerState } from "@/api";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
+import { overviewWords } from "@/text/overview";
 import { millisecondWords } from "./figures";
 
-const t = text.overview.health;
+const t = overviewWords.health;
 
 export interface HealthLine {
   id: string;

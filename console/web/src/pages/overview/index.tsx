@@ -4,12 +4,13 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import { ActivityList } from "@/activity";
 import { useCan, useNodes } from "@/api";
 import { text } from "@/text";
+import { overviewWords } from "@/text/overview";
 import { Page, Section } from "@/ui";
 import { Attention } from "./Attention";
 import { Figures } from "./Figures";
 import { Health } from "./Health";
 
-const t = text.overview;
+const t = overviewWords;
 const FirstRun = lazy(async () => ({ default: (await import("./FirstRun")).FirstRun }));
 
 export function OverviewPage() {
@@ -21,7 +22,7 @@ export function OverviewPage() {
     if (empty) setFirst(true);
   }, [empty]);
   return (
-    <Page title={t.title}>
+    <Page title={text.overview.title}>
       {first || empty ? (
         <Suspense>
           <FirstRun onLeave={() => setFirst(false)} />

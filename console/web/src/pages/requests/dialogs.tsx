@@ -3,10 +3,11 @@ import { type ReactNode, useState } from "react";
 import { ApiError, api, keys, newRequestName, type PendingLogin, type PendingSSH, useCan, useUsers } from "@/api";
 import { compareText } from "@/nodes";
 import { printable, text } from "@/text";
+import { requestWords } from "@/text/requests";
 import { ApiCall, Banner, Button, Dialog, Field, Input, Select, useStatus, useWrites } from "@/ui";
 import { CreateUserDialog } from "@/users";
 
-const t = text.requests;
+const t = requestWords;
 
 /** Something that a person begins to do with what waits. */
 export type RequestAction =

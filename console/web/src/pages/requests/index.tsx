@@ -7,6 +7,7 @@ import { loginsQuery, type PendingLogin, type PendingSSH, sshQuery, useCan, useS
 import { OsIcon } from "@/nodes";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
+import { requestWords } from "@/text/requests";
 import {
   announce,
   Chips,
@@ -25,7 +26,7 @@ import {
 } from "@/ui";
 import { deviceName, type RequestAction, RequestDialogs } from "./dialogs";
 
-const t = text.requests;
+const t = requestWords;
 /** Somebody stands at the device and waits. */
 const often = { refetchInterval: 3000 };
 
@@ -41,12 +42,12 @@ export function RequestsPage() {
   useActions(offer ? [{ id: "requests.byHand", title: t.byHand, icon: Hash, keys: "c", run: byHand }] : []);
 
   const waiting = (logins.data?.length ?? 0) + (ssh.data?.length ?? 0);
-  usePageTitle(t.title, waiting > 0 && t.arrived(waiting));
+  usePageTitle(text.requests.title, waiting > 0 && t.arrived(waiting));
   useArrivals(waiting);
   const quiet = waiting === 0 && !logins.isLoading && !ssh.isLoading && !logins.error && !ssh.error;
   return (
     <div className="h-full overflow-y-auto">
-      <PageHead title={t.title}>
+      <PageHead title={text.requests.title}>
         <WriteButton right="logins:write" icon={Hash} onClick={byHand}>
           {t.byHand}
         </WriteButton>

@@ -9,6 +9,7 @@ import { type Node, preAuthKeysQuery, type User, useCan, useNodes, useUsers } fr
 import { keyName, keyState } from "@/keys";
 import { byName, ipv4Of, NodeMark, OsIcon } from "@/nodes";
 import { printable, text } from "@/text";
+import { userWords } from "@/text/users";
 import {
   Avatar,
   Badge,
@@ -40,7 +41,7 @@ import {
 } from "@/users";
 import { LastActivity } from "../users/columns";
 
-const t = text.users.page;
+const t = userWords.page;
 
 export function UserPage() {
   const { id } = useParams({ from: "/users/$id" });
@@ -100,7 +101,7 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
       ? [
           {
             keys: "e",
-            label: text.users.actions.rename,
+            label: userWords.actions.rename,
             group: text.shell.groups.page,
             run: () => start({ name: "rename", user }),
           },
@@ -134,7 +135,7 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
         {!gone && (
           <>
             <WriteButton right="preauthkeys:write" icon={KeyRound} onClick={() => start({ name: "key", user })}>
-              {text.users.actions.key}
+              {userWords.actions.key}
             </WriteButton>
             <UserMenu user={user} here onDeleted={() => void navigate({ to: "/users" })} />
           </>
@@ -147,7 +148,7 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
               <LastActivity has={has} focusable />
             </Fact>
           )}
-          <Fact label={t.facts.source}>{isLocal(user) ? text.users.local : printable(user.provider)}</Fact>
+          <Fact label={t.facts.source}>{isLocal(user) ? userWords.local : printable(user.provider)}</Fact>
           {user.email && <Fact label={t.facts.email}>{printable(user.email)}</Fact>}
           {user.createdAt && (
             <Fact label={t.facts.created}>

@@ -1,9 +1,10 @@
 import { ListFilter } from "lucide-react";
 import { addTerm, hasTerm, removeTerm } from "@/filter";
 import { text } from "@/text";
+import { userWords } from "@/text/users";
 import { Button, Menu, MenuCheck, MenuGroup } from "@/ui";
 
-const t = text.users.filters;
+const t = userWords.filters;
 
 /** Writes words into the filter line, so that people learn them. */
 export function UserFilterMenu({

@@ -2,10 +2,11 @@ import { Link } from "@tanstack/react-router";
 import type { User } from "@/api";
 import { compareText } from "@/nodes";
 import { printable, text } from "@/text";
+import { userWords } from "@/text/users";
 import { Avatar, Chips, type Column, Time } from "@/ui";
 import { type Holdings, isLocal, type Mentions } from "@/users";
 
-const t = text.users;
+const t = userWords;
 
 export interface UserFacts {
   of(user: User): Holdings;

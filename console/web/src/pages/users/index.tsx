@@ -8,6 +8,7 @@ import { compareText } from "@/nodes";
 import { useSearchState, useTyped } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
+import { userWords } from "@/text/users";
 import {
   Avatar,
   announce,
@@ -44,7 +45,7 @@ import {
 import { LastActivity, userColumns } from "./columns";
 import { UserFilterMenu } from "./FilterMenu";
 
-const t = text.users;
+const t = userWords;
 const usual = { tab: "all", q: "", sort: "", cols: "" };
 const panelId = "users-list";
 
@@ -93,7 +94,7 @@ function UsersList() {
   const columns = useMemo(() => userColumns({ of, mentions }), [of, mentions]);
   const filtered = tab !== "all" || terms.length > 0;
 
-  usePageTitle(t.title, data && text.table.shown(rows.length));
+  usePageTitle(text.users.title, data && text.table.shown(rows.length));
   useEffect(() => {
     if (terms.length > 0) announce(text.table.shown(rows.length));
   }, [terms, rows.length]);
@@ -120,12 +121,12 @@ function UsersList() {
   return (
     <div className="relative flex h-full min-w-0 flex-col">
       <PageHead
-        title={t.title}
+        title={text.users.title}
         below={
           <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[880px]:flex-col @max-[880px]:items-stretch">
             <div className="min-w-0 flex-1 @max-[880px]:w-full @max-[880px]:overflow-hidden">
               <Tabs
-                label={t.title}
+                label={text.users.title}
                 tabs={tabs}
                 value={tab}
                 onChange={(value) => setSearch({ tab: value })}
@@ -148,7 +149,7 @@ function UsersList() {
       <FilterChips terms={terms} value={typed} onChange={setTyped} />
       <div id={panelId} role="tabpanel" aria-labelledby={`${panelId}-${tab}`} className="flex min-h-0 flex-1 flex-col">
         {error && !data ? (
-          <ErrorState title={t.title} error={error} onRetry={() => void refetch()} />
+          <ErrorState title={text.users.title} error={error} onRetry={() => void refetch()} />
         ) : (
           <DataTable
             label={t.list}
@@ -278,7 +279,7 @@ function Bulk({
   const chosen = useMemo(() => users.filter((user) => selected.has(user.id)), [users, selected]);
   const hidden = chosen.length - rows.filter((user) => selected.has(user.id)).length;
   return (
-    <BulkBar label={t.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
+    <BulkBar label={text.users.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
       {offered && (
         <Button
           look="ghost-danger"
