@@ -160,6 +160,13 @@ export const policyQuery = queryOptions({
   },
 });
 
+/** The newest version without its text, to know whether it waits to be confirmed; null when there is none. */
+export const policyTrialQuery = queryOptions({
+  queryKey: [...keys.policyVersions, "newest"],
+  queryFn: async ({ signal }) =>
+    (await api.get("/api/v1/policy/versions", { query: { limit: "1" }, signal })).versions[0] ?? null,
+});
+
 /** One version of the policy. Of one that was saved nothing changes but whether it waits to be confirmed. */
 export const policyVersionQuery = (version: string) =>
   queryOptions({

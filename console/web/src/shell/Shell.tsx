@@ -2,6 +2,7 @@ import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { MonitorCog, Settings } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { useConnection } from "@/api";
+import { PolicyTrial } from "@/policy/PolicyTrial";
 import { text } from "@/text";
 import { Banner, clock, LiveRegions, StatusLine, usePreferences } from "@/ui";
 import { nextTheme } from "@/ui/preferences";
@@ -37,6 +38,7 @@ export function Shell() {
       <div className="flex min-h-0 min-w-0 flex-col">
         <TopBar onPalette={() => setLayer("palette")} onMenu={() => setLayer("menu")} />
         <OfflineBanner />
+        <PolicyTrial />
         <main id="main" tabIndex={-1} className="min-h-0 flex-1 outline-none">
           <Suspense>
             <Outlet />

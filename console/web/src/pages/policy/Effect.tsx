@@ -41,17 +41,17 @@ export interface EffectActions {
 export function Effect({
   effect,
   actions,
-  compact,
+  of = "edit",
 }: {
   effect: PolicyEffect;
   actions: EffectActions;
-  /** Without the notes, which are about the text and not about the change. */
-  compact?: boolean;
+  /** Notes are about a text that is being edited, and open connections about a change that is to come. */
+  of?: "edit" | "save" | "past";
 }) {
   const t = words.effect;
   return (
     <div className="space-y-3">
-      <Guards guards={effect.guards} />
+      {of !== "past" && <Guards guards={effect.guards} />}
       <Figures effect={effect} />
       {effect.truncated && <Remark icon={TriangleAlert}>{t.truncated}</Remark>}
       {changesNothing(effect) && <p className="text-13 text-ink-2">{t.nothing}</p>}
@@ -64,7 +64,7 @@ export function Effect({
         </ul>
       )}
       <More count={effect.moreShifts} />
-      {effect.losers > 0 && (
+      {effect.losers > 0 && of !== "past" && (
         <Remark icon={TriangleAlert}>{effect.losersOnline > 0 ? t.open(effect.losersOnline) : t.openNobody}</Remark>
       )}
       {effect.shells.length > 0 && (
@@ -85,30 +85,33 @@ export function Effect({
           <More count={effect.moreRoutes} />
         </Section>
       )}
-      {!compact && <Notes notes={effect.notes} />}
+      {of === "edit" && <Notes notes={effect.notes} />}
     </div>
   );
 }
 
-/** What nobody should miss. */
+/** What nobody should miss: a box for each kind of warning. */
 export function Guards({ guards }: { guards: PolicyEffect["guards"] }) {
-  if (guards.length === 0) return null;
-  return (
-    <ul className="space-y-2" role="alert">
-      {guards.map((guard) => (
-        <li
-          key={guard.text}
-          className="flex items-start gap-2.5 rounded-lg border border-bad bg-bad-soft px-3 py-2.5 text-bad"
-        >
-          <ShieldAlert className="mt-0.5 size-4 shrink-0" aria-hidden />
-          <div className="min-w-0 break-words">
-            <p className="text-13 font-semibold">{words.guards.title[guard.kind] ?? words.guards.other}</p>
-            <p className="text-13">{sentence(guard.text)}</p>
-          </div>
-        </li>
-      ))}
-    </ul>
-  );
+  const kinds = [...new Set(guards.map((guard) => guard.kind))];
+  return kinds.map((kind) => (
+    <div
+      key={kind}
+      role="alert"
+      className="flex items-start gap-2.5 rounded-lg border border-bad bg-bad-soft px-3 py-2.5 text-bad"
+    >
+      <ShieldAlert className="mt-0.5 size-4 shrink-0" aria-hidden />
+      <div className="min-w-0 break-words">
+        <p className="text-13 font-semibold">{words.guards.title[kind] ?? words.guards.other}</p>
+        <ul className="text-13">
+          {guards
+            .filter((guard) => guard.kind === kind)
+            .map((guard) => (
+              <li key={guard.text}>{sentence(guard.text)}</li>
+            ))}
+        </ul>
+      </div>
+    </div>
+  ));
 }
 
 const sentence = (said: string) => {

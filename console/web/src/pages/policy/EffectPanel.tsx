@@ -56,6 +56,8 @@ export function EffectPanel({
   const { effect, settled } = verdict;
   const broken = verdict.problems.length > 0;
   const failures: readonly PolicyTestFailure[] = effect?.tests ?? [];
+  // What keeps the text from being saved comes first.
+  const results = <Tests tests={tests} failures={failures} goTo={actions.goTo} />;
   return (
     <div className="space-y-3">
       <div className="flex min-h-6 flex-wrap items-baseline gap-x-2">
@@ -76,6 +78,7 @@ export function EffectPanel({
           aria-busy={!settled}
           className={clsx("space-y-3 transition-opacity duration-100", !settled && "opacity-60")}
         >
+          {failures.length > 0 && results}
           {dirty || !changesNothing(effect) ? (
             <Effect effect={effect} actions={actions} />
           ) : (
@@ -84,7 +87,7 @@ export function EffectPanel({
               <Notes notes={effect.notes} />
             </>
           )}
-          <Tests tests={tests} failures={failures} goTo={actions.goTo} />
+          {failures.length === 0 && results}
           <Viewer viewer={viewer} onViewer={onViewer} />
         </div>
       )}

@@ -69,7 +69,7 @@ export function Review({
     >
       {failure && <Failure error={failure} />}
       {failing > 0 && <Banner tone="bad">{words.tests.failing(failing)}</Banner>}
-      {effect && <Effect effect={effect} actions={actions} compact />}
+      {effect && <Effect effect={effect} actions={actions} of="save" />}
       {!known && (
         <Delayed>
           <Skeleton className="h-16! w-full" />

@@ -251,7 +251,7 @@ function Head({
 }) {
   const navigate = useNavigate();
   const status = useStatus();
-  const narrow = useMedia("(max-width: 767px)");
+  const narrow = useMedia("(max-width: 1023px)");
   const discard = () => {
     const { draft } = bench;
     discardDraft();

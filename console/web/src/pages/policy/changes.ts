@@ -114,12 +114,3 @@ export function mergedText(parts: readonly Part[], choices: readonly (Choice | u
     })
     .join("\n");
 }
-
-/** How many lines a diff of `diff -u` adds and takes away. */
-export function diffSize(diff: string): { added: number; removed: number } {
-  const lines = diff.split("\n").slice(2);
-  return {
-    added: lines.filter((line) => line.startsWith("+")).length,
-    removed: lines.filter((line) => line.startsWith("-")).length,
-  };
-}

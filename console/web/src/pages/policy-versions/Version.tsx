@@ -1,0 +1,189 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { History, RotateCcw } from "lucide-react";
+import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
+import { type Policy, policyVersionQuery, useCan, useNodes, usePolicy } from "@/api";
+import { readDraft, writeDraft } from "@/policy";
+import { useSearchState } from "@/router/search";
+import { printable, text } from "@/text";
+import { words } from "@/text/policy";
+import {
+  Button,
+  Confirm,
+  Delayed,
+  Empty,
+  ErrorState,
+  linkButton,
+  PageHead,
+  Skeleton,
+  Tabs,
+  Time,
+  useMedia,
+  usePageTitle,
+  useStatus,
+} from "@/ui";
+import { Lines, Pairs, Standing, useStep } from "./parts";
+import { authorWords } from "./steps";
+
+const t = words.history;
+const DiffView = lazy(async () => ({ default: (await import("../policy/DiffView")).DiffView }));
+const Effect = lazy(async () => ({ default: (await import("../policy/Effect")).Effect }));
+const panel = "version-text";
+
+export function PolicyVersionPage() {
+  const { version } = useParams({ from: "/policy/versions/$version" });
+  const { data, error, refetch } = useQuery({ ...policyVersionQuery(version), enabled: useCan()("policy:read") });
+  const inForce = usePolicy().data?.policy?.version;
+  const narrow = useMedia("(max-width: 767px)");
+  const title = text.policy.versionTitle(version);
+  usePageTitle(title);
+  if (!data && error) return <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />;
+  return (
+    <div className="flex h-full flex-col">
+      <PageHead
+        title={
+          <span className="flex items-center gap-3">
+            {narrow ? t.titleShort(version) : title}
+            {data && <Standing version={data} inForce={inForce} />}
+          </span>
+        }
+        below={data ? <Facts version={data} /> : <div className="h-3" />}
+      >
+        <Link to="/policy/versions" aria-label={words.versions} className={linkButton()}>
+          <History className="size-4" aria-hidden />
+          <span className="max-md:hidden">{words.versions}</span>
+        </Link>
+        {data && <Restore version={data} />}
+      </PageHead>
+      {data ? (
+        <Content version={data} />
+      ) : (
+        <Delayed>
+          <Skeleton className="m-6 h-40!" />
+        </Delayed>
+      )}
+    </div>
+  );
+}
+
+function Facts({ version }: { version: Policy }) {
+  const fact = (title: string, value: ReactNode) => (
+    <div className="flex min-w-0 items-baseline gap-1.5">
+      <dt className="shrink-0 text-ink-3">{title}</dt>
+      <dd className="min-w-0 break-words">{value}</dd>
+    </div>
+  );
+  return (
+    <div className="space-y-1 pt-2 pb-3 text-12">
+      <p className="text-13 break-words">
+        {version.reason ? printable(version.reason, 600) : <span className="text-ink-3">{t.noReason}</span>}
+      </p>
+      <dl className="flex flex-wrap items-center gap-x-6 gap-y-1">
+        {fact(t.author, <span className="font-mono">{printable(authorWords(version.author))}</span>)}
+        {fact(t.time, <Time at={version.savedAt} />)}
+        {fact(t.lines, <Lines version={version.version} />)}
+        {fact(t.pairs, <Pairs version={version.version} />)}
+      </dl>
+    </div>
+  );
+}
+
+/** Brings the text back as a draft. It is looked at, and then saved, like any other. */
+function Restore({ version }: { version: Policy }) {
+  const navigate = useNavigate();
+  const status = useStatus();
+  const can = useCan();
+  const policy = usePolicy().data?.policy;
+  const narrow = useMedia("(max-width: 767px)");
+  const [asking, setAsking] = useState(false);
+  if (!can("policy:write") || !version.policy || version.policy === policy?.policy) return null;
+  const restore = () => {
+    writeDraft({ base: policy?.version ?? "0", text: version.policy });
+    status.done(t.restored(version.version));
+    void navigate({ to: "/policy" });
+  };
+  const draft = readDraft();
+  const replaces = draft !== null && draft.text !== version.policy;
+  return (
+    <>
+      <Button look="primary" icon={RotateCcw} onClick={() => (replaces ? setAsking(true) : restore())}>
+        {narrow ? t.restoreShort : t.restore}
+      </Button>
+      {asking && (
+        <Confirm title={t.restoreTitle} submit={t.restoreSubmit} onSubmit={restore} onClose={() => setAsking(false)}>
+          <p>{t.restoreBody}</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function Content({ version }: { version: Policy }) {
+  const [search, setSearch] = useSearchState({ view: "changes" });
+  const before = useBefore(version.version);
+  const view = search.view === "text" ? "text" : "changes";
+  if (!version.policy && before === "") return <Empty icon={History} title={t.noText} />;
+  return (
+    <div className="flex min-h-0 flex-1 max-[1099px]:flex-col max-[1099px]:overflow-y-auto">
+      <div className="flex min-h-0 min-w-0 flex-1 flex-col bg-surface max-[1099px]:min-h-[40vh] max-[1099px]:flex-none">
+        <div className="flex shrink-0 border-b border-line px-6 max-md:px-4">
+          <Tabs
+            label={t.title}
+            tabs={[
+              { value: "changes", label: t.view.changes },
+              { value: "text", label: t.view.text },
+            ]}
+            value={view}
+            onChange={(next) => setSearch({ view: next })}
+            panel={panel}
+          />
+        </div>
+        <div id={panel} role="tabpanel" aria-labelledby={`${panel}-${view}`} className="min-h-0 flex-1">
+          <Suspense>
+            {before !== undefined && (
+              <DiffView
+                before={view === "text" ? null : before}
+                text={version.policy}
+                label={text.policy.versionTitle(version.version)}
+                className="h-full rounded-none! border-0!"
+              />
+            )}
+          </Suspense>
+        </div>
+      </div>
+      <aside
+        aria-label={t.effect}
+        className="w-[440px] shrink-0 overflow-y-auto border-l border-line p-4 pb-10 max-[1099px]:w-full max-[1099px]:overflow-visible max-[1099px]:border-t max-[1099px]:border-l-0"
+      >
+        <EffectThen version={version.version} />
+      </aside>
+    </div>
+  );
+}
+
+/** The text of the version before; empty before the first. */
+function useBefore(version: string): string | undefined {
+  const number = Number(version) - 1;
+  const { data } = useQuery({ ...policyVersionQuery(String(number)), enabled: number > 0 });
+  return number > 0 ? data?.policy : "";
+}
+
+function EffectThen({ version }: { version: string }) {
+  const { data } = useStep(version);
+  const nodes = useNodes().data?.items;
+  const byId = useMemo(() => new Map(nodes?.map((node) => [node.id, node])), [nodes]);
+  return (
+    <div className="space-y-3">
+      <div>
+        <h2 className="text-14 font-semibold">{t.effect}</h2>
+        <p className="text-12 text-ink-2">{t.effectHint}</p>
+      </div>
+      {data && !data.effect && <p className="text-ink-2">{t.unknown}</p>}
+      {data?.effect && (
+        <Suspense>
+          <Effect effect={data.effect} actions={{ node: (id) => byId.get(id) }} of="past" />
+        </Suspense>
+      )}
+    </div>
+  );
+}

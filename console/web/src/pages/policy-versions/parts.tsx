@@ -1,0 +1,64 @@
+import { useQuery } from "@tanstack/react-query";
+import { type PolicyVersion, useNodes } from "@/api";
+import { words } from "@/text/policy";
+import { Badge } from "@/ui";
+import { diffSize, stepQuery } from "./steps";
+
+const t = words.history;
+
+export function Standing({ version, inForce }: { version: PolicyVersion; inForce: string | undefined }) {
+  return (
+    <>
+      {version.version === inForce && (
+        <Badge tone={version.confirmBy ? "warn" : "ok"}>{version.confirmBy ? t.onTrial : t.inForce}</Badge>
+      )}
+      {version.source === "file" && <Badge>{t.file}</Badge>}
+    </>
+  );
+}
+
+/** A gain and a loss, by sign and colour; heard in words. */
+function PlusMinus({ plus, minus, says }: { plus: number; minus: number; says: [string, string] }) {
+  if (plus + minus === 0) return <span className="text-ink-3">{t.same}</span>;
+  return (
+    <span className="flex gap-2 tabular-nums">
+      {plus > 0 && (
+        <span className="text-ok">
+          <span aria-hidden>{t.plus(plus)}</span>
+          <span className="sr-only">{says[0]}</span>
+        </span>
+      )}
+      {minus > 0 && (
+        <span className="text-bad">
+          <span aria-hidden>{t.minus(minus)}</span>
+          <span className="sr-only">{says[1]}</span>
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** Above this, who lost what is not asked for every version that is in sight. */
+const manyNodes = 3000;
+
+export function useStep(version: string) {
+  const { data: nodes } = useNodes();
+  return useQuery(stepQuery(version, (nodes?.items.length ?? 0) <= manyNodes));
+}
+
+export function Lines({ version }: { version: string }) {
+  const { data } = useStep(version);
+  if (!data) return null;
+  const { added, removed } = diffSize(data.diff);
+  return <PlusMinus plus={added} minus={removed} says={[t.plusLines(added), t.minusLines(removed)]} />;
+}
+
+export function Pairs({ version }: { version: string }) {
+  const { data } = useStep(version);
+  if (!data) return null;
+  if (!data.effect) return <span className="text-ink-3">{t.unknown}</span>;
+  const { gained, lost, changed } = data.effect;
+  if (gained + lost === 0 && changed > 0)
+    return <span className="text-ink-2">{words.effect.pairsChanged(changed)}</span>;
+  return <PlusMinus plus={gained} minus={lost} says={[t.plusPairs(gained), t.minusPairs(lost)]} />;
+}

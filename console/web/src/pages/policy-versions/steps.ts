@@ -1,0 +1,35 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, keys, type PolicyVersion } from "@/api";
+
+/** How many lines a diff of `diff -u` adds and takes away. */
+export function diffSize(diff: string): { added: number; removed: number } {
+  const lines = diff.split("\n").slice(2);
+  return {
+    added: lines.filter((line) => line.startsWith("+")).length,
+    removed: lines.filter((line) => line.startsWith("-")).length,
+  };
+}
+
+/** All versions of the policy, newest first, without their texts. */
+export const versionsQuery = queryOptions({
+  queryKey: [...keys.policyVersions, "all"],
+  queryFn: async ({ signal }): Promise<PolicyVersion[]> => {
+    const all: PolicyVersion[] = [];
+    for (;;) {
+      const before = all.at(-1)?.version;
+      const { versions } = await api.get("/api/v1/policy/versions", { query: { before }, signal });
+      all.push(...versions);
+      if (versions.length === 0 || versions.at(-1)?.version === "1") return all;
+    }
+  },
+});
+
+/** What a version changed of the one before. Its lines stay as they are; pairs are those of the nodes there are. */
+export const stepQuery = (version: string, effect: boolean) =>
+  queryOptions({
+    queryKey: ["policyStep", version, effect],
+    queryFn: ({ signal }) => api.get("/api/v1/policy/diff", { query: { to: version, effect }, signal }),
+  });
+
+/** Who saved a version: the name of the key, or of the server itself. */
+export const authorWords = (author: string) => author.replace(/^key:/, "");

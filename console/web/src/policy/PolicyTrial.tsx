@@ -1,0 +1,16 @@
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
+import { policyTrialQuery, useCan } from "@/api";
+
+const TrialBar = lazy(() => import("./TrialBar"));
+
+/** The bar over every page while a version of the policy waits to be kept. At other times it is one small question. */
+export function PolicyTrial() {
+  const { data } = useQuery({ ...policyTrialQuery, enabled: useCan()("policy:read") });
+  if (!data?.confirmBy) return null;
+  return (
+    <Suspense>
+      <TrialBar key={data.version} version={data.version} until={data.confirmBy} author={data.author} />
+    </Suspense>
+  );
+}
