@@ -3,11 +3,12 @@ import { useState } from "react";
 import { type ApiKey, api, continueWith, newRequestName, useSession } from "@/api";
 import { endOf, Failure, LifeField, units } from "@/keys";
 import { text } from "@/text";
+import { apiKeys } from "@/text/settings";
 import { ApiCall, Button, Choices, Confirm, Dialog, relative, useNow, useStatus, useWrites } from "@/ui";
 import { apiKeyName } from "./facts";
 import { ApiKeyReveal, CommentField, createKey, usualLife } from "./forms";
 
-const t = text.settings.keys;
+const t = apiKeys;
 
 const expire = (key: ApiKey, at?: string) =>
   api.call("post", "/api/v1/apikey/expire", { body: { id: key.id, at }, once: newRequestName() });

@@ -1,6 +1,6 @@
 import type { ApiKey, Role } from "@/api";
 import type { Fields } from "@/filter";
-import { text } from "@/text";
+import { apiKeys } from "@/text/settings";
 
 export type ApiKeyState = "usable" | "expired";
 
@@ -10,7 +10,7 @@ export const apiKeyState = (key: ApiKey, now: number): ApiKeyState =>
 /** The part of a key by which people know it. */
 export const apiKeyName = (prefix: string) => prefix.replace(/^flk_|_\*\*\*$/g, "");
 
-export const nouns = Object.keys(text.settings.keys.create.nouns) as (keyof typeof text.settings.keys.create.nouns)[];
+export const nouns = Object.keys(apiKeys.create.nouns) as (keyof typeof apiKeys.create.nouns)[];
 export type Noun = (typeof nouns)[number];
 
 /** What a key may do with a part: nothing, look, or all that its role may. */

@@ -2,11 +2,12 @@ import { useState } from "react";
 import { api, newRequestName, type Role, useSession } from "@/api";
 import { endOf, Failure, type Life, LifeField } from "@/keys";
 import { text } from "@/text";
+import { apiKeys } from "@/text/settings";
 import { ApiCall, Button, Choices, Command, Dialog, Field, Input, SecretReveal, Select, useNow, useWrites } from "@/ui";
 import { type Grant, type Grants, mostOf, nouns, scopesOf } from "./facts";
 
-const t = text.settings.keys.create;
-const roles = text.settings.keys.roles;
+const t = apiKeys.create;
+const roles = apiKeys.roles;
 
 /** What a new key shall be. */
 export interface NewKey {
@@ -85,7 +86,7 @@ export function CreateApiKey({ onClose }: { onClose(): void }) {
       <p className="text-12">{t.recommended}</p>
       <div className="space-y-1.5">
         <Choices<Role> label={t.role} choices={roles} value={role} onChange={setRole} />
-        <p className="text-12">{text.settings.keys.roleHints[role]}</p>
+        <p className="text-12">{apiKeys.roleHints[role]}</p>
       </div>
       {own.scopes.length === 0 && (
         <Choices

@@ -10,6 +10,7 @@ import { SettingsPage } from "@/pages/settings";
 import { useSearchState, useTyped } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
+import { apiKeys } from "@/text/settings";
 import {
   announce,
   Badge,
@@ -41,7 +42,7 @@ import { Remove, Revoke, Rotate } from "./dialogs";
 import { apiKeyFilter, apiKeyFilterFields, apiKeyName, apiKeyState } from "./facts";
 import { CreateApiKey } from "./forms";
 
-const t = text.settings.keys;
+const t = apiKeys;
 const usual = { tab: "usable", q: "", sort: "", cols: "", rotate: "" };
 const panelId = "api-keys-list";
 type Tab = keyof typeof t.tabs;

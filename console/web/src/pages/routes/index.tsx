@@ -1,14 +1,211 @@
-/** Networks behind nodes, and exit nodes: what waits and what serves. */
-import { Route } from "lucide-react";
-import { text } from "@/text";
-import { Empty, Page } from "@/ui";
+/** Networks behind nodes, and exit nodes: who leads there, who waits for approval, and who served. */
+import { Link } from "@tanstack/react-router";
+import { Check, Route, SearchX } from "lucide-react";
+import { useCallback, useDeferredValue, useMemo } from "react";
+import { useCan, useNodes, usePolicy } from "@/api";
+import { matches, parse } from "@/filter";
+import { NodeMark, ownerWords } from "@/nodes";
+import { useSearchState, useTyped } from "@/router/search";
+import { printable, text } from "@/text";
+import { words as t } from "@/text/routes";
+import {
+  Button,
+  columnsShown,
+  DataTable,
+  Empty,
+  ErrorState,
+  ExportMenu,
+  FilterChips,
+  FilterLine,
+  NotAllowed,
+  PageHead,
+  SidePanel,
+  Tabs,
+  usePageTitle,
+  ViewMenu,
+  WriteButton,
+} from "@/ui";
+import { labelOf, RouteActionsProvider, useRouteActions } from "./actions";
+import { openRoute, RouteSwitch, routeColumns, StateBadge } from "./columns";
+import {
+  autoApprovers,
+  byNetwork,
+  type RouteRow,
+  routeFilter,
+  routeFilterFields,
+  routeRows,
+  splitWaiting,
+} from "./facts";
+import { RoutePanel } from "./RoutePanel";
+
+const usual = { tab: "subnets", q: "", sort: "", cols: "", route: "" };
+const panelId = "routes-list";
+type Tab = keyof typeof t.tabs;
+
+const rowId = (row: RouteRow) => row.id;
+const rowName = (row: RouteRow) => `${labelOf(row)} ${printable(row.node.givenName)}`;
+const isWaiting = (row: RouteRow) => row.route.state === "waiting";
+
+/** What waits comes first, with all routers of the same network. */
+function group(rows: readonly RouteRow[]) {
+  const { waiting, rest } = splitWaiting(rows);
+  return [
+    { id: "waiting", title: t.groups.waiting, rows: waiting, total: waiting.filter(isWaiting).length },
+    { id: "rest", title: waiting.length > 0 ? t.groups.rest : "", rows: rest },
+  ];
+}
 
 export function RoutesPage() {
+  const { data, error, refetch } = useNodes();
+  const can = useCan();
+  const rows = useMemo(() => routeRows(data?.items ?? []), [data]);
+  if (!can("nodes:read") || !can("routes:read"))
+    return <NotAllowed scope={can("nodes:read") ? "routes:read" : "nodes:read"} />;
+  if (error && !data) return <ErrorState title={text.routes.title} error={error} onRetry={() => void refetch()} />;
   return (
-    <Page title={text.routes.title}>
-      <Empty icon={Route} title={text.routes.emptyTitle}>
-        {text.routes.emptyBody}
+    <RouteActionsProvider rows={rows}>
+      <RoutesList all={rows} loading={!data} />
+    </RouteActionsProvider>
+  );
+}
+
+function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boolean }) {
+  const [search, setSearch] = useSearchState(usual);
+  const tab = (search.tab in t.tabs ? search.tab : "subnets") as Tab;
+  const exits = tab === "exits";
+  const { data: policy } = usePolicy();
+  const by = useMemo(() => autoApprovers(policy?.policy?.policy ?? ""), [policy]);
+
+  const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
+  const [typed, setTyped] = useTyped(search.q, commit);
+  const query = useDeferredValue(typed);
+  const terms = useMemo(() => parse(query, routeFilterFields), [query]);
+  const here = useMemo(() => all.filter((row) => row.route.exit === exits), [all, exits]);
+  const rows = useMemo(() => here.filter((row) => matches(row, terms, routeFilter)), [here, terms]);
+  const columns = useMemo(() => routeColumns(exits, by), [exits, by]);
+  const open = search.route ? all.find((row) => row.id === search.route) : undefined;
+  const onOpen = useCallback((row: RouteRow) => setSearch({ route: row.id }, "push"), [setSearch]);
+  usePageTitle(text.routes.title, !loading && text.table.shown(rows.length));
+
+  return (
+    <div className="flex h-full min-w-0">
+      <div className="relative flex min-w-0 flex-1 flex-col">
+        <PageHead
+          title={text.routes.title}
+          below={
+            <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[880px]:flex-col @max-[880px]:items-stretch">
+              <div className="min-w-0 flex-1">
+                <RouteTabs all={all} tab={tab} onChange={(next) => setSearch({ tab: next, sort: "", cols: "" })} />
+              </div>
+              <div className="flex items-center gap-2 @max-[880px]:py-2">
+                <FilterLine label={t.filterLabel} placeholder={t.filterPlaceholder} value={typed} onChange={setTyped} />
+                <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
+              </div>
+            </div>
+          }
+        >
+          <ExportMenu what={tab} columns={columnsShown(columns, search.cols)} rows={rows} />
+          <ApproveAllButton rows={here.filter(isWaiting)} />
+        </PageHead>
+        <FilterChips terms={terms} value={typed} onChange={setTyped} />
+        <div
+          id={panelId}
+          role="tabpanel"
+          aria-labelledby={`${panelId}-${tab}`}
+          className="flex min-h-0 flex-1 flex-col"
+        >
+          <DataTable
+            label={t.list[tab]}
+            columns={columns}
+            chosen={search.cols}
+            rows={rows}
+            loading={loading}
+            empty={<Nothing tab={tab} filtered={terms.length > 0} onClear={() => setTyped("")} />}
+            rowId={rowId}
+            rowName={rowName}
+            sort={search.sort}
+            onSort={(sort) => setSearch({ sort })}
+            usual={byNetwork}
+            group={terms.length === 0 ? group : undefined}
+            asked={`${tab} ${query}`}
+            onOpen={onOpen}
+            openId={open?.id}
+            phone={(row) => <PhoneRow row={row} />}
+          />
+        </div>
+      </div>
+      {open && (
+        <SidePanel
+          title={open.route.exit ? printable(open.node.givenName) : <span className="font-mono">{open.prefix}</span>}
+          onClose={() => setSearch({ route: "" })}
+        >
+          <RoutePanel row={open} rows={all} by={by} />
+        </SidePanel>
+      )}
+    </div>
+  );
+}
+
+function RouteTabs({ all, tab, onChange }: { all: readonly RouteRow[]; tab: Tab; onChange(tab: Tab): void }) {
+  const tabs = (Object.keys(t.tabs) as Tab[]).map((value) => {
+    const own = all.filter((row) => row.route.exit === (value === "exits"));
+    return {
+      value,
+      label: t.tabs[value],
+      count: own.length,
+      tone: own.some(isWaiting) ? ("warn" as const) : undefined,
+    };
+  });
+  return <Tabs label={text.routes.title} tabs={tabs} value={tab} onChange={onChange} panel={panelId} />;
+}
+
+function ApproveAllButton({ rows }: { rows: readonly RouteRow[] }) {
+  const start = useRouteActions();
+  if (rows.length === 0) return null;
+  return (
+    <WriteButton right="routes:write" look="primary" icon={Check} onClick={() => start({ name: "all", rows })}>
+      {t.approveAll(rows.length)}
+    </WriteButton>
+  );
+}
+
+function Nothing({ tab, filtered, onClear }: { tab: Tab; filtered: boolean; onClear(): void }) {
+  if (filtered)
+    return (
+      <Empty
+        icon={SearchX}
+        title={text.table.noMatchTitle}
+        action={<Button onClick={onClear}>{text.table.showWithoutFilter}</Button>}
+      >
+        {text.table.noMatchBody}
       </Empty>
-    </Page>
+    );
+  return (
+    <Empty icon={Route} title={tab === "exits" ? t.emptyExitsTitle : t.emptySubnetsTitle}>
+      {tab === "exits" ? t.emptyExitsBody : t.emptySubnetsBody}
+    </Empty>
+  );
+}
+
+function PhoneRow({ row }: { row: RouteRow }) {
+  const name = printable(row.node.givenName);
+  return (
+    <div className="flex w-full min-w-0 items-center gap-3">
+      <NodeMark node={row.node} />
+      <div className="min-w-0 flex-1">
+        <Link
+          to="/routes"
+          search={openRoute(row)}
+          className={
+            row.route.exit ? "block truncate text-14 font-medium" : "block truncate font-mono text-13 font-medium"
+          }
+        >
+          {row.route.exit ? name : row.prefix}
+        </Link>
+        <div className="truncate text-12 text-ink-2">{row.route.exit ? printable(ownerWords(row.node)) : name}</div>
+      </div>
+      <StateBadge state={row.route.state} />
+      <RouteSwitch row={row} />
+    </div>
   );
 }

@@ -1,7 +1,4 @@
-import { apiKeys } from "./apiKeys";
-
 export const settings = {
-  keys: apiKeys,
   title: "Settings",
   sections: "Sections of settings",
   apiKeys: "API keys",

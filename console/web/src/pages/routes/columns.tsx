@@ -1,0 +1,154 @@
+import { Link } from "@tanstack/react-router";
+import { Layers, ScrollText } from "lucide-react";
+import { compareText, NodeMark, Owner, ownerWords } from "@/nodes";
+import type { RouteState } from "@/nodes/routes";
+import { printable, text } from "@/text";
+import { words as t } from "@/text/routes";
+import { Badge, type Column, Switch, Tip, type Tone, useWrites } from "@/ui";
+import { labelOf, useRouteActions } from "./actions";
+import { type AutoApprovers, approverOf, byNetwork, type RouteRow } from "./facts";
+
+export const tones: Record<RouteState, Tone> = {
+  waiting: "warn",
+  serving: "ok",
+  standby: "plain",
+  offline: "plain",
+  unoffered: "plain",
+};
+
+export function StateBadge({ state }: { state: RouteState }) {
+  return (
+    <Tip label={text.node.routes.states[state]}>
+      <span>
+        <Badge tone={tones[state]}>{t.states[state]}</Badge>
+      </span>
+    </Tip>
+  );
+}
+
+/** Approves the route or takes that back; without the right it says which it is. */
+export function RouteSwitch({ row }: { row: RouteRow }) {
+  const { offered, now } = useWrites("routes:write");
+  const start = useRouteActions();
+  const on = row.route.state !== "waiting";
+  if (!offered) return <span className="text-ink-2">{on ? t.columns.approved : t.states.waiting}</span>;
+  return (
+    <Switch
+      label={t.approve(labelOf(row), printable(row.node.givenName))}
+      checked={on}
+      disabled={!now}
+      onChange={(next) => start({ name: "turn", row, on: next })}
+    />
+  );
+}
+
+export const openRoute = (row: RouteRow) => ((before: object) => ({ ...before, route: row.id })) as never;
+
+function Remarks({ row, by }: { row: RouteRow; by: AutoApprovers }) {
+  const approver = approverOf(row, by);
+  return (
+    <span className="flex min-w-0 items-center gap-3 text-12">
+      {row.overlaps.length > 0 && (
+        <Tip label={t.overlaps(row.overlaps)}>
+          <span className="flex min-w-0 items-center gap-1.5 text-warn">
+            <Layers className="size-3.5 shrink-0" aria-hidden />
+            <span className="truncate">{t.overlaps(row.overlaps)}</span>
+          </span>
+        </Tip>
+      )}
+      {approver && <AutoApproved row={row} approver={approver} />}
+    </span>
+  );
+}
+
+export function AutoApproved({ row, approver }: { row: RouteRow; approver: { prefix: string; by: string[] } }) {
+  const who = approver.by.join(", ");
+  const words = row.route.exit ? t.autoApprovedExit(who) : t.autoApproved(who, approver.prefix);
+  return (
+    <Tip label={words}>
+      <span className="flex min-w-0 items-center gap-1.5 text-ink-2">
+        <ScrollText className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+        <span className="truncate">{words}</span>
+      </span>
+    </Tip>
+  );
+}
+
+export function routeColumns(exits: boolean, by: AutoApprovers): Column<RouteRow>[] {
+  const network: Column<RouteRow> = {
+    id: "network",
+    title: t.columns.network,
+    fixed: true,
+    width: 216,
+    sort: byNetwork,
+    csv: (row) => row.prefix,
+    cell: (row) => (
+      <Link to="/routes" search={openRoute(row)} className="truncate font-mono text-12 font-medium hover:underline">
+        {row.prefix}
+      </Link>
+    ),
+  };
+  const router: Column<RouteRow> = {
+    id: "router",
+    title: exits ? t.columns.node : t.columns.router,
+    fixed: true,
+    width: exits ? undefined : 212,
+    sort: (a, b) => compareText(a.node.givenName, b.node.givenName),
+    csv: (row) => row.node.givenName,
+    cell: (row) => (
+      <span className="flex min-w-0 items-center gap-2.5">
+        <NodeMark node={row.node} />
+        {exits ? (
+          <Link to="/routes" search={openRoute(row)} className="truncate font-medium hover:underline">
+            {printable(row.node.givenName)}
+          </Link>
+        ) : (
+          <Link to="/nodes/$id" params={{ id: row.node.id }} className="truncate hover:underline">
+            {printable(row.node.givenName)}
+          </Link>
+        )}
+      </span>
+    ),
+  };
+  const remarks: Column<RouteRow> = {
+    id: "remarks",
+    title: t.columns.note,
+    width: exits ? 300 : undefined,
+    yields: 3,
+    csv: (row) => row.overlaps.join(" "),
+    cell: (row) => <Remarks row={row} by={by} />,
+  };
+  return [
+    ...(exits ? [router] : [network, router]),
+    {
+      id: "state",
+      title: t.columns.state,
+      width: 112,
+      sort: (a, b) => compareText(a.route.state, b.route.state),
+      csv: (row) => t.states[row.route.state],
+      cell: (row) => <StateBadge state={row.route.state} />,
+    },
+    {
+      id: "owner",
+      title: t.columns.owner,
+      width: 176,
+      yields: 2,
+      sort: (a, b) => compareText(ownerWords(a.node), ownerWords(b.node)),
+      csv: (row) => ownerWords(row.node),
+      cell: (row) => <Owner node={row.node} />,
+    },
+    remarks,
+    {
+      id: "approved",
+      title: t.columns.approved,
+      width: 96,
+      sort: (a, b) => Number(a.route.state === "waiting") - Number(b.route.state === "waiting"),
+      csv: (row) => (row.route.state === "waiting" ? "no" : "yes"),
+      cell: (row) => (
+        <span className="flex items-center">
+          <RouteSwitch row={row} />
+        </span>
+      ),
+    },
+  ];
+}
