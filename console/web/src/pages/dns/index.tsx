@@ -1,15 +1,256 @@
 /** What devices are told about names. */
-import { Globe } from "lucide-react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import { ApiError, api, type DNS, dnsQuery, keys, newRequestName, useCan } from "@/api";
+import { Failure } from "@/keys";
 import { SettingsPage } from "@/pages/settings";
 import { text } from "@/text";
-import { Empty } from "@/ui";
+import { dnsPage as t } from "@/text/settings";
+import {
+  ApiCall,
+  Banner,
+  Button,
+  Confirm,
+  Delayed,
+  ErrorState,
+  Field,
+  NotAllowed,
+  Skeleton,
+  Switch,
+  TextArea,
+  Time,
+  useStatus,
+  useWrites,
+  WriteButton,
+} from "@/ui";
+import { changeOf, type DNSForm, differing, dnsFields, formOf, type Problems, serverProblems } from "./form";
 
 export function DNSPage() {
+  const can = useCan();
+  const { data, error, refetch } = useQuery({ ...dnsQuery, enabled: can("dns:read") });
+  const [resetting, setResetting] = useState(false);
+  const dns = data?.data;
   return (
-    <SettingsPage title={text.settings.dns}>
-      <Empty icon={Globe} title={text.settings.dns}>
-        {text.settings.dnsBody}
-      </Empty>
+    <SettingsPage
+      title={text.settings.dns}
+      actions={
+        dns?.source === "api" &&
+        !dns.pinned && (
+          <WriteButton right="dns:write" onClick={() => setResetting(true)}>
+            {t.reset.open}
+          </WriteButton>
+        )
+      }
+    >
+      {!can("dns:read") ? (
+        <NotAllowed scope="dns:read" />
+      ) : dns ? (
+        <Settings dns={dns} etag={data.etag} />
+      ) : error ? (
+        <ErrorState title={text.settings.dns} error={error} onRetry={() => void refetch()} />
+      ) : (
+        <Delayed>
+          <div role="status" aria-label={text.common.loading} className="space-y-6">
+            {["w-48", "w-96", "w-80", "w-64"].map((width) => (
+              <Skeleton key={width} className={width} />
+            ))}
+          </div>
+        </Delayed>
+      )}
+      {resetting && <Reset etag={data?.etag ?? null} onClose={() => setResetting(false)} />}
     </SettingsPage>
+  );
+}
+
+/** The state of the form: what it began from, what is typed, and what is wrong with it. */
+function useForm(dns: DNS, etag: string | null) {
+  const client = useQueryClient();
+  const status = useStatus();
+  const [begun, setBegun] = useState({ form: formOf(dns), etag });
+  const [form, setForm] = useState(begun.form);
+  const [problems, setProblems] = useState<Problems>({});
+  const [failure, setFailure] = useState<unknown>(null);
+  const [theirs, setTheirs] = useState<DNS | null>(null);
+  const [busy, setBusy] = useState(false);
+  const changed = differing(begun.form, form);
+  // Nobody is typing: what somebody else saved is shown at once.
+  if (changed.length === 0 && begun.etag !== etag && !busy) {
+    const now = formOf(dns);
+    setBegun({ form: now, etag });
+    setForm(now);
+  }
+
+  const begin = (from: DNS, tag: string | null) => {
+    setBegun({ form: formOf(from), etag: tag });
+    setForm(formOf(from));
+    setProblems({});
+    setFailure(null);
+    setTheirs(null);
+  };
+  const refused = (error: unknown) => {
+    if (error instanceof ApiError && error.stale && error.problem.current)
+      return setTheirs(error.problem.current as unknown as DNS);
+    const found = error instanceof ApiError ? serverProblems(error.problem.errors ?? [], form) : undefined;
+    setProblems(found?.problems ?? {});
+    if (!found || found.rest.length > 0 || Object.keys(found.problems).length === 0) setFailure(error);
+  };
+  const save = async (ifMatch: string | null) => {
+    const { change, problems: wrong } = changeOf(begun.form, form);
+    setProblems(wrong);
+    setFailure(null);
+    if (Object.keys(wrong).length > 0 || changed.length === 0) return;
+    setBusy(true);
+    try {
+      const answer = await api.call("patch", "/api/v1/dns", { body: change, ifMatch, once: newRequestName() });
+      client.setQueryData(keys.dns, answer);
+      begin(answer.data, answer.etag);
+      status.done(t.saved);
+    } catch (error) {
+      refused(error);
+    }
+    setBusy(false);
+  };
+  return { form, setForm, begun, begin, changed, problems, failure, theirs, busy, save };
+}
+
+function Settings({ dns, etag }: { dns: DNS; etag: string | null }) {
+  const { offered, now: connected } = useWrites("dns:write");
+  const { form, setForm, begun, begin, changed, problems, failure, theirs, busy, save } = useForm(dns, etag);
+  const editable = offered && !dns.pinned;
+  const magicId = useId();
+  return (
+    <form
+      className="max-w-[720px] space-y-5"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save(begun.etag);
+      }}
+    >
+      {dns.pinned && (
+        <div className="overflow-hidden rounded-lg">
+          <Banner>{t.pinned}</Banner>
+        </div>
+      )}
+      <p className="text-ink-2">
+        {t.source[dns.source]} {dns.updatedAt && <Time at={dns.updatedAt} format={t.changed} />}
+      </p>
+      <div className="divide-y divide-line rounded-lg border border-line bg-surface">
+        <div className="p-4">
+          <div className="font-medium">{t.base}</div>
+          <div className="font-mono text-13">{dns.baseDomain}</div>
+          <p className="text-12 text-ink-2">{dns.baseDomain ? t.baseHint : t.noBase}</p>
+        </div>
+        <div className="flex items-start gap-6 p-4">
+          <div className="flex-1">
+            <label htmlFor={magicId} className="font-medium">
+              {t.magic}
+            </label>
+            <p className="text-12 text-ink-2">{t.magicHint}</p>
+            {problems.magicDNS && (
+              <p role="alert" className="text-12 text-bad">
+                {problems.magicDNS}
+              </p>
+            )}
+          </div>
+          <Switch
+            id={magicId}
+            checked={form.magicDNS}
+            disabled={!editable}
+            onChange={(magicDNS) => setForm({ ...form, magicDNS })}
+          />
+        </div>
+        {dnsFields.map((name) => (
+          <div key={name} className="p-4">
+            <Field label={t.fields[name]} hint={t.hints[name]} error={problems[name]}>
+              {(control) => (
+                <TextArea
+                  {...control}
+                  mono
+                  rows={Math.min(12, Math.max(2, form[name].split("\n").length + 1))}
+                  readOnly={!editable}
+                  value={form[name]}
+                  onChange={(event) => setForm({ ...form, [name]: event.target.value })}
+                />
+              )}
+            </Field>
+          </div>
+        ))}
+      </div>
+      {theirs && (
+        <Conflict
+          form={form}
+          theirs={formOf(theirs)}
+          onMine={() => void save(null)}
+          onTheirs={() => begin(dns, etag)}
+        />
+      )}
+      {failure !== null && <Failure what={t.failed} error={failure} />}
+      {editable && changed.length > 0 && (
+        <div className="sticky bottom-0 flex flex-wrap items-center gap-2 rounded-lg border border-line-strong bg-raised px-4 py-3 shadow-menu">
+          <span className="w-full text-12 text-ink-2">{connected ? t.unsaved : text.common.offlineWrite}</span>
+          <ApiCall method="patch" path="/api/v1/dns" body={changeOf(begun.form, form).change} />
+          <Button onClick={() => begin(dns, etag)}>{t.discard}</Button>
+          <Button type="submit" look="primary" busy={busy} disabled={busy || !connected}>
+            {t.save}
+          </Button>
+        </div>
+      )}
+    </form>
+  );
+}
+
+function Conflict({
+  form,
+  theirs,
+  onMine,
+  onTheirs,
+}: {
+  form: DNSForm;
+  theirs: DNSForm;
+  onMine(): void;
+  onTheirs(): void;
+}) {
+  const names = differing(form, theirs).map((name) => (name === "magicDNS" ? t.magic : t.fields[name]));
+  return (
+    <div role="alert" className="space-y-3 rounded-lg border border-line-strong p-4">
+      <p className="font-medium">{t.conflict.title}</p>
+      <p className="text-ink-2">{t.conflict.body(names.join(", "))}</p>
+      <div className="flex gap-2">
+        <Button look="primary" onClick={onMine}>
+          {t.conflict.mine}
+        </Button>
+        <Button onClick={onTheirs}>{t.conflict.theirs}</Button>
+      </div>
+    </div>
+  );
+}
+
+function Reset({ etag, onClose }: { etag: string | null; onClose(): void }) {
+  const client = useQueryClient();
+  const status = useStatus();
+  const [busy, setBusy] = useState(false);
+  const submit = async () => {
+    setBusy(true);
+    try {
+      const answer = await api.call("delete", "/api/v1/dns", { ifMatch: etag, once: newRequestName() });
+      client.setQueryData(keys.dns, answer);
+      status.done(t.reset.done);
+    } catch (error) {
+      status.failed(t.reset.failed, error);
+    }
+    onClose();
+  };
+  return (
+    <Confirm
+      title={t.reset.title}
+      submit={t.reset.submit}
+      busy={busy}
+      call={<ApiCall method="delete" path="/api/v1/dns" />}
+      onSubmit={() => void submit()}
+      onClose={onClose}
+    >
+      <p>{t.reset.body}</p>
+    </Confirm>
   );
 }

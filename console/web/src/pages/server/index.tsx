@@ -1,15 +1,320 @@
-/** What the server is and how it is. */
-import { ServerCog } from "lucide-react";
+/** What the server is, how it is, and what to send when it is not. */
+import { useQuery } from "@tanstack/react-query";
+import { Copy, Download } from "lucide-react";
+import { type ReactNode, useMemo } from "react";
+import { dnsQuery, type ServerState, serverQuery, useCan, useNodes, usePolicy, useSession, useUsers } from "@/api";
+import { type HealthLine, healthLines } from "@/pages/overview/health";
 import { SettingsPage } from "@/pages/settings";
-import { text } from "@/text";
-import { Empty } from "@/ui";
+import { printable, text } from "@/text";
+import { serverPage as t } from "@/text/settings";
+import {
+  Badge,
+  Button,
+  CopyButton,
+  copyText,
+  Delayed,
+  ErrorState,
+  Mark,
+  NotAllowed,
+  Section,
+  Skeleton,
+  Time,
+  useStatus,
+} from "@/ui";
+import { supportBundle } from "./bundle";
 
 export function ServerPage() {
+  const can = useCan();
+  const { data, error, refetch } = useQuery({ ...serverQuery, enabled: can("service:read") });
   return (
     <SettingsPage title={text.settings.server}>
-      <Empty icon={ServerCog} title={text.settings.server}>
-        {text.settings.serverBody}
-      </Empty>
+      {!can("service:read") ? (
+        <NotAllowed scope="service:read" />
+      ) : data ? (
+        <div className="grid grid-cols-2 items-start gap-5 max-[1100px]:grid-cols-1">
+          <div className="min-w-0 space-y-5">
+            <Facts server={data} />
+            <Bundle server={data} />
+          </div>
+          <div className="min-w-0 space-y-5">
+            <Health server={data} />
+            <Relays server={data} />
+            {data.replicas.length > 1 && <Replicas server={data} />}
+            <Capabilities />
+          </div>
+        </div>
+      ) : error ? (
+        <ErrorState title={text.settings.server} error={error} onRetry={() => void refetch()} />
+      ) : (
+        <Delayed>
+          <div role="status" aria-label={text.common.loading} className="space-y-5">
+            {["w-56", "w-72", "w-48", "w-64"].map((width) => (
+              <Skeleton key={width} className={width} />
+            ))}
+          </div>
+        </Delayed>
+      )}
     </SettingsPage>
+  );
+}
+
+function Facts({ server }: { server: ServerState }) {
+  const session = useSession();
+  const can = useCan();
+  const { data: dns } = useQuery({ ...dnsQuery, enabled: can("dns:read") });
+  const { data: policy } = usePolicy();
+  const { version } = server;
+  return (
+    <Section title={t.facts}>
+      <dl className="grid grid-cols-[168px_minmax(0,1fr)] gap-x-4 gap-y-2.5 p-4 max-md:grid-cols-1 max-md:gap-y-0.5">
+        <Fact label={t.labels.url}>
+          <span className="flex items-center gap-1">
+            <span className="font-mono text-12 break-all">{server.url}</span>
+            <CopyButton value={server.url} what={t.copyUrl} />
+          </span>
+        </Fact>
+        <Fact label={t.labels.console}>
+          <span className="font-mono text-12 break-all">{session.coordinator.url}</span>
+        </Fact>
+        <Fact label={t.labels.version}>
+          {version.productVersion}
+          {version.commit && <span className="font-mono text-12 text-ink-2"> {version.commit.slice(0, 8)}</span>}
+          <span className="text-ink-2">
+            {" "}
+            {version.go.version} {version.go.os}/{version.go.arch}
+          </span>
+        </Fact>
+        <Fact label={t.labels.consoleVersion}>{session.console.version}</Fact>
+        <Fact label={t.labels.api}>{version.version}</Fact>
+        <Fact label={t.labels.database}>{t.databases[server.database]}</Fact>
+        <Fact label={t.labels.replica}>
+          <span className="font-mono text-12">{server.replica}</span>
+        </Fact>
+        <Fact label={t.labels.started}>
+          <Time at={server.startedAt} />
+        </Fact>
+        {dns && <Fact label={t.labels.base}>{dns.data.baseDomain || text.common.none}</Fact>}
+        {policy && (
+          <Fact label={t.labels.policy}>
+            {policy.policy ? t.policies[policy.policy.source](policy.policy.version) : t.policies.none}
+          </Fact>
+        )}
+      </dl>
+    </Section>
+  );
+}
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-ink-2">{label}</dt>
+      <dd className="min-w-0 max-md:mb-2">{children}</dd>
+    </>
+  );
+}
+
+const marks = { pass: "on", warn: "warn", fail: "bad" } as const;
+
+function Health({ server }: { server: ServerState }) {
+  const { coordinator, console: own } = useSession();
+  const lines = healthLines(server, { server: coordinator.productVersion, console: own.version });
+  return (
+    <Section title={t.health}>
+      <ul className="py-1">
+        {lines.map((line) => (
+          <HealthRow key={line.id} line={line} />
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function HealthRow({ line }: { line: HealthLine }) {
+  return (
+    <li className="grid grid-cols-[8px_minmax(0,1fr)] gap-x-3 px-4 py-2">
+      <span className="flex h-5 items-center">
+        <Mark state={marks[line.status]} label={text.overview.health.states[line.status]} />
+      </span>
+      <div>
+        <div className="flex items-baseline justify-between gap-3">
+          <span className="font-medium">{line.name}</span>
+          {line.since && <Time at={line.since} className="text-12 text-ink-3" format={text.overview.health.since} />}
+        </div>
+        <p className="text-12 break-words text-ink-2">{line.words}</p>
+      </div>
+    </li>
+  );
+}
+
+const head = "px-4 py-2 text-left text-12 font-medium text-ink-2";
+const cell = "border-t border-hair px-4 py-2 align-top";
+
+function Relays({ server }: { server: ServerState }) {
+  return (
+    <Section title={t.relays} note={server.relays.length}>
+      {server.relays.length === 0 ? (
+        <p className="p-4 text-warn">{t.noRelays}</p>
+      ) : (
+        <div className="overflow-x-auto">
+          <table className="w-full text-13" aria-label={t.relays}>
+            <thead>
+              <tr>
+                <th scope="col" className={head}>
+                  {t.relay.region}
+                </th>
+                <th scope="col" className={head}>
+                  {t.relay.state}
+                </th>
+                <th scope="col" className={head}>
+                  {t.relay.homes}
+                </th>
+                <th scope="col" className={head}>
+                  {t.relay.latency}
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {server.relays.map(({ region, embedded, homes, measured, medianMilliseconds }) => (
+                <tr key={region.id}>
+                  <th scope="row" className={`${cell} text-left font-normal`}>
+                    <span className="font-medium">{printable(region.name || region.code)}</span>{" "}
+                    {embedded && <Badge>{t.relay.embedded}</Badge>}
+                  </th>
+                  <td className={cell}>
+                    <span className="flex items-baseline gap-2">
+                      <Mark state={measured > 0 ? "on" : "warn"} />
+                      {measured > 0 ? t.relay.reached(measured) : t.relay.unreached}
+                    </span>
+                  </td>
+                  <td className={`${cell} whitespace-nowrap tabular-nums`}>{t.relay.nodes(homes)}</td>
+                  <td className={`${cell} whitespace-nowrap tabular-nums`}>
+                    {medianMilliseconds === null ? "" : t.relay.milliseconds(medianMilliseconds.toFixed(1))}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+function Replicas({ server }: { server: ServerState }) {
+  const titles = [t.replica.id, t.replica.version, t.replica.nodes, t.replica.revision, t.replica.report];
+  return (
+    <Section title={t.replicas} note={server.replicas.length}>
+      <div className="overflow-x-auto">
+        <table className="w-full text-13" aria-label={t.replicas}>
+          <thead>
+            <tr>
+              {titles.map((title) => (
+                <th key={title} scope="col" className={head}>
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {server.replicas.map((replica) => (
+              <tr key={replica.id}>
+                <th scope="row" className={`${cell} text-left font-mono text-12 font-normal`}>
+                  {replica.id}
+                </th>
+                <td className={cell}>{replica.version}</td>
+                <td className={`${cell} tabular-nums`}>{text.common.count(replica.nodes)}</td>
+                <td className={`${cell} tabular-nums`}>{replica.revision}</td>
+                <td className={`${cell} whitespace-nowrap tabular-nums`}>
+                  {t.seconds((replica.ageMillis / 1000).toFixed(1))}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+function Capabilities() {
+  const { capabilities } = useSession();
+  return (
+    <Section title={t.capabilities}>
+      <details className="p-4">
+        <summary className="cursor-pointer">{t.operations(capabilities.length)}</summary>
+        <ul className="mt-3 grid grid-cols-2 gap-x-4 font-mono text-12 text-ink-2 max-md:grid-cols-1">
+          {[...capabilities].sort().map((name) => (
+            <li key={name} className="truncate">
+              {name}
+            </li>
+          ))}
+        </ul>
+      </details>
+    </Section>
+  );
+}
+
+function Bundle({ server }: { server: ServerState }) {
+  const session = useSession();
+  const status = useStatus();
+  const can = useCan();
+  const { data: dns } = useQuery({ ...dnsQuery, enabled: can("dns:read") });
+  const { data: policy } = usePolicy();
+  const { data: nodes } = useNodes();
+  const { data: users } = useUsers();
+  const bundle = useMemo(
+    () =>
+      JSON.stringify(
+        supportBundle({
+          at: new Date().toISOString(),
+          browser: navigator.userAgent,
+          session,
+          server,
+          dns: dns?.data,
+          policy: policy?.policy,
+          nodes: nodes?.items,
+          users: users?.items.length,
+        }),
+        null,
+        2,
+      ),
+    [session, server, dns, policy, nodes, users],
+  );
+  const copy = async () => {
+    if (await copyText(bundle)) status.done(t.bundle.copied);
+    else status.failed(text.common.copyByHand, "");
+  };
+  const download = () => {
+    const url = URL.createObjectURL(new Blob([bundle], { type: "application/json" }));
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = "fairlead-support.json";
+    link.click();
+    URL.revokeObjectURL(url);
+  };
+  return (
+    <Section title={t.bundle.title}>
+      <div className="space-y-3 p-4">
+        <p className="text-ink-2">{t.bundle.body}</p>
+        <div className="flex flex-wrap gap-2">
+          <Button icon={Copy} onClick={() => void copy()}>
+            {t.bundle.copy}
+          </Button>
+          <Button icon={Download} onClick={download}>
+            {t.bundle.download}
+          </Button>
+        </div>
+        <details>
+          <summary className="cursor-pointer">{t.bundle.show}</summary>
+          <pre
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+            tabIndex={0}
+            className="mt-3 max-h-80 overflow-auto rounded-md bg-chip p-3 font-mono text-12"
+          >
+            {bundle}
+          </pre>
+        </details>
+      </div>
+    </Section>
   );
 }

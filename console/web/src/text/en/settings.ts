@@ -5,8 +5,6 @@ export const settings = {
   appearance: "Appearance",
   server: "Server",
   dns: "DNS",
-  serverBody: "Versions, health and relays of the server.",
-  dnsBody: "What devices are told about names.",
   theme: "Theme",
   themes: { system: "As the system", light: "Light", dark: "Dark" },
   density: "Rows of lists",

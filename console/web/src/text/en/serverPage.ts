@@ -1,0 +1,52 @@
+import { plural } from "../plural";
+
+export const serverPage = {
+  facts: "Server",
+  health: "Health",
+  relays: "Relays",
+  replicas: "Replicas",
+  capabilities: "What the console can do with this server",
+  labels: {
+    url: "Address for devices",
+    console: "Address for this console",
+    version: "Server version",
+    api: "API compatible with",
+    consoleVersion: "Console version",
+    database: "Database",
+    replica: "Answering replica",
+    started: "Started",
+    base: "DNS base domain",
+    policy: "Policy",
+  },
+  databases: { sqlite: "SQLite", postgres: "PostgreSQL" },
+  policies: {
+    none: "None: every node reaches every other",
+    api: (version: string) => `Version ${version}, saved by the API`,
+    file: (version: string) => `Version ${version}, from a file on the server`,
+  },
+  copyUrl: "the address",
+  noRelays:
+    "There is no relay, and devices do not start without one: set derp.server.enabled, derp.urls or derp.paths.",
+  relay: {
+    region: "Region",
+    state: "State",
+    homes: "Home of",
+    latency: "Latency",
+    embedded: "this server",
+    reached: plural({ one: "Reached by # node", other: "Reached by # nodes" }),
+    unreached: "No online node reaches it",
+    nodes: plural({ one: "# node", other: "# nodes" }),
+    milliseconds: (ms: string) => `${ms} ms`,
+  },
+  replica: { id: "Replica", version: "Version", nodes: "Connected nodes", revision: "Revision", report: "Last report" },
+  seconds: (s: string) => `${s} s ago`,
+  operations: plural({ one: "# operation of the API", other: "# operations of the API" }),
+  bundle: {
+    title: "Support bundle",
+    body: "Versions, health and counts, to attach to a question. It holds no keys, no names and no addresses of nodes or people.",
+    copy: "Copy bundle",
+    copied: "The support bundle is on the clipboard.",
+    download: "Download",
+    show: "Look at it",
+  },
+};
