@@ -64,7 +64,7 @@ export function Chips({ tags, most = 2 }: { tags: readonly string[]; most?: numb
 export function Avatar({ name }: { name: string }) {
   return (
     <span
-      className="grid size-5 shrink-0 place-items-center rounded-full bg-chip text-[9px] font-semibold text-ink-2"
+      className="grid size-5 shrink-0 place-items-center rounded-full bg-chip text-[9px] leading-none font-semibold text-ink-2"
       aria-hidden
     >
       {initials(name)}

@@ -6,6 +6,7 @@ import { printable, text } from "@/text";
 import { requestWords } from "@/text/requests";
 import { ApiCall, Banner, Button, Dialog, Field, Input, Select, useStatus, useWrites } from "@/ui";
 import { CreateUserDialog } from "@/users";
+import { deviceName } from "./facts";
 
 const t = requestWords;
 
@@ -14,8 +15,6 @@ export type RequestAction =
   | { name: "approve"; login: PendingLogin | null }
   | { name: "reject"; login: PendingLogin }
   | { name: "approveSSH" | "rejectSSH"; waiting: PendingSSH };
-
-export const deviceName = (login: PendingLogin) => printable(login.hostname, 60) || t.devices.unnamed;
 
 export function RequestDialogs({ action, onClose }: { action: RequestAction; onClose(): void }) {
   switch (action.name) {

@@ -24,7 +24,8 @@ import {
   useWrites,
   WriteButton,
 } from "@/ui";
-import { deviceName, type RequestAction, RequestDialogs } from "./dialogs";
+import { type RequestAction, RequestDialogs } from "./dialogs";
+import { deviceName, oldestFirst } from "./facts";
 
 const t = requestWords;
 /** Somebody stands at the device and waits. */
@@ -85,11 +86,6 @@ export function RequestsPage() {
       {action && <RequestDialogs action={action} onClose={() => setAction(null)} />}
     </div>
   );
-}
-
-/** New ones come at the end, so that nothing moves under the pointer. */
-function oldestFirst<T extends { since: string }>(all: readonly T[] | undefined): T[] {
-  return [...(all ?? [])].sort((a, b) => Date.parse(a.since) - Date.parse(b.since));
 }
 
 /** Says that more wait than before. */

@@ -6,8 +6,10 @@ import { type ReactNode, useMemo, useRef, useState } from "react";
 import { UserAccess } from "@/access";
 import { ActivityList } from "@/activity";
 import { type Node, preAuthKeysQuery, type User, useCan, useNodes, useUsers } from "@/api";
+import type { Right } from "@/api/session";
 import { keyName, keyState } from "@/keys";
 import { byName, ipv4Of, NodeMark, OsIcon } from "@/nodes";
+import { useSearchState } from "@/router/search";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import {
@@ -22,6 +24,7 @@ import {
   PageHead,
   Section,
   Skeleton,
+  Tabs,
   Time,
   useNow,
   usePageTitle,
@@ -42,6 +45,11 @@ import {
 import { LastActivity } from "../users/columns";
 
 const t = userWords.page;
+
+const usual = { tab: "summary" };
+const panelId = "user-part";
+type Tab = keyof typeof t.tabs;
+const rights: Partial<Record<Tab, Right>> = { access: "policy:read", activity: "history:read" };
 
 export function UserPage() {
   const { id } = useParams({ from: "/users/$id" });
@@ -94,6 +102,11 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
   const { data: nodes } = useNodes();
   const own = useMemo(() => (nodes ? nodesOf(nodes.items, user).sort(byName) : undefined), [nodes, user]);
   const has = useMemo(() => holdingsOf(nodes?.items ?? [])(user), [nodes, user]);
+  const [search, setSearch] = useSearchState(usual);
+  const tabs = (Object.keys(t.tabs) as Tab[])
+    .filter((value) => !rights[value] || (can(rights[value]) && !(gone && value === "access")))
+    .map((value) => ({ value, label: t.tabs[value] }));
+  const tab = tabs.find(({ value }) => value === search.tab)?.value ?? "summary";
   const writes = useWrites("users:write");
   const may = writes.offered && writes.now && !gone;
   useShortcuts(
@@ -141,7 +154,7 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
           </>
         )}
       </PageHead>
-      <div className="max-w-[1168px] space-y-5 px-6 pt-4 pb-16 max-md:px-4">
+      <div className="max-w-[1168px] px-6 pt-4 pb-16 max-md:px-4">
         <dl className="flex flex-wrap gap-x-10 gap-y-3">
           {can("nodes:read") && (
             <Fact label={t.facts.activity}>
@@ -159,29 +172,40 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
             <span className="font-mono text-12">{user.id}</span>
           </Fact>
         </dl>
-        <div className="grid grid-cols-[minmax(0,7fr)_minmax(0,4fr)] items-start gap-5 max-lg:grid-cols-1">
-          <div className="space-y-5">
-            {can("nodes:read") && <Nodes user={user} nodes={own} />}
-            {can("policy:read") && !gone && (
-              <Section title={t.access}>
-                <div className="px-4 py-4">
-                  <UserAccess user={user} />
-                </div>
-              </Section>
-            )}
-            {can("history:read") && (
-              <Section title={t.activity}>
-                <div className="px-4 py-1">
-                  <ActivityList filter={{ kind: "user", object: user.id }} limit={10} />
-                </div>
-              </Section>
-            )}
-          </div>
-          <div className="space-y-5">
-            {can("policy:read") && <Groups user={user} />}
-            {can("preauthkeys:read") && <Keys user={user} />}
-          </div>
+        <div className="mt-3 border-b border-line">
+          <Tabs
+            label={printable(user.name)}
+            tabs={tabs}
+            value={tab}
+            onChange={(value) => setSearch({ tab: value })}
+            panel={panelId}
+          />
         </div>
+        <div id={panelId} role="tabpanel" aria-labelledby={`${panelId}-${tab}`} className="pt-5">
+          <Part user={user} nodes={own} tab={tab} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Part({ user, nodes, tab }: { user: User; nodes: readonly Node[] | undefined; tab: Tab }) {
+  const can = useCan();
+  if (tab === "access") return <UserAccess user={user} />;
+  if (tab === "activity")
+    return (
+      <Section title={t.activity}>
+        <div className="px-4 py-1">
+          <ActivityList filter={{ kind: "user", object: user.id }} limit={20} more />
+        </div>
+      </Section>
+    );
+  return (
+    <div className="grid grid-cols-[minmax(0,7fr)_minmax(0,4fr)] items-start gap-5 max-lg:grid-cols-1">
+      {can("nodes:read") && <Nodes user={user} nodes={nodes} />}
+      <div className="space-y-5">
+        {can("policy:read") && <Groups user={user} />}
+        {can("preauthkeys:read") && <Keys user={user} />}
       </div>
     </div>
   );

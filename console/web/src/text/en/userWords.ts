@@ -142,7 +142,7 @@ export const userWords = {
     groups: "Groups",
     noGroups: "No group of the policy lists this user.",
     named: "Also named in the policy",
-    access: "Access",
+    tabs: { summary: "Summary", access: "Access", activity: "Activity" },
     activity: "Activity",
     more: plural({ other: "Show all #" }),
   },

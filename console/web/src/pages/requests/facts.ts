@@ -1,0 +1,12 @@
+import type { PendingLogin } from "@/api";
+import { printable } from "@/text";
+import { requestWords } from "@/text/requests";
+
+/** What a device calls itself; nobody has checked it. */
+export const deviceName = (login: Pick<PendingLogin, "hostname">) =>
+  printable(login.hostname, 60) || requestWords.devices.unnamed;
+
+/** New ones come at the end, so that nothing moves under the pointer. */
+export function oldestFirst<T extends { since: string }>(all: readonly T[] | undefined): T[] {
+  return [...(all ?? [])].sort((a, b) => Date.parse(a.since) - Date.parse(b.since));
+}
