@@ -3,13 +3,13 @@ import { Link } from "@tanstack/react-router";
 import { ArrowRight, type LucideIcon } from "lucide-react";
 import { useMemo } from "react";
 import { type AccessPrincipal, type Node, type User, useCan } from "@/api";
-import { text } from "@/text";
+import { accessMap } from "@/text/en/accessMap";
 import { Delayed, ErrorState, Skeleton } from "@/ui";
 import { type AccessRow, linesOf, rowsOf, shortPorts } from "./model";
 import { PrincipalName, RuleLines } from "./parts";
 import { accessQuery } from "./query";
 
-const t = text.access;
+const t = accessMap;
 
 /** What a node reaches and who reaches it, by groups of those at the other end. */
 export function NodeAccess({ node }: { node: Node }) {

@@ -4,16 +4,17 @@ import { Minus, Plus } from "lucide-react";
 import { type AccessPrincipal, useCan } from "@/api";
 import { useOpenInEditor } from "@/policy";
 import { printable, text } from "@/text";
+import { accessMap } from "@/text/en/accessMap";
 import { type Change, splitName } from "./model";
 
-const t = text.access;
+const t = accessMap;
 
 /** Who it is, with the kind stepping back; a node or a user is a way to its page. */
 export function PrincipalName({ principal, link }: { principal: AccessPrincipal; link?: boolean }) {
   const can = useCan();
   const { kind, name } = splitName(principal);
   const prefixed = principal.kind === "group" || principal.kind === "tag" || principal.kind === "internet";
-  const words = printable(name);
+  const words = printable(prefixed ? name : principal.name);
   const label = prefixed ? (
     <span className="truncate font-mono text-12">
       <span className="text-ink-3">{kind}:</span>

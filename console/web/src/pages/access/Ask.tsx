@@ -14,10 +14,11 @@ import {
 } from "@/api";
 import { useOpenInEditor } from "@/policy";
 import { printable, text } from "@/text";
+import { accessMap } from "@/text/en/accessMap";
 import { Badge, Button, Delayed, IconButton, Input, Select, Skeleton, useStatus } from "@/ui";
 import { destination, policyName, suggestions } from "./names";
 
-const t = text.access.ask;
+const t = accessMap.ask;
 
 /** From whom to whom, in the words of a sentence. */
 export function AskForm({
@@ -62,7 +63,7 @@ export function AskForm({
       <label htmlFor={port}>{t.port}</label>
       <Input
         id={port}
-        className="md:w-[68px]"
+        className="min-w-12 md:w-[68px]"
         inputMode="numeric"
         placeholder={t.anyPort}
         disabled={!ports}
@@ -71,6 +72,7 @@ export function AskForm({
       />
       <Select
         aria-label={t.proto}
+        className="shrink-0"
         value={form.proto}
         onChange={(e) => setForm({ ...form, proto: e.target.value, port: e.target.value === "icmp" ? "" : form.port })}
       >
@@ -109,7 +111,7 @@ function End({
       <label htmlFor={id}>{label}</label>
       <Input
         id={id}
-        className="md:w-[172px] max-md:col-span-3"
+        className="min-w-0 md:w-[172px] max-md:col-span-3"
         list={`${id}-list`}
         placeholder={hint}
         value={value}
@@ -236,14 +238,21 @@ function Findings({ list }: { list: readonly PolicyFinding[] }) {
           className="flex min-h-11 items-center gap-3 py-1.5 pr-2 pl-3 max-md:flex-wrap"
         >
           {finding.line > 0 && (
-            <span className="w-14 shrink-0 font-mono text-12 text-ink-3 tabular-nums">{t.line(finding.line)}</span>
+            <span className="w-14 shrink-0 font-mono text-12 text-ink-3 tabular-nums max-md:hidden">
+              {t.line(finding.line)}
+            </span>
           )}
-          <span className="min-w-0 flex-1 break-words">
+          <span className="min-w-0 flex-1 break-words max-md:basis-full">
             {printable(finding.text, 600)}
             {finding.comment && <span className="block text-12 text-ink-3">{printable(finding.comment)}</span>}
           </span>
           {finding.line > 0 && (
-            <Button look="ghost" icon={FileCode} onClick={() => void open({ line: finding.line })}>
+            <Button
+              look="ghost"
+              icon={FileCode}
+              className="max-md:-ml-3"
+              onClick={() => void open({ line: finding.line })}
+            >
               {t.openLine(finding.line)}
             </Button>
           )}

@@ -2,13 +2,16 @@
 import { clsx } from "clsx";
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import { type AccessRow, ChangeSign, lineOf, PrincipalName } from "@/access";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
+import { accessMap } from "@/text/en/accessMap";
 import { Button } from "@/ui";
 import { useWidth } from "@/ui/useWidth";
 import { type FlowEdge, type FlowItem, itemHeight, layOutFlow, path, ruleId } from "./flow";
 
-const t = text.access;
-const widths = [200, 288, 200] as const;
+const t = accessMap;
+const wide = [200, 288, 200] as const;
+const narrow = [156, 208, 156] as const;
+const least = 96; // for the paths between two columns
 const head = 36;
 
 export function Flow({
@@ -26,7 +29,10 @@ export function Flow({
   onOpenRule(id: string): void;
 }) {
   const frame = useRef<HTMLDivElement>(null);
-  const width = Math.max(useWidth(frame) - 48, widths[0] + widths[1] + widths[2] + 160);
+  const room = useWidth(frame) - 48;
+  const fits = room >= wide[0] + wide[1] + wide[2] + 2 * least;
+  const widths = fits ? wide : narrow;
+  const width = Math.max(room, widths[0] + widths[1] + widths[2] + 2 * least);
   const flow = useMemo(() => layOutFlow(rows, focus), [rows, focus]);
   const [hovered, setHovered] = useState("");
   const x = [0, (width - widths[1]) / 2, width - widths[2]] as const;
@@ -48,6 +54,7 @@ export function Flow({
         <Edges
           edges={flow.edges}
           x={x}
+          widths={widths}
           width={width}
           height={flow.height}
           hovered={hovered}
@@ -60,6 +67,7 @@ export function Flow({
             key={item.id}
             item={item}
             left={x[item.column]}
+            width={widths[item.column]}
             on={focus === item.id || (item.rule !== undefined && openRule === ruleId(item.rule))}
             onChoose={() => (item.rule ? onOpenRule(ruleId(item.rule)) : onFocus(focus === item.id ? "" : item.id))}
             onHover={setHovered}
@@ -70,15 +78,24 @@ export function Flow({
   );
 }
 
+const borders = {
+  gained: "border-ok hover:bg-ok-soft",
+  lost: "border-dashed border-bad hover:bg-bad-soft",
+  changed: "border-warn hover:bg-warn-soft",
+  "": "border-line-strong hover:bg-canvas",
+};
+
 function Item({
   item,
   left,
+  width,
   on,
   onChoose,
   onHover,
 }: {
   item: FlowItem;
   left: number;
+  width: number;
   on: boolean;
   onChoose(): void;
   onHover(id: string): void;
@@ -93,11 +110,9 @@ function Item({
       onPointerLeave={() => onHover("")}
       className={clsx(
         "absolute flex items-center gap-2 rounded-md border bg-surface px-2.5 text-left text-12",
-        on ? "border-accent bg-picked" : "border-line-strong hover:bg-canvas",
-        item.change === "lost" && "border-dashed border-bad",
-        item.change === "gained" && "border-ok",
+        on ? "border-accent bg-picked" : borders[item.change],
       )}
-      style={{ left, top: head + item.y, width: widths[item.column], height: itemHeight }}
+      style={{ left, top: head + item.y, width, height: itemHeight }}
     >
       <ChangeSign change={item.change} />
       {item.rule ? (
@@ -133,6 +148,7 @@ const strokes = { gained: "stroke-ok", lost: "stroke-bad", changed: "stroke-warn
 function Edges({
   edges,
   x,
+  widths,
   width,
   height,
   hovered,
@@ -142,6 +158,7 @@ function Edges({
 }: {
   edges: readonly FlowEdge[];
   x: readonly [number, number, number];
+  widths: readonly [number, number, number];
   width: number;
   height: number;
   hovered: string;

@@ -2,10 +2,11 @@
 import { SearchX } from "lucide-react";
 import { type AccessRow, ChangeSign, changeOf, shortPorts } from "@/access";
 import { printable, text } from "@/text";
+import { accessMap } from "@/text/en/accessMap";
 import { Button, DataTable, Empty } from "@/ui";
 import type { accessColumns } from "./columns";
 
-const t = text.access;
+const t = accessMap;
 const rowKey = (row: AccessRow) => row.id;
 const rowName = (row: AccessRow) => `${printable(row.from.name)} → ${printable(row.to.name)}`;
 const usual = (a: AccessRow, b: AccessRow) => a.cell.from - b.cell.from || a.cell.to - b.cell.to;

@@ -6,9 +6,10 @@ import { clsx } from "clsx";
 import { type KeyboardEvent, memo, type PointerEvent, useCallback, useMemo, useRef, useState } from "react";
 import { type AccessRow, ChangeSign, changeOf, rowId, shortPorts, splitName } from "@/access";
 import type { AccessCell, AccessMap, AccessPrincipal } from "@/api";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
+import { accessMap } from "@/text/en/accessMap";
 
-const t = text.access;
+const t = accessMap;
 const size = { row: 44, column: 96, side: 192, head: 52 };
 
 interface Place {
@@ -255,7 +256,9 @@ const RowHead = memo(function RowHead({ principal }: { principal: AccessPrincipa
         </span>
         <span className="block truncate text-11 text-ink-3">{t.kinds[principal.kind] ?? kind}</span>
       </span>
-      <span className="text-11 text-ink-3 tabular-nums">{principal.nodes.toLocaleString("en")}</span>
+      {principal.kind !== "node" && (
+        <span className="text-11 text-ink-3 tabular-nums">{principal.nodes.toLocaleString("en")}</span>
+      )}
     </div>
   );
 });
@@ -331,7 +334,7 @@ function Found({ row, open }: { row: AccessRow; open: boolean }) {
     <span
       className={clsx(
         "flex h-full flex-col justify-center overflow-hidden rounded px-1.5",
-        looks[change] || (whole ? "bg-accent-soft" : "bg-canvas"),
+        looks[change] || (whole ? "bg-accent-soft" : "bg-chip"),
         open && "ring-2 ring-accent",
       )}
     >

@@ -1,10 +1,11 @@
 import { type AccessRow, ChangeSign, changeOf, linesOf, PrincipalName, RuleLines, shortPorts } from "@/access";
 import type { Fields } from "@/filter";
 import { compareText } from "@/nodes";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
+import { accessMap } from "@/text/en/accessMap";
 import { Badge, type Column } from "@/ui";
 
-const t = text.access;
+const t = accessMap;
 
 const names = (name: string, word: string) => name.toLowerCase() === word || name.toLowerCase().includes(word);
 

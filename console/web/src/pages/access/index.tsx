@@ -7,6 +7,7 @@ import type { AccessMap, AccessPrincipal } from "@/api";
 import { matches, parse } from "@/filter";
 import { useSearchState, useTyped } from "@/router/search";
 import { text } from "@/text";
+import { accessMap } from "@/text/en/accessMap";
 import {
   Banner,
   Button,
@@ -34,7 +35,7 @@ import { Matrix } from "./Matrix";
 import { CellPanel, RulePanel } from "./panels";
 import { type Detail, useDraftText, useMap } from "./useMap";
 
-const t = text.access;
+const t = accessMap;
 const usual = {
   view: "matrix",
   by: "groups",
@@ -74,7 +75,7 @@ export function AccessPage() {
     return terms.length === 0 ? rows : rows.filter((row) => matches(row, terms, rowFilter));
   }, [rows, query]);
   const columns = useMemo(() => accessColumns(draft !== undefined), [draft]);
-  usePageTitle(t.title, t.views[view]);
+  usePageTitle(text.access.title, t.views[view]);
 
   const onOpen = useCallback(
     (from: AccessPrincipal, to: AccessPrincipal) => setSearch({ cell: rowId(from, to), rule: "" }, "push"),
@@ -89,12 +90,12 @@ export function AccessPage() {
     <div className="flex h-full min-w-0">
       <div className="flex min-w-0 flex-1 flex-col">
         <PageHead
-          title={t.title}
+          title={text.access.title}
           below={
             <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[960px]:flex-col @max-[960px]:items-stretch">
               <div className="min-w-0 flex-1 max-md:hidden">
                 <Tabs
-                  label={t.title}
+                  label={text.access.title}
                   tabs={(Object.keys(t.views) as View[]).map((value) => ({ value, label: t.views[value] }))}
                   value={view}
                   onChange={(value) => setSearch({ view: value })}

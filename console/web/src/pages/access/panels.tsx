@@ -1,6 +1,6 @@
 /** Details beside the map: one pair of principals down to their nodes, or one rule with its text. */
 import { useQuery } from "@tanstack/react-query";
-import { MessageCircleQuestion } from "lucide-react";
+import { FileCode, MessageCircleQuestion } from "lucide-react";
 import { type ReactNode, useMemo } from "react";
 import {
   type AccessRow,
@@ -15,11 +15,13 @@ import {
   shortPorts,
 } from "@/access";
 import { type AccessRule, usePolicy } from "@/api";
-import { printable, text } from "@/text";
+import { useOpenInEditor } from "@/policy";
+import { printable } from "@/text";
+import { accessMap } from "@/text/en/accessMap";
 import { Badge, Button, CopyButton, Delayed, ErrorState, SidePanel, Skeleton } from "@/ui";
 import { ruleId } from "./flow";
 
-const t = text.access;
+const t = accessMap;
 const mostNodes = 100;
 
 const Section = ({ title, children }: { title: string; children: ReactNode }) => (
@@ -149,14 +151,14 @@ function CellNodes({ from, to, draft }: { from: string; to: string; draft: strin
             {rows.slice(0, mostNodes).map((row) => (
               <li key={row.id} className="flex min-h-9 items-center gap-2 px-3 py-1">
                 <ChangeSign change={changeOf(row.cell)} />
-                <span className="grid min-w-0 flex-1 grid-cols-[1fr_auto_1fr] items-center gap-2">
+                <span className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)] items-center gap-2">
                   <PrincipalName principal={row.from} link />
                   <span className="text-ink-3" aria-hidden>
                     →
                   </span>
                   <PrincipalName principal={row.to} link />
                 </span>
-                <span className="max-w-28 truncate font-mono text-11 text-ink-2">
+                <span className="w-20 shrink-0 truncate text-right font-mono text-11 text-ink-2">
                   {shortPorts(row.cell.pairs > 0 ? row.cell.ports : row.cell.lost)}
                 </span>
               </li>
@@ -183,6 +185,7 @@ export function RulePanel({
   onClose(): void;
 }) {
   const { data } = usePolicy();
+  const open = useOpenInEditor();
   const saved = data?.policy?.policy ?? "";
   const line = lineOf(rule);
   const source = ruleText(rule.change === "removed" ? saved : (draft ?? saved), line);
@@ -213,23 +216,17 @@ export function RulePanel({
         </dl>
         {source && (
           <Section title={t.panel.text}>
-            <div className="relative">
-              <pre
-                // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must scroll by keyboard too
-                tabIndex={0}
-                className="overflow-x-auto rounded-lg border border-line bg-canvas p-3 pr-10 font-mono text-12"
-              >
-                {printable(source.replaceAll("\n", "\u2424"), 4000).replaceAll("\u2424", "\n")}
-              </pre>
-              <span className="absolute top-1.5 right-1.5">
-                <CopyButton value={source} what={t.panel.text.toLowerCase()} />
-              </span>
+            <pre className="rounded-lg border border-line bg-canvas p-3 font-mono text-12 break-words whitespace-pre-wrap">
+              {source.split("\n").map((one) => `${printable(one, 2000)}\n`)}
+            </pre>
+            <div className="flex items-center gap-2">
+              {rule.change !== "removed" && (
+                <Button icon={FileCode} onClick={() => void open({ line })}>
+                  {t.ask.openLine(line)}
+                </Button>
+              )}
+              <CopyButton value={source} what={t.panel.text.toLowerCase()} />
             </div>
-            {rule.change !== "removed" && line > 0 && (
-              <p className="flex items-center gap-2 text-ink-2">
-                {t.ask.openLine(line)} <RuleLines lines={[line]} />
-              </p>
-            )}
           </Section>
         )}
         <Section title={t.panel.pairs}>
@@ -238,14 +235,16 @@ export function RulePanel({
               const use = row.rules.find((one) => ruleId(one.rule) === ruleId(rule));
               return (
                 <li key={row.id} className="flex min-h-9 items-center gap-2 px-3 py-1">
-                  <span className="grid min-w-0 flex-1 grid-cols-[1fr_auto_1fr] items-center gap-2">
+                  <span className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)] items-center gap-2">
                     <PrincipalName principal={row.from} link />
                     <span className="text-ink-3" aria-hidden>
                       →
                     </span>
                     <PrincipalName principal={row.to} link />
                   </span>
-                  <span className="text-12 text-ink-2 tabular-nums">{t.pairs(use?.after || use?.before || 0)}</span>
+                  <span className="w-20 shrink-0 text-right text-12 text-ink-2 tabular-nums">
+                    {t.pairs(use?.after || use?.before || 0)}
+                  </span>
                 </li>
               );
             })}
