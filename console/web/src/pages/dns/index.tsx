@@ -28,24 +28,11 @@ import { changeOf, type DNSForm, differing, dnsFields, formOf, type Problems, se
 export function DNSPage() {
   const can = useCan();
   const { data, error, refetch } = useQuery({ ...dnsQuery, enabled: can("dns:read") });
-  const [resetting, setResetting] = useState(false);
-  const dns = data?.data;
+  if (data) return <Settings dns={data.data} etag={data.etag} />;
   return (
-    <SettingsPage
-      title={text.settings.dns}
-      actions={
-        dns?.source === "api" &&
-        !dns.pinned && (
-          <WriteButton right="dns:write" onClick={() => setResetting(true)}>
-            {t.reset.open}
-          </WriteButton>
-        )
-      }
-    >
+    <SettingsPage title={text.settings.dns}>
       {!can("dns:read") ? (
         <NotAllowed scope="dns:read" />
-      ) : dns ? (
-        <Settings dns={dns} etag={data.etag} />
       ) : error ? (
         <ErrorState title={text.settings.dns} error={error} onRetry={() => void refetch()} />
       ) : (
@@ -57,7 +44,6 @@ export function DNSPage() {
           </div>
         </Delayed>
       )}
-      {resetting && <Reset etag={data?.etag ?? null} onClose={() => setResetting(false)} />}
     </SettingsPage>
   );
 }
@@ -88,8 +74,10 @@ function useForm(dns: DNS, etag: string | null) {
     setTheirs(null);
   };
   const refused = (error: unknown) => {
-    if (error instanceof ApiError && error.stale && error.problem.current)
+    if (error instanceof ApiError && error.stale && error.problem.current) {
+      void client.invalidateQueries({ queryKey: keys.dns });
       return setTheirs(error.problem.current as unknown as DNS);
+    }
     const found = error instanceof ApiError ? serverProblems(error.problem.errors ?? [], form) : undefined;
     setProblems(found?.problems ?? {});
     if (!found || found.rest.length > 0 || Object.keys(found.problems).length === 0) setFailure(error);
@@ -115,88 +103,122 @@ function useForm(dns: DNS, etag: string | null) {
 
 function Settings({ dns, etag }: { dns: DNS; etag: string | null }) {
   const { offered, now: connected } = useWrites("dns:write");
-  const { form, setForm, begun, begin, changed, problems, failure, theirs, busy, save } = useForm(dns, etag);
+  const state = useForm(dns, etag);
+  const { form, begun, changed, failure, theirs, save } = state;
+  const [resetting, setResetting] = useState(false);
   const editable = offered && !dns.pinned;
+  const formId = useId();
+  return (
+    <SettingsPage
+      title={text.settings.dns}
+      actions={
+        dns.source === "api" &&
+        !dns.pinned && (
+          <WriteButton right="dns:write" onClick={() => setResetting(true)}>
+            {t.reset.open}
+          </WriteButton>
+        )
+      }
+      footer={
+        editable &&
+        changed.length > 0 && (
+          <div className="flex max-w-[720px] flex-wrap items-center gap-2">
+            <span className="basis-full text-12 text-ink-2">{connected ? t.unsaved : text.common.offlineWrite}</span>
+            <ApiCall method="patch" path="/api/v1/dns" body={changeOf(begun.form, form).change} />
+            <Button onClick={() => state.begin(dns, etag)}>{t.discard}</Button>
+            <Button type="submit" form={formId} look="primary" busy={state.busy} disabled={state.busy || !connected}>
+              {t.save}
+            </Button>
+          </div>
+        )
+      }
+    >
+      <form
+        id={formId}
+        className="max-w-[720px] space-y-5"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save(begun.etag);
+        }}
+      >
+        {dns.pinned && (
+          <div className="overflow-hidden rounded-lg">
+            <Banner>{t.pinned}</Banner>
+          </div>
+        )}
+        <p className="text-ink-2">
+          {t.source[dns.source]} {dns.updatedAt && <Time at={dns.updatedAt} format={t.changed} />}
+        </p>
+        {theirs && (
+          <Conflict
+            form={form}
+            theirs={formOf(theirs)}
+            onMine={() => void save(null)}
+            onTheirs={() => state.begin(theirs, begun.etag)}
+          />
+        )}
+        {failure !== null && <Failure what={t.failed} error={failure} />}
+        <Fields dns={dns} state={state} editable={editable} />
+      </form>
+      {resetting && <Reset etag={etag} onClose={() => setResetting(false)} />}
+    </SettingsPage>
+  );
+}
+
+function Fields({
+  dns,
+  state: { form, setForm, problems },
+  editable,
+}: {
+  dns: DNS;
+  state: ReturnType<typeof useForm>;
+  editable: boolean;
+}) {
   const magicId = useId();
   return (
-    <form
-      className="max-w-[720px] space-y-5"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save(begun.etag);
-      }}
-    >
-      {dns.pinned && (
-        <div className="overflow-hidden rounded-lg">
-          <Banner>{t.pinned}</Banner>
-        </div>
-      )}
-      <p className="text-ink-2">
-        {t.source[dns.source]} {dns.updatedAt && <Time at={dns.updatedAt} format={t.changed} />}
-      </p>
-      <div className="divide-y divide-line rounded-lg border border-line bg-surface">
-        <div className="p-4">
-          <div className="font-medium">{t.base}</div>
-          <div className="font-mono text-13">{dns.baseDomain}</div>
-          <p className="text-12 text-ink-2">{dns.baseDomain ? t.baseHint : t.noBase}</p>
-        </div>
-        <div className="flex items-start gap-6 p-4">
-          <div className="flex-1">
-            <label htmlFor={magicId} className="font-medium">
-              {t.magic}
-            </label>
-            <p className="text-12 text-ink-2">{t.magicHint}</p>
-            {problems.magicDNS && (
-              <p role="alert" className="text-12 text-bad">
-                {problems.magicDNS}
-              </p>
-            )}
-          </div>
-          <Switch
-            id={magicId}
-            checked={form.magicDNS}
-            disabled={!editable}
-            onChange={(magicDNS) => setForm({ ...form, magicDNS })}
-          />
-        </div>
-        {dnsFields.map((name) => (
-          <div key={name} className="p-4">
-            <Field label={t.fields[name]} hint={t.hints[name]} error={problems[name]}>
-              {(control) => (
-                <TextArea
-                  {...control}
-                  mono
-                  rows={Math.min(12, Math.max(2, form[name].split("\n").length + 1))}
-                  readOnly={!editable}
-                  value={form[name]}
-                  onChange={(event) => setForm({ ...form, [name]: event.target.value })}
-                />
-              )}
-            </Field>
-          </div>
-        ))}
+    <div className="divide-y divide-line rounded-lg border border-line bg-surface">
+      <div className="p-4">
+        <div className="font-medium">{t.base}</div>
+        <div className="font-mono text-13">{dns.baseDomain}</div>
+        <p className="text-12 text-ink-2">{dns.baseDomain ? t.baseHint : t.noBase}</p>
       </div>
-      {theirs && (
-        <Conflict
-          form={form}
-          theirs={formOf(theirs)}
-          onMine={() => void save(null)}
-          onTheirs={() => begin(dns, etag)}
-        />
-      )}
-      {failure !== null && <Failure what={t.failed} error={failure} />}
-      {editable && changed.length > 0 && (
-        <div className="sticky bottom-0 flex flex-wrap items-center gap-2 rounded-lg border border-line-strong bg-raised px-4 py-3 shadow-menu">
-          <span className="w-full text-12 text-ink-2">{connected ? t.unsaved : text.common.offlineWrite}</span>
-          <ApiCall method="patch" path="/api/v1/dns" body={changeOf(begun.form, form).change} />
-          <Button onClick={() => begin(dns, etag)}>{t.discard}</Button>
-          <Button type="submit" look="primary" busy={busy} disabled={busy || !connected}>
-            {t.save}
-          </Button>
+      <div className="flex items-start gap-6 p-4">
+        <div className="flex-1">
+          <label htmlFor={magicId} className="font-medium">
+            {t.magic}
+          </label>
+          <p className="text-12 text-ink-2">{t.magicHint}</p>
+          {problems.magicDNS && (
+            <p role="alert" className="text-12 text-bad">
+              {problems.magicDNS}
+            </p>
+          )}
         </div>
-      )}
-    </form>
+        <Switch
+          id={magicId}
+          checked={form.magicDNS}
+          disabled={!editable}
+          onChange={(magicDNS) => setForm({ ...form, magicDNS })}
+        />
+      </div>
+      {dnsFields.map((name) => (
+        <div key={name} className="p-4">
+          <Field label={t.fields[name]} hint={t.hints[name]} error={problems[name]}>
+            {(control) => (
+              <TextArea
+                {...control}
+                mono
+                rows={Math.min(12, Math.max(2, form[name].split("\n").length + 1))}
+                readOnly={!editable}
+                value={form[name]}
+                onChange={(event) => setForm({ ...form, [name]: event.target.value })}
+              />
+            )}
+          </Field>
+        </div>
+      ))}
+    </div>
   );
 }
 

@@ -6,6 +6,7 @@ import { dnsQuery, type ServerState, serverQuery, useCan, useNodes, usePolicy, u
 import { type HealthLine, healthLines } from "@/pages/overview/health";
 import { SettingsPage } from "@/pages/settings";
 import { printable, text } from "@/text";
+import { overviewWords as overview } from "@/text/overview";
 import { serverPage as t } from "@/text/settings";
 import {
   Badge,
@@ -73,12 +74,11 @@ function Facts({ server }: { server: ServerState }) {
             <CopyButton value={server.url} what={t.copyUrl} />
           </span>
         </Fact>
-        <Fact label={t.labels.console}>
-          <span className="font-mono text-12 break-all">{session.coordinator.url}</span>
-        </Fact>
         <Fact label={t.labels.version}>
           {version.productVersion}
-          {version.commit && <span className="font-mono text-12 text-ink-2"> {version.commit.slice(0, 8)}</span>}
+          {/^[0-9a-f]{7,}$/.test(version.commit) && (
+            <span className="font-mono text-12 text-ink-2"> {version.commit.slice(0, 8)}</span>
+          )}
           <span className="text-ink-2">
             {" "}
             {version.go.version} {version.go.os}/{version.go.arch}
@@ -113,6 +113,7 @@ function Fact({ label, children }: { label: string; children: ReactNode }) {
   );
 }
 
+const health = overview.health;
 const marks = { pass: "on", warn: "warn", fail: "bad" } as const;
 
 function Health({ server }: { server: ServerState }) {
@@ -133,12 +134,12 @@ function HealthRow({ line }: { line: HealthLine }) {
   return (
     <li className="grid grid-cols-[8px_minmax(0,1fr)] gap-x-3 px-4 py-2">
       <span className="flex h-5 items-center">
-        <Mark state={marks[line.status]} label={text.overview.health.states[line.status]} />
+        <Mark state={marks[line.status]} label={health.states[line.status]} />
       </span>
       <div>
         <div className="flex items-baseline justify-between gap-3">
           <span className="font-medium">{line.name}</span>
-          {line.since && <Time at={line.since} className="text-12 text-ink-3" format={text.overview.health.since} />}
+          {line.since && <Time at={line.since} className="text-12 text-ink-3" format={health.since} />}
         </div>
         <p className="text-12 break-words text-ink-2">{line.words}</p>
       </div>

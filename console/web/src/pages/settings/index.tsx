@@ -16,12 +16,15 @@ export function SettingsPage({
   actions,
   children,
   fill,
+  footer,
 }: {
   title: string;
   actions?: ReactNode;
   children: ReactNode;
   /** What is inside takes all the room, as a list does. */
   fill?: boolean;
+  /** What stays at the bottom while the rest scrolls. */
+  footer?: ReactNode;
 }) {
   usePageTitle(title, text.settings.title);
   return (
@@ -52,6 +55,11 @@ export function SettingsPage({
       ) : (
         <div className="min-h-0 flex-1 overflow-y-auto px-6 pt-5 pb-16 max-md:px-4">
           <div className="max-w-[1120px]">{children}</div>
+        </div>
+      )}
+      {footer && (
+        <div className="shrink-0 border-t border-line bg-surface px-6 py-3 max-md:px-4">
+          <div className="max-w-[1120px]">{footer}</div>
         </div>
       )}
     </div>

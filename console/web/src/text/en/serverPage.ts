@@ -8,7 +8,6 @@ export const serverPage = {
   capabilities: "What the console can do with this server",
   labels: {
     url: "Address for devices",
-    console: "Address for this console",
     version: "Server version",
     api: "API compatible with",
     consoleVersion: "Console version",
