@@ -2,9 +2,10 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Timer } from "lucide-react";
 import { useEffect, useState } from "react";
 import { api, keys, policyQuery } from "@/api";
-import { printable } from "@/text";
+import { text } from "@/text";
 import { trial as t } from "@/text/en/trial";
 import { clock, usePreferences, useStatus, WriteButton } from "@/ui";
+import { authorWords } from "./author";
 import { countdown } from "./countdown";
 
 /** Counts down to when a version gives way, for everyone who is signed in, with the two ways to end it. */
@@ -19,7 +20,9 @@ export default function TrialBar({ version, until, author }: { version: string; 
     >
       <Timer className="size-4 shrink-0" aria-hidden />
       <p className="min-w-0 flex-1 basis-60">
-        <span role="status">{t.says(version, printable(author, 60), clock(Date.parse(until), timeZone))}</span>
+        <span role="status">
+          {t.says(version, authorWords(author, text.policy.key), clock(Date.parse(until), timeZone))}
+        </span>
       </p>
       <span className="shrink-0 font-mono text-14 font-semibold tabular-nums" aria-hidden>
         {countdown(left)}

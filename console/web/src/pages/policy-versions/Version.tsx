@@ -4,6 +4,7 @@ import { History, RotateCcw } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
 import { type Policy, policyVersionQuery, useCan, useNodes, usePolicy } from "@/api";
 import { readDraft, writeDraft } from "@/policy";
+import { authorWords } from "@/policy/author";
 import { useSearchState } from "@/router/search";
 import { printable, text } from "@/text";
 import { words } from "@/text/policy";
@@ -23,7 +24,6 @@ import {
   useStatus,
 } from "@/ui";
 import { Lines, Pairs, Standing, useStep } from "./parts";
-import { authorWords } from "./steps";
 
 const t = words.history;
 const DiffView = lazy(async () => ({ default: (await import("../policy/DiffView")).DiffView }));
@@ -79,7 +79,7 @@ function Facts({ version }: { version: Policy }) {
         {version.reason ? printable(version.reason, 600) : <span className="text-ink-3">{t.noReason}</span>}
       </p>
       <dl className="flex flex-wrap items-center gap-x-6 gap-y-1">
-        {fact(t.author, <span className="font-mono">{printable(authorWords(version.author))}</span>)}
+        {fact(t.author, authorWords(version.author, text.policy.key))}
         {fact(t.time, <Time at={version.savedAt} />)}
         {fact(t.lines, <Lines version={version.version} />)}
         {fact(t.pairs, <Pairs version={version.version} />)}

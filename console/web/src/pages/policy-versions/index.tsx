@@ -4,12 +4,13 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { ArrowLeft, History } from "lucide-react";
 import { useCallback, useMemo } from "react";
 import { type PolicyVersion, useCan, usePolicy } from "@/api";
+import { authorWords } from "@/policy/author";
 import { useSearchState } from "@/router/search";
 import { printable, text } from "@/text";
 import { words } from "@/text/policy";
 import { type Column, DataTable, Empty, ErrorState, linkButton, PageHead, Time, usePageTitle } from "@/ui";
 import { Lines, Pairs, Standing } from "./parts";
-import { authorWords, versionsQuery } from "./steps";
+import { versionsQuery } from "./steps";
 
 export { PolicyVersionPage } from "./Version";
 
@@ -104,7 +105,7 @@ function versionColumns(inForce: string | undefined): Column<PolicyVersion>[] {
       title: t.author,
       width: 160,
       yields: 3,
-      cell: ({ author }) => <span className="block truncate font-mono text-12">{printable(authorWords(author))}</span>,
+      cell: ({ author }) => <span className="block truncate">{authorWords(author, text.policy.key)}</span>,
     },
     { id: "saved", title: t.time, width: 110, cell: ({ savedAt }) => <Time at={savedAt} focusable={false} /> },
   ];

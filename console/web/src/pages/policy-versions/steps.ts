@@ -30,6 +30,3 @@ export const stepQuery = (version: string, effect: boolean) =>
     queryKey: ["policyStep", version, effect],
     queryFn: ({ signal }) => api.get("/api/v1/policy/diff", { query: { to: version, effect }, signal }),
   });
-
-/** Who saved a version: the name of the key, or of the server itself. */
-export const authorWords = (author: string) => author.replace(/^key:/, "");

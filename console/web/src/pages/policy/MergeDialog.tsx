@@ -5,7 +5,7 @@ import { type Draft, discardDraft, writeDraft } from "@/policy";
 import { text as common } from "@/text";
 import { words } from "@/text/policy";
 import { Button, Dialog, Skeleton } from "@/ui";
-import { type Choice, mergedText, mergeLines, type Part } from "./changes";
+import { type Choice, mergedText, mergeLines, outdented, type Part } from "./changes";
 import { DiffView } from "./DiffView";
 
 /** Brings a draft together with what somebody else saved meanwhile. Nothing of either is lost without a choice. */
@@ -104,7 +104,7 @@ function Conflict({
           <div key={value} className="min-w-0 space-y-1.5">
             {radio(value, label)}
             <pre className="max-h-40 overflow-auto rounded-md bg-chip px-2.5 py-1.5 font-mono text-12 break-words whitespace-pre-wrap text-ink">
-              {lines.length > 0 ? lines.join("\n") : t.nothing}
+              {lines.length > 0 ? outdented(lines) : t.nothing}
             </pre>
           </div>
         ))}

@@ -3,10 +3,11 @@ import { Copy, EllipsisVertical, History, ListTree, Save, ScanSearch, Undo2 } fr
 import { type RefObject, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { type Policy, useCan, useNodes, useUsers } from "@/api";
 import { type Draft, discardDraft, useDraft, writeDraft } from "@/policy";
+import { authorWords } from "@/policy/author";
 import { addTest, firstPolicy } from "@/policy/edits";
 import { useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
-import { text as common, printable } from "@/text";
+import { text as common } from "@/text";
 import { words } from "@/text/policy";
 import {
   announce,
@@ -23,6 +24,7 @@ import {
   Tip,
   useMedia,
   usePageTitle,
+  useShortcuts,
   useStatus,
   useWrites,
   WriteButton,
@@ -266,6 +268,12 @@ function Head({
   };
   const versions = () => void navigate({ to: "/policy/versions" });
   const discards = bench.draft !== null;
+  const group = common.shell.groups.page;
+  useShortcuts([
+    { keys: "Mod+S", label: words.review, group, run: head.review },
+    { keys: "Mod+F", label: words.find, group },
+    { keys: "F8", label: words.nextProblem, group },
+  ]);
   useActions([
     { id: "policy-format", title: `${common.policy.title}: ${words.format}`, icon: ListTree, run: format },
     { id: "policy-versions", title: `${common.policy.title}: ${words.versions}`, icon: History, run: versions },
@@ -372,7 +380,7 @@ function Standing({
       {bench.moved && policy && (
         <div role="alert">
           <Banner tone="warn" action={<Button onClick={onMerge}>{words.moved.open}</Button>}>
-            {words.moved.banner(policy.version, printable(policy.author, 60))}
+            {words.moved.banner(policy.version, authorWords(policy.author, common.policy.key))}
           </Banner>
         </div>
       )}

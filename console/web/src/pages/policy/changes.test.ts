@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { lineAfter, lineChanges, mergedText, mergeLines } from "./changes";
+import { lineAfter, lineChanges, mergedText, mergeLines, outdented } from "./changes";
 
 const base = ["one", "two", "three", "four", "five", "six", "seven", ""].join("\n");
 
@@ -58,4 +58,9 @@ describe("merging", () => {
   it("does not take a line away that the other side changed", () => {
     expect(conflicts(base.replace("two\n", ""), base.replace("two", "2"))).toEqual([{ mine: [], theirs: ["2"] }]);
   });
+});
+
+it("takes away the space that all lines begin with", () => {
+  expect(outdented(["    a", "", "      b"])).toBe("a\n\n  b");
+  expect(outdented([])).toBe("");
 });

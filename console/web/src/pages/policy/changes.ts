@@ -114,3 +114,9 @@ export function mergedText(parts: readonly Part[], choices: readonly (Choice | u
     })
     .join("\n");
 }
+
+/** Lines without the space that all of them begin with. */
+export function outdented(lines: readonly string[]): string {
+  const depth = Math.min(...lines.filter((line) => line.trim()).map((line) => line.length - line.trimStart().length));
+  return lines.map((line) => line.slice(Number.isFinite(depth) ? depth : 0)).join("\n");
+}

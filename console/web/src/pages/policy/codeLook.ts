@@ -71,6 +71,8 @@ const theme = EditorView.theme({
   ".cm-panels": { backgroundColor: "var(--canvas)", color: "var(--ink)" },
   ".cm-panels-top": { borderBottom: "1px solid var(--line)" },
   ".cm-panel.cm-search": { padding: "8px 16px", fontFamily: "var(--font-sans)", fontSize: "13px" },
+  ".cm-panel.cm-search label": { fontSize: "12px", marginLeft: "8px" },
+  ".cm-panel.cm-search input[type=checkbox]": { verticalAlign: "-2px", marginRight: "4px" },
   ".cm-textfield": {
     backgroundColor: "var(--surface)",
     border: "1px solid var(--control)",

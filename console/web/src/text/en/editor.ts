@@ -21,6 +21,8 @@ export const editor = {
   formatted: "Text formatted",
   formatNothing: "The text is in order already",
   showChanges: "Show changes",
+  find: "Find and replace in the policy",
+  nextProblem: "Next problem",
   more: "More",
   showEffect: "Effect",
   first:

@@ -2,5 +2,6 @@ export const policy = {
   title: "Policy",
   versionsTitle: "Policy versions",
   versionTitle: (version: string) => `Policy version ${version}`,
+  key: (name: string) => `API key ${name}`,
   failed: "The policy could not be read",
 };
