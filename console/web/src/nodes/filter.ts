@@ -1,5 +1,5 @@
 import type { Node } from "@/api";
-import { comparesVersion, type Fields, longerAgo, prefixContains } from "@/filter";
+import { comparesVersion, type Fields, longerAgo, prefixContains, type Term } from "@/filter";
 import { isExitNode, stateOf, subnetsOf, waitingRoutes } from "./facts";
 
 const kinds: Record<string, (node: Node) => boolean> = {
@@ -34,6 +34,13 @@ export function nodeFilter(now: number): Fields<Node> {
       name: (node, value) => node.givenName.toLowerCase().includes(value),
     },
   };
+}
+
+/** How many days a filter asks to be away at least, when that is so long that the device may be gone for good. */
+export function staleAge(terms: readonly Term[]): number | null {
+  const term = terms.find(({ field, op, negated }) => field === "seen" && op === ">" && !negated);
+  const days = Number(/^(\d+)d$/.exec(term?.values[0] ?? "")?.[1] ?? 0);
+  return days >= 30 ? days : null;
 }
 
 export const nodeFilterFields = Object.keys(nodeFilter(0).fields);

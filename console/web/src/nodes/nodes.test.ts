@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Node } from "@/api";
 import { matches, parse } from "@/filter";
 import { byName, dnsName, needsAttention, newestVersion, outages, stateOf, waitingRoutes } from "./facts";
-import { nodeFilter, nodeFilterFields } from "./filter";
+import { nodeFilter, nodeFilterFields, staleAge } from "./filter";
 
 const now = Date.parse("2026-03-02T12:00:00Z");
 const node = (fields: Partial<Node> = {}): Node =>
@@ -83,3 +83,12 @@ test.each([
   ["Zoë", "zoe"],
   ["--", ""],
 ])("%j becomes %j", (typed, name) => expect(dnsName(typed)).toBe(name));
+
+test.each([
+  ["seen:>90d", 90],
+  ["tag:ci seen:>30d", 30],
+  ["seen:>5d", null],
+  ["-seen:>90d", null],
+  ["seen:<90d", null],
+  ["seen:>90", null],
+])("%s asks for nodes away for %s days", (line, days) => expect(staleAge(parse(line, nodeFilterFields))).toBe(days));

@@ -1,10 +1,11 @@
 import { useState } from "react";
 import type { Node, NodeHost } from "@/api";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
+import { node as nodeText } from "@/text/en/node";
 import { Badge, CopyButton, Skeleton, Time } from "@/ui";
 import { Fact, Facts, Section } from "./parts";
 
-const t = text.node;
+const t = nodeText;
 const mostRelays = 5;
 
 /** What a device says of the network that it is in. */

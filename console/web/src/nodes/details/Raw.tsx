@@ -1,8 +1,8 @@
 import type { Node } from "@/api";
-import { text } from "@/text";
+import { node as nodeText } from "@/text/en/node";
 import { CopyButton } from "@/ui";
 
-const t = text.node.raw;
+const t = nodeText.raw;
 
 /** The node as a script would read it. */
 export function Raw({ node }: { node: Node }) {

@@ -1,27 +1,36 @@
 /** All about one node, in the panel beside the list and on its own page. */
 import { type ReactNode, useId } from "react";
-import type { Node } from "@/api";
-import { text } from "@/text";
+import { NodeAccess } from "@/access";
+import { type Node, useCan } from "@/api";
+import type { Right } from "@/api/session";
+import { node as nodeText } from "@/text/en/node";
 import { Banner, Tabs } from "@/ui";
 import { waitingRoutes } from "../facts";
+import { Activity } from "./Activity";
 import { Raw } from "./Raw";
 import { NodeRoutes } from "./Routes";
 import { Summary } from "./Summary";
 
 export { NodeName, NodeNames } from "./Title";
 
-const t = text.node;
+const t = nodeText;
 type Tab = keyof typeof t.tabs;
 
-const parts: Partial<Record<Tab, (props: { node: Node; deleted: boolean }) => ReactNode>> = {
+const parts: Record<Tab, (props: { node: Node; deleted: boolean }) => ReactNode> = {
   summary: Summary,
   routes: NodeRoutes,
+  access: NodeAccess,
+  activity: Activity,
   raw: Raw,
 };
-const tabs = Object.keys(parts) as Tab[];
+/** What a tab shows that a key may not see is not offered. */
+const needs: Partial<Record<Tab, Right>> = { access: "policy:read", activity: "history:read" };
 
-/** The tab that an address names. */
-const tabOf = (name: string): Tab => tabs.find((tab) => tab === name) ?? "summary";
+function useTabs(name: string): { tabs: Tab[]; value: Tab } {
+  const can = useCan();
+  const tabs = (Object.keys(parts) as Tab[]).filter((tab) => can(needs[tab] ?? "nodes:read"));
+  return { tabs, value: tabs.find((tab) => tab === name) ?? "summary" };
+}
 
 export function NodeTabs({
   node,
@@ -35,15 +44,16 @@ export function NodeTabs({
   panel: string;
 }) {
   const waiting = waitingRoutes(node).length;
+  const { tabs, value } = useTabs(tab);
   return (
     <Tabs
       label={t.tabsLabel}
-      tabs={tabs.map((value) => ({
-        value,
-        label: t.tabs[value],
-        ...(value === "routes" && waiting > 0 ? { count: waiting, tone: "warn" as const } : {}),
+      tabs={tabs.map((each) => ({
+        value: each,
+        label: t.tabs[each],
+        ...(each === "routes" && waiting > 0 ? { count: waiting, tone: "warn" as const } : {}),
       }))}
-      value={tabOf(tab)}
+      value={value}
       onChange={onTab}
       panel={panel}
     />
@@ -51,8 +61,8 @@ export function NodeTabs({
 }
 
 export function NodePart({ node, tab, panel, deleted }: { node: Node; tab: string; panel: string; deleted: boolean }) {
-  const value = tabOf(tab);
-  const Part = parts[value] ?? Summary;
+  const { value } = useTabs(tab);
+  const Part = parts[value];
   return (
     <div id={panel} role="tabpanel" aria-labelledby={`${panel}-${value}`}>
       {deleted && (

@@ -7,10 +7,11 @@ import { loginsQuery, type Node, type PreAuthKey, useCan, useConnection, useNode
 import { unruledTags, usePolicyTags } from "@/keys";
 import { ipv4Of, NodeMark, Owner } from "@/nodes";
 import { printable, text } from "@/text";
+import { device as deviceText } from "@/text/en/device";
 import { announce, Banner, Button, linkButton } from "@/ui";
 import { arrivals } from "./join";
 
-const t = text.device.waiting;
+const t = deviceText.waiting;
 const mostShown = 5;
 /** A person stands before the device now: what it asks should be here at once. */
 const askEvery = 3000;
@@ -83,9 +84,9 @@ function Arrived({ node }: { node: Node }) {
       {unruled.length > 0 && (
         <div className="overflow-hidden rounded-md [&>div]:px-3">
           <Banner tone="warn">
-            {text.device.noRule(unruled.join(", "))}{" "}
+            {deviceText.noRule(unruled.join(", "))}{" "}
             <Link to="/policy" className="font-medium underline underline-offset-2">
-              {text.device.openPolicy}
+              {deviceText.openPolicy}
             </Link>
           </Banner>
         </div>

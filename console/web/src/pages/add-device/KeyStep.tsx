@@ -1,11 +1,11 @@
 import { useState } from "react";
 import { api, newRequestName, type PreAuthKey } from "@/api";
 import { Failure, notATag, TagField, tagsOf, unruledTags, usePolicyTags } from "@/keys";
-import { text } from "@/text";
+import { device as deviceText } from "@/text/en/device";
 import { ApiCall, Banner, Button, CopyButton, Time, useWrites } from "@/ui";
 import { type Kind, keyOf } from "./join";
 
-const t = text.device;
+const t = deviceText;
 
 /** Makes the key with which servers join. Its value goes to the page that holds this, and nowhere else. */
 export function KeyStep({

@@ -5,13 +5,14 @@ import { type ReactNode, useState } from "react";
 import { type PreAuthKey, useCan } from "@/api";
 import { useSearchState } from "@/router/search";
 import { text } from "@/text";
+import { device as deviceText } from "@/text/en/device";
 import { Page } from "@/ui";
 import { Arrival } from "./Arrival";
 import type { Kind, System } from "./join";
 import { KeyStep } from "./KeyStep";
 import { Steps } from "./Steps";
 
-const t = text.device;
+const t = deviceText;
 const icons: Record<Kind, LucideIcon> = { person: Laptop, server: Server, many: Boxes };
 
 export function AddDevicePage() {

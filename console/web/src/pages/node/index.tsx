@@ -9,6 +9,7 @@ import { useNode } from "@/nodes/useNode";
 import { useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
+import { node as nodeText } from "@/text/en/node";
 import {
   Delayed,
   Empty,
@@ -21,7 +22,7 @@ import {
   useWrites,
 } from "@/ui";
 
-const t = text.node;
+const t = nodeText;
 
 export function NodePage() {
   const { id } = useParams({ from: "/nodes/$id" });

@@ -3,7 +3,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { Hourglass, Plus, Route, SearchX, Server, Tag, Trash2 } from "lucide-react";
 import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
 import { type Node, useNodes, usePresence } from "@/api";
-import { matches, parse } from "@/filter";
+import { matches, parse, type Term } from "@/filter";
 import {
   byName,
   ipv4Of,
@@ -15,6 +15,7 @@ import {
   nodeFilter,
   nodeFilterFields,
   ownerWords,
+  staleAge,
   stateOf,
   useNodeActions,
   waitingRoutes,
@@ -44,6 +45,7 @@ import {
   useShortcuts,
   useWrites,
   ViewMenu,
+  WriteButton,
 } from "@/ui";
 import { NodeLink, nodeColumns } from "./columns";
 import { NodeFilterMenu } from "./FilterMenu";
@@ -136,7 +138,9 @@ function NodesList() {
           <ExportMenu what="nodes" columns={columnsShown(columns, search.cols)} rows={rows} />
           <AddLink />
         </PageHead>
-        <FilterChips terms={terms} value={typed} onChange={setTyped} />
+        <FilterChips terms={terms} value={typed} onChange={setTyped}>
+          <StaleHelp terms={terms} rows={rows} onDelete={(nodes) => start({ name: "delete", nodes })} />
+        </FilterChips>
         <div
           id={panelId}
           role="tabpanel"
@@ -274,6 +278,31 @@ function Toolbar({
         <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
       </div>
     </div>
+  );
+}
+
+/** Nodes that were not seen for long are mostly devices that nobody has any more. */
+function StaleHelp({
+  terms,
+  rows,
+  onDelete,
+}: {
+  terms: readonly Term[];
+  rows: readonly Node[];
+  onDelete(nodes: readonly Node[]): void;
+}) {
+  const age = staleAge(terms);
+  if (age === null || rows.length === 0) return null;
+  return (
+    <WriteButton
+      right="nodes:write"
+      look="ghost-danger"
+      icon={Trash2}
+      className="ml-auto h-6! text-12! max-md:ml-0"
+      onClick={() => onDelete(rows)}
+    >
+      {t.stale(rows.length, age)}
+    </WriteButton>
   );
 }
 

@@ -1,6 +1,6 @@
 import { plural } from "../plural";
 
-/** Adding a device, from what it is to its arrival. */
+/** Adding a device, from what it is to its arrival. The page brings these words with it. */
 export const device = {
   what: "What do you add?",
   kinds: {

@@ -1,6 +1,6 @@
 import { plural } from "../plural";
 
-/** One node, in the panel and on its page. */
+/** One node, in the panel and on its page, which bring these words with them. */
 export const node = {
   all: "All nodes",
   tabsLabel: "Parts of the node",
@@ -89,6 +89,12 @@ export const node = {
     undone: (name: string) => `Routes of ${name} are as before.`,
     failed: (name: string) => `Routes of ${name} were not changed`,
     count: plural({ one: "# route", other: "# routes" }),
+  },
+  activity: {
+    presence: "Presence",
+    range: "Time",
+    ranges: { "24h": "24 hours", "7d": "7 days", "30d": "30 days" },
+    events: "What happened to it",
   },
   raw: {
     note: "Keys in it are public, and the secret of a pre-auth key is not in it.",

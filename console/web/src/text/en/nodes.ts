@@ -183,6 +183,6 @@ export const nodes = {
     system: "System",
     lastSeen: "Last seen",
   },
-  stale: (n: number, days: number) => `${n} nodes were not seen for ${days} days.`,
-  staleAct: (n: number) => `Select all ${n}`,
+  stale: (n: number, days: number) =>
+    n === 1 ? `Delete 1 node not seen for ${days} days` : `Delete ${n} nodes not seen for ${days} days`,
 };

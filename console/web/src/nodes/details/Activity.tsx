@@ -1,0 +1,35 @@
+import { ActivityList, PresenceBand } from "@/activity";
+import type { Node } from "@/api";
+import { useSearchState } from "@/router/search";
+import { node as nodeText } from "@/text/en/node";
+import { Choices, useNow } from "@/ui";
+import { Section } from "./parts";
+
+const t = nodeText.activity;
+const hours: Record<string, number> = { "24h": 24, "7d": 7 * 24, "30d": 30 * 24 };
+
+/** When a node was there, and what was done to it. */
+export function Activity({ node }: { node: Node }) {
+  const [search, setSearch] = useSearchState({ range: "24h" });
+  const now = useNow();
+  const length = hours[search.range] ?? 24;
+  return (
+    <div className="space-y-4">
+      <Section title={t.presence}>
+        <div className="mb-3 max-w-72">
+          <Choices<string>
+            label={t.range}
+            choices={t.ranges}
+            value={search.range in hours ? search.range : "24h"}
+            onChange={(range) => setSearch({ range })}
+          />
+        </div>
+        {/* A closed laptop is not an outage. */}
+        <PresenceBand nodeId={node.id} from={now - length * 3600e3} server={node.tags.length > 0} />
+      </Section>
+      <Section title={t.events}>
+        <ActivityList filter={{ kind: "node", object: node.id }} limit={20} more />
+      </Section>
+    </div>
+  );
+}
