@@ -1,0 +1,104 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { asStory, axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
+
+withBrowser();
+asStory();
+let stage: Stage;
+let page: Page;
+
+beforeAll(async () => {
+  stage = await Stage.open({ nodes: 40 });
+  page = await signedIn(stage, "/admin/users");
+});
+afterAll(async () => {
+  await closeWindow(page);
+  await stage.close();
+});
+
+const row = (of: string) =>
+  page.locator("tr[data-row]").filter({ has: page.getByRole("button", { name: `Actions for ${of}`, exact: true }) });
+const act = async (of: string, what: string) => {
+  await row(of)
+    .getByRole("button", { name: `Actions for ${of}` })
+    .click();
+  await page.getByRole("menuitem", { name: what }).click();
+};
+const users = async () =>
+  (JSON.parse(await stage.cli("users", "list", "--output", "json")) as { name: string }[]).map((user) => user.name);
+const nodes = async () =>
+  JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as {
+    givenName: string;
+    tags: string[];
+    user: { name: string };
+  }[];
+
+describe("a user", () => {
+  /** Somebody with nodes. */
+  let owner = "";
+  let owned: string[] = [];
+
+  beforeAll(async () => {
+    const all = (await nodes()).filter((node) => node.tags.length === 0);
+    owner = all[0]?.user.name ?? "";
+    owned = all.filter((node) => node.user.name === owner).map((node) => node.givenName);
+  });
+
+  test("is created, and in the list at once", async () => {
+    await page.getByRole("button", { name: "Create user" }).first().click();
+    const dialogue = page.getByRole("dialog");
+    await dialogue.getByLabel("Name", { exact: true }).fill("ana");
+    await dialogue.getByText("There is a user ana already").waitFor();
+    await dialogue.getByLabel("Name", { exact: true }).fill("zita");
+    await dialogue.getByLabel("Display name (optional)").fill("Zita Example");
+    expect(await axe(page)).toEqual([]);
+    await dialogue.getByRole("button", { name: "Create user" }).click();
+    await row("zita").waitFor();
+    await row("zita").getByText("Zita Example").waitFor();
+    await eventually(async () => expect(await users()).toContain("zita"));
+  });
+
+  test("gets a key of their own", async () => {
+    await act("zita", "Generate key");
+    const dialogue = page.getByRole("dialog");
+    await dialogue.getByRole("button", { name: "Create key" }).click();
+    expect(await page.getByRole("textbox", { name: "Your new pre-auth key" }).inputValue()).toMatch(/^flp_/);
+    await page.getByLabel("I have stored it").check();
+    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await eventually(async () => expect(await stage.cli("preauthkeys", "list", "--user", "zita")).toContain("flp_"));
+  });
+
+  test("without nodes is deleted, and the list follows", async () => {
+    await act("zita", "Delete");
+    await page.getByRole("dialog").getByText("1 usable pre-auth key goes too").waitFor();
+    await page.getByRole("button", { name: "Delete zita" }).click();
+    await row("zita").waitFor({ state: "detached" });
+    expect(await users()).not.toContain("zita");
+  });
+
+  test("is shown with the nodes that are theirs", async () => {
+    await row(owner).getByRole("link", { name: owner }).first().click();
+    await page.getByRole("heading", { level: 1, name: owner }).waitFor();
+    expect(owned).not.toEqual([]);
+    for (const name of owned) await page.getByRole("link", { name }).first().waitFor();
+    expect(await axe(page)).toEqual([]);
+  });
+
+  test("with nodes is deleted only with them, by who types the name", async () => {
+    await go(page, stage, "/admin/users");
+    await act(owner, "Delete");
+    const dialogue = page.getByRole("dialog");
+    const submit = dialogue.getByRole("button", { name: `Delete ${owner}` });
+    await dialogue.getByText(`${owner} owns ${owned.length} node`).waitFor();
+    expect(await submit.isDisabled()).toBe(true);
+    await dialogue.getByLabel(/Delete (this node|these \d+ nodes) too/).check();
+    expect(await submit.isDisabled()).toBe(true);
+    await dialogue.getByLabel(`Type ${owner} to confirm`).fill(owner);
+    expect(await axe(page)).toEqual([]);
+    await submit.click();
+    await row(owner).waitFor({ state: "detached" });
+    expect(await users()).not.toContain(owner);
+    expect((await nodes()).map((node) => node.user.name)).not.toContain(owner);
+  });
+});
