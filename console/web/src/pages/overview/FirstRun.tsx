@@ -48,7 +48,7 @@ export function FirstRun({ onLeave }: { onLeave(): void }) {
         <Step number={2} done={Boolean(key || login || joined)} title={t.key.title}>
           <p>{login ? t.key.doneLogin : key ? t.key.doneKey : t.key.body}</p>
           {login ? (
-            <Link to="/requests" className={clsx(linkButton("primary"), "mt-3")}>
+            <Link to="/requests" className={clsx(linkButton(names.length > 0 ? "primary" : "plain"), "mt-3")}>
               {t.key.review}
             </Link>
           ) : (
@@ -84,7 +84,7 @@ export function FirstRun({ onLeave }: { onLeave(): void }) {
               <>
                 <LoaderCircle className="size-4 animate-spin text-ink-3" aria-hidden />
                 <p className="mr-auto">{t.device.listening}</p>
-                <Link to="/nodes/new" className={linkButton("ghost")}>
+                <Link to="/nodes/new" className={clsx(linkButton("ghost"), "-mx-3")}>
                   {t.device.other}
                 </Link>
               </>

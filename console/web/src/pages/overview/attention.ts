@@ -95,6 +95,8 @@ function* ofRequests({ logins = [], ssh = [] }: Known): Generator<AttentionLine>
 
 function* ofPolicy({ policy, server }: Known): Generator<AttentionLine> {
   const at = { verb: t.open, to: "/policy" } as const;
+  if (policy === null)
+    yield { id: "no policy", tone: "info", subject: t.noPolicy.subject, rest: t.noPolicy.rest, ...at };
   if (policy?.confirmBy)
     yield { id: "confirm", tone: "bad", subject: t.policyConfirm.subject, rest: t.policyConfirm.rest, ...at };
   const check = server?.checks.find(({ part }) => part === "policy");

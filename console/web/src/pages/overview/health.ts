@@ -49,6 +49,7 @@ function wellWords(part: string, server: ServerState): string {
     case "clock":
       return t.well.clock;
     case "relay": {
+      if (server.relays.every((relay) => relay.medianMilliseconds === null)) return t.noRelays;
       const each = server.relays.map(({ region, medianMilliseconds }) => {
         const name = printable(region.name || region.code, 40);
         return medianMilliseconds === null

@@ -70,6 +70,12 @@ describe("what needs attention", () => {
     );
     expect(lines.map((line) => line.id)).toEqual(["check database", "login A", "expired", "expiring"]);
   });
+  it("tells that there is no policy, and nothing while that is not known", () => {
+    expect(said({ policy: null })).toEqual([
+      "No policy is in force, so every node may reach every other → Open /policy",
+    ]);
+    expect(said({ policy: undefined })).toEqual([]);
+  });
   it("leads a failing test to its line", () => {
     const [line] = attentionLines(
       known({ server: server({ checks: [check("policy", "warn", "test on line 21: ana should reach tag:db:5432")] }) }),

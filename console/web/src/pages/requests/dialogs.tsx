@@ -115,7 +115,9 @@ function Approve({ login, onClose }: { login: PendingLogin | null; onClose(): vo
       )}
       <OwnerField value={user} onChange={setUser} missing={tried && !user} />
       {login && login.tags.length > 0 && (
-        <Banner tone="warn">{words.tags(printable(login.tags.join(" "), 200))}</Banner>
+        <div className="overflow-hidden rounded-md">
+          <Banner tone="warn">{words.tags(printable(login.tags.join(" "), 200))}</Banner>
+        </div>
       )}
       <Refused error={refused} />
     </Dialog>

@@ -180,8 +180,11 @@ function Device({ login, onAct }: { login: PendingLogin; onAct(action: RequestAc
             <Time at={login.since} />
           </div>
           {login.tags.length > 0 && (
-            <div className="mt-1 flex items-center gap-2 text-12 text-ink-2">
-              {t.devices.wants} <Chips tags={login.tags} most={4} />
+            <div className="mt-1 flex flex-wrap items-center gap-1 text-12 text-ink-2">
+              <span className="mr-1">{t.devices.wants}</span>
+              {login.tags.map((tag) => (
+                <Chips key={tag} tags={[tag]} />
+              ))}
             </div>
           )}
         </div>
@@ -238,7 +241,11 @@ function NodeName({ id, name }: { id: string; name: string }) {
   const can = useCan();
   if (!can("nodes:read")) return <span className="font-medium">{name}</span>;
   return (
-    <Link to="/nodes/$id" params={{ id }} className="font-medium hover:underline">
+    <Link
+      to="/nodes/$id"
+      params={{ id }}
+      className="inline-flex min-h-6 min-w-0 items-center font-medium break-all hover:underline"
+    >
       {name}
     </Link>
   );
