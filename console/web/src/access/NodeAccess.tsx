@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { ArrowRight, type LucideIcon } from "lucide-react";
 import { useMemo } from "react";
 import { type AccessPrincipal, type Node, type User, useCan } from "@/api";
-import { accessMap } from "@/text/en/accessMap";
+import { accessMap } from "@/text/access";
 import { Delayed, ErrorState, Skeleton } from "@/ui";
 import { type AccessRow, linesOf, rowsOf, shortPorts } from "./model";
 import { PrincipalName, RuleLines } from "./parts";

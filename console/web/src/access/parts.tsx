@@ -4,7 +4,7 @@ import { Minus, Plus } from "lucide-react";
 import { type AccessPrincipal, useCan } from "@/api";
 import { useOpenInEditor } from "@/policy";
 import { printable, text } from "@/text";
-import { accessMap } from "@/text/en/accessMap";
+import { accessMap } from "@/text/access";
 import { type Change, splitName } from "./model";
 
 const t = accessMap;

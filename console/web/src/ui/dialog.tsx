@@ -151,7 +151,8 @@ export function SidePanel({
     const before = document.activeElement;
     panel.current?.focus({ preventScroll: true });
     return () => {
-      if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+      if ((before instanceof HTMLElement || before instanceof SVGElement) && before.isConnected)
+        before.focus({ preventScroll: true });
     };
   }, []);
   return (

@@ -14,7 +14,7 @@ import {
 } from "@/api";
 import { useOpenInEditor } from "@/policy";
 import { printable, text } from "@/text";
-import { accessMap } from "@/text/en/accessMap";
+import { accessMap } from "@/text/access";
 import { Badge, Button, Delayed, IconButton, Input, Select, Skeleton, useStatus } from "@/ui";
 import { destination, policyName, suggestions } from "./names";
 

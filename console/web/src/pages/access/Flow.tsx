@@ -1,9 +1,9 @@
 /** Sources, the rules that let them, and where these lead: a drawing with a fixed layout of our own. */
 import { clsx } from "clsx";
-import { type KeyboardEvent, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useMemo, useRef, useState } from "react";
 import { type AccessRow, ChangeSign, lineOf, PrincipalName } from "@/access";
 import { printable } from "@/text";
-import { accessMap } from "@/text/en/accessMap";
+import { accessMap } from "@/text/access";
 import { Button } from "@/ui";
 import { useWidth } from "@/ui/useWidth";
 import { type FlowEdge, type FlowItem, itemHeight, layOutFlow, path, ruleId } from "./flow";
@@ -20,8 +20,13 @@ export function Flow({
   onFocus,
   openRule,
   onOpenRule,
+  chooser,
+  chosen,
 }: {
   rows: readonly AccessRow[];
+  /** Where a node can be chosen, and whether one is. */
+  chooser: ReactNode;
+  chosen: boolean;
   /** The id of the name whose paths stay; empty for all. */
   focus: string;
   onFocus(id: string): void;
@@ -43,9 +48,11 @@ export function Flow({
           {t.flow.hint}
           {flow.more > 0 && `. ${t.flow.more(flow.more)}`}
         </span>
-        {focus && <Button onClick={() => onFocus("")}>{t.flow.all}</Button>}
+        {chooser}
+        {(focus || chosen) && <Button onClick={() => onFocus("")}>{t.flow.all}</Button>}
       </div>
-      <div className="relative" style={{ width, height: head + flow.height }}>
+      {flow.items.length === 0 && <p className="text-13 text-ink-2">{t.flow.noPaths}</p>}
+      <div className="relative" hidden={flow.items.length === 0} style={{ width, height: head + flow.height }}>
         {[t.flow.sources, t.flow.rules, t.flow.destinations].map((title, i) => (
           <h2 key={title} className="absolute top-0 text-12 font-medium text-ink-2" style={{ left: x[i] }}>
             {title}

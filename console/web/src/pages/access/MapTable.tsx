@@ -2,7 +2,7 @@
 import { SearchX } from "lucide-react";
 import { type AccessRow, ChangeSign, changeOf, shortPorts } from "@/access";
 import { printable, text } from "@/text";
-import { accessMap } from "@/text/en/accessMap";
+import { accessMap } from "@/text/access";
 import { Button, DataTable, Empty } from "@/ui";
 import type { accessColumns } from "./columns";
 

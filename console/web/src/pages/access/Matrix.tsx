@@ -7,7 +7,7 @@ import { type KeyboardEvent, memo, type PointerEvent, useCallback, useMemo, useR
 import { type AccessRow, ChangeSign, changeOf, rowId, shortPorts, splitName } from "@/access";
 import type { AccessCell, AccessMap, AccessPrincipal } from "@/api";
 import { printable } from "@/text";
-import { accessMap } from "@/text/en/accessMap";
+import { accessMap } from "@/text/access";
 
 const t = accessMap;
 const size = { row: 44, column: 96, side: 192, head: 52 };

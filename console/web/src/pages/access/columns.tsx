@@ -2,7 +2,7 @@ import { type AccessRow, ChangeSign, changeOf, linesOf, PrincipalName, RuleLines
 import type { Fields } from "@/filter";
 import { compareText } from "@/nodes";
 import { printable } from "@/text";
-import { accessMap } from "@/text/en/accessMap";
+import { accessMap } from "@/text/access";
 import { Badge, type Column } from "@/ui";
 
 const t = accessMap;

@@ -7,7 +7,7 @@ import type { AccessMap, AccessPrincipal } from "@/api";
 import { matches, parse } from "@/filter";
 import { useSearchState, useTyped } from "@/router/search";
 import { text } from "@/text";
-import { accessMap } from "@/text/en/accessMap";
+import { accessMap } from "@/text/access";
 import {
   Banner,
   Button,
@@ -32,8 +32,9 @@ import { Flow } from "./Flow";
 import { ruleId } from "./flow";
 import { MapTable } from "./MapTable";
 import { Matrix } from "./Matrix";
+import { NodeChooser } from "./NodeChooser";
 import { CellPanel, RulePanel } from "./panels";
-import { type Detail, useDraftText, useMap } from "./useMap";
+import { type Detail, useDraftText, useMap, useNodeRows } from "./useMap";
 
 const t = accessMap;
 const usual = {
@@ -46,6 +47,7 @@ const usual = {
   cell: "",
   rule: "",
   focus: "",
+  node: "",
   q: "",
   sort: "",
   cols: "",
@@ -61,10 +63,14 @@ export function AccessPage() {
   const [search, setSearch] = useSearchState(usual);
   const phone = useMedia("(max-width: 767px)");
   const view: View = phone ? "table" : search.view in t.views ? (search.view as View) : "matrix";
-  const by = (search.by in t.byChoices ? search.by : "groups") as Detail;
+  // A drawing of all nodes could not be read: it has one node at a time instead.
+  const choices = Object.entries(t.byChoices).filter(([value]) => view !== "flow" || value !== "nodes");
+  const by = (choices.some(([value]) => value === search.by) ? search.by : "groups") as Detail;
   const draftText = useDraftText();
   const hidden = search.draft === "off";
   const { map, rows, draft, broken, error, retry } = useMap(by, hidden ? undefined : draftText);
+  const ofNode = useNodeRows(view === "flow" ? search.node : "", draft);
+  const drawn = (view === "flow" && search.node && ofNode) || rows;
   const [typed, setTyped] = useTyped(
     search.q,
     useCallback((q: string) => setSearch({ q }), [setSearch]),
@@ -122,7 +128,7 @@ export function AccessPage() {
             value={by}
             onChange={(e) => setSearch({ by: e.target.value, cell: "", rule: "", focus: "" })}
           >
-            {Object.entries(t.byChoices).map(([value, label]) => (
+            {choices.map(([value, label]) => (
               <option key={value} value={value}>
                 {label}
               </option>
@@ -159,7 +165,7 @@ export function AccessPage() {
           ) : (
             <Body
               map={map}
-              rows={rows}
+              rows={drawn}
               shown={shown}
               view={view}
               search={search}
@@ -171,7 +177,7 @@ export function AccessPage() {
           )}
         </div>
       </div>
-      <Panel search={search} setSearch={setSearch} rows={rows} draft={draft} ask={ask} />
+      <Panel search={search} setSearch={setSearch} rows={drawn} draft={draft} ask={ask} />
     </div>
   );
 }
@@ -205,8 +211,10 @@ function Body({
     return (
       <Flow
         rows={rows}
+        chooser={<NodeChooser value={search.node} onChange={(node) => setSearch({ node, focus: "" }, "push")} />}
+        chosen={search.node !== ""}
         focus={search.focus}
-        onFocus={(focus) => setSearch({ focus }, "push")}
+        onFocus={(focus) => setSearch(focus ? { focus } : { focus, node: "" }, "push")}
         openRule={search.rule}
         onOpenRule={(rule) => setSearch({ rule, cell: "" }, "push")}
       />

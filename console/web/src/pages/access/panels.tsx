@@ -17,7 +17,7 @@ import {
 import { type AccessRule, usePolicy } from "@/api";
 import { useOpenInEditor } from "@/policy";
 import { printable } from "@/text";
-import { accessMap } from "@/text/en/accessMap";
+import { accessMap } from "@/text/access";
 import { Badge, Button, CopyButton, Delayed, ErrorState, SidePanel, Skeleton } from "@/ui";
 import { ruleId } from "./flow";
 

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { accessQuery, rowsOf, withComments } from "@/access";
+import { type AccessRow, accessQuery, rowsOf, withComments } from "@/access";
 import { type AccessMap, type AccessQuestion, ApiError, useCan, usePolicy } from "@/api";
 import { useDraft } from "@/policy";
 
@@ -37,6 +37,19 @@ export function useMap(by: Detail, draft: string | undefined) {
     error: used.data ? null : used.error,
     retry: () => void used.refetch(),
   };
+}
+
+/** What a node reaches and who reaches it, as rows of one map. */
+export function useNodeRows(node: string, draft: string | undefined): AccessRow[] | undefined {
+  const { data: policy } = usePolicy();
+  const asked = { enabled: node !== "" };
+  const { data: out } = useQuery({ ...accessQuery({ from: [node], policy: draft }), ...asked });
+  const { data: back } = useQuery({ ...accessQuery({ to: [node], policy: draft }), ...asked });
+  const inForce = policy?.policy?.policy ?? "";
+  return useMemo(() => {
+    if (!out || !back) return undefined;
+    return [out, back].flatMap((map) => rowsOf(withComments(map, inForce, draft)));
+  }, [out, back, inForce, draft]);
 }
 
 /** A map without the routes from which nobody reaches anything: hardly a route is meant as a source. */
