@@ -130,7 +130,10 @@ function Figures({ effect }: { effect: PolicyEffect }) {
   return (
     <dl className={clsx("grid gap-2", effect.changed > 0 ? "grid-cols-2" : "grid-cols-3")}>
       {figures.map(([value, label, Icon, colour]) => (
-        <div key={label} className="flex flex-col-reverse rounded-lg border border-line bg-surface px-3 py-2.5">
+        <div
+          key={label}
+          className="flex flex-col-reverse justify-end rounded-lg border border-line bg-surface px-3 py-2.5"
+        >
           <dt className="text-12 text-ink-2">{label}</dt>
           <dd className={clsx("flex items-center gap-1 text-18 font-semibold tabular-nums", colour)}>
             <Icon className="size-4" aria-hidden />

@@ -5,6 +5,7 @@ import type { PolicyTestFailure } from "@/api";
 import { printable } from "@/text";
 import { words } from "@/text/policy";
 import { type TestLine, testResults } from "./document";
+import { failureWords } from "./effectWords";
 
 /** The tests that the text has, and which of them hold. */
 export function Tests({
@@ -79,7 +80,7 @@ function TestRow({ result, goTo }: { result: ReturnType<typeof testResults>[numb
         </p>
         {result.failures.map((failure) => (
           <p key={failure.text} className="text-bad">
-            {printable(failure.text, 600)}
+            {failureWords(failure.text)}
           </p>
         ))}
       </div>

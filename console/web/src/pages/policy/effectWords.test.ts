@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Node, PolicyEffect } from "@/api";
-import { firstPort, principalWords, removalOf, type Shift, saveWords, testOf } from "./effectWords";
+import { failureWords, firstPort, principalWords, removalOf, type Shift, saveWords, testOf } from "./effectWords";
 
 const effect = (part: Partial<PolicyEffect>): PolicyEffect => ({
   lost: 0,
@@ -63,6 +63,7 @@ describe("what an effect takes away", () => {
 it("names two and counts the rest", () => {
   expect(principalWords({ names: ["ana"], count: 1 })).toBe("ana");
   expect(principalWords({ names: ["ana", "bo", "cy"], count: 3 })).toBe("ana, bo, cy");
+  expect(principalWords({ names: ["tag:a, tag:b", "tag:c"], count: 2 })).toBe("tag:a tag:b, tag:c");
   expect(principalWords({ names: ["ana", "bo", "cy", "di"], count: 1400 })).toBe("ana, bo +1,398");
 });
 
@@ -91,4 +92,8 @@ describe("a test made of a change", () => {
     expect(testOf(shift({ lost: ["port 1"] }), undefined, db)).toBeNull();
     expect(testOf(shift({ lost: ["ICMP"] }), ana, db)).toBeNull();
   });
+});
+
+it("does not repeat where a test stands", () => {
+  expect(failureWords("test on line 38: bo should reach x and does not")).toBe("bo should reach x and does not");
 });

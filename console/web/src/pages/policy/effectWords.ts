@@ -9,14 +9,16 @@ export type ShellShift = PolicyEffect["shells"][number];
 export type RouteShift = PolicyEffect["routes"][number];
 type Principals = Shift["from"];
 
-/** "ana, goran and 3 others" */
+/** "ana, goran +3". Who has several tags is named by all of them. */
 export function principalWords({ names, count }: Principals, most = 2): string {
-  const shown = names
-    .slice(0, names.length === most + 1 && count === names.length ? most + 1 : most)
-    .map((n) => printable(n, 60));
+  const all = names.length <= most + 1 && count === names.length;
+  const shown = names.slice(0, all ? names.length : most).map((name) => printable(name, 80).replaceAll(", ", " "));
   const rest = count - shown.length;
-  return rest > 0 ? `${shown.join(", ")} +${rest.toLocaleString("en")}` : shown.join(", ");
+  return shown.join(", ") + (rest > 0 ? ` +${rest.toLocaleString("en")}` : "");
 }
+
+/** What a failing test says, without the place, which stands beside it. */
+export const failureWords = (said: string) => printable(said.replace(/^(ssh )?test on line \d+: /i, ""), 600);
 
 export interface Removal {
   /** Something that was allowed is not any more. */
