@@ -1,0 +1,148 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { allow, axe, closeWindow, everything, go, newWindow, Stage, signedIn, signIn, withBrowser } from "./rig";
+
+withBrowser();
+let stage: Stage;
+let page: Page;
+beforeAll(async () => {
+  stage = await Stage.open();
+  await stage.cli("users", "create", "ana");
+  page = await signedIn(stage, "/admin/keys");
+});
+afterAll(async () => {
+  await closeWindow(page);
+  await stage.close();
+});
+
+const dialogue = () => page.getByRole("dialog");
+
+/** What the dialogue shows once; afterwards nothing of it is left. */
+async function shownOnce(title: string): Promise<string> {
+  const value = await page.getByRole("textbox", { name: title }).inputValue();
+  expect(await axe(page)).toEqual([]);
+  // Neither Esc nor a click beside it closes what nobody has stored.
+  await page.keyboard.press("Escape");
+  await page.mouse.click(5, 5);
+  expect(await page.getByRole("textbox", { name: title }).inputValue()).toBe(value);
+  await page.getByLabel("I have stored it").check();
+  await dialogue().getByRole("button", { name: "Close", exact: true }).last().click();
+  await dialogue().waitFor({ state: "detached" });
+  const secret = value.split("_").at(-1) ?? value;
+  expect(await everything(page)).not.toContain(secret);
+  const { server, console, nginx } = await stage.logs();
+  expect(server + console + nginx).not.toContain(secret);
+  return value;
+}
+
+interface PreAuthKey {
+  key: string;
+  aclTags: string[];
+  reusable: boolean;
+  ephemeral: boolean;
+  user: { name: string } | null;
+  expiration: string;
+}
+const listed = async (key: string) => {
+  const list = JSON.parse(await stage.cli("preauthkeys", "list", "--output", "json")) as PreAuthKey[];
+  return list.find((k) => k.key.startsWith(key.split("_").slice(0, 2).join("_")));
+};
+const hoursLeft = (key?: PreAuthKey) => (Date.parse(key?.expiration ?? "") - Date.now()) / 3600e3;
+
+describe("a pre-auth key", () => {
+  const kinds = [
+    { what: "of a user, for one device", life: "1 hour", hours: 1, reusable: false, ephemeral: false, tags: "" },
+    { what: "of a user, for many", life: "24 hours", hours: 24, reusable: true, ephemeral: false, tags: "" },
+    { what: "for devices that come and go", life: "168 hours", hours: 168, reusable: true, ephemeral: true, tags: "" },
+    { what: "with tags", life: "1 hour", hours: 1, reusable: false, ephemeral: false, tags: "tag:db tag:prod" },
+  ];
+  test.each(kinds)("$what is made, and shown once", async ({ life, hours, reusable, ephemeral, tags }) => {
+    await go(page, stage, "/admin/keys");
+    await page.getByRole("button", { name: "Create key" }).first().click();
+    if (tags) {
+      await dialogue().getByRole("radio", { name: "Tags" }).check();
+      await dialogue().getByLabel("Tags", { exact: true }).last().fill(tags);
+    } else await dialogue().getByLabel("User", { exact: true }).selectOption("ana");
+    await dialogue().getByRole("radio", { name: life, exact: true }).check();
+    if (reusable) await dialogue().getByLabel("Reusable").check();
+    if (ephemeral) await dialogue().getByLabel("Ephemeral nodes").check();
+    expect(await axe(page)).toEqual([]);
+    await dialogue().getByRole("button", { name: "Create key" }).click();
+    const made = await listed(await shownOnce("Your new pre-auth key"));
+    expect(made).toMatchObject({ reusable, ephemeral, aclTags: tags ? tags.split(" ") : [] });
+    expect(made?.user?.name).toBe(tags ? undefined : "ana");
+    expect(hoursLeft(made)).toBeGreaterThan(hours - 0.1);
+    expect(hoursLeft(made)).toBeLessThanOrEqual(hours);
+  });
+
+  test("is expired, with what that means said first", async () => {
+    const key = await stage.cli("preauthkeys", "create", "--user", "ana");
+    const id = key.split("_")[1] ?? key;
+    const row = page.locator("tr[data-row]", { hasText: id });
+    await row.getByRole("button", { name: /^Actions for / }).click();
+    await page.getByRole("menuitem", { name: "Expire" }).click();
+    await dialogue().getByText("No node can join with it from now on.").waitFor();
+    expect(await axe(page)).toEqual([]);
+    await dialogue().getByRole("button", { name: "Expire key" }).click();
+    await row.waitFor({ state: "detached" });
+    expect(hoursLeft(await listed(key))).toBeLessThanOrEqual(0);
+  });
+});
+
+describe("an API key", () => {
+  test.each(["Read", "Operator", "Admin"])(
+    "of the role %s is made, shown once, and opens the console",
+    async (role) => {
+      await go(page, stage, "/admin/settings/api-keys");
+      await page.getByRole("button", { name: "Create API key" }).first().click();
+      await dialogue().getByLabel("Comment").fill(`for ${role}`);
+      await dialogue().getByRole("radio", { name: role }).check();
+      await dialogue().getByRole("radio", { name: "365 days" }).check();
+      expect(await axe(page)).toEqual([]);
+      await dialogue().getByRole("button", { name: "Create API key" }).click();
+      const key = await shownOnce("Your new API key");
+      await page.locator("tr[data-row]", { hasText: `for ${role}` }).waitFor();
+      const other = await newWindow(stage);
+      await signIn(other, stage, key);
+      await closeWindow(other);
+    },
+  );
+
+  test("that is revoked in one window signs another out within 15 seconds", async () => {
+    const key = await stage.key();
+    const other = await signedIn(stage, "/admin/nodes", {}, key);
+    allow(other, /status of 401/);
+    const id = key.split("_")[1] ?? key;
+    await page
+      .locator("tr[data-row]", { hasText: id })
+      .getByRole("button", { name: /^Actions for / })
+      .click();
+    await page.getByRole("menuitem", { name: "Revoke" }).click();
+    await dialogue().getByText("stop at once").waitFor();
+    expect(await axe(page)).toEqual([]);
+    const began = Date.now();
+    await dialogue().getByRole("button", { name: "Revoke key" }).click();
+    await other.getByText("You were signed out because this key was revoked.").waitFor({ timeout: 15_000 });
+    expect(Date.now() - began).toBeLessThan(15_000);
+    await closeWindow(other);
+  });
+
+  test("of one's own is revoked only by who types its name, and that signs out", async () => {
+    const key = await stage.key();
+    const own = await signedIn(stage, "/admin/settings/api-keys", {}, key);
+    allow(own, /status of 401/);
+    const id = key.split("_")[1] ?? key;
+    await own
+      .locator("tr[data-row]", { hasText: id })
+      .getByRole("button", { name: /^Actions for / })
+      .click();
+    await own.getByRole("menuitem", { name: "Revoke" }).click();
+    await own.getByText("You will be signed out.").waitFor();
+    const button = own.getByRole("dialog").getByRole("button", { name: "Revoke key" });
+    expect(await button.isDisabled()).toBe(true);
+    await own.getByRole("dialog").getByRole("textbox").fill(id);
+    await button.click();
+    await own.getByLabel("API key", { exact: true }).waitFor();
+    await closeWindow(own);
+  });
+});

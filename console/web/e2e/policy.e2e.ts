@@ -1,0 +1,153 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { allow, asStory, axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
+
+withBrowser();
+asStory();
+let stage: Stage;
+let page: Page;
+
+/** Ana reaches the server; by the second text Bob does too, and by the third nobody does. */
+const policy = (...rules: string[]) =>
+  ["{", '  "tagOwners": {"tag:pier": []},', '  "acls": [', ...rules.map((r) => `    ${r},`), "  ],", "}", ""].join(
+    "\n",
+  );
+const anaOnly = '{"action": "accept", "src": ["ana"], "dst": ["tag:pier:*"]}';
+const bobToo = '{"action": "accept", "src": ["bob"], "dst": ["tag:pier:*"]}';
+
+beforeAll(async () => {
+  stage = await Stage.open();
+  for (const user of ["ana", "bob"]) await stage.cli("users", "create", user);
+  page = await signedIn(stage, "/admin/policy");
+  // What is no policy has no effect that could be shown.
+  allow(page, /status of 400.*policy\/preview/);
+});
+afterAll(async () => {
+  await closeWindow(page);
+  await stage.close();
+});
+
+const editor = () => page.locator(".cm-content").first();
+async function write(text: string) {
+  await editor().click();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Delete");
+  // Pasted, so that the editor closes no brackets by itself.
+  await editor().evaluate((element, pasted) => {
+    const data = new DataTransfer();
+    data.setData("text/plain", pasted);
+    element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+  }, text);
+}
+const problems = () => page.getByRole("region", { name: "Problems" });
+const review = () => page.getByRole("button", { name: "Review and save" });
+async function save(reason: string) {
+  await review().click();
+  const dialogue = page.getByRole("dialog");
+  await dialogue.getByLabel("Why").fill(reason);
+  expect(await axe(page)).toEqual([]);
+  await dialogue.getByRole("button", { name: /^Save/ }).click();
+  await page
+    .getByText(/^Version \d+ is in force$/)
+    .first()
+    .waitFor();
+}
+const reached = async (from: string) => (await stage.reach(from, "pier")).reached;
+
+describe("the policy", () => {
+  test("of nobody lets everyone reach everyone", async () => {
+    for (const user of ["ana", "bob"]) await stage.join(user, await stage.cli("preauthkeys", "create", "--user", user));
+    await stage.join("pier", await stage.cli("preauthkeys", "create", "--tags", "tag:pier"));
+    await eventually(async () => expect([await reached("ana"), await reached("bob")]).toEqual([true, true]), 60_000);
+  });
+
+  test("that is no policy is marked where it is wrong, and cannot be saved", async () => {
+    await write(policy(anaOnly).replace('"src"', '"src'));
+    const problem = problems()
+      .getByRole("button", { name: /^Line 4:\d+/ })
+      .first();
+    await problem.waitFor();
+    await page.locator(".cm-lint-marker-error").first().waitFor();
+    await page.locator(".cm-lintRange-error").first().waitFor();
+    expect(await axe(page)).toEqual([]);
+    await problem.click();
+    const line = await page.evaluate(() => document.querySelector(".cm-activeLine")?.textContent);
+    expect(line).toContain('"action": "accept"');
+    await review().click({ force: true });
+    expect(await page.getByRole("dialog").count()).toBe(0);
+  });
+
+  test("that means nothing to the server is marked too", async () => {
+    await write(policy(anaOnly.replace("tag:pier:*", "tag:pear:*")));
+    await problems()
+      .getByRole("button", { name: /^Line 4:\d+.*tag:pear/ })
+      .first()
+      .waitFor();
+  });
+
+  test("shows who loses access before it is saved, and then takes it", async () => {
+    await write(policy(anaOnly));
+    await problems().getByText("No problems").waitFor();
+    await page
+      .getByText(/pairs? loses? access/)
+      .first()
+      .waitFor();
+    await save("only Ana reaches the pier");
+    await eventually(async () => expect([await reached("ana"), await reached("bob")]).toEqual([true, false]), 30_000);
+  });
+
+  test("that would lock everyone out says so", async () => {
+    await write(policy());
+    await page.getByText("Lockout").first().waitFor();
+    await page.getByText("Nobody can reach tag:pier on 22 any more.").first().waitFor();
+    expect(await axe(page)).toEqual([]);
+    await page.getByRole("button", { name: "Discard" }).click();
+    await page.getByText("unsaved").waitFor({ state: "detached" });
+  });
+
+  test("shows who gains access, and gives it to a real client at once", async () => {
+    await write(policy(anaOnly, bobToo));
+    await page
+      .getByText(/pairs? gains? access/)
+      .first()
+      .waitFor();
+    await save("Bob too");
+    await eventually(async () => expect(await reached("bob")).toBe(true), 30_000);
+  });
+
+  test("keeps an unsaved text when the page is left, and offers it again", async () => {
+    await write(policy(anaOnly));
+    await page
+      .getByText(/unsaved/)
+      .first()
+      .waitFor();
+    await go(page, stage, "/admin/nodes");
+    await go(page, stage, "/admin/policy");
+    await page
+      .getByText(/unsaved/)
+      .first()
+      .waitFor();
+    expect((await editor().locator(":scope > .cm-line").allTextContents()).join("\n")).not.toContain("bob");
+    await page.getByRole("button", { name: "Discard" }).click();
+  });
+
+  test("is tried for five minutes and taken back", async () => {
+    await write(policy(anaOnly));
+    await review().click();
+    const dialogue = page.getByRole("dialog");
+    await dialogue.getByLabel("Why").fill("a trial");
+    await dialogue.getByRole("button", { name: "Try for 5 minutes" }).click();
+    await page
+      .getByText(/is in force for 5 minutes/)
+      .first()
+      .waitFor();
+    await eventually(async () => expect(await reached("bob")).toBe(false), 30_000);
+    await page
+      .getByRole("button", { name: /Revert/ })
+      .first()
+      .click();
+    const confirm = page.getByRole("dialog").getByRole("button", { name: /Revert/ });
+    if (await confirm.count()) await confirm.click();
+    await eventually(async () => expect(await reached("bob")).toBe(true), 30_000);
+  });
+});

@@ -1,0 +1,73 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { allow, closeWindow, newWindow, Stage, signIn, withBrowser } from "./rig";
+import { screens, settled } from "./screens";
+
+withBrowser();
+let stage: Stage;
+beforeAll(async () => {
+  stage = await Stage.open({ nodes: 40 });
+});
+afterAll(() => stage.close());
+
+/** The words of buttons, links and menu items that change something. */
+const writes =
+  /^(add|create|delete|rename|edit|approve|reject|disable|enable|expire|revoke|rotate|save|review and save|try for|restore|import|move|remove|reset)\b/i;
+
+describe("a key that may only look", () => {
+  let page: Page;
+  beforeAll(async () => {
+    page = await newWindow(stage);
+    allow(page, /status of 40[34]/);
+    await signIn(page, stage, await stage.key("--role", "read"));
+  });
+  afterAll(() => closeWindow(page));
+
+  test.each(Object.entries(screens))("sees nothing on %s that writes", async (_, path) => {
+    await page.goto(`${stage.url}/admin${path}`);
+    await settled(page);
+    const offered = await page
+      .locator("main")
+      .locator("button, a, [role=switch], [role=menuitem]")
+      .evaluateAll((all) => all.map((e) => (e.getAttribute("aria-label") ?? e.textContent ?? "").trim()));
+    expect(offered.filter((words) => writes.test(words))).toEqual([]);
+  });
+
+  test("has no writes in the menu of a row, and no key that starts one", async () => {
+    await page.goto(`${stage.url}/admin/nodes`);
+    await page.locator("tr[data-row]").first().waitFor();
+    await page
+      .locator("tr[data-row]")
+      .first()
+      .getByRole("button", { name: /^Actions for / })
+      .click();
+    const items = await page.getByRole("menuitem").allTextContents();
+    expect(items.length).toBeGreaterThan(0);
+    expect(items.filter((words) => writes.test(words))).toEqual([]);
+    await page.keyboard.press("Escape");
+    for (const key of ["j", "e", "t", "Delete", "c"]) await page.keyboard.press(key);
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    expect(page.url()).not.toContain("/nodes/new");
+  });
+});
+
+describe("a key that may operate", () => {
+  test("makes no keys and saves no policy, and does the rest", async () => {
+    const page = await newWindow(stage);
+    allow(page, /status of 403/);
+    await signIn(page, stage, await stage.key("--role", "operator"), "/admin/keys");
+    await settled(page);
+    expect(await page.getByRole("button", { name: "Create key" }).count()).toBe(0);
+    await page.goto(`${stage.url}/admin/policy`);
+    await settled(page);
+    expect(await page.getByRole("button", { name: "Review and save" }).count()).toBe(0);
+    await page.goto(`${stage.url}/admin/nodes`);
+    await page
+      .locator("tr[data-row]")
+      .first()
+      .getByRole("button", { name: /^Actions for / })
+      .click();
+    await page.getByRole("menuitem", { name: "Rename" }).waitFor();
+    await closeWindow(page);
+  });
+});
