@@ -65,7 +65,7 @@ func startNginx(t testing.TB, tls bool, server, console string) *nginx {
 				continue
 			}
 			to := filepath.Join(n.dir, name)
-			if err := os.MkdirAll(filepath.Dir(to), 0o755); err == nil {
+			if err = os.MkdirAll(filepath.Dir(to), 0o755); err == nil {
 				err = os.WriteFile(to, []byte(changes.Replace(string(text))), 0o644)
 			}
 			if err != nil {

@@ -45,8 +45,10 @@ async function save(reason: string) {
   await review().click();
   const dialogue = page.getByRole("dialog");
   await dialogue.getByLabel("Why").fill(reason);
+  const submit = dialogue.getByRole("button", { name: /^Save/ });
+  await eventually(async () => expect(await submit.isEnabled()).toBe(true));
   expect(await axe(page)).toEqual([]);
-  await dialogue.getByRole("button", { name: /^Save/ }).click();
+  await submit.click();
   await page
     .getByText(/^Version \d+ is in force$/)
     .first()

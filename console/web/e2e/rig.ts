@@ -232,6 +232,11 @@ export async function axe(page: Page, within = "document"): Promise<string[]> {
   await session.send("Runtime.evaluate", { expression: `if (!window.axe) { ${axeSource} }` });
   await session.detach();
   return page.evaluate(async (scope) => {
+    // What is half faded in has colours that nobody chose.
+    const moving = document
+      .getAnimations()
+      .filter((a) => a.effect?.getComputedTiming().iterations !== Number.POSITIVE_INFINITY);
+    await Promise.allSettled(moving.map((a) => a.finished));
     interface Finding {
       id: string;
       nodes: { target: string[]; failureSummary?: string }[];

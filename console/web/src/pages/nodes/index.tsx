@@ -2,7 +2,7 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Hourglass, Plus, Route, SearchX, Server, Tag, Trash2 } from "lucide-react";
 import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
-import { type Node, useNodes, usePresence } from "@/api";
+import { type Node, useCan, useNodes, usePresence } from "@/api";
 import { matches, parse, type Term } from "@/filter";
 import {
   byName,
@@ -232,9 +232,14 @@ function useNodeKeys() {
         : [],
     [may, start],
   );
+  const mayAdd = useMayAdd();
   const add = () => void navigate({ to: "/nodes/new" });
-  useShortcuts([{ keys: "c", label: t.add, group: text.shell.groups.page, run: add }]);
-  useActions([{ id: "nodes.add", title: t.add, icon: Plus, keys: "c", words: ["new", "create", "join"], run: add }]);
+  useShortcuts(mayAdd ? [{ keys: "c", label: t.add, group: text.shell.groups.page, run: add }] : []);
+  useActions(
+    mayAdd
+      ? [{ id: "nodes.add", title: t.add, icon: Plus, keys: "c", words: ["new", "create", "join"], run: add }]
+      : [],
+  );
   return { keys, start };
 }
 
@@ -306,7 +311,14 @@ function StaleHelp({
   );
 }
 
+/** A device joins with a key, or is let in by somebody: whoever may do neither cannot add one. */
+function useMayAdd() {
+  const can = useCan();
+  return can("preauthkeys:write") || can("logins:write");
+}
+
 function AddLink() {
+  if (!useMayAdd()) return null;
   return (
     <Link to="/nodes/new" className={linkButton("primary")}>
       <Plus className="size-4" aria-hidden /> {t.add}

@@ -28,6 +28,7 @@ export interface Known {
   server?: ServerState;
   serverFailed?: boolean;
   apiKeys?: readonly ApiKey[];
+  mayRotate?: boolean;
   session: {
     key: { id: string; prefix: string; expiration: string | null };
     server: string;
@@ -190,8 +191,8 @@ function* ofNodes({ nodes = [], presence, now }: Known): Generator<AttentionLine
     };
 }
 
-function* ofKeys({ apiKeys = [], session, now, relative }: Known): Generator<AttentionLine> {
-  const at = { tone: "info", verb: t.rotate, to: "/settings/api-keys" } as const;
+function* ofKeys({ apiKeys = [], mayRotate, session, now, relative }: Known): Generator<AttentionLine> {
+  const at = { tone: "info", verb: mayRotate ? t.rotate : t.show, to: "/settings/api-keys" } as const;
   const ending = (at: string | null) => at !== null && Date.parse(at) > now && Date.parse(at) - now < 14 * day;
   const { key } = session;
   if (key.expiration && ending(key.expiration)) {
