@@ -1,36 +1,31 @@
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { type LucideIcon, Search, Server, Tag, User as UserIcon, Zap } from "lucide-react";
+import { KeyRound, ScrollText, Search, Server, Tag, User as UserIcon, Zap } from "lucide-react";
 import { Dialog } from "radix-ui";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
-import { useCan, useNodes, useUsers } from "@/api";
+import { apiKeysQuery, preAuthKeysQuery, useCan, useNodes, usePolicy, useUsers } from "@/api";
 import { printable, text } from "@/text";
 import { Kbd } from "@/ui";
 import { returnFocus } from "@/ui/focus";
 import { useAllActions } from "./actions";
+import { type Entry, found } from "./entries";
 import { shown } from "./KeyHelp";
 import { accessPages, mainPages } from "./pages";
+import { rulesOf } from "./rules";
 
-interface Entry {
-  id: string;
-  title: string;
-  note?: string;
-  words: string;
-  icon: LucideIcon;
-  keys?: string;
-  group: string;
-  run(): void;
-}
-
-const most = 8;
 const place = "fairlead.recent";
 
-/** Goes to any node, user or page and runs any action. What was used lately comes first. */
+/** Goes to any node, user, tag, rule, key or page and runs any action. What was used lately comes first. */
 export default function Palette({ onClose }: { onClose(): void }) {
   const [typed, setTyped] = useState("");
   const query = useDeferredValue(typed.trim().toLowerCase());
   const entries = useEntries();
-  const groups = useMemo(() => found(entries, query), [entries, query]);
+  const [recent] = useState(recall);
+  const groups = useMemo(
+    () => found(entries, query, recent, text.shell.paletteGroups.recent),
+    [entries, query, recent],
+  );
   const first = groups[0] ? markOf(groups[0][0], groups[0][1][0]) : "";
   const [chosen, setChosen] = useState(first);
   // biome-ignore lint/correctness/useExhaustiveDependencies: what was typed chooses the first anew
@@ -108,6 +103,7 @@ function useEntries(): Entry[] {
   const actions = useAllActions();
   const { data: nodes } = useNodes();
   const { data: users } = useUsers();
+  const keysAndRules = useKeysAndRules();
   return useMemo(() => {
     const groups = text.shell.paletteGroups;
     const tags = [...new Set(nodes?.items.flatMap((node) => node.tags))].sort();
@@ -168,30 +164,57 @@ function useEntries(): Entry[] {
           run: () => void navigate({ to: "/users/$id", params: { id: user.id } }),
         }),
       ),
+      ...keysAndRules,
     ];
-  }, [actions, nodes, users, can, navigate]);
+  }, [actions, nodes, users, keysAndRules, can, navigate]);
 }
 
-/** The best of each group: names that begin with what was typed, then those that hold it. */
-function found(entries: readonly Entry[], query: string): [string, Entry[]][] {
-  const groups = new Map<string, Entry[]>();
-  if (!query) {
-    const recent = recall().flatMap((id) => entries.find((entry) => entry.id === id) ?? []);
-    if (recent.length > 0) groups.set(text.shell.paletteGroups.recent, recent);
-  }
-  const rank = (entry: Entry) => {
-    const title = entry.title.toLowerCase();
-    if (title.startsWith(query)) return 0;
-    if (title.includes(query)) return 1;
-    return entry.words.toLowerCase().includes(query) ? 2 : 3;
-  };
-  const ranked = entries.map((entry) => ({ entry, rank: query ? rank(entry) : 0 })).filter((r) => r.rank < 3);
-  ranked.sort((a, b) => a.rank - b.rank);
-  for (const { entry } of ranked) {
-    const list = groups.get(entry.group) ?? [];
-    if (list.length < most) groups.set(entry.group, [...list, entry]);
-  }
-  return [...groups];
+/** What is read when the palette opens: few look for it. */
+function useKeysAndRules(): Entry[] {
+  const navigate = useNavigate();
+  const can = useCan();
+  const { data: preAuthKeys } = useQuery({ ...preAuthKeysQuery, enabled: can("preauthkeys:read") });
+  const { data: apiKeys } = useQuery({ ...apiKeysQuery, enabled: can("apikeys:read") });
+  const { data: policy } = usePolicy();
+  return useMemo(() => {
+    const groups = text.shell.paletteGroups;
+    const bare = (key: string) => key.replace(/^fl[a-z]_|_\*\*\*$/g, "");
+    return [
+      ...rulesOf(policy?.policy?.policy ?? "").map(
+        (rule): Entry => ({
+          id: `rule:${rule.line}`,
+          title: printable(rule.words, 120),
+          note: text.shell.line(rule.line),
+          words: "rule",
+          icon: ScrollText,
+          group: groups.rules,
+          run: () => void navigate({ to: "/policy", search: { line: String(rule.line) } as never }),
+        }),
+      ),
+      ...(preAuthKeys?.items ?? []).map(
+        (key): Entry => ({
+          id: `preauthkey:${key.id}`,
+          title: bare(key.key),
+          note: printable(key.aclTags.join(" ") || (key.user?.name ?? "")),
+          words: `${key.key} pre-auth`,
+          icon: KeyRound,
+          group: groups.keys,
+          run: () => void navigate({ to: "/keys", search: { tab: "all", key: key.id } as never }),
+        }),
+      ),
+      ...(apiKeys?.items ?? []).map(
+        (key): Entry => ({
+          id: `apikey:${key.id}`,
+          title: bare(key.prefix),
+          note: text.shell.apiKey(key.role),
+          words: `${key.prefix} api`,
+          icon: KeyRound,
+          group: groups.keys,
+          run: () => void navigate({ to: "/settings/api-keys", search: { tab: "all", q: bare(key.prefix) } as never }),
+        }),
+      ),
+    ];
+  }, [preAuthKeys, apiKeys, policy, navigate]);
 }
 
 function recall(): string[] {

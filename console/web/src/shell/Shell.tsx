@@ -1,8 +1,10 @@
 import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { MonitorCog, Settings } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
-import { useConnection } from "@/api";
+
+import { useCan, useConnection } from "@/api";
 import { PolicyTrial } from "@/policy/PolicyTrial";
+
 import { text } from "@/text";
 import { Banner, clock, LiveRegions, StatusLine, usePreferences } from "@/ui";
 import { nextTheme } from "@/ui/preferences";
@@ -60,16 +62,20 @@ export function Shell() {
 
 function useShellKeys(palette: () => void, help: () => void) {
   const navigate = useNavigate();
+  const can = useCan();
   const groups = text.shell.groups;
   useShortcuts([
     { keys: "Mod+K", label: text.shell.shortcuts.palette, group: groups.everywhere, run: palette },
     { keys: "?", label: text.shell.shortcuts.help, group: groups.everywhere, run: help },
-    ...[...mainPages, ...accessPages].map((page) => ({
-      keys: `g ${page.key}`,
-      label: text.shell.shortcuts.goTo(page.title),
-      group: groups.go,
-      run: () => void navigate({ to: page.to }),
-    })),
+    { keys: "Esc", label: text.shell.shortcuts.close, group: groups.everywhere },
+    ...[...mainPages, ...accessPages]
+      .filter((page) => !page.right || can(page.right))
+      .map((page) => ({
+        keys: `g ${page.key}`,
+        label: text.shell.shortcuts.goTo(page.title),
+        group: groups.go,
+        run: () => void navigate({ to: page.to }),
+      })),
   ]);
   useActions([
     { id: "theme", title: text.shell.shortcuts.theme, icon: MonitorCog, words: ["dark", "light"], run: nextTheme },

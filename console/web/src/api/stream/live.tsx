@@ -1,4 +1,4 @@
-import type { QueryClient } from "@tanstack/react-query";
+import type { Query, QueryClient } from "@tanstack/react-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { api, urlOf } from "../client";
@@ -64,6 +64,8 @@ export function refreshOlder(client: QueryClient, revision: string) {
   }
 }
 
+const failed = (query: Query) => query.state.status === "error";
+
 const Context = createContext<LiveState>({ name: "connecting", since: 0 });
 
 /** Whether what is shown is what is. */
@@ -81,7 +83,11 @@ export function LiveProvider({ children }: { children: ReactNode }) {
           signal,
           headers: { Accept: "text/event-stream" },
         }),
-      onState: setState,
+      onState: (next) => {
+        setState(next);
+        // What could not be read while the server was away is read now, without anybody asking.
+        if (next.name === "live") void client.refetchQueries({ type: "active", predicate: failed });
+      },
       onChanges: (changes) => patchCache(client, changes),
       onBegin: (revision) => refreshOlder(client, revision),
       onReset: () => void client.invalidateQueries(),

@@ -109,7 +109,16 @@ function Shape({ mark, x, y }: { mark: EventMark; x: number; y: number }) {
   return (
     <>
       <circle cx={x} cy={y} r={r} strokeWidth={1} className="fill-chip stroke-control" />
-      <text x={x} y={y + 3.5} textAnchor="middle" fontSize={10} fontWeight={600} stroke="none" className="fill-ink">
+      <text
+        x={x}
+        y={y + 3.5}
+        textAnchor="middle"
+        fontSize={10}
+        fontWeight={600}
+        stroke="none"
+        className="fill-ink"
+        aria-hidden
+      >
         {count > 99 ? "99+" : count}
       </text>
     </>
