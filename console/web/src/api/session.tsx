@@ -64,7 +64,8 @@ export function SessionProvider({
     queryFn: async ({ signal }): Promise<Session> => {
       return taken(await (await api.send("/admin/api/session", { signal })).json());
     },
-    // There is no stream yet that would tell when the server is back.
+    // An empty page says nothing, so that failure is told soon; no stream is there yet that would tell when it is over.
+    retry: 1,
     refetchInterval: ({ state }) => (state.status === "error" && !state.data ? 5000 : false),
   });
   if (data) return <Context value={data}>{children}</Context>;
