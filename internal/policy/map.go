@@ -71,10 +71,10 @@ func MapOf(from, to *World, ask MapQuestion) (*AccessMap, error) {
 	}
 	s.learn()
 	var err error
-	if s.from, err = s.axis(ask.From, ask.By); err != nil {
+	if s.from, err = s.axis(ask.From, ask.By, false); err != nil {
 		return nil, &AxisError{"from", err}
 	}
-	if s.to, err = s.axis(ask.To, ask.By); err != nil {
+	if s.to, err = s.axis(ask.To, ask.By, true); err != nil {
 		return nil, &AxisError{"to", err}
 	}
 	s.sortNodes()

@@ -136,11 +136,12 @@ func (s *survey) isOther(u *mesh.User) bool {
 	return !slices.ContainsFunc(namesOf(u), func(name string) bool { return s.named[name] || len(s.groupsOf[name]) > 0 })
 }
 
-// axis finds the principals that are asked for.
-func (s *survey) axis(names []string, by Detail) (*axis, error) {
+// axis finds the principals that are asked for. The internet is reached, and reaches
+// nobody.
+func (s *survey) axis(names []string, by Detail, reached bool) (*axis, error) {
 	a := &axis{places: map[string]int{}, routes: map[int][]netip.Prefix{}}
 	if len(names) == 0 {
-		s.everyone(a, by)
+		s.everyone(a, by, reached)
 		return a, nil
 	}
 	for _, name := range names {
@@ -151,7 +152,7 @@ func (s *survey) axis(names []string, by Detail) (*axis, error) {
 	return a, nil
 }
 
-func (s *survey) everyone(a *axis, by Detail) {
+func (s *survey) everyone(a *axis, by Detail, reached bool) {
 	if by == ByNodes {
 		s.addNodes(a, func(*mesh.Node) bool { return true })
 	} else {
@@ -170,7 +171,7 @@ func (s *survey) everyone(a *axis, by Detail) {
 		s.addRoute(a, p)
 	}
 	for n := range s.after.Nodes() {
-		if slices.ContainsFunc(n.Routes, mesh.Exit) {
+		if reached && slices.ContainsFunc(n.Routes, mesh.Exit) {
 			s.addInternet(a)
 			break
 		}

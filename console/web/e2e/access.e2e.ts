@@ -1,0 +1,103 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { asStory, axe, closeWindow, Stage, signedIn, withBrowser } from "./rig";
+
+withBrowser();
+asStory();
+let stage: Stage;
+let page: Page;
+
+beforeAll(async () => {
+  stage = await Stage.open({ nodes: 200 });
+  page = await signedIn(stage, "/admin/access");
+  await page.getByRole("grid").waitFor();
+});
+afterAll(async () => {
+  await closeWindow(page);
+  await stage.close();
+});
+
+const cell = (from: string, to: string) => page.getByRole("gridcell", { name: `${from} to ${to}:` });
+const ask = async (from: string, to: string, port: string) => {
+  await page.getByLabel("From", { exact: true }).fill(from);
+  await page.getByLabel("to", { exact: true }).fill(to);
+  await page.getByLabel("port", { exact: true }).fill(port);
+  await page.keyboard.press("Enter");
+};
+
+describe("the access map", () => {
+  test("shows what the command line shows", async () => {
+    const said = JSON.parse(await stage.cli("policy", "access", "--output", "json")) as {
+      from: { name: string }[];
+      to: { name: string }[];
+      cells: { from: number; to: number; pairs: number; of: number }[];
+    };
+    const found = said.cells.find((c) => said.from[c.from]?.name === "tag:api" && said.to[c.to]?.name === "tag:db");
+    expect(found?.pairs).toBeGreaterThan(0);
+    await cell("tag:api", "tag:db").getByText(String(found?.pairs), { exact: false }).waitFor();
+    await cell("tag:ci", "tag:db").getByText("no access").waitFor({ state: "attached" });
+  });
+
+  test("opens a cell by keyboard down to its nodes, and gives the focus back", async () => {
+    await page.locator("[role=gridcell][tabindex='0']").focus();
+    for (const key of ["ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
+    const name = await page.evaluate(() => document.activeElement?.id);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Nodes", exact: true }).waitFor();
+    await page.locator("aside li a").first().waitFor();
+    expect(await axe(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe(name);
+  });
+
+  test("says why not, and which rules come nearest", async () => {
+    await ask("bjorn", "tag:db", "5432");
+    await page.getByText("Not allowed").waitFor();
+    await page.getByText("source needs group:ops").waitFor();
+    expect(await axe(page)).toEqual([]);
+  });
+
+  test("drafts a rule for it, and shows what that would change before it is saved", async () => {
+    await page.getByRole("button", { name: "Draft a rule for this" }).click();
+    await page.waitForURL(/\/admin\/policy\?line=/);
+    await page.goBack();
+    await page.getByText("by the unsaved draft").waitFor();
+    await page.getByText("Allowed", { exact: true }).waitFor();
+    await cell("bjorn", "tag:db").getByText("gained port 5432").waitFor({ state: "attached" });
+    expect(await axe(page)).toEqual([]);
+    expect(await stage.cli("policy", "why", "bjorn", "tag:db:5432")).toContain("Not allowed");
+  });
+
+  test("draws the draft, each path a button with a name", async () => {
+    await page.getByRole("tab", { name: "Flow" }).click();
+    const gained = page.getByRole("button", { name: /^bjorn to .*gained$/ });
+    await gained.waitFor();
+    await gained.focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("new in the draft").waitFor();
+    expect(await axe(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    expect(await gained.evaluate((e) => e === document.activeElement)).toBe(true);
+    await page.getByRole("button", { name: "Show the policy in force" }).click();
+    await page.getByText("Not allowed").waitFor();
+    expect(await gained.count()).toBe(0);
+  });
+
+  test("is a table that can be filtered and taken away", async () => {
+    await page.getByRole("tab", { name: "Table" }).click();
+    await page.getByLabel("Filter rows").fill("from:tag:api to:tag:db");
+    await page.locator("tr[data-row]").nth(1).waitFor({ state: "detached" });
+    const file = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export" }).click();
+    await page.getByRole("menuitem", { name: /CSV/ }).click();
+    expect((await file).suggestedFilename()).toMatch(/^access-.*\.csv$/);
+  });
+
+  test("offers no edits to who may only look", async () => {
+    const key = (await stage.key("--role", "read")).trim();
+    const reader = await signedIn(stage, "/admin/access?from=bjorn&to=tag:db&port=5432", {}, key);
+    await reader.getByText("Not allowed").waitFor();
+    expect(await reader.getByRole("button", { name: /Draft a rule|Add as test/ }).count()).toBe(0);
+    await closeWindow(reader);
+  });
+});
