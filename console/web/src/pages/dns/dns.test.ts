@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { DNS } from "@/api";
-import { changeOf, differing, formOf, serverProblems } from "./form";
+import { changeOf, clashing, differing, formOf, serverProblems } from "./form";
 
 const dns = {
   magicDNS: true,
@@ -52,6 +52,13 @@ describe("settings of DNS", () => {
     expect(differing(form, { ...form, nameservers: "9.9.9.9\n\n1.1.1.1" })).toEqual([]);
     expect(differing(form, { ...form, split: "" })).toEqual(["split"]);
   });
+});
+
+test("two people clash where both changed the same in another way", () => {
+  const mine = { ...form, nameservers: "8.8.8.8", magicDNS: false };
+  expect(clashing(form, mine, { ...form, searchDomains: "x" })).toEqual([]);
+  expect(clashing(form, mine, { ...form, nameservers: "8.8.8.8" })).toEqual([]);
+  expect(clashing(form, mine, { ...form, nameservers: "1.1.1.1" })).toEqual(["nameservers"]);
 });
 
 test("what the server finds wrong stands at its line", () => {

@@ -38,6 +38,12 @@ export const differing = (a: DNSForm, b: DNSForm): (keyof DNSForm)[] =>
     name === "magicDNS" ? a.magicDNS !== b.magicDNS : tidy(a[name]) !== tidy(b[name]),
   );
 
+/** The members that two people changed, each in another way. */
+export const clashing = (from: DNSForm, mine: DNSForm, theirs: DNSForm): (keyof DNSForm)[] => {
+  const both = [differing(from, theirs), differing(mine, theirs)];
+  return differing(from, mine).filter((name) => both.every((names) => names.includes(name)));
+};
+
 /** What has to be sent to get from one form to the other, and the lines that are nothing. */
 export function changeOf(from: DNSForm, to: DNSForm): { change: DNSChange; problems: Problems } {
   const change: DNSChange = {};

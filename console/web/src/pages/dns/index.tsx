@@ -23,7 +23,7 @@ import {
   useWrites,
   WriteButton,
 } from "@/ui";
-import { changeOf, type DNSForm, differing, dnsFields, formOf, type Problems, serverProblems } from "./form";
+import { changeOf, clashing, type DNSForm, differing, dnsFields, formOf, type Problems, serverProblems } from "./form";
 
 export function DNSPage() {
   const can = useCan();
@@ -74,9 +74,12 @@ function useForm(dns: DNS, etag: string | null) {
     setTheirs(null);
   };
   const refused = (error: unknown) => {
-    if (error instanceof ApiError && error.stale && error.problem.current) {
+    const now =
+      error instanceof ApiError && error.stale ? (error.problem.current as unknown as DNS | undefined) : undefined;
+    if (now) {
       void client.invalidateQueries({ queryKey: keys.dns });
-      return setTheirs(error.problem.current as unknown as DNS);
+      // What somebody else did to other settings stays: only what the person changed is sent.
+      return clashing(begun.form, form, formOf(now)).length > 0 ? setTheirs(now) : void save(null);
     }
     const found = error instanceof ApiError ? serverProblems(error.problem.errors ?? [], form) : undefined;
     setProblems(found?.problems ?? {});
@@ -154,6 +157,7 @@ function Settings({ dns, etag }: { dns: DNS; etag: string | null }) {
           <Conflict
             form={form}
             theirs={formOf(theirs)}
+            names={clashing(begun.form, form, formOf(theirs))}
             onMine={() => void save(null)}
             onTheirs={() => state.begin(theirs, begun.etag)}
           />
@@ -225,24 +229,37 @@ function Fields({
 function Conflict({
   form,
   theirs,
+  names,
   onMine,
   onTheirs,
 }: {
   form: DNSForm;
   theirs: DNSForm;
+  names: readonly (keyof DNSForm)[];
   onMine(): void;
   onTheirs(): void;
 }) {
-  const names = differing(form, theirs).map((name) => (name === "magicDNS" ? t.magic : t.fields[name]));
+  const shown = (from: DNSForm, name: keyof DNSForm) =>
+    name === "magicDNS" ? t.onOff[from.magicDNS ? "on" : "off"] : from[name].trim() || text.common.none;
   return (
-    <div role="alert" className="space-y-3 rounded-lg border border-line-strong p-4">
+    <div role="alert" className="space-y-3 rounded-lg border border-line-strong bg-surface p-4">
       <p className="font-medium">{t.conflict.title}</p>
-      <p className="text-ink-2">{t.conflict.body(names.join(", "))}</p>
+      {names.map((name) => (
+        <div key={name}>
+          <p className="text-12 text-ink-2">{name === "magicDNS" ? t.magic : t.fields[name]}</p>
+          <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1">
+            <dt className="text-ink-2">{text.nodes.conflict.mine}</dt>
+            <dd className="font-mono text-12 leading-5 break-words whitespace-pre-wrap">{shown(form, name)}</dd>
+            <dt className="text-ink-2">{text.nodes.conflict.theirs}</dt>
+            <dd className="font-mono text-12 leading-5 break-words whitespace-pre-wrap">{shown(theirs, name)}</dd>
+          </dl>
+        </div>
+      ))}
       <div className="flex gap-2">
         <Button look="primary" onClick={onMine}>
-          {t.conflict.mine}
+          {text.nodes.conflict.keepMine}
         </Button>
-        <Button onClick={onTheirs}>{t.conflict.theirs}</Button>
+        <Button onClick={onTheirs}>{text.nodes.conflict.keepTheirs}</Button>
       </div>
     </div>
   );

@@ -3,6 +3,7 @@ export const dnsPage = {
   baseHint: "What the names of nodes end with. It comes from the configuration of the server alone.",
   noBase: "None: nodes have no names in DNS. Set dns.base_domain in the configuration of the server.",
   magic: "MagicDNS",
+  onOff: { on: "On", off: "Off" },
   magicHint: "Devices resolve the names of nodes by themselves.",
   fields: {
     nameservers: "Nameservers",
@@ -43,8 +44,5 @@ export const dnsPage = {
   },
   conflict: {
     title: "Somebody else changed these settings meanwhile",
-    body: (fields: string) => `What differs from yours now: ${fields}.`,
-    mine: "Save mine",
-    theirs: "Take theirs",
   },
 };
