@@ -189,9 +189,13 @@ function Fields({
       </div>
       <div className="flex items-start gap-6 p-4">
         <div className="flex-1">
-          <label htmlFor={magicId} className="font-medium">
-            {t.magic}
-          </label>
+          {editable ? (
+            <label htmlFor={magicId} className="font-medium">
+              {t.magic}
+            </label>
+          ) : (
+            <div className="font-medium">{t.magic}</div>
+          )}
           <p className="text-12 text-ink-2">{t.magicHint}</p>
           {problems.magicDNS && (
             <p role="alert" className="text-12 text-bad">
@@ -199,29 +203,37 @@ function Fields({
             </p>
           )}
         </div>
-        <Switch
-          id={magicId}
-          checked={form.magicDNS}
-          disabled={!editable}
-          onChange={(magicDNS) => setForm({ ...form, magicDNS })}
-        />
+        {editable ? (
+          <Switch id={magicId} checked={form.magicDNS} onChange={(magicDNS) => setForm({ ...form, magicDNS })} />
+        ) : (
+          <span className="text-ink-2">{t.onOff[form.magicDNS ? "on" : "off"]}</span>
+        )}
       </div>
-      {dnsFields.map((name) => (
-        <div key={name} className="p-4">
-          <Field label={t.fields[name]} hint={t.hints[name]} error={problems[name]}>
-            {(control) => (
-              <TextArea
-                {...control}
-                mono
-                rows={Math.min(12, Math.max(2, form[name].split("\n").length + 1))}
-                readOnly={!editable}
-                value={form[name]}
-                onChange={(event) => setForm({ ...form, [name]: event.target.value })}
-              />
-            )}
-          </Field>
-        </div>
-      ))}
+      {!editable &&
+        dnsFields.map((name) => (
+          <div key={name} className="p-4">
+            <div className="font-medium">{t.fields[name]}</div>
+            <div className="font-mono text-13 break-words whitespace-pre-wrap text-ink-2">
+              {form[name] || text.common.none}
+            </div>
+          </div>
+        ))}
+      {editable &&
+        dnsFields.map((name) => (
+          <div key={name} className="p-4">
+            <Field label={t.fields[name]} hint={t.hints[name]} error={problems[name]}>
+              {(control) => (
+                <TextArea
+                  {...control}
+                  mono
+                  rows={Math.min(12, Math.max(2, form[name].split("\n").length + 1))}
+                  value={form[name]}
+                  onChange={(event) => setForm({ ...form, [name]: event.target.value })}
+                />
+              )}
+            </Field>
+          </div>
+        ))}
     </div>
   );
 }

@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { clsx } from "clsx";
 import { Layers, ScrollText } from "lucide-react";
 import { compareText, NodeMark, Owner, ownerWords } from "@/nodes";
 import type { RouteState } from "@/nodes/routes";
@@ -26,12 +27,12 @@ export function StateBadge({ state }: { state: RouteState }) {
   );
 }
 
-/** Approves the route or takes that back; without the right it says which it is. */
+/** Approves the route or takes that back; it is not there without the right. */
 export function RouteSwitch({ row }: { row: RouteRow }) {
   const { offered, now } = useWrites("routes:write");
   const start = useRouteActions();
   const on = row.route.state !== "waiting";
-  if (!offered) return <span className="text-ink-2">{on ? t.columns.approved : t.states.waiting}</span>;
+  if (!offered) return null;
   return (
     <Switch
       label={t.approve(labelOf(row), printable(row.node.givenName))}
@@ -74,74 +75,51 @@ export function AutoApproved({ row, approver }: { row: RouteRow; approver: { pre
   );
 }
 
-export function routeColumns(exits: boolean, by: AutoApprovers): Column<RouteRow>[] {
+interface RouteFacts {
+  exits: boolean;
+  by: AutoApprovers;
+  /** Of several routers of a network only the first names it loudly. */
+  repeated: ReadonlySet<string>;
+  /** Whether the person may turn switches at all. */
+  switches: boolean;
+}
+
+export function routeColumns({ exits, by, repeated, switches }: RouteFacts): Column<RouteRow>[] {
   const network: Column<RouteRow> = {
     id: "network",
     title: t.columns.network,
     fixed: true,
-    width: 216,
+    width: 184,
     sort: byNetwork,
     csv: (row) => row.prefix,
     cell: (row) => (
-      <Link to="/routes" search={openRoute(row)} className="truncate font-mono text-12 font-medium hover:underline">
+      <Link
+        to="/routes"
+        search={openRoute(row)}
+        className={clsx(
+          "block truncate font-mono text-12 hover:underline",
+          repeated.has(row.id) ? "text-ink-3" : "font-medium",
+        )}
+      >
         {row.prefix}
       </Link>
     ),
   };
-  const router: Column<RouteRow> = {
-    id: "router",
-    title: exits ? t.columns.node : t.columns.router,
-    fixed: true,
-    width: exits ? undefined : 212,
-    sort: (a, b) => compareText(a.node.givenName, b.node.givenName),
-    csv: (row) => row.node.givenName,
-    cell: (row) => (
-      <span className="flex min-w-0 items-center gap-2.5">
-        <NodeMark node={row.node} />
-        {exits ? (
-          <Link to="/routes" search={openRoute(row)} className="truncate font-medium hover:underline">
-            {printable(row.node.givenName)}
-          </Link>
-        ) : (
-          <Link to="/nodes/$id" params={{ id: row.node.id }} className="truncate hover:underline">
-            {printable(row.node.givenName)}
-          </Link>
-        )}
-      </span>
-    ),
-  };
-  const remarks: Column<RouteRow> = {
-    id: "remarks",
-    title: t.columns.note,
-    width: exits ? 300 : undefined,
-    yields: 3,
-    csv: (row) => row.overlaps.join(" "),
-    cell: (row) => <Remarks row={row} by={by} />,
-  };
-  return [
-    ...(exits ? [router] : [network, router]),
+  const all: Column<RouteRow>[] = [
+    ...(exits ? [] : [network]),
     {
-      id: "state",
-      title: t.columns.state,
-      width: 112,
-      sort: (a, b) => compareText(a.route.state, b.route.state),
-      csv: (row) => t.states[row.route.state],
-      cell: (row) => <StateBadge state={row.route.state} />,
+      id: "router",
+      title: exits ? t.columns.node : t.columns.router,
+      fixed: true,
+      width: exits ? 260 : 168,
+      sort: (a, b) => compareText(a.node.givenName, b.node.givenName),
+      csv: (row) => row.node.givenName,
+      cell: (row) => <Router row={row} exits={exits} />,
     },
-    {
-      id: "owner",
-      title: t.columns.owner,
-      width: 176,
-      yields: 2,
-      sort: (a, b) => compareText(ownerWords(a.node), ownerWords(b.node)),
-      csv: (row) => ownerWords(row.node),
-      cell: (row) => <Owner node={row.node} />,
-    },
-    remarks,
     {
       id: "approved",
       title: t.columns.approved,
-      width: 96,
+      width: 84,
       sort: (a, b) => Number(a.route.state === "waiting") - Number(b.route.state === "waiting"),
       csv: (row) => (row.route.state === "waiting" ? "no" : "yes"),
       cell: (row) => (
@@ -150,5 +128,48 @@ export function routeColumns(exits: boolean, by: AutoApprovers): Column<RouteRow
         </span>
       ),
     },
+    {
+      id: "state",
+      title: t.columns.state,
+      width: 104,
+      sort: (a, b) => compareText(a.route.state, b.route.state),
+      csv: (row) => t.states[row.route.state],
+      cell: (row) => <StateBadge state={row.route.state} />,
+    },
+    {
+      id: "owner",
+      title: t.columns.owner,
+      width: 188,
+      yields: 2,
+      sort: (a, b) => compareText(ownerWords(a.node), ownerWords(b.node)),
+      csv: (row) => ownerWords(row.node),
+      cell: (row) => <Owner node={row.node} />,
+    },
+    {
+      id: "remarks",
+      title: t.columns.note,
+      yields: 3,
+      csv: (row) => row.overlaps.join(" "),
+      cell: (row) => <Remarks row={row} by={by} />,
+    },
   ];
+  return switches ? all : all.filter((column) => column.id !== "approved");
+}
+
+function Router({ row, exits }: { row: RouteRow; exits: boolean }) {
+  const name = printable(row.node.givenName);
+  return (
+    <span className="flex min-w-0 items-center gap-2.5">
+      <NodeMark node={row.node} />
+      {exits ? (
+        <Link to="/routes" search={openRoute(row)} className="truncate font-medium hover:underline">
+          {name}
+        </Link>
+      ) : (
+        <Link to="/nodes/$id" params={{ id: row.node.id }} className="truncate hover:underline">
+          {name}
+        </Link>
+      )}
+    </span>
+  );
 }

@@ -34,13 +34,20 @@ export function routeRows(nodes: readonly Node[]): RouteRow[] {
 
 const overlap = (a: string, b: string) => a !== b && (prefixContains(a, b) || prefixContains(b, a));
 
-const states = ["waiting", "serving", "standby", "offline", "unoffered"];
-
-/** By network, the one that serves first. */
+/** By network and name, so that no row moves when its switch is turned. */
 export const byNetwork = (a: RouteRow, b: RouteRow) =>
-  compareText(a.prefix, b.prefix) ||
-  states.indexOf(a.route.state) - states.indexOf(b.route.state) ||
-  compareText(a.node.givenName, b.node.givenName);
+  compareText(a.prefix, b.prefix) || compareText(a.node.givenName, b.node.givenName);
+
+/** All but the first row of each network, in their usual order. */
+export function repeatedIn(rows: readonly RouteRow[]): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const repeated = new Set<string>();
+  for (const row of [...rows].sort(byNetwork)) {
+    if (seen.has(row.prefix)) repeated.add(row.id);
+    seen.add(row.prefix);
+  }
+  return repeated;
+}
 
 /** Those that a person has to decide, with all routers of their networks. */
 export function splitWaiting(rows: readonly RouteRow[]): { waiting: RouteRow[]; rest: RouteRow[] } {

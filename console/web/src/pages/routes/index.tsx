@@ -31,6 +31,7 @@ import {
   autoApprovers,
   byNetwork,
   type RouteRow,
+  repeatedIn,
   routeFilter,
   routeFilterFields,
   routeRows,
@@ -44,6 +45,7 @@ type Tab = keyof typeof t.tabs;
 
 const rowId = (row: RouteRow) => row.id;
 const rowName = (row: RouteRow) => `${labelOf(row)} ${printable(row.node.givenName)}`;
+const none: ReadonlySet<string> = new Set();
 const isWaiting = (row: RouteRow) => row.route.state === "waiting";
 
 /** What waits comes first, with all routers of the same network. */
@@ -73,6 +75,7 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
   const [search, setSearch] = useSearchState(usual);
   const tab = (search.tab in t.tabs ? search.tab : "subnets") as Tab;
   const exits = tab === "exits";
+  const switches = useCan()("routes:write");
   const { data: policy } = usePolicy();
   const by = useMemo(() => autoApprovers(policy?.policy?.policy ?? ""), [policy]);
 
@@ -82,7 +85,8 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
   const terms = useMemo(() => parse(query, routeFilterFields), [query]);
   const here = useMemo(() => all.filter((row) => row.route.exit === exits), [all, exits]);
   const rows = useMemo(() => here.filter((row) => matches(row, terms, routeFilter)), [here, terms]);
-  const columns = useMemo(() => routeColumns(exits, by), [exits, by]);
+  const repeated = useMemo(() => (search.sort ? none : repeatedIn(rows)), [rows, search.sort]);
+  const columns = useMemo(() => routeColumns({ exits, by, repeated, switches }), [exits, by, repeated, switches]);
   const open = search.route ? all.find((row) => row.id === search.route) : undefined;
   const onOpen = useCallback((row: RouteRow) => setSearch({ route: row.id }, "push"), [setSearch]);
   usePageTitle(text.routes.title, !loading && text.table.shown(rows.length));

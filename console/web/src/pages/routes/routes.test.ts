@@ -6,6 +6,7 @@ import {
   autoApprovers,
   byNetwork,
   dangersOf,
+  repeatedIn,
   routeFilter,
   routeFilterFields,
   routeRows,
@@ -47,6 +48,9 @@ test("routers of a network that waits stay together", () => {
   expect(waiting.map((row) => row.node.id)).toEqual(["4", "2", "3"]);
   expect(rest.map((row) => row.node.id)).toEqual(["1"]);
 });
+
+test("a network is named loudly by its first router alone", () =>
+  expect([...repeatedIn(rows)]).toEqual(["3 10.20.0.0/16"]));
 
 describe("a route is asked about", () => {
   test("when it overlaps one in use", () => {
