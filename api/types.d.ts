@@ -1489,6 +1489,9 @@ export interface paths {
          * Say what a policy would change
          * @description Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
          *     follow a change at once; connections that are open may live on until they close.
+         *
+         *     With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
+         *     them these tags would change. At least one of `policy` and `retag` is required.
          */
         post: operations["previewPolicy"];
         delete?: never;
@@ -3478,8 +3481,12 @@ export interface components {
             confirmWithin?: string;
         };
         PolicyPreviewRequest: {
-            /** @example {"acls": []} */
-            policy: string;
+            /**
+             * @description The text; without it the policy in force.
+             * @example {"acls": []}
+             */
+            policy?: string;
+            retag?: components["schemas"]["PolicyRetag"];
             /**
              * @description Who asks, as an end of `GET /api/v1/policy/why`, to be warned when the change removes the own way in.
              * @example alice
@@ -3539,6 +3546,22 @@ export interface components {
              * @enum {string}
              */
             by?: "groups" | "users" | "nodes";
+        };
+        PolicyRetag: {
+            /**
+             * @description By id or name, at most 1,000.
+             * @example [
+             *       "12"
+             *     ]
+             */
+            nodes: string[];
+            /**
+             * @description What they would have instead of their tags or their user.
+             * @example [
+             *       "tag:web"
+             *     ]
+             */
+            tags: string[];
         };
         PolicyTestRequest: {
             /** @example {"acls": []} */

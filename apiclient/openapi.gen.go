@@ -1808,8 +1808,11 @@ type PolicyGuard struct {
 
 // PolicyPreviewRequest defines model for PolicyPreviewRequest.
 type PolicyPreviewRequest struct {
-	// Policy Example: {"acls": []}
-	Policy string `json:"policy"`
+	// Policy The text; without it the policy in force.
+	//
+	// Example: {"acls": []}
+	Policy *string      `json:"policy,omitempty"`
+	Retag  *PolicyRetag `json:"retag,omitempty"`
 
 	// Viewer Who asks, as an end of `GET /api/v1/policy/why`, to be warned when the change removes the own way in.
 	//
@@ -1857,6 +1860,19 @@ type PolicyQuestion struct {
 	//
 	// Example: db-1
 	To string `json:"to"`
+}
+
+// PolicyRetag defines model for PolicyRetag.
+type PolicyRetag struct {
+	// Nodes By id or name, at most 1,000.
+	//
+	// Example: ["12"]
+	Nodes []string `json:"nodes"`
+
+	// Tags What they would have instead of their tags or their user.
+	//
+	// Example: ["tag:web"]
+	Tags []string `json:"tags"`
 }
 
 // PolicyRollback defines model for PolicyRollback.
@@ -4120,6 +4136,9 @@ type ClientInterface interface {
 	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
 	// follow a change at once; connections that are open may live on until they close.
 	//
+	// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
+	// them these tags would change. At least one of `policy` and `retag` is required.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
@@ -4129,6 +4148,9 @@ type ClientInterface interface {
 	//
 	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
 	// follow a change at once; connections that are open may live on until they close.
+	//
+	// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
+	// them these tags would change. At least one of `policy` and `retag` is required.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5794,6 +5816,9 @@ func (c *Client) DiffPolicies(ctx context.Context, params *DiffPoliciesParams, r
 // Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
 // follow a change at once; connections that are open may live on until they close.
 //
+// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
+// them these tags would change. At least one of `policy` and `retag` is required.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
@@ -5813,6 +5838,9 @@ func (c *Client) PreviewPolicyWithBody(ctx context.Context, contentType string, 
 //
 // Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
 // follow a change at once; connections that are open may live on until they close.
+//
+// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
+// them these tags would change. At least one of `policy` and `retag` is required.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -11772,6 +11800,9 @@ type ClientWithResponsesInterface interface {
 	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
 	// follow a change at once; connections that are open may live on until they close.
 	//
+	// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
+	// them these tags would change. At least one of `policy` and `retag` is required.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
@@ -11781,6 +11812,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
 	// follow a change at once; connections that are open may live on until they close.
+	//
+	// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
+	// them these tags would change. At least one of `policy` and `retag` is required.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15797,6 +15831,9 @@ func (c *ClientWithResponses) DiffPoliciesWithResponse(ctx context.Context, para
 // Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
 // follow a change at once; connections that are open may live on until they close.
 //
+// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
+// them these tags would change. At least one of `policy` and `retag` is required.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
@@ -15812,6 +15849,9 @@ func (c *ClientWithResponses) PreviewPolicyWithBodyWithResponse(ctx context.Cont
 //
 // Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
 // follow a change at once; connections that are open may live on until they close.
+//
+// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
+// them these tags would change. At least one of `policy` and `retag` is required.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -217,7 +217,11 @@ func (s *Server) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	effect, world, err := s.control.PreviewPolicy(in.Policy, or(in.Viewer))
+	change := control.PolicyChange{Text: in.Policy, Viewer: or(in.Viewer)}
+	if in.Retag != nil {
+		change.Retag, change.Tags = in.Retag.Nodes, in.Retag.Tags
+	}
+	effect, world, err := s.control.PreviewPolicy(change)
 	if err != nil {
 		s.fail(w, r, err)
 		return

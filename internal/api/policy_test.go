@@ -317,6 +317,38 @@ func TestAccessMapSaysWhatADraftTakesAway(t *testing.T) {
 	}
 }
 
+func TestPreviewSaysWhatTagsWouldChange(t *testing.T) {
+	f := populated(t, sqlite(t))
+	key := f.call("POST", "/api/v1/preauthkey", object{"user": "alice", "reusable": true}).ok()["preAuthKey"].(object)["key"].(string)
+	f.call("POST", "/api/v1/machine", machine(2, key), noKey).ok()
+	id := f.call("POST", "/api/v1/machine", machine(3, key), noKey).ok()["node"].(object)["id"].(string)
+	f.setPolicy(`{"tagOwners": {"tag:web": ["alice@"]}, "acls": [{"action": "accept", "src": ["alice@"], "dst": ["tag:web:443"]}]}`).ok()
+
+	retag := func(nodes ...string) object {
+		return object{"retag": object{"nodes": nodes, "tags": []string{"tag:web"}}}
+	}
+	got := f.call("POST", "/api/v1/policy/preview", retag(id)).ok()
+	if got["gained"].(float64) == 0 || got["lost"].(float64) != 0 {
+		t.Errorf("gained %v, lost %v", got["gained"], got["lost"])
+	}
+	if tags := f.call("GET", "/api/v1/node/"+id, nil).ok()["node"].(object)["tags"].([]any); len(tags) > 0 {
+		t.Errorf("a preview gave it %v", tags)
+	}
+	if status := f.call("POST", "/api/v1/policy/preview", retag("99999")).status; status != 404 {
+		t.Errorf("a node that is not there: %d", status)
+	}
+	for name, body := range map[string]object{
+		"nothing":     {},
+		"no tags":     {"retag": object{"nodes": []string{id}, "tags": []string{}}},
+		"unknown tag": {"retag": object{"nodes": []string{id}, "tags": []string{"tag:db"}}},
+		"too many":    {"retag": object{"nodes": slices.Repeat([]string{id}, 1001), "tags": []string{"tag:web"}}},
+	} {
+		if status := f.call("POST", "/api/v1/policy/preview", body).status; status != 400 {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+}
+
 func TestPreviewNamesNoLineWhereThereIsNoPolicy(t *testing.T) {
 	f := populated(t, sqlite(t))
 	key := f.call("POST", "/api/v1/preauthkey", object{"user": "alice"}).ok()["preAuthKey"].(object)["key"].(string)

@@ -4,27 +4,83 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// PreviewPolicy says what a text would change if it were the policy, and in which
-// world. The viewer is who asks, if that is known: they are warned when they lose
-// their own way in.
-func (s *Service) PreviewPolicy(text, viewer string) (*policy.Effect, *policy.World, error) {
-	doc, err := ReadPolicy(text)
+// PolicyChange is what might be done: another text, nil for the one in force, other
+// tags, or both.
+type PolicyChange struct {
+	Text *string
+	// Retag are nodes, by id or name, that would have Tags.
+	Retag []string
+	Tags  []string
+	// Viewer is who asks, if that is known: they are warned when they lose their own
+	// way in.
+	Viewer string
+}
+
+// PreviewPolicy says what a change would do, and in which world.
+func (s *Service) PreviewPolicy(in PolicyChange) (*policy.Effect, *policy.World, error) {
+	w := s.ledger.World()
+	after := w
+	if in.Text != nil {
+		doc, err := ReadPolicy(*in.Text)
+		if err != nil {
+			return nil, nil, err
+		}
+		after = policy.WorldOf(w.Snapshot, doc)
+	}
+	if in.Text == nil && len(in.Retag) == 0 {
+		return nil, nil, refuse(Invalid, "policy", "policy or retag is required: what would change")
+	}
+	after, err := retagged(after, in.Retag, in.Tags)
 	if err != nil {
 		return nil, nil, err
 	}
-	w := s.ledger.World()
 	var end *policy.End
-	if viewer != "" {
-		e, err := w.ParseEnd(viewer)
+	if in.Viewer != "" {
+		e, err := w.ParseEnd(in.Viewer)
 		if err != nil {
 			return nil, nil, noEnd("viewer", err)
 		}
 		end = &e
 	}
-	return policy.Preview(w, policy.WorldOf(w.Snapshot, doc), end), w, nil
+	return policy.Preview(w, after, end), w, nil
+}
+
+// retagged is a world in which nodes have these tags, and the routes that such
+// nodes are approved of without being asked.
+func retagged(w *policy.World, refs, tags []string) (*policy.World, error) {
+	switch {
+	case len(refs) == 0:
+		return w, nil
+	case len(refs) > MaxBulk:
+		return nil, refuse(Invalid, "retag.nodes", "at most %d nodes at once, not %d", MaxBulk, len(refs))
+	}
+	tags, err := checkTags("retag.tags", tags)
+	if err != nil {
+		return nil, err
+	}
+	if len(tags) == 0 {
+		return nil, errLastTag()
+	}
+	if err := knowTags(w, "retag.tags", tags); err != nil {
+		return nil, err
+	}
+	evs := make([]mesh.Event, 0, len(refs))
+	for _, ref := range refs {
+		found, err := FindNode(w.Snapshot, ref)
+		if err != nil {
+			return nil, err
+		}
+		n := *found
+		giveTags(&n, tags)
+		keepRoutes(w, w.At, &n)
+		evs = append(evs, mesh.NodePut{Node: &n})
+	}
+	next, _ := mesh.Apply(w.Snapshot, w.Rev+1, evs...)
+	return policy.WorldOf(next, w.Doc), nil
 }
 
 // drafted is a world seen through a text; as it is without one.

@@ -84,10 +84,14 @@ func (canned) DiffPolicies(w http.ResponseWriter, _ *http.Request, _ openapi.Dif
 func (canned) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
 	failing := []openapi.PolicyTestFailure{}
 	var in openapi.PolicyPreviewRequest
-	if json.NewDecoder(r.Body).Decode(&in) == nil && strings.Contains(in.Policy, "unlucky") {
+	text := ""
+	if json.NewDecoder(r.Body).Decode(&in) == nil && in.Policy != nil {
+		text = *in.Policy
+	}
+	if strings.Contains(text, "unlucky") {
 		failing = append(failing, openapi.PolicyTestFailure{Line: 3, Src: "alice", Dst: "it", Want: "accept", Text: "test on line 3: alice should reach it and does not"})
 	}
-	if strings.Contains(in.Policy, "nobody") {
+	if strings.Contains(text, "nobody") {
 		reply(w, openapi.PolicyEffect{Lost: 6, Losers: 1})
 		return
 	}

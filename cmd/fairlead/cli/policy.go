@@ -321,7 +321,7 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 	if *s.force || !t.Terminal && s.viewer == "" {
 		return nil
 	}
-	request := apiclient.PolicyPreviewRequest{Policy: text, Viewer: ifSet(s.viewer)}
+	request := apiclient.PolicyPreviewRequest{Policy: &text, Viewer: ifSet(s.viewer)}
 	effect, err := decode[apiclient.PolicyEffect](t.placed(file)(answer(client.PreviewPolicy(ctx, request))))
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 
 func (t *tool) policyPreview() *cobra.Command {
 	var viewer string
+	var retag, tags []string
 	cmd := &cobra.Command{
 		Use:   "preview <file>",
 		Short: "Show what a policy would change, without saving it",
@@ -26,21 +27,38 @@ A pair is a node and one that it reaches. It has changed when other ports are
 open to it than before.
 
 New connections follow a change at once. Connections that are open may live on
-until they close.`,
+until they close.
+
+With --retag, what giving these nodes the tags would change, under the policy
+in force if there is no file.`,
 		Example: `  fairlead policy preview policy.hujson
-  fairlead policy preview policy.hujson --viewer alice`,
-		Args: takes("file"),
+  fairlead policy preview policy.hujson --viewer alice
+  fairlead policy preview --retag db-1 --tags tag:db,tag:prod`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && len(retag) > 0 {
+				return nil
+			}
+			return takes("file")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := t.readGoodPolicy(args[0])
-			if err != nil {
-				return err
+			request := apiclient.PolicyPreviewRequest{Viewer: ifSet(viewer)}
+			file := ""
+			if len(args) > 0 {
+				file = args[0]
+				text, err := t.readGoodPolicy(file)
+				if err != nil {
+					return err
+				}
+				request.Policy = &text
+			}
+			if len(retag) > 0 {
+				request.Retag = &apiclient.PolicyRetag{Nodes: retag, Tags: append([]string{}, tags...)}
 			}
 			client, err := t.connect()
 			if err != nil {
 				return err
 			}
-			effect, err := decode[apiclient.PolicyEffect](t.placed(args[0])(answer(client.PreviewPolicy(cmd.Context(),
-				apiclient.PolicyPreviewRequest{Policy: text, Viewer: ifSet(viewer)}))))
+			effect, err := decode[apiclient.PolicyEffect](t.placed(file)(answer(client.PreviewPolicy(cmd.Context(), request))))
 			if err != nil {
 				return err
 			}
@@ -48,6 +66,8 @@ until they close.`,
 		},
 	}
 	cmd.Flags().StringVar(&viewer, "viewer", "", "warn if this `node or user` loses its way in")
+	cmd.Flags().StringSliceVar(&retag, "retag", nil, "`nodes` that would have --tags, by id or name")
+	cmd.Flags().StringSliceVar(&tags, "tags", nil, "what the nodes of --retag would have, instead of their tags or user")
 	complete(cmd, "viewer", t.completeUserFlag)
 	return cmd
 }

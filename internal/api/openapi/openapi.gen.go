@@ -1805,8 +1805,11 @@ type PolicyGuard struct {
 
 // PolicyPreviewRequest defines model for PolicyPreviewRequest.
 type PolicyPreviewRequest struct {
-	// Policy Example: {"acls": []}
-	Policy string `json:"policy"`
+	// Policy The text; without it the policy in force.
+	//
+	// Example: {"acls": []}
+	Policy *string      `json:"policy,omitempty"`
+	Retag  *PolicyRetag `json:"retag,omitempty"`
 
 	// Viewer Who asks, as an end of `GET /api/v1/policy/why`, to be warned when the change removes the own way in.
 	//
@@ -1854,6 +1857,19 @@ type PolicyQuestion struct {
 	//
 	// Example: db-1
 	To string `json:"to"`
+}
+
+// PolicyRetag defines model for PolicyRetag.
+type PolicyRetag struct {
+	// Nodes By id or name, at most 1,000.
+	//
+	// Example: ["12"]
+	Nodes []string `json:"nodes"`
+
+	// Tags What they would have instead of their tags or their user.
+	//
+	// Example: ["tag:web"]
+	Tags []string `json:"tags"`
 }
 
 // PolicyRollback defines model for PolicyRollback.

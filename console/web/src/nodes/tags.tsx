@@ -6,6 +6,7 @@ import { printable, text } from "@/text";
 import { ApiCall, Banner, Button, Choices, Confirm, Dialog, useStatus } from "@/ui";
 import { BulkCall, useBulk } from "./bulk";
 import { type Conflict, ConflictView, useEtag } from "./conflict";
+import { TagEffect } from "./TagEffect";
 import { type Tagging, taggingOf } from "./tagging";
 import { nodeNow, useNodeWrites } from "./writes";
 
@@ -68,6 +69,7 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
     >
       {conflict && <ConflictView conflict={conflict} onMine={() => send(null)} onTheirs={onClose} />}
       <TagField value={typed} onChange={setTyped} error={problem} autoFocus />
+      {ready && tags.join(" ") !== [...before].sort().join(" ") && <TagEffect nodeId={node.id} tags={tags} />}
       {owned && tags.length > 0 && <Warning>{t.leaves(printable(node.user?.name ?? ""))}</Warning>}
     </Dialog>
   );

@@ -1,11 +1,11 @@
 import { ActivityList, PresenceBand } from "@/activity";
 import type { Node } from "@/api";
 import { useSearchState } from "@/router/search";
-import { node as nodeText } from "@/text/en/node";
+import { text } from "@/text";
 import { Choices, useNow } from "@/ui";
 import { Section } from "./parts";
 
-const t = nodeText.activity;
+const t = text.node.activity;
 const hours: Record<string, number> = { "24h": 24, "7d": 7 * 24, "30d": 30 * 24 };
 
 /** When a node was there, and what was done to it. */

@@ -1,11 +1,10 @@
 import { useState } from "react";
 import type { Node, NodeHost } from "@/api";
-import { printable } from "@/text";
-import { node as nodeText } from "@/text/en/node";
+import { printable, text } from "@/text";
 import { Badge, CopyButton, Skeleton, Time } from "@/ui";
 import { Fact, Facts, Section } from "./parts";
 
-const t = nodeText;
+const t = text.node;
 const mostRelays = 5;
 
 /** What a device says of the network that it is in. */

@@ -1,8 +1,8 @@
 import type { Node } from "@/api";
-import { node as nodeText } from "@/text/en/node";
+import { text } from "@/text";
 import { CopyButton } from "@/ui";
 
-const t = nodeText.raw;
+const t = text.node.raw;
 
 /** The node as a script would read it. */
 export function Raw({ node }: { node: Node }) {

@@ -1,13 +1,12 @@
 import { Route as RouteIcon } from "lucide-react";
 import { useId } from "react";
 import { type Node, useNodes } from "@/api";
-import { printable } from "@/text";
-import { node as nodeText } from "@/text/en/node";
+import { printable, text } from "@/text";
 import { Badge, Empty, Switch, type Tone, useStatus, useWrites } from "@/ui";
 import { type NodeRoute, type RouteState, routesOf } from "../routes";
 import { useNodeWrites } from "../writes";
 
-const t = nodeText.routes;
+const t = text.node.routes;
 const tones: Record<RouteState, Tone> = {
   waiting: "warn",
   serving: "ok",

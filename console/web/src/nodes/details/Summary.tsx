@@ -2,14 +2,13 @@ import { Link } from "@tanstack/react-router";
 import { TriangleAlert } from "lucide-react";
 import type { Node } from "@/api";
 import { printable, text } from "@/text";
-import { node as nodeText } from "@/text/en/node";
 import { Avatar, Button, Chips, Time, useWrites } from "@/ui";
 import { useNodeActions } from "../actions";
 import { shortVersion } from "../facts";
 import { Network } from "./Network";
 import { Fact, Facts, Section } from "./parts";
 
-const t = nodeText;
+const t = text.node;
 
 /** Who a node is, what it runs on, and what it says of its network. */
 export function Summary({ node, deleted }: { node: Node; deleted: boolean }) {

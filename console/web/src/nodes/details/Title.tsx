@@ -2,13 +2,12 @@ import { Pencil } from "lucide-react";
 import { useId, useRef, useState } from "react";
 import { type Node, useDNS } from "@/api";
 import { printable, text } from "@/text";
-import { node as nodeText } from "@/text/en/node";
 import { Button, CopyButton, IconButton, Input, Time, useShortcuts, useWrites } from "@/ui";
 import { fullName, stateOf } from "../facts";
 import { NodeMark } from "../marks";
 import { useRename } from "../rename";
 
-const t = nodeText;
+const t = text.node;
 
 /** The name of a node, which can be changed in its place. */
 export function NodeName({ node, deleted }: { node: Node; deleted: boolean }) {

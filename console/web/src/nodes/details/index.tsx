@@ -3,7 +3,7 @@ import { type ReactNode, useId } from "react";
 import { NodeAccess } from "@/access";
 import { type Node, useCan } from "@/api";
 import type { Right } from "@/api/session";
-import { node as nodeText } from "@/text/en/node";
+import { text } from "@/text";
 import { Banner, Tabs } from "@/ui";
 import { waitingRoutes } from "../facts";
 import { Activity } from "./Activity";
@@ -13,7 +13,7 @@ import { Summary } from "./Summary";
 
 export { NodeName, NodeNames } from "./Title";
 
-const t = nodeText;
+const t = text.node;
 type Tab = keyof typeof t.tabs;
 
 const parts: Record<Tab, (props: { node: Node; deleted: boolean }) => ReactNode> = {

@@ -7,23 +7,30 @@ import { loginsQuery, type Node, type PreAuthKey, useCan, useConnection, useNode
 import { unruledTags, usePolicyTags } from "@/keys";
 import { ipv4Of, NodeMark, Owner } from "@/nodes";
 import { printable, text } from "@/text";
-import { device as deviceText } from "@/text/en/device";
 import { announce, Banner, Button, linkButton } from "@/ui";
 import { arrivals } from "./join";
 
-const t = deviceText.waiting;
+const t = text.device.waiting;
 const mostShown = 5;
 /** A person stands before the device now: what it asks should be here at once. */
 const askEvery = 3000;
 
 /** Listens until the device is there. */
-export function Arrival({ made, onAnother }: { made: PreAuthKey | null; onAnother(): void }) {
+export function Arrival({
+  withKey,
+  made,
+  onAnother,
+}: {
+  withKey: boolean;
+  made: PreAuthKey | null;
+  onAnother(): void;
+}) {
   const { data } = useNodes();
   const connection = useConnection();
   const [before, setBefore] = useState<ReadonlySet<string> | null>(null);
   const known = before ?? (data?.complete ? new Set(data.items.map((node) => node.id)) : null);
   if (!before && known) setBefore(known);
-  const joined = data && known ? arrivals(data.items, known, made?.id ?? null).reverse() : [];
+  const joined = data && known && (made || !withKey) ? arrivals(data.items, known, made?.id ?? null).reverse() : [];
 
   const told = useRef(0);
   useEffect(() => {
@@ -46,9 +53,11 @@ export function Arrival({ made, onAnother }: { made: PreAuthKey | null; onAnothe
         {joined[0] ? t.joined(printable(joined[0].givenName)) : t.title}
       </h2>
       {joined.length === 0 && (
-        <p className="mt-2 text-ink-2">{connection.name === "offline" ? t.offline : made ? t.key : t.body}</p>
+        <p className="mt-2 text-ink-2">
+          {connection.name === "offline" ? t.offline : made ? t.key : withKey ? t.noKey : t.body}
+        </p>
       )}
-      {joined.length === 0 && !made && <Asking />}
+      {joined.length === 0 && !withKey && <Asking />}
       <ul className="mt-3 space-y-3 empty:hidden">
         {joined.slice(0, mostShown).map((node) => (
           <Arrived key={node.id} node={node} />
@@ -84,9 +93,9 @@ function Arrived({ node }: { node: Node }) {
       {unruled.length > 0 && (
         <div className="overflow-hidden rounded-md [&>div]:px-3">
           <Banner tone="warn">
-            {deviceText.noRule(unruled.join(", "))}{" "}
+            {text.device.noRule(unruled.join(", "))}{" "}
             <Link to="/policy" className="font-medium underline underline-offset-2">
-              {deviceText.openPolicy}
+              {text.device.openPolicy}
             </Link>
           </Banner>
         </div>

@@ -1,11 +1,11 @@
 import { useState } from "react";
 import { api, newRequestName, type PreAuthKey } from "@/api";
 import { Failure, notATag, TagField, tagsOf, unruledTags, usePolicyTags } from "@/keys";
-import { device as deviceText } from "@/text/en/device";
+import { text } from "@/text";
 import { ApiCall, Banner, Button, CopyButton, Time, useWrites } from "@/ui";
 import { type Kind, keyOf } from "./join";
 
-const t = deviceText;
+const t = text.device;
 
 /** Makes the key with which servers join. Its value goes to the page that holds this, and nowhere else. */
 export function KeyStep({

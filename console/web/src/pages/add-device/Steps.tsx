@@ -2,12 +2,12 @@ import { clsx } from "clsx";
 import { ChevronRight } from "lucide-react";
 import { type ReactNode, useId, useState } from "react";
 import { useSession } from "@/api";
-import { device as deviceText } from "@/text/en/device";
+import { text } from "@/text";
 import { Checkbox, Command, Field, Input, Tabs } from "@/ui";
 import { type Computer, type JoinOptions, joinLine, notAPrefix, type System } from "./join";
 import { Qr } from "./Qr";
 
-const t = deviceText;
+const t = text.device;
 const systems = Object.keys(t.systems) as System[];
 const isPhone = (system: System) => system === "ios" || system === "android";
 

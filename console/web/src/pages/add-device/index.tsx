@@ -5,14 +5,13 @@ import { type ReactNode, useState } from "react";
 import { type PreAuthKey, useCan } from "@/api";
 import { useSearchState } from "@/router/search";
 import { text } from "@/text";
-import { device as deviceText } from "@/text/en/device";
 import { Page } from "@/ui";
 import { Arrival } from "./Arrival";
 import type { Kind, System } from "./join";
 import { KeyStep } from "./KeyStep";
 import { Steps } from "./Steps";
 
-const t = deviceText;
+const t = text.device;
 const icons: Record<Kind, LucideIcon> = { person: Laptop, server: Server, many: Boxes };
 
 export function AddDevicePage() {
@@ -54,7 +53,7 @@ export function AddDevicePage() {
           </Step>
         </div>
         <div className="sticky top-5 max-lg:static">
-          <Arrival made={made} onAnother={another} />
+          <Arrival withKey={kind !== "person"} made={made} onAnother={another} />
         </div>
       </div>
     </Page>

@@ -9,7 +9,6 @@ import { useNode } from "@/nodes/useNode";
 import { useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
-import { node as nodeText } from "@/text/en/node";
 import {
   Delayed,
   Empty,
@@ -22,7 +21,7 @@ import {
   useWrites,
 } from "@/ui";
 
-const t = nodeText;
+const t = text.node;
 
 export function NodePage() {
   const { id } = useParams({ from: "/nodes/$id" });

@@ -4,7 +4,6 @@ import { NodeMenu } from "@/nodes";
 import { NodeNames, NodePart, NodeTabs, usePanelId } from "@/nodes/details";
 import { useNode } from "@/nodes/useNode";
 import { printable, text } from "@/text";
-import { node as nodeText } from "@/text/en/node";
 import { Empty, ErrorState, SidePanel, Skeleton } from "@/ui";
 
 /** The details of a node beside the list. */
@@ -25,11 +24,11 @@ export default function NodePanel({
     return (
       <SidePanel title={text.nodes.nodeTitle} onClose={onClose}>
         {missing ? (
-          <Empty icon={Server} title={nodeText.missingTitle}>
-            {nodeText.missingBody}
+          <Empty icon={Server} title={text.node.missingTitle}>
+            {text.node.missingBody}
           </Empty>
         ) : error ? (
-          <ErrorState title={nodeText.failed} error={error} onRetry={retry} />
+          <ErrorState title={text.node.failed} error={error} onRetry={retry} />
         ) : (
           <Skeleton className="w-48" />
         )}

@@ -174,7 +174,7 @@ function NodesList() {
             />
           )}
         </div>
-        <Bulk nodes={nodes} rows={rows} selected={selected} onClear={() => setSelected(new Set())} start={start} />
+        <Bulk nodes={sorted} rows={rows} selected={selected} onClear={() => setSelected(new Set())} start={start} />
       </div>
       {search.node && (
         <Suspense>

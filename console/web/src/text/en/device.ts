@@ -1,6 +1,6 @@
 import { plural } from "../plural";
 
-/** Adding a device, from what it is to its arrival. The page brings these words with it. */
+/** Adding a device, from what it is to its arrival. */
 export const device = {
   what: "What do you add?",
   kinds: {
@@ -69,6 +69,7 @@ export const device = {
   waiting: {
     title: "Waiting for it",
     body: "Listening for a new node. Leave this page open; it appears here by itself.",
+    noKey: "Create the key; then what joins with it appears here by itself.",
     key: "Listening for a node that joins with this key.",
     offline: "There is no connection to the server now. What joins meanwhile is shown when it is back.",
     joined: (name: string) => `${name} joined.`,

@@ -1,6 +1,6 @@
 import { plural } from "../plural";
 
-/** One node, in the panel and on its page, which bring these words with them. */
+/** One node, in the panel and on its page. */
 export const node = {
   all: "All nodes",
   tabsLabel: "Parts of the node",

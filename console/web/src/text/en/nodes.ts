@@ -1,5 +1,7 @@
 import { plural } from "../plural";
 
+const reach = plural({ one: "# node", other: "# nodes" });
+
 export const nodes = {
   title: "Nodes",
   nodeTitle: "Node",
@@ -112,6 +114,23 @@ export const nodes = {
     done: (name: string) => `Tags of ${name} are saved.`,
     undone: (name: string) => `Tags of ${name} are as before.`,
     failed: (name: string) => `Tags of ${name} were not saved`,
+  },
+  tagEffect: {
+    title: "What changes",
+    none: "Nobody reaches more or less by it.",
+    others: plural({ one: "# other", other: "# others" }),
+    inward: {
+      gained: (n: number, whom: string, ports: string) => `${reach(n)} can newly reach this node, of ${whom}: ${ports}`,
+      lost: (n: number, whom: string, ports: string) =>
+        `${reach(n)} can no longer reach this node, of ${whom}: ${ports}`,
+    },
+    outward: {
+      gained: (n: number, whom: string, ports: string) => `This node can newly reach ${reach(n)}, of ${whom}: ${ports}`,
+      lost: (n: number, whom: string, ports: string) =>
+        `This node can no longer reach ${reach(n)}, of ${whom}: ${ports}`,
+    },
+    shells: "Who may open shells changes too.",
+    routes: "What is reached behind routers changes too.",
   },
   expire: {
     title: (name: string) => `Sign ${name} out?`,
