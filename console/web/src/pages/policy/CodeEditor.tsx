@@ -46,6 +46,7 @@ interface CodeEditorProps {
   /** What is in force, to mark what differs; null marks nothing. */
   original: string | null;
   problems: readonly Found[];
+  hints: readonly Found[];
   knowledge: RefObject<Knowledge>;
   onChange(text: string): void;
   /** The string under the cursor, or none. */
@@ -55,7 +56,7 @@ interface CodeEditorProps {
 }
 
 export function CodeEditor(props: CodeEditorProps) {
-  const { text, original, problems, ref } = props;
+  const { text, original, problems, hints, ref } = props;
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<EditorView | null>(null);
   const parts = useRef({ diff: new Compartment(), wrap: new Compartment() });
@@ -97,8 +98,11 @@ export function CodeEditor(props: CodeEditorProps) {
   }, [narrow]);
   useEffect(() => {
     const view = editor.current;
-    if (view) view.dispatch(setDiagnostics(view.state, diagnosticsOf(view.state.doc, problems)));
-  }, [problems]);
+    if (!view) return;
+    const { doc } = view.state;
+    const found = [...diagnosticsOf(doc, problems, "error"), ...diagnosticsOf(doc, hints, "warning")];
+    view.dispatch(setDiagnostics(view.state, found));
+  }, [problems, hints]);
 
   useImperativeHandle(
     ref,
@@ -177,11 +181,11 @@ function replaceText(view: EditorView, text: string) {
   });
 }
 
-function diagnosticsOf(doc: Text, problems: readonly Found[]): Diagnostic[] {
+function diagnosticsOf(doc: Text, problems: readonly Found[], severity: Diagnostic["severity"]): Diagnostic[] {
   return problems.map(({ line, column, text }) => {
     const at = doc.line(Math.min(Math.max(line, 1), doc.lines));
     const { from, to } = rangeInLine(at.text, column);
-    return { from: at.from + from, to: at.from + to, severity: "error" as const, message: text };
+    return { from: at.from + from, to: at.from + to, severity, message: text };
   });
 }
 

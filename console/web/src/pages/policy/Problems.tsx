@@ -1,4 +1,5 @@
 import { CircleAlert, CircleCheck, LoaderCircle } from "lucide-react";
+import { useState } from "react";
 import { printable } from "@/text";
 import { words } from "@/text/policy";
 import type { Found } from "./problems";
@@ -8,18 +9,23 @@ const most = 50;
 /** What is wrong with the text, under the editor; and what the name under the cursor means. */
 export function Problems({
   problems,
+  hints,
   settled,
   failed,
   meaning,
   goTo,
 }: {
   problems: readonly Found[];
+  /** What may be meant and probably is not. It keeps nothing from being saved. */
+  hints: readonly Found[];
   settled: boolean;
   failed: boolean;
   meaning: { name: string; says: string } | null;
   goTo(line: number, column: number): void;
 }) {
   const t = words.problems;
+  const [open, setOpen] = useState(false);
+  const listed = problems.length > 0 ? problems : open ? hints : [];
   const state = problems.length > 0 ? t.count(problems.length) : failed ? t.unchecked : settled ? t.none : t.checking;
   const [Icon, colour] =
     problems.length > 0
@@ -34,15 +40,25 @@ export function Problems({
         <span role="status" className={problems.length > 0 ? "font-medium text-bad" : "text-ink-2"}>
           {state}
         </span>
+        {problems.length === 0 && hints.length > 0 && (
+          <button
+            type="button"
+            aria-expanded={open}
+            className="-my-1 h-6 rounded px-1.5 font-medium text-warn hover:bg-warn-soft"
+            onClick={() => setOpen(!open)}
+          >
+            {words.hints.count(hints.length)}
+          </button>
+        )}
         {meaning && (
           <span className="ml-auto min-w-0 truncate text-ink-2">
             <span className="font-mono text-ink">{printable(meaning.name, 60)}</span> {printable(meaning.says, 120)}
           </span>
         )}
       </div>
-      {problems.length > 0 && (
+      {listed.length > 0 && (
         <ul className="max-h-36 overflow-y-auto border-t border-hair py-1">
-          {problems.slice(0, most).map((problem) => (
+          {listed.slice(0, most).map((problem) => (
             <li key={`${problem.line} ${problem.column} ${problem.text}`}>
               <button
                 type="button"
@@ -56,7 +72,7 @@ export function Problems({
               </button>
             </li>
           ))}
-          {problems.length > most && <li className="px-4 py-1 text-ink-2">{t.more(problems.length - most)}</li>}
+          {listed.length > most && <li className="px-4 py-1 text-ink-2">{t.more(listed.length - most)}</li>}
         </ul>
       )}
     </section>

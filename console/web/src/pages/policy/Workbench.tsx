@@ -34,12 +34,16 @@ import { lineAfter, lineChanges } from "./changes";
 import { type Document, readDocument, rulesChanged } from "./document";
 import type { EffectActions } from "./Effect";
 import { EffectPanel, useViewer } from "./EffectPanel";
+import { hintsOf } from "./hints";
 import { MergeDialog } from "./MergeDialog";
 import { meaningOf } from "./names";
 import { Problems } from "./Problems";
+import type { Found } from "./problems";
 import { Review } from "./Review";
 import { tidied } from "./tidy";
 import { useVerdict, type Verdict } from "./useVerdict";
+
+const noHints: readonly Found[] = [];
 
 interface Bench {
   text: string;
@@ -87,6 +91,10 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
   const knowledge = useKnowledge(document, nodes, users);
   const [viewer, setViewer] = useViewer();
   const verdict = useVerdict(text, policy?.version ?? "0", viewer, nodes?.length ?? 0);
+  const hints = useMemo(
+    () => (verdict.problems.length > 0 ? noHints : hintsOf(document, { nodes: nodes ?? [], users: users ?? [] })),
+    [verdict.problems, document, nodes, users],
+  );
   const [literal, setLiteral] = useState("");
   const [layer, setLayer] = useState<"review" | "merge" | null>(null);
   const wide = useMedia("(min-width: 1100px)");
@@ -123,6 +131,7 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
               text={text}
               original={original}
               problems={verdict.problems}
+              hints={hints}
               knowledge={knowledge}
               onChange={bench.change}
               onLiteral={setLiteral}
@@ -131,6 +140,7 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
           </div>
           <Problems
             problems={verdict.problems}
+            hints={hints}
             settled={verdict.settled}
             failed={verdict.error !== null}
             meaning={literal ? meaningOf(literal, document, { nodes: nodes ?? [], users: users ?? [] }) : null}

@@ -26,6 +26,13 @@ const theme = EditorView.theme({
   ".cm-gutter-lint .cm-gutterElement": { padding: "6px 4px" },
   ".cm-lint-marker": { width: "8px", height: "8px", borderRadius: "50%", content: '""' },
   ".cm-lint-marker-error": { backgroundColor: "var(--bad)" },
+  ".cm-lint-marker-warning": { backgroundColor: "transparent", border: "2px solid var(--warn)" },
+  ".cm-lintRange-warning": {
+    backgroundImage: "none",
+    textDecoration: "underline dotted var(--warn) 1px",
+    textUnderlineOffset: "3px",
+  },
+  ".cm-diagnostic-warning": { borderLeft: "3px solid var(--warn)" },
   ".cm-lintRange-error": {
     backgroundImage: "none",
     textDecoration: "underline wavy var(--bad) 1px",

@@ -1,6 +1,6 @@
 import { parseTree, type Node as Tree } from "jsonc-parser";
 import type { PolicyTestFailure } from "@/api";
-import { placeAt } from "./problems";
+import { placesIn } from "./problems";
 
 /** What the text of a policy says, read as far as it can be read. */
 export interface Document {
@@ -9,11 +9,18 @@ export interface Document {
   tags: string[];
   rules: Entry[];
   tests: TestLine[];
+  /** The strings of the text that name people, or might. */
+  people: { text: string; line: number; column: number }[];
 }
 
 interface Entry {
   /** Without comments and spaces, to compare. */
   meaning: string;
+  list: string;
+  line: number;
+  src: string[];
+  dst: string[];
+  proto: string;
 }
 
 export interface TestLine {
@@ -39,6 +46,7 @@ const texts = (value: unknown): string[] =>
 
 export function readDocument(text: string): Document {
   const root = parseTree(text, [], { allowTrailingComma: true });
+  const placeAt = placesIn(text);
   const members = new Map<string, Tree | undefined>();
   for (const { children } of root?.type === "object" ? (root.children ?? []) : []) {
     members.set(String(children?.[0]?.value), children?.[1]);
@@ -51,13 +59,23 @@ export function readDocument(text: string): Document {
     hosts: new Map(named("hosts").map(([host, address]) => [host, String(address)])),
     tags: named("tagOwners").map(([tag]) => tag),
     rules: lists.flatMap((list) =>
-      entries(list).map((tree) => ({ meaning: `${list} ${JSON.stringify(plain(tree))}` })),
+      entries(list).map((tree) => {
+        const rule = plain(tree) as Record<string, unknown> | undefined;
+        return {
+          meaning: `${list} ${JSON.stringify(rule)}`,
+          list,
+          line: placeAt(tree.offset).line,
+          src: texts(rule?.src),
+          dst: texts(rule?.dst),
+          proto: String(rule?.proto ?? rule?.ip ?? ""),
+        };
+      }),
     ),
     tests: ["tests", "sshTests"].flatMap((list) =>
       entries(list).map((tree) => {
         const test = (plain(tree) ?? {}) as Record<string, unknown>;
         return {
-          line: placeAt(text, tree.offset).line,
+          line: placeAt(tree.offset).line,
           src: texts(test.src).join(" "),
           accept: [...texts(test.accept), ...texts(test.check)],
           deny: texts(test.deny),
@@ -65,7 +83,17 @@ export function readDocument(text: string): Document {
         };
       }),
     ),
+    people: ["groups", "tagOwners", ...lists].flatMap((list) =>
+      stringsIn(members.get(list))
+        .filter(({ value }) => value.includes("@"))
+        .map(({ value, offset }) => ({ text: value, ...placeAt(offset) })),
+    ),
   };
+}
+
+function stringsIn(tree: Tree | undefined): { value: string; offset: number }[] {
+  if (tree?.type === "string") return [{ value: String(tree.value), offset: tree.offset }];
+  return (tree?.children ?? []).flatMap(stringsIn);
 }
 
 /** How many rules one text has otherwise than the other: changed, added and taken away. */

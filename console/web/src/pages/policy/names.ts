@@ -20,7 +20,8 @@ const autogroups = [
 /** How a policy writes a user: a name that is no address of mail ends in @. */
 export const personOf = (name: string) => (name.includes("@") ? name : `${name}@`);
 
-const fits = (user: { name: string; email?: string }, name: string) =>
+/** Whether a policy means this user by a name. */
+export const fits = (user: { name: string; email?: string }, name: string) =>
   personOf(user.name) === name || user.name === name || (!!user.email && user.email === name);
 
 /** The nodes that a name of the policy means now; undefined when it names no nodes. */

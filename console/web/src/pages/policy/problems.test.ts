@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { placeAt, rangeInLine, syntaxProblems } from "./problems";
+import { placesIn, rangeInLine, syntaxProblems } from "./problems";
 
 it("finds nothing in comments and trailing commas", () => {
   expect(syntaxProblems('// a\n{"acls": [1, /* b */ 2,],}\n')).toEqual([]);
@@ -14,8 +14,16 @@ it("finds an end that is missing", () => {
   expect(syntaxProblems('{\n  "acls": [').map((p) => p.line)).toEqual([2]);
 });
 
-it("counts columns in characters, not in halves of them", () => {
-  expect(placeAt('{"😀": ', 6)).toEqual({ line: 1, column: 6 });
+it("counts lines from 1 and columns in characters, not in halves of them", () => {
+  const text = 'a\n{"😀": \n';
+  expect([0, 1, 2, 8, 10, 11].map(placesIn(text))).toEqual([
+    { line: 1, column: 1 },
+    { line: 1, column: 2 },
+    { line: 2, column: 1 },
+    { line: 2, column: 6 },
+    { line: 3, column: 1 },
+    { line: 3, column: 1 },
+  ]);
 });
 
 it.each([

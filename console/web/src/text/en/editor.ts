@@ -69,6 +69,14 @@ export const editor = {
     more: plural({ other: "and # more" }),
   },
 
+  hints: {
+    count: plural({ one: "# hint", other: "# hints" }),
+    covered: (line: number) => `Covered by line ${line}, which allows it already`,
+    noSource: (names: string) => `Nobody is ${names} now, so this rule lets nobody in`,
+    noTarget: (names: string) => `Nobody is ${names} now, so this rule leads nowhere`,
+    stranger: (name: string) => `There is no user ${name} yet`,
+  },
+
   hover: {
     nodes: (all: number, online: number) => (all === 0 ? "No nodes now" : `${nodes(all)}, ${count(online)} online`),
     short: nodes,

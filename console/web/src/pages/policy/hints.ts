@@ -1,0 +1,54 @@
+import { words } from "@/text/policy";
+import type { Document } from "./document";
+import { fits, type Network, nameIn, nodesOf } from "./names";
+import type { Found } from "./problems";
+
+/** Of more rules than a person reads each is not compared with each while they type. */
+const mostRules = 500;
+
+/** What is allowed and yet probably not meant: rules that do nothing, and people whom nobody knows. */
+export function hintsOf(document: Document, network: Network): Found[] {
+  if (network.nodes.length === 0) return [];
+  const found: Found[] = [];
+  const hint = (line: number, text: string, column = 0) => found.push({ line, column, text });
+  for (const list of document.rules.length <= mostRules ? ["acls", "grants"] : []) {
+    const rules = document.rules.filter((rule) => rule.list === list);
+    for (const [index, rule] of rules.entries()) {
+      const cover = rules.slice(0, index).find((earlier) => covers(earlier, rule));
+      if (cover) hint(rule.line, words.hints.covered(cover.line));
+      else if (meansNobody(rule.src, document, network)) hint(rule.line, words.hints.noSource(rule.src.join(", ")));
+      else if (meansNobody(rule.dst, document, network)) hint(rule.line, words.hints.noTarget(rule.dst.join(", ")));
+    }
+  }
+  if (network.users.length > 0) {
+    for (const { text, line, column } of document.people) {
+      const name = nameIn(text);
+      if (!network.users.some((user) => fits(user, name))) hint(line, words.hints.stranger(name), column);
+    }
+  }
+  return found.sort((a, b) => a.line - b.line || a.column - b.column);
+}
+
+type Rule = Document["rules"][number];
+
+/** Whether one rule allows by its very words all that the other does. */
+function covers(one: Rule, other: Rule): boolean {
+  const all = (part: readonly string[], whole: readonly string[], any: string) =>
+    whole.includes(any) || part.every((name) => whole.includes(name));
+  // A rule that cannot be read covers nothing and is covered by nothing.
+  if (![one, other].every((rule) => rule.src.length > 0 && rule.dst.length > 0)) return false;
+  const wide = one.list === "grants" ? one.proto === "*" : one.proto === "";
+  if (!wide && one.proto !== other.proto) return false;
+  // Whoever asks for their own nodes asks for more than the names say.
+  if (
+    one.dst.some((name) => name.startsWith("autogroup:self")) !==
+    other.dst.some((name) => name.startsWith("autogroup:self"))
+  )
+    return false;
+  return all(other.src, one.src, "*") && all(other.dst, one.dst, one.list === "grants" ? "*" : "*:*");
+}
+
+/** Whether all names are known, and mean no node that is there. */
+function meansNobody(names: readonly string[], document: Document, network: Network): boolean {
+  return names.length > 0 && names.every((name) => nodesOf(nameIn(name), document, network)?.length === 0);
+}
