@@ -63,7 +63,7 @@ func startRig(t testing.TB, fairlead, console string, pg *pgtest.Server) *rig {
 	mux.HandleFunc("DELETE /stage/{stage}", r.close)
 	for path, f := range map[string]func(s *scene, ctx context.Context, body io.Reader) (any, error){
 		"cli": (*scene).runCLI, "faults": (*scene).setFaults, "cut": (*scene).cutStreams, "server": (*scene).switchServer,
-		"device": (*scene).switchDevice, "join": (*scene).joinClient, "client": (*scene).runClient, "reach": r.reach, "logs": (*scene).logs,
+		"device": (*scene).switchDevice, "knock": (*scene).knock, "join": (*scene).joinClient, "client": (*scene).runClient, "reach": r.reach, "logs": (*scene).logs,
 	} {
 		mux.HandleFunc("POST /stage/{stage}/"+path, r.on(f))
 	}
@@ -233,6 +233,26 @@ func (s *scene) switchDevice(_ context.Context, body io.Reader) (any, error) {
 		return object{}, nil
 	}
 	return nil, fmt.Errorf("there is no device %q", wish.Name)
+}
+
+// knock lets a virtual device ask to be let in, until it is or the stage ends.
+func (s *scene) knock(_ context.Context, body io.Reader) (any, error) {
+	var name string
+	if err := json.NewDecoder(body).Decode(&name); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	s.scope.Cleanup(func() {
+		stop()
+		wait.Wait()
+	})
+	wait.Go(func() {
+		if n := s.crowd.Node(name); n.Knock(ctx) == nil {
+			n.Connect()
+		}
+	})
+	return object{}, nil
 }
 
 // joinClient starts a real client if it is not there yet, and lets it join with a

@@ -64,6 +64,8 @@ export class Stage {
   cut = () => this.on("cut");
   serverIs = (on: boolean) => this.on("server", on);
   device = (name: string, online: boolean) => this.on("device", { name, online });
+  /** Lets a device ask to be let in. */
+  knock = (name: string) => this.on("knock", name);
   join = (name: string, key: string, ...args: string[]) => this.on<string[]>("join", { name, key, args });
   client = (name: string, ...args: string[]) =>
     this.on<{ stdout: string; stderr: string; code: number }>("client", { name, args });

@@ -126,9 +126,9 @@ function useAttention() {
         server: server.data,
         serverFailed: server.isError && !server.data,
         apiKeys: apiKeys.data?.items,
-        mayRotate: can("apikeys:write"),
         session: { key, server: coordinator.productVersion, console: own.version },
         relative: words,
+        may: can,
       }),
     [
       now,

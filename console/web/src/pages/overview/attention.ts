@@ -1,4 +1,5 @@
 import type { ApiKey, Node, PendingLogin, PendingSSH, Policy, ServerState } from "@/api";
+import type { Right } from "@/api/session";
 import { needsAttention, outages, waitingRoutes } from "@/nodes";
 import { printable } from "@/text";
 import { overviewWords } from "@/text/overview";
@@ -28,13 +29,14 @@ export interface Known {
   server?: ServerState;
   serverFailed?: boolean;
   apiKeys?: readonly ApiKey[];
-  mayRotate?: boolean;
   session: {
     key: { id: string; prefix: string; expiration: string | null };
     server: string;
     console: string;
   };
   relative(at: string): string;
+  /** Whether the person may do what a line asks for; who may not is led there to look. */
+  may(right: Right): boolean;
 }
 
 /** What needs somebody, the weightiest first: what is broken, who waits, what will break. */
@@ -84,8 +86,8 @@ function* ofServer({ server, serverFailed, session }: Known): Generator<Attentio
     };
 }
 
-function* ofRequests({ logins = [], ssh = [] }: Known): Generator<AttentionLine> {
-  const at = { tone: "warn", verb: t.answer, to: "/requests" } as const;
+function* ofRequests({ logins = [], ssh = [], may }: Known): Generator<AttentionLine> {
+  const at = { tone: "warn", verb: may("logins:write") ? t.answer : t.show, to: "/requests" } as const;
   const [only] = logins;
   if (only && logins.length === 1) {
     const rest = t.login(printable(only.os, 24), printable(only.address, 45));
@@ -118,9 +120,9 @@ function* ofPolicy({ policy, server }: Known): Generator<AttentionLine> {
 /** More than this many of a sort are one line. */
 const apart = 3;
 
-function* ofRoutes({ nodes = [] }: Known): Generator<AttentionLine> {
+function* ofRoutes({ nodes = [], may }: Known): Generator<AttentionLine> {
   const waiting = nodes.filter((node) => waitingRoutes(node).length > 0);
-  const at = { tone: "warn", verb: t.review } as const;
+  const at = { tone: "warn", verb: may("routes:write") ? t.review : t.show } as const;
   if (waiting.length > apart) {
     yield { id: "routes", subject: t.routes(waiting.length), rest: t.routesRest, to: "/routes", ...at };
     return;
@@ -191,8 +193,8 @@ function* ofNodes({ nodes = [], presence, now }: Known): Generator<AttentionLine
     };
 }
 
-function* ofKeys({ apiKeys = [], mayRotate, session, now, relative }: Known): Generator<AttentionLine> {
-  const at = { tone: "info", verb: mayRotate ? t.rotate : t.show, to: "/settings/api-keys" } as const;
+function* ofKeys({ apiKeys = [], session, now, relative, may }: Known): Generator<AttentionLine> {
+  const at = { tone: "info", verb: may("apikeys:write") ? t.rotate : t.show, to: "/settings/api-keys" } as const;
   const ending = (at: string | null) => at !== null && Date.parse(at) > now && Date.parse(at) - now < 14 * day;
   const { key } = session;
   if (key.expiration && ending(key.expiration)) {

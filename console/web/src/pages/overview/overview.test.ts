@@ -41,6 +41,7 @@ const known = (more: Partial<Known>): Known => ({
   now,
   session: { key: { id: "1", prefix: "k7Qx2", expiration: null }, server: "1.0", console: "1.0" },
   relative: () => "in 6d",
+  may: () => true,
   ...more,
 });
 const said = (more: Partial<Known>) =>
@@ -59,6 +60,10 @@ describe("what needs attention", () => {
     expect(said({ nodes: ["1", "2", "3", "4"].map(router) })).toEqual([
       "4 nodes advertise routes that wait for approval → Review /routes",
     ]);
+  });
+  it("asks nobody for what they may not do", () => {
+    const nodes = [node("1", { availableRoutes: ["10.0.0.0/8"] })];
+    expect(attentionLines(known({ nodes, may: () => false })).map((line) => line.verb)).toEqual(["Show"]);
   });
   it("puts what is broken before who waits, and what will end last", () => {
     const lines = attentionLines(

@@ -1,0 +1,92 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { allow, asStory, axe, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
+
+withBrowser();
+asStory();
+let stage: Stage;
+let page: Page;
+
+beforeAll(async () => {
+  stage = await Stage.open({ nodes: 4 });
+  page = await signedIn(stage, "/admin/requests");
+});
+afterAll(async () => {
+  await closeWindow(page);
+  await stage.close();
+});
+
+interface Waiting {
+  hostname: string;
+  code: string;
+}
+const waiting = async () => JSON.parse(await stage.cli("auth", "list", "--output", "json")) as Waiting[];
+const answer = (what: "Let in" | "Turn away", name: string) =>
+  page.getByRole("button", { name: `${what} ${name}`, exact: true });
+
+describe("devices that wait", () => {
+  const letIn = "new-laptop";
+  const turnedAway = "unknown-phone";
+
+  test("are listed as they come, with the code that they show, and counted in the rail", async () => {
+    await page.getByText("Nobody is waiting").waitFor();
+    expect(await axe(page)).toEqual([]);
+    for (const name of [letIn, turnedAway]) await stage.knock(name);
+    for (const name of [letIn, turnedAway]) await answer("Let in", name).waitFor();
+    for (const { code } of await waiting()) await page.getByText(code, { exact: true }).waitFor();
+    const rail = page.getByRole("navigation").getByRole("link", { name: /^Requests/ });
+    await eventually(async () => expect(await rail.innerText()).toMatch(/\b2\b/));
+    expect(await axe(page)).toEqual([]);
+  });
+
+  test("are let in for somebody who is chosen", async () => {
+    await answer("Let in", letIn).click();
+    const dialogue = page.getByRole("dialog");
+    const submit = dialogue.getByRole("button", { name: `Let ${letIn} in` });
+    await submit.click();
+    await dialogue.getByText("Choose who will own the node.").waitFor();
+    await dialogue.getByLabel("Owner").selectOption("ana");
+    expect(await axe(page)).toEqual([]);
+    await submit.click();
+    await page
+      .getByText(/is in, as a node of ana\.|is let in\./)
+      .first()
+      .waitFor();
+    await answer("Let in", letIn).waitFor({ state: "detached" });
+    await eventually(async () => expect(await stage.cli("nodes", "list", "--user", "ana")).toContain(letIn));
+  });
+
+  test("are turned away with a reason", async () => {
+    await answer("Turn away", turnedAway).click();
+    const dialogue = page.getByRole("dialog");
+    await dialogue.getByLabel("Reason (optional)").fill("ask the network team first");
+    expect(await axe(page)).toEqual([]);
+    await dialogue.getByRole("button", { name: `Turn ${turnedAway} away` }).click();
+    await page.getByText("Nobody is waiting").waitFor();
+    expect(await waiting()).toEqual([]);
+    expect(await axe(page)).toEqual([]);
+  });
+
+  test("that do not wait are told so, with the number that the server's log has", async () => {
+    await page.getByRole("button", { name: "Let in by code" }).click();
+    const dialogue = page.getByRole("dialog");
+    await dialogue.getByLabel("Code or link").fill("AAAA-BBBB");
+    await dialogue.getByLabel("Owner").selectOption("ana");
+    allow(page, /status of 404/);
+    await dialogue.getByRole("button", { name: "Let device in" }).click();
+    await dialogue.getByRole("alert").getByText("no device waits with the code AAAA-BBBB").waitFor();
+    await dialogue
+      .getByRole("alert")
+      .getByText(/^Reference \S+/)
+      .waitFor();
+    await page.keyboard.press("Escape");
+    await dialogue.waitFor({ state: "detached" });
+  });
+});
+
+test("who may only look is offered no answer", async () => {
+  const reader = await signedIn(stage, "/admin/requests", {}, await stage.key("--role", "read"));
+  await reader.getByRole("heading", { level: 1, name: "Requests" }).waitFor();
+  expect(await reader.getByRole("button", { name: "Let in by code" }).count()).toBe(0);
+  await closeWindow(reader);
+});
