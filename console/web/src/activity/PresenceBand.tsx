@@ -130,7 +130,7 @@ function Axis({ from, to }: { from: number; to: number }) {
 }
 
 /** The same in words, newest first. */
-export function SpanTable({ spans, live, name }: { spans: readonly Span[]; live: boolean; name?: string }) {
+function SpanTable({ spans, live }: { spans: readonly Span[]; live: boolean }) {
   const [open, setOpen] = useState(false);
   const id = useId();
   const { timeZone } = usePreferences();
@@ -142,7 +142,6 @@ export function SpanTable({ spans, live, name }: { spans: readonly Span[]; live:
         type="button"
         aria-expanded={open}
         aria-controls={open ? id : undefined}
-        aria-label={name && t.asTableOf(name)}
         onClick={() => setOpen(!open)}
         className="h-6 text-12 text-ink-2 underline-offset-2 hover:underline"
       >

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Settings } from "lucide-react";
 import { Dialog } from "radix-ui";
-import { loginsQuery, serverQuery, sshQuery, useCan, useNodes, useSession, useUsers } from "@/api";
+import { loginsQuery, serverQuery, sshQuery, useCan, useConnection, useNodes, useSession, useUsers } from "@/api";
 import { waitingRoutes } from "@/nodes";
 import { text } from "@/text";
 import { Mark } from "@/ui";
@@ -75,7 +75,8 @@ function RailContent() {
           activeProps={{ className: "text-accent-ink!" }}
           className="mt-1 flex h-8 items-center gap-2 rounded-md px-2 hover:bg-sunken hover:text-ink"
         >
-          <Settings className="size-3.5" aria-hidden /> {text.shell.settings}
+          <Settings className="size-3.5 shrink-0" aria-hidden />
+          <span className="truncate">{text.shell.settings}</span>
         </Link>
       </div>
     </>
@@ -128,11 +129,13 @@ function Health() {
   const can = useCan();
   const { data, error } = useQuery({ ...serverQuery, enabled: can("service:read") });
   const well = ["on", text.shell.healthy] as const;
-  const [state, words] = error
-    ? (["bad", text.shell.unknownHealth] as const)
-    : data?.checks.some((check) => check.status !== "pass")
-      ? (["warn", text.shell.unwell] as const)
-      : well;
+  const away = useConnection().name === "offline";
+  const [state, words] =
+    error || away
+      ? (["bad", text.shell.unknownHealth] as const)
+      : data?.checks.some((check) => check.status !== "pass")
+        ? (["warn", text.shell.unwell] as const)
+        : well;
   return (
     <Link to="/settings/server" className="flex h-7 items-center gap-2 rounded-md px-2 hover:bg-sunken hover:text-ink">
       <Mark state={state} />

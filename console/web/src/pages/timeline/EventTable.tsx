@@ -14,7 +14,7 @@ interface TableProps {
   onOpen(entry: Told): void;
 }
 
-const roomForColumns = 680;
+const roomForColumns = 768;
 
 /** The events in words, newest first, with a heading for each day. */
 export function EventTable(props: TableProps) {

@@ -2,7 +2,7 @@ import { type KeyboardEvent, memo, useRef, useState } from "react";
 import { text } from "@/text";
 import { Tip, usePreferences } from "@/ui";
 import { heights } from "./Bands";
-import { cell, type EventMark, moved, radiusOf } from "./marks";
+import { cell, countWords, type EventMark, moved, radiusOf } from "./marks";
 import { momentWords } from "./range";
 
 const t = text.timeline;
@@ -62,7 +62,7 @@ export const Marks = memo(function Marks({
         const name =
           count === 1
             ? `${first.words.title}, ${when(first.at)}`
-            : t.markMany(t.eventsOf(count), when(last.at), when(first.at));
+            : t.markMany(countWords(count), t.eventsOf(count), when(last.at), when(first.at));
         return (
           <Tip key={mark.id} label={<MarkWords mark={mark} when={when} />}>
             {/* biome-ignore lint/a11y/useSemanticElements: a drawing holds no button */}
@@ -109,17 +109,8 @@ function Shape({ mark, x, y }: { mark: EventMark; x: number; y: number }) {
   return (
     <>
       <circle cx={x} cy={y} r={r} strokeWidth={1} className="fill-chip stroke-control" />
-      <text
-        x={x}
-        y={y + 3.5}
-        textAnchor="middle"
-        fontSize={10}
-        fontWeight={600}
-        stroke="none"
-        className="fill-ink"
-        aria-hidden
-      >
-        {count > 99 ? "99+" : count}
+      <text x={x} y={y + 3.5} textAnchor="middle" fontSize={10} fontWeight={600} stroke="none" className="fill-ink">
+        {countWords(count)}
       </text>
     </>
   );

@@ -92,3 +92,6 @@ const radius = { one: 4, most: 11 };
 
 /** A group is as large as it has events, up to what fits beside its neighbours. */
 export const radiusOf = (count: number) => (count === 1 ? radius.one : Math.min(radius.most, 7 + Math.log2(count)));
+
+/** How many there are, in the room of a mark. */
+export const countWords = (count: number) => (count > 99 ? "99+" : String(count));

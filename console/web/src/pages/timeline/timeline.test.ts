@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { lanes } from "@/activity";
 import type { Change, Node } from "@/api";
-import { cell, type EventMark, kindsOf, lanesOf, marksOf, moved, type Told, tell } from "./marks";
+import { text } from "@/text";
+import { cell, countWords, type EventMark, kindsOf, lanesOf, marksOf, moved, type Told, tell } from "./marks";
 import { around, fieldMoment, fieldValue, periodOf, shifted, ticks, tickWords } from "./range";
 import { usualNodes } from "./state";
 
@@ -130,6 +131,12 @@ describe("marks", () => {
     expect(go(0, "ArrowUp")).toBeUndefined();
     expect(go(3, "Home")).toBe("policy20");
   });
+});
+
+test("the name of a mark begins with what stands in it", () => {
+  const name = (count: number) => text.timeline.markMany(countWords(count), text.timeline.eventsOf(count), "a", "b");
+  expect(name(13)).toBe("13 events, a to b. Show this time");
+  expect(name(283)).toBe("99+: 283 events, a to b. Show this time");
 });
 
 test("lanes are asked of the server by their kinds", () => {

@@ -18,7 +18,6 @@ export const activity = {
   noneBody: "What joins, changes or leaves is listed here.",
   failed: "The activity could not be read",
   more: "Show older",
-  showMembers: (words: string) => `Show each: ${words}`,
   by: (actor: string) => `by ${actor}`,
 
   actor: {
@@ -158,7 +157,6 @@ export const activity = {
 
   details: {
     title: "Event",
-    when: "When",
     who: "Who",
     address: "From",
     reason: "Reason",
@@ -183,14 +181,11 @@ export const activity = {
     never: "Not connected in this time",
     online: "Online",
     offline: "Offline",
-    outage: (from: string, length: string) => `Offline from ${from} for ${length}`,
     asTable: "Show as table",
-    asTableOf: (name: string) => `Times of ${name} as a table`,
     state: "State",
     from: "From",
     to: "To",
     length: "For",
-    beforeJoined: "Not yet joined",
     failed: "The presence could not be read",
     still: "now",
   },

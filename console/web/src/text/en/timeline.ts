@@ -30,7 +30,6 @@ export const timeline = {
   lanes: "Show",
   verbs: "Sort of change",
   verb: { created: "Created", changed: "Changed", deleted: "Deleted" },
-  onlyLane: (lane: string) => `Only ${lane}`,
   chips: {
     actor: (actor: string) => `By ${actor}`,
     object: (kind: string, id: string) => `${kind} ${id}`,
@@ -40,9 +39,10 @@ export const timeline = {
   chosen: (from: string, to: string) => `${from} to ${to} chosen. Press Enter to show it.`,
   events: "Events",
   eventsOf: plural({ one: "# event", other: "# events" }),
-  atLeast: (words: string) => `the newest ${words}`,
   marks: "Events on the time axis",
-  markMany: (words: string, from: string, to: string) => `${words}, ${from} to ${to}. Show this time`,
+  /** What stands in the mark comes first, so that people who speak to their computer can name it. */
+  markMany: (shown: string, words: string, from: string, to: string) =>
+    `${words.startsWith(shown) ? words : `${shown}: ${words}`}, ${from} to ${to}. Show this time`,
   notLoaded: "Older events are not loaded",
   presence: "Presence",
   presenceOf: "Routers, exit nodes and nodes with outages",
@@ -52,7 +52,6 @@ export const timeline = {
   addNodeHint: "Name of a node",
   usualNodes: "Usual nodes",
   removeNode: (name: string) => `Hide ${name}`,
-  outages: plural({ one: "# outage", other: "# outages" }),
   presenceTable: "Presence as a table",
   columns: {
     time: "Time",
@@ -65,7 +64,6 @@ export const timeline = {
     longest: "Longest",
   },
   older: "Show older events",
-  newer: plural({ one: "# new event", other: "# new events" }),
   keys: { earlier: "Earlier", later: "Later", now: "Back to now", next: "Next event", previous: "Previous event" },
   csv: {
     time: "Time",
