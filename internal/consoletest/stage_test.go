@@ -251,9 +251,9 @@ func (s *stage) makeKeys() {
 	} {
 		s.call("POST", "/api/v1/preauthkey", request)
 	}
-	s.CLI("apikeys", "create", "--role", "operator", "--scope", "nodes,routes", "--expiration", "6d")
-	s.CLI("apikeys", "create", "--role", "read", "--scope", "history:read", "--expiration", "90d")
-	s.CLI("apikeys", "create", "--expiration", "30d")
+	s.CLI("apikeys", "create", "--role", "operator", "--scope", "nodes,routes", "--expiration", "6d", "--comment", "Router provisioning")
+	s.CLI("apikeys", "create", "--role", "read", "--scope", "history:read", "--expiration", "90d", "--comment", "Audit export")
+	s.CLI("apikeys", "create", "--expiration", "30d", "--comment", "Terraform")
 }
 
 // connect brings everybody online who is not away.

@@ -157,6 +157,7 @@ function ApproveAll({ rows, onClose }: { rows: readonly RouteRow[]; onClose(): v
       busy={busy}
       title={t.all.title(rows.length)}
       submit={t.all.submit(rows.length)}
+      call={rows.length === 1 && rows[0] && callOf(rows[0], true)}
       onClose={onClose}
       onSubmit={() => void run(rows)}
     >
