@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { ArrowRight, type LucideIcon } from "lucide-react";
+import { ArrowRight } from "lucide-react";
 import { useMemo } from "react";
 import { type AccessPrincipal, type Node, type User, useCan } from "@/api";
 import { accessMap } from "@/text/access";
@@ -14,25 +14,39 @@ const t = accessMap;
 /** What a node reaches and who reaches it, by groups of those at the other end. */
 export function NodeAccess({ node }: { node: Node }) {
   if (node.expired) return <p className="text-13 text-ink-2">{t.node.expired}</p>;
-  return <BothWays name={node.id} words={t.node} />;
+  // Where there is room the map draws it; a phone has the table.
+  const drawn = { view: "flow", node: node.givenName, by: "nodes" };
+  return <BothWays name={node.id} words={t.node} map={(side) => ({ ...drawn, q: `${side}:"${node.givenName}"` })} />;
 }
 
 /** The same for all nodes of a person that have no tags. */
 export function UserAccess({ user }: { user: User }) {
-  return <BothWays name={user.name} words={t.user} />;
+  const listed = { view: "table", by: "users" };
+  return <BothWays name={user.name} words={t.user} map={(side) => ({ ...listed, q: `${side}:"${user.name}"` })} />;
 }
 
-function BothWays({ name, words }: { name: string; words: { nothing: string; nobody: string } }) {
+type Side = "from" | "to";
+
+function BothWays({
+  name,
+  words,
+  map,
+}: {
+  name: string;
+  words: { nothing: string; nobody: string };
+  /** What the address of the map says to show one side of it. */
+  map(side: Side): Record<string, string>;
+}) {
   if (!useCan()("policy:read")) return null;
   return (
     <div className="space-y-6">
-      <OneWay name={name} side="from" none={words.nothing} />
-      <OneWay name={name} side="to" none={words.nobody} />
+      <OneWay name={name} side="from" none={words.nothing} map={map("from")} />
+      <OneWay name={name} side="to" none={words.nobody} map={map("to")} />
     </div>
   );
 }
 
-function OneWay({ name, side, none }: { name: string; side: "from" | "to"; none: string }) {
+function OneWay({ name, side, none, map }: { name: string; side: Side; none: string; map: Record<string, string> }) {
   const { data, error, refetch } = useQuery(accessQuery({ [side]: [name] }));
   const rows = useMemo(() => (data ? rowsOf(data) : []), [data]);
   const title = side === "from" ? t.node.canReach : t.node.reachableBy;
@@ -43,10 +57,10 @@ function OneWay({ name, side, none }: { name: string; side: "from" | "to"; none:
         <h3 className="flex-1 text-13 font-semibold">{title}</h3>
         <Link
           to="/access"
-          search={{ view: "table", q: data?.[side][0] ? `${side}:"${data[side][0].name}"` : "" } as never}
+          search={map as never}
           className="inline-flex min-h-6 items-center gap-1 text-12 text-accent-ink hover:underline"
         >
-          {t.node.map} <Arrow icon={ArrowRight} />
+          {t.node.map} <ArrowRight className="size-3" aria-hidden />
         </Link>
       </div>
       {error && !data ? (
@@ -63,8 +77,6 @@ function OneWay({ name, side, none }: { name: string; side: "from" | "to"; none:
     </section>
   );
 }
-
-const Arrow = ({ icon: Icon }: { icon: LucideIcon }) => <Icon className="size-3" aria-hidden />;
 
 const Waiting = () => (
   <div className="space-y-3 rounded-lg border border-line bg-surface p-4">
