@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { CircleMinus, CirclePlus } from "lucide-react";
 import { useEffect, useState } from "react";
 import { ApiError, api, keys } from "@/api";
-import { usePolicyTags } from "@/keys/TagField";
+import { usePolicyTags } from "@/keys/policyTags";
 import { printable, text } from "@/text";
 import { effectWords } from "./effect";
 
