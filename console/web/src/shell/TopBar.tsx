@@ -5,6 +5,7 @@ import { useConnection, useSession } from "@/api";
 import { text } from "@/text";
 import { clock, IconButton, Kbd, Menu, MenuGroup, MenuItem, usePreferences } from "@/ui";
 import { nextTheme } from "@/ui/preferences";
+import { useActions } from "./actions";
 
 const pictures = { system: Monitor, light: Sun, dark: Moon };
 
@@ -69,6 +70,8 @@ function KeyMenu() {
   const { key, csrf } = useSession();
   const form = useRef<HTMLFormElement>(null);
   const short = key.prefix.replace(/^flk_|_\*\*\*$/g, "").slice(0, 5);
+  const leave = () => form.current?.requestSubmit();
+  useActions([{ id: "sign-out", title: text.shell.signOut, icon: LogOut, words: ["log out", "leave"], run: leave }]);
   const days = key.expiration ? Math.floor((Date.parse(key.expiration) - Date.now()) / 864e5) : null;
   const left = days === null ? "" : days < 1 ? text.shell.keyEnds : text.shell.daysLeft(days);
   return (
@@ -99,7 +102,7 @@ function KeyMenu() {
             {[text.shell.role[key.role], ...key.scopes, left].filter(Boolean).join(" · ")}
           </div>
         </MenuGroup>
-        <MenuItem icon={LogOut} onSelect={() => form.current?.requestSubmit()}>
+        <MenuItem icon={LogOut} onSelect={leave}>
           {text.shell.signOut}
         </MenuItem>
       </Menu>

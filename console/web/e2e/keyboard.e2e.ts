@@ -1,0 +1,192 @@
+import type { Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { asStory, closeWindow, eventually, newWindow, Stage, withBrowser } from "./rig";
+
+withBrowser();
+asStory();
+let stage: Stage;
+let page: Page;
+beforeAll(async () => {
+  stage = await Stage.open({ nodes: 40 });
+  page = await newWindow(stage);
+  // Nobody touches the mouse in this file.
+  for (const part of ["click", "dblclick", "move", "down", "wheel"] as const)
+    page.mouse[part] = () => Promise.reject(new Error("by keyboard alone"));
+});
+afterAll(async () => {
+  await closeWindow(page);
+  await stage.close();
+});
+
+const press = async (...keys: string[]) => {
+  for (const key of keys) await page.keyboard.press(key);
+};
+const focused = () =>
+  page.evaluate(() => {
+    const e = document.activeElement as HTMLElement | null;
+    return {
+      name: e?.getAttribute("aria-label") ?? e?.textContent ?? "",
+      tag: e?.tagName ?? "",
+      row: e?.dataset.row ?? "",
+    };
+  });
+const heading = (name: string | RegExp) => page.getByRole("heading", { name, level: 1 }).waitFor();
+
+/** Tabs until this has the focus. */
+async function tabTo(target: Locator) {
+  for (let i = 0; i < 80; i++) {
+    await press("Tab");
+    if (await target.evaluateAll((found) => found.includes(document.activeElement as HTMLElement))) return;
+  }
+  throw new Error(`Tab does not lead to ${target}`);
+}
+
+describe("by keyboard alone somebody", () => {
+  test("signs in", async () => {
+    await page.goto(`${stage.url}/admin/`);
+    await page.keyboard.type(stage.admin);
+    await press("Enter");
+    await heading("Overview");
+  });
+
+  test("skips to the content", async () => {
+    await press("Tab");
+    expect((await focused()).name).toBe("Skip to content");
+    await press("Enter");
+    expect(await page.evaluate(() => document.activeElement?.closest("main") !== null)).toBe(true);
+  });
+
+  test("goes to every page", async () => {
+    const pages: [string, RegExp][] = [
+      ["n", /^Nodes/],
+      ["u", /^Users/],
+      ["r", /^Routes/],
+      ["k", /^Keys/],
+      ["q", /^(Login )?[Rr]equests/],
+      ["a", /^Access map/],
+      ["t", /^Timeline/],
+      ["p", /^Policy/],
+      ["o", /^Overview/],
+    ];
+    for (const [key, title] of pages) {
+      await press("g", key);
+      await heading(title);
+    }
+  });
+
+  test("filters a list, and leaves the filter", async () => {
+    await press("g", "n");
+    await page.locator("tr[data-row]").first().waitFor();
+    await press("/");
+    expect((await focused()).name).toBe("Filter nodes");
+    await page.keyboard.type("api-");
+    await eventually(async () => {
+      for (const name of await page.locator("tr[data-row]").allTextContents()) expect(name).toContain("api-");
+    });
+    await eventually(() => expect(page.url()).toContain("q=api-"));
+    // Once empties it, twice leaves it.
+    await press("Escape", "Escape");
+    expect((await focused()).name).not.toBe("Filter nodes");
+  });
+
+  test("moves in the list, renames a node, and is back where they were", async () => {
+    await press("j", "j");
+    const before = await focused();
+    await press("e");
+    const field = page.getByLabel("Name", { exact: true });
+    await field.waitFor();
+    await page.keyboard.type("by-keyboard");
+    await press("Enter");
+    await page.getByText("is now by-keyboard.").first().waitFor();
+    await eventually(async () => expect((await focused()).row).toBe(before.row));
+    expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"by-keyboard"');
+  });
+
+  test("opens a menu, walks in it, and closes only it", async () => {
+    await press("Escape");
+    await tabTo(page.getByRole("button", { name: /^Actions for / }));
+    const before = await focused();
+    await press("Enter");
+    await page.getByRole("menu").waitFor();
+    await press("ArrowDown", "ArrowDown", "Escape");
+    await page.getByRole("menu").waitFor({ state: "detached" });
+    expect(await focused()).toEqual(before);
+  });
+
+  test("makes a key in a dialogue that holds the focus", async () => {
+    await press("g", "k");
+    await heading(/^Keys/);
+    await press("c");
+    const dialogue = page.getByRole("dialog");
+    await dialogue.waitFor();
+    for (let i = 0; i < 30; i++) {
+      await press("Tab");
+      expect(await page.evaluate(() => document.activeElement?.closest("[role=dialog]") !== null)).toBe(true);
+    }
+    await tabTo(dialogue.getByLabel("User", { exact: true }));
+    await page.keyboard.type("ana");
+    await tabTo(dialogue.getByRole("button", { name: "Create key" }));
+    await press("Enter");
+    await page.getByRole("textbox", { name: "Your new pre-auth key" }).waitFor();
+    await tabTo(page.getByLabel("I have stored it"));
+    await press("Space");
+    await tabTo(dialogue.getByRole("button", { name: "Close", exact: true }));
+    await press("Enter");
+    await dialogue.waitFor({ state: "detached" });
+  });
+
+  test("finds a node by the palette", async () => {
+    await press("Control+k");
+    await page.getByRole("combobox").or(page.locator("[cmdk-input]")).first().waitFor();
+    await page.keyboard.type("by-keyboard");
+    await page
+      .getByRole("option", { name: /by-keyboard/ })
+      .first()
+      .waitFor();
+    await press("Enter");
+    await heading("by-keyboard");
+  });
+
+  test("edits the policy, and gets out of the editor again", async () => {
+    await press("g", "p");
+    await page.locator(".cm-content").waitFor();
+    await tabTo(page.locator(".cm-content"));
+    await press("Control+Home");
+    await page.keyboard.type("// by keyboard");
+    await press("Enter");
+    await page
+      .getByText(/unsaved/)
+      .first()
+      .waitFor();
+    await press("Escape", "Tab");
+    expect(await page.evaluate(() => document.activeElement?.closest(".cm-content") === null)).toBe(true);
+  });
+
+  test("sees the list of keys, and where the focus is", async () => {
+    await press("g", "n");
+    await heading(/^Nodes/);
+    await press("?");
+    const help = page.getByRole("dialog", { name: "Keyboard" });
+    await help.waitFor();
+    await press("Escape");
+    await help.waitFor({ state: "detached" });
+    await press("Tab");
+    const ring = await page.evaluate(() => {
+      const style = getComputedStyle(document.activeElement as Element);
+      return [style.outlineStyle, Number.parseFloat(style.outlineWidth)];
+    });
+    expect(ring[0]).not.toBe("none");
+    expect(ring[1]).toBeGreaterThanOrEqual(2);
+  });
+
+  test("signs out", async () => {
+    await press("Control+k");
+    await page.keyboard.type("sign out");
+    await page
+      .getByRole("option", { name: /Sign out/ })
+      .first()
+      .waitFor();
+    await press("Enter");
+    await page.getByLabel("API key", { exact: true }).waitFor();
+  });
+});
