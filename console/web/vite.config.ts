@@ -15,7 +15,8 @@ function compressedCopies(): Plugin {
     configResolved(config) {
       assets = join(config.root, config.build.outDir, "assets");
     },
-    closeBundle() {
+    // Only after a build that worked: of one that did not, its own mistake shall be shown.
+    writeBundle() {
       for (const name of readdirSync(assets)) {
         if (!/\.(js|css|svg)$/.test(name)) continue;
         const text = readFileSync(join(assets, name));
