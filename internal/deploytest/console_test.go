@@ -99,7 +99,7 @@ func testConsole(t *testing.T, s *Stack) {
 	}
 	wantText(t, nodes.body, `<div id="root"></div>`, `<script type="module"`)
 	testConsoleAssets(t, v, nodes.body)
-	wantText(t, v.get("/admin/api/session").body, `"url":"http://fairlead:8080"`, `"capabilities":[`)
+	wantText(t, v.get("/admin/api/session").body, `"url":"http://localhost:`, `"capabilities":[`) // as devices know it
 	wantText(t, v.get("/admin/api/v1/node").body, `"nodes":[`)
 
 	for path, want := range map[string]int{"/": 404, "/admin": 404, "/admin/": 200, "/admin/favicon.ico": 404, "/admin/nowhere": 404, "/api/v1/node": 404} {
