@@ -74,7 +74,7 @@ export default defineConfig({
     proxy: { "/admin/api": process.env.CONSOLE_URL ?? "http://127.0.0.1:3000" },
   },
   test: {
-    environment: "jsdom",
+    environment: "node",
     include: ["src/**/*.test.{ts,tsx}"],
   },
 });
