@@ -34,7 +34,7 @@ const layers: Record<string, [path: string, open: (page: Page) => Promise<unknow
   "tags of a node": ["/nodes", (page) => menu(page, "Edit tags")],
   "expire a node": ["/nodes?q=is:online", (page) => menu(page, /^Expire key/)],
   "delete a node": ["/nodes?q=is:router", (page) => menu(page, "Delete")],
-  "tags of many nodes": ["/nodes", async (page) => [await select(page, 3), await button(page, /tags$/i)]],
+  "tags of many nodes": ["/nodes", async (page) => [await select(page, 3), await button(page, /^Tags$/)]],
   "delete many nodes": ["/nodes", async (page) => [await select(page, 6), await button(page, /^Delete/)]],
   "create a user": ["/users", (page) => button(page, /^Create user/)],
   "delete a user with nodes": ["/users", (page) => menu(page, "Delete")],

@@ -248,6 +248,7 @@ export async function axe(page: Page, within = "document"): Promise<string[]> {
     ).axe.run;
     const found = await run(scope === "document" ? document : document.querySelector(scope), {
       runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+      resultTypes: ["violations"],
     });
     return found.violations.flatMap((v) =>
       v.nodes.slice(0, 3).map((n) => `${v.id}: ${n.target.join(" ")}: ${n.failureSummary ?? ""}`),

@@ -156,7 +156,11 @@ function Relays({ server }: { server: ServerState }) {
       {server.relays.length === 0 ? (
         <p className="p-4 text-warn">{t.noRelays}</p>
       ) : (
-        <div className="overflow-x-auto">
+        <div
+          className="overflow-x-auto"
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+          tabIndex={0}
+        >
           <table className="w-full text-13" aria-label={t.relays}>
             <thead>
               <tr>
@@ -205,7 +209,11 @@ function Replicas({ server }: { server: ServerState }) {
   const titles = [t.replica.id, t.replica.version, t.replica.nodes, t.replica.revision, t.replica.report];
   return (
     <Section title={t.replicas} note={server.replicas.length}>
-      <div className="overflow-x-auto">
+      <div
+        className="overflow-x-auto"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+        tabIndex={0}
+      >
         <table className="w-full text-13" aria-label={t.replicas}>
           <thead>
             <tr>
