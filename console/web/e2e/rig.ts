@@ -158,7 +158,7 @@ export async function newWindow(stage: Stage, look: Look = {}): Promise<Page> {
     reducedMotion: "reduce",
     ...look.context,
   });
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(40_000);
   contexts.push(context);
   return newTab(stage, context);
 }

@@ -6,7 +6,7 @@ export default defineConfig({
     environment: "node",
     include: ["e2e/**/*.e2e.ts"],
     exclude: ["e2e/budgets.e2e.ts"],
-    testTimeout: 90_000,
+    testTimeout: 120_000,
     hookTimeout: 240_000,
     maxWorkers: 2,
     // One after the other within a file: the tests of a file tell one story.
