@@ -37,3 +37,16 @@ it("takes nothing from the store that is no draft", async () => {
   const { readDraft } = await import("./draft");
   expect(readDraft()).toBeNull();
 });
+
+it("goes back to what it was only while nobody has written on", async () => {
+  const { readDraft, replaceDraft, writeDraft, discardDraft } = await import("./draft");
+  writeDraft({ base: "7", text: "mine" });
+  const back = replaceDraft(null);
+  expect(back()).toBe(true);
+  expect(readDraft()?.text).toBe("mine");
+  const late = replaceDraft({ base: "7", text: "formatted" });
+  writeDraft({ base: "7", text: "formatted, and more" });
+  expect(late()).toBe(false);
+  expect(readDraft()?.text).toBe("formatted, and more");
+  discardDraft();
+});

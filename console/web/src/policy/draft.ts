@@ -49,6 +49,17 @@ export function writeDraft(draft: Draft | null) {
   for (const tell of listeners) tell();
 }
 
+/** Puts another draft in place, and gives the way back. It is refused, with false, once somebody has written on. */
+export function replaceDraft(next: Draft | null): () => boolean {
+  const before = readDraft();
+  writeDraft(next);
+  return () => {
+    if (readDraft()?.text !== next?.text) return false;
+    writeDraft(before);
+    return true;
+  };
+}
+
 export const discardDraft = () => writeDraft(null);
 
 /** The draft as it is being written, or null. */

@@ -3,6 +3,7 @@ export {
   type Draft,
   discardDraft,
   readDraft,
+  replaceDraft,
   type TestEntry,
   useDraft,
   useOpenInEditor,

@@ -1,6 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, api, keys, newRequestName, policyQuery } from "@/api";
+import { withPlainLines } from "@/api/resources";
 import { discardDraft } from "@/policy";
 import { text as common } from "@/text";
 import { words } from "@/text/policy";
@@ -121,7 +122,7 @@ function useSave(policy: string, etag: string | null, onClose: () => void) {
       const name = confirmWithin ? `${once}-trial` : once;
       const answer = await api.call("put", "/api/v1/policy", { body, ifMatch: etag, once: name });
       discardDraft();
-      client.setQueryData(policyQuery.queryKey, { policy: answer.data, etag: answer.etag });
+      client.setQueryData(policyQuery.queryKey, { policy: withPlainLines(answer.data), etag: answer.etag });
       void client.invalidateQueries({ queryKey: keys.policyVersions });
       onClose();
       status.done((confirmWithin ? words.save.tried : words.save.done)(answer.data.version));

@@ -2,7 +2,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { Copy, EllipsisVertical, History, ListTree, Save, ScanSearch, Undo2 } from "lucide-react";
 import { type RefObject, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { type Policy, useCan, useNodes, useUsers } from "@/api";
-import { type Draft, discardDraft, useDraft, writeDraft } from "@/policy";
+import { type Draft, discardDraft, replaceDraft, useDraft, writeDraft } from "@/policy";
 import { authorWords } from "@/policy/author";
 import { addTest, firstPolicy } from "@/policy/edits";
 import { useSearchState } from "@/router/search";
@@ -55,6 +55,8 @@ interface Bench {
   moved: boolean;
   document: Document;
   change(text: string): void;
+  /** The same, with the way back. */
+  replace(text: string): () => boolean;
 }
 
 /** The text that is being written, and what it began as. */
@@ -69,6 +71,7 @@ function useBench(policy: Policy | null): Bench {
   useEffect(() => {
     if (draft && policy && draft.text === saved) discardDraft();
   }, [draft, policy, saved]);
+  const asDraft = (next: string) => (policy && next === saved ? null : { base: draft?.base ?? version, text: next });
   return {
     text,
     saved,
@@ -76,7 +79,8 @@ function useBench(policy: Policy | null): Bench {
     dirty: text !== saved,
     moved,
     document,
-    change: (next) => writeDraft(policy && next === saved ? null : { base: draft?.base ?? version, text: next }),
+    change: (next) => writeDraft(asDraft(next)),
+    replace: (next) => replaceDraft(asDraft(next)),
   };
 }
 
@@ -98,6 +102,9 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
   const [literal, setLiteral] = useState("");
   const [layer, setLayer] = useState<"review" | "merge" | null>(null);
   const wide = useMedia("(min-width: 1100px)");
+  useEffect(() => {
+    if (bench.moved) setLayer((open) => (open === "review" ? null : open));
+  }, [bench.moved]);
   const actions = useEffectActions(bench, editor, () => setSearch({ panel: "" }));
   const head = useHead(bench, policy, verdict, () => setLayer("review"));
   useLineOfAddress(search.line, editor);
@@ -163,7 +170,8 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
           </div>
         )}
       </div>
-      {layer === "review" && (
+      {/* What somebody else saves while this is open was not made part of the text: the banner asks to merge first. */}
+      {layer === "review" && !bench.moved && (
         <Review
           text={text}
           saved={saved}
@@ -174,7 +182,7 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
         />
       )}
       {layer === "merge" && bench.draft && policy && (
-        <MergeDialog draft={bench.draft} policy={policy} onClose={() => setLayer(null)} />
+        <MergeDialog key={policy.version} draft={bench.draft} policy={policy} onClose={() => setLayer(null)} />
       )}
     </div>
   );
@@ -190,9 +198,17 @@ function useKnowledge(
   return knowledge;
 }
 
+function useDoneWithUndo() {
+  const status = useStatus();
+  return (done: string, back: () => boolean) =>
+    status.done(done, () => {
+      if (!back()) status.failed(words.undoLate, words.undoLateWhy);
+    });
+}
+
 function useEffectActions(bench: Bench, editor: RefObject<EditorHandle | null>, close: () => void): EffectActions {
   const nodes = useNodes().data?.items;
-  const status = useStatus();
+  const doneWithUndo = useDoneWithUndo();
   const byId = useMemo(() => new Map(nodes?.map((node) => [node.id, node])), [nodes]);
   const changes = useMemo(() => lineChanges(bench.saved, bench.text), [bench.saved, bench.text]);
   return {
@@ -204,10 +220,7 @@ function useEffectActions(bench: Bench, editor: RefObject<EditorHandle | null>, 
       requestAnimationFrame(() => editor.current?.goTo(line));
     },
     addTest(test) {
-      const before = bench.text;
-      const edit = addTest(before, test);
-      bench.change(edit.text);
-      status.done(words.effect.testAdded, () => bench.change(before));
+      doneWithUndo(words.effect.testAdded, bench.replace(addTest(bench.text, test).text));
     },
   };
 }
@@ -263,18 +276,13 @@ function Head({
 }) {
   const navigate = useNavigate();
   const status = useStatus();
+  const doneWithUndo = useDoneWithUndo();
   const narrow = useMedia("(max-width: 1023px)");
-  const discard = () => {
-    const { draft } = bench;
-    discardDraft();
-    status.done(words.discarded, draft ? () => writeDraft(draft) : undefined);
-  };
+  const discard = () => doneWithUndo(words.discarded, replaceDraft(null));
   const format = () => {
-    const before = bench.text;
-    const after = tidied(before);
-    if (after === before) return status.done(words.formatNothing);
-    bench.change(after);
-    status.done(words.formatted, () => bench.change(before));
+    const after = tidied(bench.text);
+    if (after === bench.text) return status.done(words.formatNothing);
+    doneWithUndo(words.formatted, bench.replace(after));
   };
   const versions = () => void navigate({ to: "/policy/versions" });
   const discards = bench.draft !== null;

@@ -12,6 +12,8 @@ export const editor = {
   versions: "Versions",
   discard: "Discard",
   discarded: "Changes discarded",
+  undoLate: "Not undone",
+  undoLateWhy: "The text was changed since. Undo in the editor goes back step by step.",
   review: "Review and save",
   reviewShort: "Review",
   copy: "Copy text",
