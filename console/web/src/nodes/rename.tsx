@@ -4,7 +4,7 @@ import { printable, text } from "@/text";
 import { ApiCall, Button, Dialog, Field, Input, useStatus } from "@/ui";
 import { type Conflict, ConflictView, useEtag } from "./conflict";
 import { dnsName, fullName } from "./facts";
-import { nodeNow, useNodeWrites } from "./writes";
+import { nodeNow, undone, useNodeWrites } from "./writes";
 
 const t = text.nodes.rename;
 
@@ -27,10 +27,11 @@ export function useRename(node: Node, onClose: () => void) {
     if (problem) return;
     if (name === before && !conflict) return onClose();
     writes.rename(node, name, ifMatch).then(
-      () => {
+      (left) => {
         onClose();
+        const back = (match: string | null) => writes.rename({ ...node, givenName: name }, before, match);
         status.done(t.done(printable(before), name), () =>
-          writes.rename({ ...node, givenName: name }, before).then(
+          undone(left, back, (now) => now.givenName === name).then(
             () => status.done(t.undone(printable(before))),
             (error) => status.failed(t.failed(name), error),
           ),

@@ -8,7 +8,7 @@ import { BulkCall, useBulk } from "./bulk";
 import { type Conflict, ConflictView, useEtag } from "./conflict";
 import { TagEffect } from "./TagEffect";
 import { type Tagging, taggingOf } from "./tagging";
-import { nodeNow, useNodeWrites } from "./writes";
+import { nodeNow, undone, useNodeWrites } from "./writes";
 
 const t = text.nodes.tags;
 
@@ -30,13 +30,14 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
     if (!ready) return;
     if (tags.join(" ") === [...before].sort().join(" ") && !conflict) return onClose();
     writes.setTags(node, tags, ifMatch).then(
-      () => {
+      (left) => {
         onClose();
+        const back = (match: string | null) => writes.setTags({ ...node, tags }, before, match);
         // The first tag takes the node from its user, which no tag brings back.
         const undo = owned
           ? undefined
           : () =>
-              writes.setTags({ ...node, tags }, before).then(
+              undone(left, back, (now) => now.tags.join(" ") === tags.join(" ")).then(
                 () => status.done(t.undone(name)),
                 (error) => status.failed(t.failed(name), error),
               );

@@ -14,6 +14,33 @@ export function useNodeWrites() {
 export const nodeNow = (error: unknown): Node | null =>
   error instanceof ApiError && error.stale ? ((error.problem.current as Node | undefined) ?? null) : null;
 
+/** A node as it is now without what was expected of a write that failed. What somebody else has set meanwhile stays. */
+export function takenBack(now: Node, expected: Partial<Node>, before: Node): Node {
+  const back = { ...now };
+  for (const name of Object.keys(expected) as (keyof Node)[]) {
+    if (now[name] === expected[name]) Object.assign(back, { [name]: before[name] });
+  }
+  return back;
+}
+
+/**
+ * Takes a write back that left this ETag. When the node has changed since, `ours` says whether in something else, so that
+ * what somebody else set is never undone.
+ */
+export async function undone(
+  etag: string | null,
+  write: (ifMatch: string | null) => Promise<unknown>,
+  ours: (now: Node) => boolean,
+) {
+  try {
+    await write(etag);
+  } catch (error) {
+    const now = nodeNow(error);
+    if (!now || !ours(now)) throw error;
+    await write(null);
+  }
+}
+
 type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags" | "approveRoutes";
 
 function writesOf(client: QueryClient) {
@@ -29,21 +56,21 @@ function writesOf(client: QueryClient) {
     void client.invalidateQueries({ queryKey: keys.node(node.id) });
   };
 
-  /** Shows the node as it will be, and as it was if the call fails. */
+  /** Shows the node as it will be, and as it was if the call fails. It gives the ETag of what it left. */
   const optimistic = async (
     node: Node,
     expected: Partial<Node>,
-    call: () => Promise<{ data: { node: Node }; revision: string }>,
-  ) => {
+    call: () => Promise<{ data: { node: Node }; revision: string; etag: string | null }>,
+  ): Promise<string | null> => {
     const before = cached(node.id) ?? node;
-    const expectedNode = { ...before, ...expected };
-    put(expectedNode);
+    put({ ...before, ...expected });
     try {
-      const { data, revision } = await call();
+      const { data, revision, etag } = await call();
       shown(data.node, revision);
+      return etag;
     } catch (error) {
-      // What the stream has said meanwhile stays.
-      if (cached(node.id) === expectedNode) put(before);
+      const now = cached(node.id);
+      if (now) put(takenBack(now, expected, before));
       throw error;
     }
   };
