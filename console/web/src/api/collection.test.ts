@@ -57,6 +57,11 @@ describe("pages that come after changes", () => {
     expect(names(addPage(changed, [item("b", "newer")], "106", true))).toBe("a newer");
   });
 
+  test("show an object of which the stream told something that says nothing without it", () => {
+    const told = applyChanges(first, [change("105-0", "online", "b")], () => null);
+    expect(names(addPage(told, [item("b")], "104", true))).toBe("a b");
+  });
+
   test("say when they are the last", () => {
     expect(first.complete).toBe(false);
     expect(addPage(first, [], "100", true).complete).toBe(true);

@@ -69,12 +69,12 @@ export function applyChanges<T extends Named>(
       byId.set(change.object, after);
       told[change.object] = laterRevision(told[change.object] ?? "0", revision);
       delete gone[change.object];
-    } else {
+    } else if (before || change.verb === "deleted") {
       byId.delete(change.object);
       gone[change.object] = revision;
       delete told[change.object];
     }
-    changed ||= after !== before;
+    changed ||= after !== (before ?? null) || change.verb === "deleted";
   }
   return changed ? { ...to, items: [...byId.values()], told, gone } : to;
 }

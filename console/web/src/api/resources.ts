@@ -1,8 +1,9 @@
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import { type Answer, ApiError, api } from "./client";
-import { addPage, type Collection } from "./collection";
+import { addPage, applyChanges, type Collection, type Merge, replace } from "./collection";
 import { useCan } from "./session";
-import type { ApiKey, Node, Policy, PreAuthKey, User } from "./types";
+import { mergeNode } from "./stream/reduce";
+import type { ApiKey, Change, Node, Policy, PreAuthKey, User } from "./types";
 
 /** The names of what the cache holds. The event stream patches or drops by them. */
 export const keys = {
@@ -39,9 +40,11 @@ interface Page<T> {
 /**
  * Reads a list page by page. Each page is shown when it is there, and what the stream says meanwhile stays.
  */
-async function readAll<T extends { id: string }>(
+export async function readAll<T extends { id: string }>(
   client: QueryClient,
   key: readonly string[],
+  kind: string,
+  merge: Merge<T>,
   read: (page: { limit: number; cursor?: string }) => Promise<Answer<Page<T>>>,
 ): Promise<Collection<T>> {
   const old = client.getQueryData<Collection<T>>(key);
@@ -52,6 +55,10 @@ async function readAll<T extends { id: string }>(
     // With an older list on the screen the new one comes whole; without one it grows.
     if (all && !old) all = client.getQueryData<Collection<T>>(key) ?? all;
     all = addPage(all, data.items, revision, !data.next);
+    // The stream may have told what this page does not show yet, while there was no list to put it into.
+    const recent = client.getQueryData<Change[]>(keys.recentChanges) ?? [];
+    const own = recent.filter((change) => change.kind === kind);
+    all = applyChanges(all, own, merge);
     if (!data.next) return all;
     if (!old) client.setQueryData(key, all);
     cursor = data.next;
@@ -63,7 +70,7 @@ const mapped = <A, B>(answer: Answer<A>, to: (data: A) => B): Answer<B> => ({ ..
 export const nodesQuery = queryOptions({
   queryKey: keys.nodes,
   queryFn: ({ client, signal }): Promise<Collection<Node>> =>
-    readAll(client, keys.nodes, async (page) =>
+    readAll(client, keys.nodes, "node", mergeNode, async (page) =>
       mapped(await api.call("get", "/api/v1/node", { query: page, signal }), (d) => ({ items: d.nodes, next: d.next })),
     ),
 });
@@ -71,7 +78,7 @@ export const nodesQuery = queryOptions({
 export const usersQuery = queryOptions({
   queryKey: keys.users,
   queryFn: ({ client, signal }): Promise<Collection<User>> =>
-    readAll(client, keys.users, async (page) =>
+    readAll(client, keys.users, "user", replace, async (page) =>
       mapped(await api.call("get", "/api/v1/user", { query: page, signal }), (d) => ({ items: d.users, next: d.next })),
     ),
 });
@@ -79,7 +86,7 @@ export const usersQuery = queryOptions({
 export const preAuthKeysQuery = queryOptions({
   queryKey: keys.preAuthKeys,
   queryFn: ({ client, signal }): Promise<Collection<PreAuthKey>> =>
-    readAll(client, keys.preAuthKeys, async (page) =>
+    readAll(client, keys.preAuthKeys, "preauthkey", replace, async (page) =>
       mapped(await api.call("get", "/api/v1/preauthkey", { query: page, signal }), (d) => ({
         items: d.preAuthKeys,
         next: d.next,
@@ -90,7 +97,7 @@ export const preAuthKeysQuery = queryOptions({
 export const apiKeysQuery = queryOptions({
   queryKey: keys.apiKeys,
   queryFn: ({ client, signal }): Promise<Collection<ApiKey>> =>
-    readAll(client, keys.apiKeys, async (page) =>
+    readAll(client, keys.apiKeys, "apikey", replace, async (page) =>
       mapped(await api.call("get", "/api/v1/apikey", { query: page, signal }), (d) => ({
         items: d.apiKeys,
         next: d.next,
@@ -146,13 +153,19 @@ export const presenceQuery = queryOptions({
   refetchInterval: 5 * 60_000,
 });
 
+/** A policy with the line ends of the editor: a text that was written elsewhere would differ from itself in every line. */
+export const withPlainLines = <P extends { policy: string }>(policy: P): P => ({
+  ...policy,
+  policy: policy.policy.replace(/\r\n?/g, "\n"),
+});
+
 /** The policy in force, or null where none was saved yet. */
 export const policyQuery = queryOptions({
   queryKey: keys.policyInForce,
   queryFn: async ({ signal }): Promise<{ policy: Policy | null; etag: string | null }> => {
     try {
       const { data, etag } = await api.call("get", "/api/v1/policy", { signal });
-      return { policy: data, etag };
+      return { policy: withPlainLines(data), etag };
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return { policy: null, etag: null };
       throw error;
@@ -171,7 +184,8 @@ export const policyTrialQuery = queryOptions({
 export const policyVersionQuery = (version: string) =>
   queryOptions({
     queryKey: [...keys.policyVersions, version],
-    queryFn: ({ signal }) => api.get("/api/v1/policy/versions/{version}", { params: { version }, signal }),
+    queryFn: async ({ signal }) =>
+      withPlainLines(await api.get("/api/v1/policy/versions/{version}", { params: { version }, signal })),
   });
 
 /** What a key may not see is not asked for: then there are no data, and no error. */

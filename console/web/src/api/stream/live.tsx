@@ -39,10 +39,32 @@ export function patchCache(client: QueryClient, changes: Change[]) {
   // The stream tells the audit whole.
   outdated.delete("audit");
   patchAudit(client, changes);
-  for (const part of outdated) void client.invalidateQueries({ queryKey: [part] });
+  for (const part of outdated) readAnew(client, part);
 }
 
-const recentMost = 500;
+/** Where much happens, a part that the stream does not tell whole is read once in this time. */
+export const calm = 1000;
+const resting = new WeakMap<QueryClient, Map<string, { again: boolean }>>();
+
+/** Reads a part anew at once; what happens to it soon after is read together, later. */
+function readAnew(client: QueryClient, part: string) {
+  const parts = resting.get(client) ?? new Map<string, { again: boolean }>();
+  resting.set(client, parts);
+  const rest = parts.get(part);
+  if (rest) {
+    rest.again = true;
+    return;
+  }
+  void client.invalidateQueries({ queryKey: [part] });
+  const begun = { again: false };
+  parts.set(part, begun);
+  setTimeout(() => {
+    parts.delete(part);
+    if (begun.again) readAnew(client, part);
+  }, calm);
+}
+
+const recentMost = 2000;
 
 /** Adds changes to the lists of changes that they belong to. */
 function patchAudit(client: QueryClient, changes: Change[]) {

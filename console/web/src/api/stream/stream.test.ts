@@ -4,7 +4,7 @@ import { ApiError } from "../client";
 import { addPage, type Collection } from "../collection";
 import { keys } from "../resources";
 import type { Change, Node } from "../types";
-import { patchCache, refreshOlder } from "./live";
+import { calm, patchCache, refreshOlder } from "./live";
 import { mergeNode, outdatedBy } from "./reduce";
 import { EventParser } from "./sse";
 import { EventFollower, hiddenAfter, type LiveState } from "./stream";
@@ -75,6 +75,20 @@ test("the cache is patched in place and older lists are read anew", () => {
   expect(client.getQueryState(keys.nodes)?.isInvalidated).toBe(false);
   refreshOlder(client, "101");
   expect(client.getQueryState(keys.nodes)?.isInvalidated).toBe(true);
+});
+
+test("what a storm of changes outdates is read at once and then once in a while, the last time after its end", async () => {
+  vi.useFakeTimers();
+  const client = new QueryClient();
+  const read = vi.spyOn(client, "invalidateQueries");
+  for (let i = 0; i < 90; i++) {
+    patchCache(client, [change({ id: `${300 + i}-0`, kind: "dns" })]);
+    await vi.advanceTimersByTimeAsync(calm / 25);
+  }
+  expect(read).toHaveBeenCalledTimes(4);
+  await vi.advanceTimersByTimeAsync(10 * calm);
+  expect(read).toHaveBeenCalledTimes(5);
+  vi.useRealTimers();
 });
 
 describe("the follower", () => {
