@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readSearch, writeSearch } from "./search";
+import { oneOf, readSearch, writeSearch } from "./search";
 
 test.each([
   [{}, ""],
@@ -12,3 +12,9 @@ test.each([
   const full = Object.fromEntries(Object.entries(search).filter(([, value]) => value !== ""));
   expect(readSearch(written)).toEqual(full);
 });
+
+test.each(["__proto__", "constructor", "toString", ""])("%j in an address is no name of ours", (word) =>
+  expect(oneOf<"all" | "online">(word, { all: 1, online: 2 }, "all")).toBe("all"),
+);
+test("a name of ours in an address counts", () =>
+  expect(oneOf<"all" | "online">("online", { all: 1, online: 2 }, "all")).toBe("online"));

@@ -49,6 +49,11 @@ export function useSearchState<S extends Search>(
   return [state, change];
 }
 
+/** The word of an address when it is one of these, and the usual one otherwise. Anybody can write anything there. */
+export function oneOf<W extends string>(word: string, among: Readonly<Record<W, unknown>>, usual: W): W {
+  return Object.hasOwn(among, word) ? (word as W) : usual;
+}
+
 /** What is being typed, at once; the address follows when typing pauses. A change of the address wins. */
 export function useTyped(value: string, commit: (value: string) => void): [string, (typed: string) => void] {
   const [typed, setTyped] = useState(value);

@@ -1,18 +1,19 @@
 import { ActivityList, PresenceBand } from "@/activity";
 import type { Node } from "@/api";
-import { useSearchState } from "@/router/search";
+import { oneOf, useSearchState } from "@/router/search";
 import { text } from "@/text";
 import { Choices, useNow } from "@/ui";
 import { Section } from "./parts";
 
 const t = text.node.activity;
-const hours: Record<string, number> = { "24h": 24, "7d": 7 * 24, "30d": 30 * 24 };
+const hours = { "24h": 24, "7d": 7 * 24, "30d": 30 * 24 };
 
 /** When a node was there, and what was done to it. */
 export function Activity({ node }: { node: Node }) {
   const [search, setSearch] = useSearchState({ range: "24h" });
   const now = useNow();
-  const length = hours[search.range] ?? 24;
+  const range = oneOf<keyof typeof hours>(search.range, hours, "24h");
+  const length = hours[range];
   return (
     <div className="space-y-4">
       <Section title={t.presence}>
@@ -20,7 +21,7 @@ export function Activity({ node }: { node: Node }) {
           <Choices<string>
             label={t.range}
             choices={t.ranges}
-            value={search.range in hours ? search.range : "24h"}
+            value={range}
             onChange={(range) => setSearch({ range })}
           />
         </div>

@@ -3,7 +3,7 @@ import { clsx } from "clsx";
 import { Boxes, Laptop, type LucideIcon, Server } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { type PreAuthKey, useCan } from "@/api";
-import { useSearchState } from "@/router/search";
+import { oneOf, useSearchState } from "@/router/search";
 import { text } from "@/text";
 import { Page } from "@/ui";
 import { Arrival } from "./Arrival";
@@ -17,8 +17,8 @@ const icons: Record<Kind, LucideIcon> = { person: Laptop, server: Server, many: 
 export function AddDevicePage() {
   const mayCreate = useCan()("preauthkeys:write");
   const [search, setSearch] = useSearchState({ kind: "person", os: "" });
-  const kind = (mayCreate && search.kind in t.kinds ? search.kind : "person") as Kind;
-  const system = (search.os in t.systems ? search.os : kind === "person" ? "macos" : "linux") as System;
+  const kind = mayCreate ? oneOf<Kind>(search.kind, t.kinds, "person") : "person";
+  const system = oneOf<System>(search.os, t.systems, kind === "person" ? "macos" : "linux");
   // The value of the key lives here alone, and goes with the page.
   const [made, setMade] = useState<PreAuthKey | null>(null);
   const [round, setRound] = useState(0);

@@ -7,7 +7,7 @@ import { type ApiKey, apiKeysQuery, useCan, useSession } from "@/api";
 import { matches, parse } from "@/filter";
 import { compareText } from "@/nodes";
 import { SettingsPage } from "@/pages/settings";
-import { useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState, useTyped } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import { apiKeys } from "@/text/settings";
@@ -112,7 +112,7 @@ function KeyList({
 }) {
   const { key: session } = useSession();
   const now = useNow();
-  const tab = (search.tab in t.tabs ? search.tab : "usable") as Tab;
+  const tab = oneOf<Tab>(search.tab, t.tabs, "usable");
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
   const [typed, setTyped] = useTyped(search.q, commit);
   const terms = useMemo(() => parse(typed, apiKeyFilterFields), [typed]);

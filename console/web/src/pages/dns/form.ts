@@ -62,7 +62,7 @@ function splitOf(typed: string, problems: Problems): DNS["split"] {
   linesOf(typed).forEach((line, i) => {
     const [domain, ...servers] = line.split(/[\s,=]+/).filter(Boolean);
     if (domain === undefined) return;
-    if (domain in split) problems.split ??= dnsPage.line(i + 1, dnsPage.bad.twice(domain));
+    if (Object.hasOwn(split, domain)) problems.split ??= dnsPage.line(i + 1, dnsPage.bad.twice(domain));
     split[domain] = servers;
   });
   return split;

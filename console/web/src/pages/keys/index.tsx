@@ -19,7 +19,7 @@ import {
   useKeyActions,
   usePolicyTags,
 } from "@/keys";
-import { useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState, useTyped } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
@@ -76,7 +76,7 @@ function KeysList() {
   const now = useNow();
   const [search, setSearch] = useSearchState(usual);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const tab = (search.tab in t.tabs ? search.tab : "usable") as Tab;
+  const tab = oneOf<Tab>(search.tab, t.tabs, "usable");
   const all = data?.items ?? none;
 
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);

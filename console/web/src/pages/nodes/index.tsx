@@ -20,7 +20,7 @@ import {
   useNodeActions,
   waitingRoutes,
 } from "@/nodes";
-import { useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState, useTyped } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
@@ -84,7 +84,7 @@ function NodesList() {
   const now = useNow();
   const [search, setSearch] = useSearchState(usual);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const tab = (search.tab in inTab ? search.tab : "all") as Tab;
+  const tab = oneOf<Tab>(search.tab, inTab, "all");
   const nodes = data?.items ?? noNodes;
 
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);

@@ -5,7 +5,7 @@ import { useCallback, useDeferredValue, useMemo } from "react";
 import { useCan, useNodes, usePolicy } from "@/api";
 import { matches, parse } from "@/filter";
 import { NodeMark, ownerWords } from "@/nodes";
-import { useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState, useTyped } from "@/router/search";
 import { printable, text } from "@/text";
 import { words as t } from "@/text/routes";
 import {
@@ -73,7 +73,7 @@ export function RoutesPage() {
 
 function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boolean }) {
   const [search, setSearch] = useSearchState(usual);
-  const tab = (search.tab in t.tabs ? search.tab : "subnets") as Tab;
+  const tab = oneOf<Tab>(search.tab, t.tabs, "subnets");
   const exits = tab === "exits";
   const switches = useCan()("routes:write");
   const { data: policy } = usePolicy();

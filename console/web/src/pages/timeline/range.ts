@@ -19,7 +19,8 @@ export interface Period {
 
 const moment = (word: string) => {
   const at = Date.parse(word);
-  return Number.isNaN(at) ? null : at;
+  // Years of four digits: further out there are moments that cannot be written in another zone.
+  return at >= 0 && at < 253_402_300_800_000 ? at : null;
 };
 
 /** What the address asks for: two moments, a moment and now, or one of the ranges up to now. */

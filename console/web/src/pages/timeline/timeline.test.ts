@@ -26,6 +26,10 @@ describe("the time that an address asks for", () => {
     expect(asked({ from: iso(from) })).toEqual({ from, to: null });
   });
 
+  test("is within years that every zone can write", () => {
+    expect(asked({ from: "+275760-09-12T00:00:00Z", to: "+275760-09-13T00:00:00Z" })).toEqual(asked({}));
+  });
+
   test("is never more than the server answers, and nonsense is the usual", () => {
     const to = now - hour;
     expect(asked({ from: iso(now - 400 * 24 * hour), to: iso(to) })).toEqual({ from: to - 31 * 24 * hour, to });

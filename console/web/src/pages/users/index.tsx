@@ -5,7 +5,7 @@ import { useCallback, useDeferredValue, useEffect, useMemo, useState } from "rea
 import { type User, useNodes, useUsers } from "@/api";
 import { matches, parse } from "@/filter";
 import { compareText } from "@/nodes";
-import { useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState, useTyped } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
@@ -79,7 +79,7 @@ function UsersList() {
   const navigate = useNavigate();
   const [search, setSearch] = useSearchState(usual);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const tab = (search.tab in inTab ? search.tab : "all") as Tab;
+  const tab = oneOf<Tab>(search.tab, inTab, "all");
   const users = data?.items ?? nobody;
   const of = useMemo(() => holdingsOf(nodes?.items ?? []), [nodes]);
 
