@@ -141,9 +141,9 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 func (k keyState) text() string {
 	switch k {
 	case keyMissing:
-		return "The console has no api_key of its own in its configuration. People log in with theirs all the same."
+		return "For whoever runs the console: its configuration has no api_key of its own. Signing in works all the same."
 	case keyRefused:
-		return "The server refuses the console's own api_key (Authentication failed: invalid API key). People log in with theirs all the same."
+		return "For whoever runs the console: the server refuses its own api_key (Authentication failed: invalid API key). Signing in works all the same."
 	case keyUnknown, keyWorks:
 	}
 	return ""

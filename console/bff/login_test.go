@@ -211,7 +211,7 @@ func TestLogAndLoginPageTellOfTheOwnKey(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[string][2]string{
 		"": {"no api_key is set", "has no api_key of its own"},
-		"flk_AAAAAAAAAAAA_" + strings.Repeat("s3cret", 7): {"the service refuses api_key", "refuses the console&#39;s own api_key"},
+		"flk_AAAAAAAAAAAA_" + strings.Repeat("s3cret", 7): {"the service refuses api_key", "refuses its own api_key"},
 		newKey(t, "--role", "read"):                       {"the service takes api_key", ""},
 	} {
 		c := start(t, service().url, func(config *Config) { config.APIKey = own })

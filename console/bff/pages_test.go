@@ -67,8 +67,10 @@ func TestEachAddressHasItsStatusAndUnknownOnesAreLogged(t *testing.T) {
 	}
 	check("a stranger", known)
 	check("a stranger", unknown)
-	if text := c.get("/admin/nowhere").text; strings.Contains(text, "csrf") || !strings.Contains(text, "There is no page") {
-		t.Errorf("an unknown page shows a stranger %s", text)
+	for _, path := range []string{"/admin/nowhere", "/admin", "/"} {
+		if text := c.get(path).text; strings.Contains(text, "csrf") || !strings.Contains(text, `There is no page`) || !strings.Contains(text, `href="/admin/"`) {
+			t.Errorf("%s shows a stranger %s", path, text)
+		}
 	}
 	c.login(newKey(t))
 	check("a person", known)

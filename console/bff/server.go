@@ -80,7 +80,7 @@ func (s *Server) Run(ctx context.Context) error {
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(func() { close(s.stopping) })
-	s.log.Info("listening", "addr", listener.Addr().String(), "version", s.version)
+	s.log.Info("listening", "addr", listener.Addr().String(), "path", adminPath, "version", s.version)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -114,6 +114,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	switch file, isFile := s.bundle.assets[name]; {
 	case path == "/health":
 		s.health(w, r)
+	case (path == "/" || path+"/" == adminPath) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		s.logNoRoute(r)
+		s.plainPage(w, r, http.StatusNotFound, "notfound", plainPage{}) // with the way to the console: many come here first
 	case !below:
 		s.noRoute(w, r)
 	case name == "login":
