@@ -3,7 +3,7 @@ export { type KeyAction, KeyActionsProvider, KeyMenu, useKeyActions } from "./ac
 export { CreateKeyDialog, Failure } from "./CreateKeyDialog";
 export * from "./facts";
 export { keyFilter, keyFilterFields } from "./filter";
-export { type JoinSystem, joinCommand } from "./join";
+export { type JoinSystem, joinCommand, onlyHere } from "./join";
 export { LifeField } from "./LifeField";
 export { endOf, type Life, momentWords, units } from "./life";
 export { KeyKind, KeyOwner, KeyStateMark } from "./marks";

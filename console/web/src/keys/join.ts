@@ -5,3 +5,6 @@ export function joinCommand(system: JoinSystem, server: string, key: string): st
   const command = `tailscale up --login-server=${server} --auth-key=${key}`;
   return system === "linux" ? `sudo ${command}` : command;
 }
+
+/** Whether other machines cannot reach the server under this address. */
+export const onlyHere = (server: string) => /^https?:\/\/(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/.test(server);

@@ -3,7 +3,7 @@ import type { Node, PreAuthKey } from "@/api";
 import { matches, parse } from "@/filter";
 import { completeTag, isLongLived, keyName, keyState, nodesByKey, notATag, tagsOf, tagsToOffer } from "./facts";
 import { keyFilter, keyFilterFields } from "./filter";
-import { joinCommand } from "./join";
+import { joinCommand, onlyHere } from "./join";
 import { endOf, momentWords } from "./life";
 import { policyTags, unruledTags } from "./policyTags";
 
@@ -131,3 +131,14 @@ test.each([
 ])("the filter %j", (line, wanted) =>
   expect(matches(key({ aclTags: ["tag:web"], user: null }), parse(line, keyFilterFields), keyFilter(now))).toBe(wanted),
 );
+
+test.each([
+  ["http://127.0.0.1:8080", true],
+  ["http://localhost:8080", true],
+  ["https://[::1]", true],
+  ["https://localhost.example.com", false],
+  ["http://192.168.1.20:8080", false],
+  ["https://mesh.example.com", false],
+])("%s is only for the server itself: %s", (server, want) => {
+  expect(onlyHere(server)).toBe(want);
+});

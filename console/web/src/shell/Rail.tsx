@@ -92,7 +92,7 @@ function useCounts(): Partial<Record<PageLink["to"], { count?: number; waiting?:
   return {
     "/nodes": { count: nodes?.items.length },
     "/users": { count: users?.items.length },
-    "/routes": { waiting: nodes?.items.reduce((sum, node) => sum + (waitingRoutes(node).length > 0 ? 1 : 0), 0) },
+    "/routes": { waiting: nodes?.items.reduce((sum, node) => sum + waitingRoutes(node).length, 0) },
     "/requests": { waiting: (logins?.length ?? 0) + (ssh?.length ?? 0) },
   };
 }

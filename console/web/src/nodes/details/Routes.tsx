@@ -79,7 +79,8 @@ function useSwitch(node: Node, route: NodeRoute) {
   return async (label: string, on: boolean) => {
     try {
       await writes.switchRoute(node, route.prefixes, on);
-      status.done(on ? t.approved(label, name) : t.disabled(label, name), () =>
+      const exit = on ? t.exitOn(name) : t.exitOff(name);
+      status.done(route.exit ? exit : on ? t.approved(label, name) : t.disabled(label, name), () =>
         writes.switchRoute(node, route.prefixes, !on).then(
           () => status.done(t.undone(name)),
           (error) => status.failed(t.failed(name), error),

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { api, newRequestName, type PreAuthKey } from "@/api";
 import { Failure, notATag, TagField, tagsOf, unruledTags, usePolicyTags } from "@/keys";
 import { text } from "@/text";
-import { ApiCall, Banner, Button, CopyButton, Time, useWrites } from "@/ui";
+import { ApiCall, Banner, Button, Checkbox, CopyButton, Time, useWrites } from "@/ui";
 import { type Kind, keyOf } from "./join";
 
 const t = text.device;
@@ -18,6 +18,7 @@ export function KeyStep({
   onMade(key: PreAuthKey): void;
 }) {
   const [typed, setTyped] = useState("");
+  const [passing, setPassing] = useState(keyOf[kind].ephemeral);
   const [tried, setTried] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -29,7 +30,7 @@ export function KeyStep({
   const body = (now: number) => ({
     aclTags: tags,
     reusable: life.reusable,
-    ephemeral: life.ephemeral,
+    ephemeral: passing,
     expiration: new Date(now + life.hours * 3600e3).toISOString(),
   });
 
@@ -62,6 +63,12 @@ export function KeyStep({
     >
       <p className="text-ink-2">{t.keyBody}</p>
       <TagField value={typed} onChange={setTyped} error={tried && tags.length === 0 ? t.needsTags : undefined} />
+      {life.reusable && (
+        <div>
+          <Checkbox label={t.passing} checked={passing} onChange={setPassing} />
+          <p className="pl-6 text-12 text-ink-2">{t.passingHint}</p>
+        </div>
+      )}
       {unruled.length > 0 && <Note>{t.noRule(unruled.join(", "))}</Note>}
       {error !== null && <Failure what={t.keyFailed} error={error} />}
       <div className="flex flex-wrap items-center gap-2">

@@ -131,7 +131,7 @@ function* ofRoutes({ nodes = [], may }: Known): Generator<AttentionLine> {
     const routes = waitingRoutes(node);
     const nets = routes.filter((route) => route !== "0.0.0.0/0" && route !== "::/0");
     const [first = ""] = nets;
-    const rest = nets.length === 0 ? t.exit : t.route(nets.length > 1 ? t.and(first, nets.length - 1) : first);
+    const rest = nets.length === 0 ? t.exit : t.route(routes.length > 1 ? t.and(first, routes.length - 1) : first);
     yield { id: `route ${node.id}`, subject: printable(node.givenName), rest, to: "/routes", ...at };
   }
 }

@@ -57,6 +57,9 @@ describe("what needs attention", () => {
       "n1 advertises 10.31.0.0/16 and 1 more → Review /routes",
       "n2 offers to be an exit node → Review /routes",
     ]);
+    expect(said({ nodes: [node("1", { availableRoutes: ["0.0.0.0/0", "::/0", "10.31.0.0/16"] })] })).toEqual([
+      "n1 advertises 10.31.0.0/16 and 1 more → Review /routes",
+    ]);
     expect(said({ nodes: ["1", "2", "3", "4"].map(router) })).toEqual([
       "4 nodes advertise routes that wait for approval → Review /routes",
     ]);

@@ -72,7 +72,10 @@ function Approve({ login, onClose }: { login: PendingLogin | null; onClose(): vo
   const words = t.approve;
   const { busy, refused, send } = useAnswer(keys.logins, onClose);
   const [code, setCode] = useState(login?.code ?? "");
-  const [user, setUser] = useState("");
+  const { data: users } = useUsers();
+  const only = users?.complete && users.items.length === 1 ? users.items[0]?.name : undefined;
+  const [chosen, setUser] = useState<string | null>(null);
+  const user = chosen ?? only ?? "";
   const [tried, setTried] = useState(false);
   const name = login ? deviceName(login) : words.theDevice;
   const body = { user, authId: code.trim() };

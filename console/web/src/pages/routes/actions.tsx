@@ -66,11 +66,16 @@ function useTurn() {
       try {
         await writes.switchRoute(node, route.prefixes, on);
         const other = takesOver(row);
-        const done = on
-          ? text.node.routes.approved(label, name)
-          : route.state === "serving" && other
-            ? t.disable.takesOver(label, name, printable(other.givenName))
-            : text.node.routes.disabled(label, name);
+        const words = text.node.routes;
+        const done = route.exit
+          ? on
+            ? words.exitOn(name)
+            : words.exitOff(name)
+          : on
+            ? words.approved(label, name)
+            : route.state === "serving" && other
+              ? t.disable.takesOver(label, name, printable(other.givenName))
+              : words.disabled(label, name);
         status.done(done, () =>
           writes.switchRoute(node, route.prefixes, !on).then(() => status.done(text.node.routes.undone(name)), failed),
         );

@@ -150,7 +150,7 @@ export const editor = {
     askWhy: (n: number) => `With ${nodes(n)} this takes a moment, so it is done when you ask.`,
     viewer: "You are",
     viewerNobody: "not said",
-    viewerHint: "Then you are warned before you lose your own way in.",
+    viewerHint: "Choose yourself, and you are warned before you lose your own way in.",
   },
 
   guards: {

@@ -71,7 +71,8 @@ export const node = {
   since: (when: string) => `since ${when}`,
   routes: {
     none: "This node offers no routes",
-    noneBody: "A router is started with --advertise-routes, an exit node with --advertise-exit-node.",
+    noneBody:
+      "On the device, sudo tailscale set --advertise-routes=10.20.0.0/16 makes it a router, and --advertise-exit-node an exit node.",
     exit: "Exit node",
     exitBody: "All traffic to the internet",
     approve: (route: string) => `Approve ${route}`,
@@ -86,6 +87,8 @@ export const node = {
     only: "No other router has it",
     approved: (route: string, name: string) => `${route} of ${name} is approved.`,
     disabled: (route: string, name: string) => `${route} of ${name} is no longer approved.`,
+    exitOn: (name: string) => `${name} can be used as an exit node.`,
+    exitOff: (name: string) => `${name} can no longer be used as an exit node.`,
     undone: (name: string) => `Routes of ${name} are as before.`,
     failed: (name: string) => `Routes of ${name} were not changed`,
     count: plural({ one: "# route", other: "# routes" }),

@@ -180,7 +180,17 @@ export const nodes = {
     approveBody: "All that they advertise now is enabled:",
     approveSubmit: "Approve routes",
     more: plural({ other: "and # more" }),
-    done: plural({ one: "Done with # node.", other: "Done with # nodes." }),
+    done: {
+      expire: plural({ one: "The key of # node has expired.", other: "The keys of # nodes have expired." }),
+      delete: plural({ one: "# node is deleted.", other: "# nodes are deleted." }),
+      addTags: plural({ one: "Tags of # node are changed.", other: "Tags of # nodes are changed." }),
+      removeTags: plural({ one: "Tags of # node are changed.", other: "Tags of # nodes are changed." }),
+      setTags: plural({ one: "Tags of # node are changed.", other: "Tags of # nodes are changed." }),
+      approveRoutes: plural({
+        one: "All routes of # node are approved.",
+        other: "All routes of # nodes are approved.",
+      }),
+    },
     partly: (ok: number, bad: number) => `Done with ${ok}; ${bad} failed`,
     retry: (n: number) => `Retry these ${n}`,
     failed: "Nothing was changed",

@@ -104,11 +104,11 @@ export const overviewWords = {
   activity: { title: "Recent activity", all: "Timeline" },
   first: {
     title: "Connect the first device",
-    lead: "Three steps, and each ticks itself off when it is done. Nothing here needs to be loaded again.",
+    lead: "Three steps, and each ticks itself off when it is done. No need to reload.",
     done: "Done",
     user: {
       title: "Create a user",
-      body: "A user owns the devices of a person. People who sign in through a provider appear by themselves.",
+      body: "Every device of a person belongs to a user. Begin with yourself.",
       done: (names: string) => `${names} can own devices.`,
       act: "Create user",
     },

@@ -17,10 +17,10 @@ export const routesPage = {
   groups: { waiting: "Waiting for approval", rest: "Everything else" },
   emptySubnetsTitle: "No subnet routes yet",
   emptySubnetsBody:
-    "A node that is started with --advertise-routes offers a network here, and waits until it is approved.",
+    "Run sudo tailscale set --advertise-routes=10.20.0.0/16 on a node in that network. The route appears here and waits until you approve it.",
   emptyExitsTitle: "No exit nodes yet",
   emptyExitsBody:
-    "A node that is started with --advertise-exit-node offers a way to the internet here, and waits until it is approved.",
+    "Run sudo tailscale set --advertise-exit-node on a node. It appears here and waits until you approve it; then others can use it as their way to the internet.",
   states: {
     waiting: "Waiting",
     serving: "In service",

@@ -4,8 +4,7 @@ import { plural } from "../plural";
 export const userWords = {
   list: "User list",
   emptyTitle: "No users yet",
-  emptyBody:
-    "A user owns the nodes of a person. People who sign in through a provider appear by themselves; others you create here.",
+  emptyBody: "A user owns the nodes of a person. Create one for everybody who has devices.",
   add: "Create user",
   filterLabel: "Filter users",
   filterPlaceholder: "Name, group:ops, is:idle",
