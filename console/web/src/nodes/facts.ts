@@ -23,6 +23,21 @@ export function isExitNode(node: Node): boolean {
   return node.approvedRoutes.some((route) => isExitRoute(route) && node.availableRoutes.includes(route));
 }
 
+const systems: Record<string, string> = {
+  android: "Android",
+  darwin: "macOS",
+  freebsd: "FreeBSD",
+  ios: "iOS",
+  linux: "Linux",
+  macos: "macOS",
+  openbsd: "OpenBSD",
+  tvos: "tvOS",
+  windows: "Windows",
+};
+
+/** A system as its maker writes it; one that is not known as the device does. */
+export const systemName = (os: string) => systems[os.toLowerCase()] ?? os;
+
 /** The owner is a user or tags, never both. */
 export function ownerOf(node: Node): { tags: string[] } | { user: string } {
   return node.tags.length > 0 ? { tags: node.tags } : { user: node.user?.name ?? "" };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ApiError, type Node } from "@/api";
 import { matches, parse } from "@/filter";
-import { byName, dnsName, needsAttention, newestVersion, outages, stateOf, waitingRoutes } from "./facts";
+import { byName, dnsName, needsAttention, newestVersion, outages, stateOf, systemName, waitingRoutes } from "./facts";
 import { nodeFilter, nodeFilterFields, staleAge } from "./filter";
 import { takenBack, undone } from "./writes";
 
@@ -114,4 +114,8 @@ test("undo leaves what somebody else has set since", async () => {
   expect(sent).toEqual(['"1"']);
   await undone('"1"', refusing(node({ givenName: "new", online: false })), ours);
   expect(sent).toEqual(['"1"', '"1"', null]);
+});
+
+test("systems are written as their makers do, and others as the device does", () => {
+  expect(["linux", "iOS", "macOS", "plan9"].map(systemName)).toEqual(["Linux", "iOS", "macOS", "plan9"]);
 });

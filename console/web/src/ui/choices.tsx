@@ -4,11 +4,13 @@ import { useId } from "react";
 /** One of a few, side by side. Arrow keys move between them, as between all radio buttons. */
 export function Choices<V extends string>({
   label,
+  hideLabel,
   choices,
   value,
   onChange,
 }: {
   label: string;
+  hideLabel?: boolean;
   choices: Record<V, string>;
   value: V;
   onChange(value: V): void;
@@ -16,7 +18,7 @@ export function Choices<V extends string>({
   const name = useId();
   return (
     <fieldset className="min-w-0 space-y-1.5">
-      <legend className="block text-13 font-medium text-ink">{label}</legend>
+      <legend className={hideLabel ? "sr-only" : "block text-13 font-medium text-ink"}>{label}</legend>
       <div className="flex flex-wrap gap-1 rounded-md bg-sunken p-1">
         {(Object.keys(choices) as V[]).map((key) => (
           <label

@@ -9,7 +9,7 @@ const box =
 export function Input({ className, mono, ...rest }: ComponentProps<"input"> & { mono?: boolean }) {
   return (
     <input
-      className={clsx(box, "h-8 px-2.5 max-md:text-[16px]", mono && "font-mono", className)}
+      className={clsx(box, "h-8 px-2.5 placeholder:text-13 max-md:text-[16px]", mono && "font-mono", className)}
       autoComplete="off"
       spellCheck={false}
       {...rest}

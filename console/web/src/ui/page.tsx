@@ -16,12 +16,15 @@ export function PageHead({
   children,
   above,
   below,
+  narrow,
 }: {
   title: ReactNode;
   children?: ReactNode;
   /** The way back. */
   above?: ReactNode;
   below?: ReactNode;
+  /** Ends where the text below it does, which a list does not. */
+  narrow?: boolean;
 }) {
   return (
     <div
@@ -32,7 +35,7 @@ export function PageHead({
       )}
     >
       {above}
-      <div className="flex min-h-8 items-center gap-2 max-md:flex-wrap">
+      <div className={clsx("flex min-h-8 items-center gap-2 max-md:flex-wrap", narrow && "max-w-[1120px]")}>
         <h1 className="min-w-0 flex-1 truncate text-20 font-semibold tracking-[-0.01em] has-[form]:overflow-visible has-[form]:whitespace-normal">
           {title}
         </h1>
@@ -58,7 +61,9 @@ export function Page({
   usePageTitle(title);
   return (
     <div className="h-full overflow-y-auto">
-      <PageHead title={title}>{actions}</PageHead>
+      <PageHead title={title} narrow={!wide}>
+        {actions}
+      </PageHead>
       <div className={clsx("px-6 pt-5 pb-16 max-md:px-4", !wide && "max-w-[1168px]")}>{children}</div>
     </div>
   );

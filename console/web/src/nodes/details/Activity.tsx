@@ -16,15 +16,18 @@ export function Activity({ node }: { node: Node }) {
   const length = hours[range];
   return (
     <div className="space-y-4">
-      <Section title={t.presence}>
-        <div className="mb-3 max-w-72">
+      <Section
+        title={t.presence}
+        action={
           <Choices<string>
             label={t.range}
+            hideLabel
             choices={t.ranges}
             value={range}
             onChange={(range) => setSearch({ range })}
           />
-        </div>
+        }
+      >
         {/* A closed laptop is not an outage. */}
         <PresenceBand nodeId={node.id} from={now - length * 3600e3} server={node.tags.length > 0} />
       </Section>

@@ -4,7 +4,7 @@ import type { Node } from "@/api";
 import { printable, text } from "@/text";
 import { Avatar, Button, Chips, Time, useWrites } from "@/ui";
 import { useNodeActions } from "../actions";
-import { shortVersion } from "../facts";
+import { shortVersion, systemName } from "../facts";
 import { Network } from "./Network";
 import { Fact, Facts, Section } from "./parts";
 
@@ -146,7 +146,7 @@ function Expiry({ node, deleted }: { node: Node; deleted: boolean }) {
 function Device({ node }: { node: Node }) {
   const host = node.host;
   const distro = [host?.distro, host?.distroVersion].filter(Boolean).join(" ");
-  const system = [node.os, host?.osVersion].filter(Boolean).join(" ");
+  const system = [systemName(node.os), host?.osVersion].filter(Boolean).join(" ");
   return (
     <Section title={t.device}>
       <Facts>

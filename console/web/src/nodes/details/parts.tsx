@@ -1,15 +1,27 @@
+import { clsx } from "clsx";
 import { type ReactNode, useId } from "react";
 
 /** Facts that belong together, under a title. */
-export function Section({ title, note, children }: { title: string; note?: ReactNode; children: ReactNode }) {
+export function Section({
+  title,
+  note,
+  action,
+  children,
+}: {
+  title: string;
+  note?: ReactNode;
+  action?: ReactNode;
+  children: ReactNode;
+}) {
   const id = useId();
   return (
     <section aria-labelledby={id} className="rounded-lg border border-line bg-surface p-4">
-      <div className="mb-3 flex flex-wrap items-baseline gap-x-2">
+      <div className={clsx("mb-3 flex flex-wrap gap-2", action ? "items-center justify-between" : "items-baseline")}>
         <h2 id={id} className="text-13 font-semibold">
           {title}
         </h2>
         {note && <span className="text-12 text-ink-3">{note}</span>}
+        {action}
       </div>
       {children}
     </section>

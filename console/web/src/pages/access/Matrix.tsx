@@ -234,8 +234,8 @@ function ColumnHead({ principal, index, left }: { principal: AccessPrincipal; in
       className="absolute top-0 bottom-0 flex flex-col justify-end overflow-hidden px-2 pb-2 text-left"
       style={{ left, width: size.column }}
     >
+      <span className="truncate font-mono text-12 font-medium">{printable(name)}</span>
       <span className="truncate text-11 text-ink-3">{t.kinds[principal.kind] ?? kind}</span>
-      <span className="truncate font-mono text-11 font-medium">{printable(name)}</span>
     </div>
   );
 }

@@ -1,14 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { api, type Change, type PreAuthKey, useCan } from "@/api";
-import { text } from "@/text";
-
-/** Who did something, in a word or two. */
-export function actorWords(actor: Change["actor"]): string {
-  const t = text.keys.by;
-  if (actor.kind === "key") return t.key(actor.name);
-  if (actor.kind === "local") return t.local(actor.name);
-  return actor.kind === "user" || actor.kind === "node" ? actor.name : t.server;
-}
+import { actorWords } from "@/activity/words";
+import { api, type PreAuthKey, useCan } from "@/api";
 
 /** Who made each key, by its id, as far back as the history goes. It is asked again when there is a newer key. */
 export function useCreators(all: readonly PreAuthKey[] | undefined): ReadonlyMap<string, string> | undefined {
@@ -19,7 +11,7 @@ export function useCreators(all: readonly PreAuthKey[] | undefined): ReadonlyMap
     queryFn: async ({ signal }) => {
       const query = { kind: "preauthkey", verb: "created", limit: 1000 };
       const { entries } = await api.get("/api/v1/audit", { query, signal });
-      return new Map(entries.map(({ object, actor }) => [object, actorWords(actor)]));
+      return new Map(entries.map((entry) => [entry.object, actorWords(entry)]));
     },
     enabled: newest !== undefined && newest > 0 && can("history:read"),
     placeholderData: keepPreviousData,

@@ -78,6 +78,7 @@ function NodeView({ node, deleted }: { node: Node; deleted: boolean }) {
   return (
     <div className="h-full overflow-y-auto">
       <PageHead
+        narrow
         title={
           <span className="flex min-w-0 items-start gap-2.5">
             <span className="flex h-8 shrink-0 items-center">

@@ -13,6 +13,7 @@ import {
   Presence,
   RouteBadges,
   shortVersion,
+  systemName,
   waitingRoutes,
 } from "@/nodes";
 import { printable, text } from "@/text";
@@ -169,7 +170,7 @@ export function nodeColumns({ presence, newest, now, onOpen }: NodeFacts): Colum
       (node) => <Time at={node.createdAt} focusable={false} className="text-ink-2" />,
       110,
     ),
-    plain("os", (node) => node.os),
+    plain("os", (node) => systemName(node.os)),
     plain("hostname", (node) => node.hostname),
     plain("ipv6", ipv6Of, (node) => <span className="truncate font-mono text-12 text-ink-2">{ipv6Of(node)}</span>, 190),
     plain("id", (node) => node.id, undefined, 80),

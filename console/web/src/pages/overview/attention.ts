@@ -1,6 +1,6 @@
 import type { ApiKey, Node, PendingLogin, PendingSSH, Policy, ServerState } from "@/api";
 import type { Right } from "@/api/session";
-import { needsAttention, outages, waitingRoutes } from "@/nodes";
+import { needsAttention, outages, systemName, waitingRoutes } from "@/nodes";
 import { printable } from "@/text";
 import { overviewWords } from "@/text/overview";
 
@@ -90,7 +90,7 @@ function* ofRequests({ logins = [], ssh = [], may }: Known): Generator<Attention
   const at = { tone: "warn", verb: may("logins:write") ? t.answer : t.show, to: "/requests" } as const;
   const [only] = logins;
   if (only && logins.length === 1) {
-    const rest = t.login(printable(only.os, 24), printable(only.address, 45));
+    const rest = t.login(printable(systemName(only.os), 24), printable(only.address, 45));
     yield { id: `login ${only.code}`, subject: printable(only.hostname, 60), rest, ...at };
   } else if (only) yield { id: "logins", subject: t.logins(logins.length), rest: t.loginsRest, ...at };
   if (ssh.length > 0) yield { id: "ssh", subject: t.ssh(ssh.length), rest: t.sshRest(ssh.length), ...at };

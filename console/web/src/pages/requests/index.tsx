@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { Hash, Inbox, SquareTerminal } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { loginsQuery, type PendingLogin, type PendingSSH, sshQuery, useCan, useSession } from "@/api";
-import { OsIcon } from "@/nodes";
+import { OsIcon, systemName } from "@/nodes";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import { requestWords } from "@/text/requests";
@@ -48,7 +48,7 @@ export function RequestsPage() {
   const quiet = waiting === 0 && !logins.isLoading && !ssh.isLoading && !logins.error && !ssh.error;
   return (
     <div className="h-full overflow-y-auto">
-      <PageHead title={text.requests.title}>
+      <PageHead title={text.requests.title} narrow>
         <WriteButton right="logins:write" icon={Hash} onClick={byHand}>
           {t.byHand}
         </WriteButton>
@@ -175,7 +175,7 @@ function Device({ login, onAct }: { login: PendingLogin; onAct(action: RequestAc
           <div className="truncate font-medium">{name}</div>
           <div className="flex flex-wrap gap-x-3 text-12 text-ink-2">
             <span className="font-mono text-ink">{login.code}</span>
-            {login.os && <span>{printable(login.os, 40)}</span>}
+            {login.os && <span>{printable(systemName(login.os), 40)}</span>}
             <span className="font-mono">{printable(login.address, 45)}</span>
             <Time at={login.since} />
           </div>

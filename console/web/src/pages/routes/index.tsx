@@ -102,7 +102,12 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
                 <RouteTabs all={all} tab={tab} onChange={(next) => setSearch({ tab: next, sort: "", cols: "" })} />
               </div>
               <div className="flex items-center gap-2 @max-[880px]:py-2">
-                <FilterLine label={t.filterLabel} placeholder={t.filterPlaceholder} value={typed} onChange={setTyped} />
+                <FilterLine
+                  label={t.filterLabel}
+                  placeholder={t.filterPlaceholder[tab]}
+                  value={typed}
+                  onChange={setTyped}
+                />
                 <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
               </div>
             </div>
@@ -153,11 +158,12 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
 function RouteTabs({ all, tab, onChange }: { all: readonly RouteRow[]; tab: Tab; onChange(tab: Tab): void }) {
   const tabs = (Object.keys(t.tabs) as Tab[]).map((value) => {
     const own = all.filter((row) => row.route.exit === (value === "exits"));
+    const waiting = own.filter(isWaiting).length;
     return {
       value,
       label: t.tabs[value],
-      count: own.length,
-      tone: own.some(isWaiting) ? ("warn" as const) : undefined,
+      count: waiting || undefined,
+      tone: waiting > 0 ? ("warn" as const) : undefined,
     };
   });
   return <Tabs label={text.routes.title} tabs={tabs} value={tab} onChange={onChange} panel={panelId} />;

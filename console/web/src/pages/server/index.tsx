@@ -15,6 +15,7 @@ import {
   copyText,
   Delayed,
   ErrorState,
+  Fold,
   Mark,
   NotAllowed,
   Section,
@@ -181,11 +182,11 @@ function Relays({ server }: { server: ServerState }) {
             <tbody>
               {server.relays.map(({ region, embedded, homes, measured, medianMilliseconds }) => (
                 <tr key={region.id}>
-                  <th scope="row" className={`${cell} text-left font-normal`}>
+                  <th scope="row" className={`${cell} w-full text-left font-normal`}>
                     <span className="font-medium">{printable(region.name || region.code)}</span>{" "}
                     {embedded && <Badge>{t.relay.embedded}</Badge>}
                   </th>
-                  <td className={cell}>
+                  <td className={`${cell} whitespace-nowrap`}>
                     <span className="flex items-baseline gap-2">
                       <Mark state={measured > 0 ? "on" : "warn"} />
                       {measured > 0 ? t.relay.reached(measured) : t.relay.unreached}
@@ -249,16 +250,17 @@ function Capabilities() {
   const { capabilities } = useSession();
   return (
     <Section title={t.capabilities}>
-      <details className="p-4">
-        <summary className="cursor-pointer">{t.operations(capabilities.length)}</summary>
-        <ul className="mt-3 grid grid-cols-2 gap-x-4 font-mono text-12 text-ink-2 max-md:grid-cols-1">
-          {[...capabilities].sort().map((name) => (
-            <li key={name} className="truncate">
-              {name}
-            </li>
-          ))}
-        </ul>
-      </details>
+      <div className="px-4 py-2">
+        <Fold title={t.operations(capabilities.length)}>
+          <ul className="mb-2 grid grid-cols-2 gap-x-4 font-mono text-12 text-ink-2 max-md:grid-cols-1">
+            {[...capabilities].sort().map((name) => (
+              <li key={name} className="truncate">
+                {name}
+              </li>
+            ))}
+          </ul>
+        </Fold>
+      </div>
     </Section>
   );
 }
@@ -313,16 +315,15 @@ function Bundle({ server }: { server: ServerState }) {
             {t.bundle.download}
           </Button>
         </div>
-        <details>
-          <summary className="cursor-pointer">{t.bundle.show}</summary>
+        <Fold title={t.bundle.show}>
           <pre
             // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
             tabIndex={0}
-            className="mt-3 max-h-80 overflow-auto rounded-md bg-chip p-3 font-mono text-12"
+            className="max-h-80 overflow-auto rounded-md bg-chip p-3 font-mono text-12"
           >
             {bundle}
           </pre>
-        </details>
+        </Fold>
       </div>
     </Section>
   );

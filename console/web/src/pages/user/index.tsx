@@ -101,7 +101,6 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
   const navigate = useNavigate();
   const { data: nodes } = useNodes();
   const own = useMemo(() => (nodes ? nodesOf(nodes.items, user).sort(byName) : undefined), [nodes, user]);
-  const has = useMemo(() => holdingsOf(nodes?.items ?? [])(user), [nodes, user]);
   const [search, setSearch] = useSearchState(usual);
   const tabs = (Object.keys(t.tabs) as Tab[])
     .filter((value) => !rights[value] || (can(rights[value]) && !(gone && value === "access")))
@@ -124,15 +123,30 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
   return (
     <div className="h-full overflow-y-auto">
       {gone && <Banner tone="warn">{t.gone}</Banner>}
-      <div className="px-6 pt-3 -mb-3 max-md:px-4">
-        <Link
-          to="/users"
-          className="-ml-1.5 inline-flex h-6 items-center gap-0.5 rounded px-1 text-12 text-ink-2 hover:text-ink"
-        >
-          <ChevronLeft className="size-3.5" aria-hidden /> {text.users.title}
-        </Link>
-      </div>
       <PageHead
+        narrow
+        above={
+          <Link
+            to="/users"
+            className="-ml-1 inline-flex h-6 items-center gap-1 rounded pr-1 text-12 text-ink-2 hover:text-ink"
+          >
+            <ChevronLeft className="size-3.5" aria-hidden /> {t.all}
+          </Link>
+        }
+        below={
+          <div className="pt-3">
+            <UserFacts user={user} />
+            <div className="mt-3 flex">
+              <Tabs
+                label={printable(user.name)}
+                tabs={tabs}
+                value={tab}
+                onChange={(value) => setSearch({ tab: value })}
+                panel={panelId}
+              />
+            </div>
+          </div>
+        }
         title={
           <span className="flex min-w-0 items-center gap-3">
             <Avatar name={user.displayName || user.name} />
@@ -154,38 +168,40 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
           </>
         )}
       </PageHead>
-      <div className="max-w-[1168px] px-6 pt-4 pb-16 max-md:px-4">
-        <dl className="flex flex-wrap gap-x-10 gap-y-3">
-          {can("nodes:read") && (
-            <Fact label={t.facts.activity}>
-              <LastActivity has={has} focusable />
-            </Fact>
-          )}
-          <Fact label={t.facts.source}>{isLocal(user) ? userWords.local : printable(user.provider)}</Fact>
-          {user.email && <Fact label={t.facts.email}>{printable(user.email)}</Fact>}
-          {user.createdAt && (
-            <Fact label={t.facts.created}>
-              <Time at={user.createdAt} />
-            </Fact>
-          )}
-          <Fact label={t.facts.id}>
-            <span className="font-mono text-12">{user.id}</span>
-          </Fact>
-        </dl>
-        <div className="mt-3 border-b border-line">
-          <Tabs
-            label={printable(user.name)}
-            tabs={tabs}
-            value={tab}
-            onChange={(value) => setSearch({ tab: value })}
-            panel={panelId}
-          />
-        </div>
-        <div id={panelId} role="tabpanel" aria-labelledby={`${panelId}-${tab}`} className="pt-5">
-          <Part user={user} nodes={own} tab={tab} />
-        </div>
+      <div
+        id={panelId}
+        role="tabpanel"
+        aria-labelledby={`${panelId}-${tab}`}
+        className="max-w-[1168px] px-6 pt-5 pb-16 max-md:px-4"
+      >
+        <Part user={user} nodes={own} tab={tab} />
       </div>
     </div>
+  );
+}
+
+function UserFacts({ user }: { user: User }) {
+  const can = useCan();
+  const { data: nodes } = useNodes();
+  const has = useMemo(() => holdingsOf(nodes?.items ?? [])(user), [nodes, user]);
+  return (
+    <dl className="flex flex-wrap gap-x-10 gap-y-3">
+      {can("nodes:read") && (
+        <Fact label={t.facts.activity}>
+          <LastActivity has={has} focusable />
+        </Fact>
+      )}
+      <Fact label={t.facts.source}>{isLocal(user) ? userWords.local : printable(user.provider)}</Fact>
+      {user.email && <Fact label={t.facts.email}>{printable(user.email)}</Fact>}
+      {user.createdAt && (
+        <Fact label={t.facts.created}>
+          <Time at={user.createdAt} />
+        </Fact>
+      )}
+      <Fact label={t.facts.id}>
+        <span className="font-mono text-12">{user.id}</span>
+      </Fact>
+    </dl>
   );
 }
 

@@ -31,11 +31,6 @@ export const keys = {
   nodes: plural({ one: "# node", other: "# nodes" }),
   showNodes: (key: string) => `Show the nodes that joined with ${key}`,
   expired: (when: string) => `Expired ${when}`,
-  by: {
-    key: (name: string) => `key ${name}`,
-    local: (name: string) => `${name} on the server`,
-    server: "the server",
-  },
   actions: { copy: "Copy key id", nodes: "Show its nodes", expire: "Expire", delete: "Delete" },
   panel: {
     lastUsed: "Last used",

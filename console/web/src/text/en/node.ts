@@ -68,7 +68,7 @@ export const node = {
   unknown: "Not known",
   endpoints: "Endpoints",
   health: "The device warns",
-  since: (when: string) => `since ${when}`,
+  since: (when: string) => (when.endsWith(" ago") ? `for ${when.slice(0, -4)}` : when),
   routes: {
     none: "This node offers no routes",
     noneBody:

@@ -73,7 +73,7 @@ export const overviewWords = {
     title: "Health",
     details: "Details",
     failed: "The state of the server could not be read",
-    since: (when: string) => `since ${when}`,
+    since: (when: string) => (when.endsWith(" ago") ? `for ${when.slice(0, -4)}` : when),
     states: { pass: "Well", warn: "Warning", fail: "Failing", unknown: "Not known" },
     parts: {
       service: "Control server",

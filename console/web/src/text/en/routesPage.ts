@@ -13,7 +13,7 @@ export const routesPage = {
     approved: "Approved",
   },
   filterLabel: "Filter routes",
-  filterPlaceholder: "10.20.0.0/16, router, is:waiting",
+  filterPlaceholder: { subnets: "10.20.0.0/16, router, is:waiting", exits: "Node, tag:router, is:waiting" },
   groups: { waiting: "Waiting for approval", rest: "Everything else" },
   emptySubnetsTitle: "No subnet routes yet",
   emptySubnetsBody:
