@@ -6,3 +6,4 @@
 export { comparesVersion, longerAgo, prefixContains } from "./compare";
 export { type Fields, matches } from "./match";
 export { addTerm, hasTerm, parse, removeTerm, type Term } from "./parse";
+export { useFilter } from "./useFilter";

@@ -1,9 +1,9 @@
 import { useNavigate } from "@tanstack/react-router";
-import { Copy, Hourglass, MoreHorizontal, Server, Trash2 } from "lucide-react";
+import { Copy, Hourglass, Server, Trash2 } from "lucide-react";
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
 import { api, newRequestName, type PreAuthKey, useNodes } from "@/api";
 import { text } from "@/text";
-import { ApiCall, announce, Confirm, copyText, Menu, MenuItem, MenuLine, useNow, useStatus, useWrites } from "@/ui";
+import { ApiCall, announce, Confirm, copyText, MenuItem, MenuLine, RowMenu, useNow, useStatus, useWrites } from "@/ui";
 import { CreateKeyDialog } from "./CreateKeyDialog";
 import { keyName, keyState, nodesByKey } from "./facts";
 
@@ -37,17 +37,7 @@ export function KeyMenu({ of: key }: { of: PreAuthKey }) {
   const now = useNow();
   const name = keyName(key);
   return (
-    <Menu
-      trigger={
-        <button
-          type="button"
-          aria-label={text.common.actionsFor(name)}
-          className="inline-grid size-8 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink data-[state=open]:bg-sunken"
-        >
-          <MoreHorizontal className="size-4" aria-hidden />
-        </button>
-      }
-    >
+    <RowMenu name={name}>
       <MenuItem
         icon={Copy}
         onSelect={async () => announce((await copyText(name)) ? text.common.copied : text.common.copyByHand)}
@@ -76,7 +66,7 @@ export function KeyMenu({ of: key }: { of: PreAuthKey }) {
           </MenuItem>
         </>
       )}
-    </Menu>
+    </RowMenu>
   );
 }
 

@@ -1,27 +1,17 @@
 import { useNavigate } from "@tanstack/react-router";
-import { Copy, Hourglass, MoreHorizontal, PanelRight, Pencil, Route, Tag, Trash2 } from "lucide-react";
+import { Copy, Hourglass, PanelRight, Pencil, Route, Tag, Trash2 } from "lucide-react";
 import { type Node, useDNS } from "@/api";
 import { printable, text } from "@/text";
-import { announce, copyText, Menu, MenuItem, MenuLine, useWrites } from "@/ui";
+import { announce, copyText, MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useNodeActions } from "./actions";
 import { fullName, ipv4Of, waitingRoutes } from "./facts";
 
 /** What can be done with one node; on its own page it is open already. */
 export function NodeMenu({ node, here = false }: { node: Node; here?: boolean }) {
   return (
-    <Menu
-      trigger={
-        <button
-          type="button"
-          aria-label={text.common.actionsFor(printable(node.givenName))}
-          className="inline-grid size-8 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink data-[state=open]:bg-sunken"
-        >
-          <MoreHorizontal className="size-4" aria-hidden />
-        </button>
-      }
-    >
+    <RowMenu name={printable(node.givenName)}>
       <Items node={node} here={here} />
-    </Menu>
+    </RowMenu>
   );
 }
 

@@ -1,7 +1,8 @@
 import { clsx } from "clsx";
-import { Check, type LucideIcon } from "lucide-react";
+import { Check, type LucideIcon, MoreHorizontal } from "lucide-react";
 import { DropdownMenu as M, Slot } from "radix-ui";
 import { type ReactNode, useState } from "react";
+import { text } from "@/text";
 import { Kbd } from "./badge";
 
 /**
@@ -162,3 +163,22 @@ export function MenuGroup({ label, children }: { label: string; children: ReactN
 }
 
 export const MenuLine = () => <M.Separator className="my-1 h-px bg-line" />;
+
+/** What can be done with the thing of that name: the three dots at the end of its row. */
+export function RowMenu({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <Menu
+      trigger={
+        <button
+          type="button"
+          aria-label={text.common.actionsFor(name)}
+          className="inline-grid size-8 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink data-[state=open]:bg-sunken"
+        >
+          <MoreHorizontal className="size-4" aria-hidden />
+        </button>
+      }
+    >
+      {children}
+    </Menu>
+  );
+}

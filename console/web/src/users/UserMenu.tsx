@@ -1,9 +1,9 @@
 import { useNavigate } from "@tanstack/react-router";
-import { KeyRound, MoreHorizontal, PanelRight, Pencil, Server, Trash2 } from "lucide-react";
+import { KeyRound, PanelRight, Pencil, Server, Trash2 } from "lucide-react";
 import { type User, useCan } from "@/api";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
 import { userWords } from "@/text/users";
-import { Menu, MenuItem, MenuLine, useWrites } from "@/ui";
+import { MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useUserActions } from "./actions";
 import { isLocal } from "./facts";
 
@@ -16,17 +16,7 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
   const users = useWrites("users:write");
   const keys = useWrites("preauthkeys:write");
   return (
-    <Menu
-      trigger={
-        <button
-          type="button"
-          aria-label={text.common.actionsFor(printable(user.name))}
-          className="inline-grid size-8 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink data-[state=open]:bg-sunken"
-        >
-          <MoreHorizontal className="size-4" aria-hidden />
-        </button>
-      }
-    >
+    <RowMenu name={printable(user.name)}>
       {!here && (
         <MenuItem icon={PanelRight} onSelect={() => void navigate({ to: "/users/$id", params: { id: user.id } })}>
           {t.open}
@@ -64,6 +54,6 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
           </MenuItem>
         </>
       )}
-    </Menu>
+    </RowMenu>
   );
 }

@@ -1,9 +1,8 @@
 /** The map as rows: sorted, filtered, and taken away as a file. */
-import { SearchX } from "lucide-react";
 import { type AccessRow, ChangeSign, changeOf, shortPorts } from "@/access";
-import { printable, text } from "@/text";
+import { printable } from "@/text";
 import { accessMap } from "@/text/access";
-import { Button, DataTable, Empty } from "@/ui";
+import { DataTable, NoMatch } from "@/ui";
 import type { accessColumns } from "./columns";
 
 const t = accessMap;
@@ -35,15 +34,7 @@ export function MapTable({
       chosen={search.cols}
       rows={rows}
       loading={loading}
-      empty={
-        <Empty
-          icon={SearchX}
-          title={text.table.noMatchTitle}
-          action={<Button onClick={onClear}>{text.table.showWithoutFilter}</Button>}
-        >
-          {text.table.noMatchBody}
-        </Empty>
-      }
+      empty={<NoMatch onClear={onClear} />}
       rowId={rowKey}
       rowName={rowName}
       sort={search.sort}

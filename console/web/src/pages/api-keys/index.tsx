@@ -1,13 +1,13 @@
 /** Keys of the API, which open this console too. */
 import { useQuery } from "@tanstack/react-query";
 import { clsx } from "clsx";
-import { Ban, Copy, KeySquare, MoreHorizontal, Plus, RefreshCw, Trash2 } from "lucide-react";
+import { Ban, Copy, KeySquare, Plus, RefreshCw, Trash2 } from "lucide-react";
 import { createContext, useCallback, useContext, useMemo, useState } from "react";
 import { type ApiKey, apiKeysQuery, useCan, useSession } from "@/api";
-import { matches, parse } from "@/filter";
+import { matches, useFilter } from "@/filter";
 import { compareText } from "@/nodes";
 import { SettingsPage } from "@/pages/settings";
-import { oneOf, useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import { apiKeys } from "@/text/settings";
@@ -25,10 +25,10 @@ import {
   FilterChips,
   FilterLine,
   Mark,
-  Menu,
   MenuItem,
   MenuLine,
   NotAllowed,
+  RowMenu,
   Tabs,
   Time,
   Tip,
@@ -114,8 +114,7 @@ function KeyList({
   const now = useNow();
   const tab = oneOf<Tab>(search.tab, t.tabs, "usable");
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
-  const [typed, setTyped] = useTyped(search.q, commit);
-  const terms = useMemo(() => parse(typed, apiKeyFilterFields), [typed]);
+  const { typed, setTyped, terms } = useFilter(search.q, commit, apiKeyFilterFields);
   const rows = useMemo(() => {
     const by = apiKeyFilter(now);
     return all.filter((key) => (tab === "all" || apiKeyState(key, now) === tab) && matches(key, terms, by));
@@ -294,17 +293,7 @@ function KeyMenu({ of: key }: { of: ApiKey }) {
   const name = apiKeyName(key.prefix);
   const usable = apiKeyState(key, now) === "usable";
   return (
-    <Menu
-      trigger={
-        <button
-          type="button"
-          aria-label={text.common.actionsFor(name)}
-          className="inline-grid size-8 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink data-[state=open]:bg-sunken"
-        >
-          <MoreHorizontal className="size-4" aria-hidden />
-        </button>
-      }
-    >
+    <RowMenu name={name}>
       <MenuItem
         icon={Copy}
         onSelect={async () => announce((await copyText(name)) ? text.common.copied : text.common.copyByHand)}
@@ -330,7 +319,7 @@ function KeyMenu({ of: key }: { of: ApiKey }) {
           )}
         </>
       )}
-    </Menu>
+    </RowMenu>
   );
 }
 

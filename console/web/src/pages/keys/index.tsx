@@ -1,10 +1,10 @@
 /** Pre-auth keys, with which nodes join without anybody signing in. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Hourglass, KeyRound, Plus, SearchX, Trash2 } from "lucide-react";
-import { type ReactNode, useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
+import { Hourglass, KeyRound, Plus, Trash2 } from "lucide-react";
+import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
 import { type PreAuthKey, preAuthKeysQuery, useCan, useNodes } from "@/api";
-import { matches, parse } from "@/filter";
+import { matches, useFilter } from "@/filter";
 import {
   KeyActionsProvider,
   KeyKind,
@@ -19,7 +19,7 @@ import {
   useKeyActions,
   usePolicyTags,
 } from "@/keys";
-import { oneOf, useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
@@ -33,6 +33,7 @@ import {
   ExportMenu,
   FilterChips,
   FilterLine,
+  NoMatch,
   NotAllowed,
   PageHead,
   SidePanel,
@@ -80,9 +81,7 @@ function KeysList() {
   const all = data?.items ?? none;
 
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
-  const [typed, setTyped] = useTyped(search.q, commit);
-  const query = useDeferredValue(typed);
-  const terms = useMemo(() => parse(query, keyFilterFields), [query]);
+  const { typed, setTyped, query, terms } = useFilter(search.q, commit, keyFilterFields);
   const rows = useMemo(() => {
     const by = keyFilter(now);
     return all.filter((key) => (tab === "all" || keyState(key, now) === tab) && matches(key, terms, by));
@@ -260,15 +259,7 @@ function Nothing({ any, filtered, onClear }: { any: boolean; filtered: boolean; 
         {t.noUsableBody}
       </Empty>
     );
-  return (
-    <Empty
-      icon={SearchX}
-      title={text.table.noMatchTitle}
-      action={<Button onClick={onClear}>{text.table.showWithoutFilter}</Button>}
-    >
-      {text.table.noMatchBody}
-    </Empty>
-  );
+  return <NoMatch onClear={onClear} />;
 }
 
 function PhoneRow({ of: key, now }: { of: PreAuthKey; now: number }) {

@@ -1,9 +1,9 @@
 /** The list of nodes: the reference for every list of the console. */
 import { Link, useNavigate } from "@tanstack/react-router";
-import { Hourglass, Plus, Route, SearchX, Server, Tag, Trash2 } from "lucide-react";
-import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
+import { Hourglass, Plus, Route, Server, Tag, Trash2 } from "lucide-react";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
 import { type Node, useCan, useNodes, usePresence } from "@/api";
-import { matches, parse, type Term } from "@/filter";
+import { matches, type Term, useFilter } from "@/filter";
 import {
   byName,
   ipv4Of,
@@ -20,7 +20,7 @@ import {
   useNodeActions,
   waitingRoutes,
 } from "@/nodes";
-import { oneOf, useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
@@ -36,6 +36,7 @@ import {
   FilterChips,
   FilterLine,
   linkButton,
+  NoMatch,
   PageHead,
   sortRows,
   Tabs,
@@ -88,9 +89,7 @@ function NodesList() {
   const nodes = data?.items ?? noNodes;
 
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
-  const [typed, setTyped] = useTyped(search.q, commit);
-  const query = useDeferredValue(typed);
-  const terms = useMemo(() => parse(query, nodeFilterFields), [query]);
+  const { typed, setTyped, query, terms } = useFilter(search.q, commit, nodeFilterFields);
   const newest = useMemo(() => newestVersion(nodes), [nodes]);
   const onOpen = useCallback((node: Node) => setSearch({ node: node.id }, "push"), [setSearch]);
   const columns = useMemo(() => nodeColumns({ presence, newest, now, onOpen }), [presence, newest, now, onOpen]);
@@ -329,16 +328,6 @@ function AddLink() {
 const NoNodes = () => (
   <Empty icon={Server} title={t.emptyTitle} action={<AddLink />}>
     {t.emptyBody}
-  </Empty>
-);
-
-const NoMatch = ({ onClear }: { onClear(): void }) => (
-  <Empty
-    icon={SearchX}
-    title={text.table.noMatchTitle}
-    action={<Button onClick={onClear}>{text.table.showWithoutFilter}</Button>}
-  >
-    {text.table.noMatchBody}
   </Empty>
 );
 

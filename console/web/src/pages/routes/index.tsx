@@ -1,15 +1,14 @@
 /** Networks behind nodes, and exit nodes: who leads there, who waits for approval, and who served. */
 import { Link } from "@tanstack/react-router";
-import { Check, Route, SearchX } from "lucide-react";
-import { useCallback, useDeferredValue, useMemo } from "react";
+import { Check, Route } from "lucide-react";
+import { useCallback, useMemo } from "react";
 import { useCan, useNodes, usePolicy } from "@/api";
-import { matches, parse } from "@/filter";
+import { matches, useFilter } from "@/filter";
 import { NodeMark, ownerWords } from "@/nodes";
-import { oneOf, useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState } from "@/router/search";
 import { printable, text } from "@/text";
 import { words as t } from "@/text/routes";
 import {
-  Button,
   columnsShown,
   DataTable,
   Empty,
@@ -17,6 +16,7 @@ import {
   ExportMenu,
   FilterChips,
   FilterLine,
+  NoMatch,
   NotAllowed,
   PageHead,
   SidePanel,
@@ -80,9 +80,7 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
   const by = useMemo(() => autoApprovers(policy?.policy?.policy ?? ""), [policy]);
 
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
-  const [typed, setTyped] = useTyped(search.q, commit);
-  const query = useDeferredValue(typed);
-  const terms = useMemo(() => parse(query, routeFilterFields), [query]);
+  const { typed, setTyped, query, terms } = useFilter(search.q, commit, routeFilterFields);
   const here = useMemo(() => all.filter((row) => row.route.exit === exits), [all, exits]);
   const rows = useMemo(() => here.filter((row) => matches(row, terms, routeFilter)), [here, terms]);
   const repeated = useMemo(() => (search.sort ? none : repeatedIn(rows)), [rows, search.sort]);
@@ -180,16 +178,7 @@ function ApproveAllButton({ rows }: { rows: readonly RouteRow[] }) {
 }
 
 function Nothing({ tab, filtered, onClear }: { tab: Tab; filtered: boolean; onClear(): void }) {
-  if (filtered)
-    return (
-      <Empty
-        icon={SearchX}
-        title={text.table.noMatchTitle}
-        action={<Button onClick={onClear}>{text.table.showWithoutFilter}</Button>}
-      >
-        {text.table.noMatchBody}
-      </Empty>
-    );
+  if (filtered) return <NoMatch onClear={onClear} />;
   return (
     <Empty icon={Route} title={tab === "exits" ? t.emptyExitsTitle : t.emptySubnetsTitle}>
       {tab === "exits" ? t.emptyExitsBody : t.emptySubnetsBody}

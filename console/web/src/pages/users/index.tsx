@@ -1,11 +1,11 @@
 /** The list of users. */
 import { Link, useNavigate } from "@tanstack/react-router";
-import { Plus, SearchX, Trash2, UserRound } from "lucide-react";
-import { useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
+import { Plus, Trash2, UserRound } from "lucide-react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { type User, useNodes, useUsers } from "@/api";
-import { matches, parse } from "@/filter";
+import { matches, useFilter } from "@/filter";
 import { compareText } from "@/nodes";
-import { oneOf, useSearchState, useTyped } from "@/router/search";
+import { oneOf, useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
@@ -21,6 +21,7 @@ import {
   ExportMenu,
   FilterChips,
   FilterLine,
+  NoMatch,
   PageHead,
   Tabs,
   useNow,
@@ -84,9 +85,7 @@ function UsersList() {
   const of = useMemo(() => holdingsOf(nodes?.items ?? []), [nodes]);
 
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
-  const [typed, setTyped] = useTyped(search.q, commit);
-  const query = useDeferredValue(typed);
-  const terms = useMemo(() => parse(query, userFilterFields), [query]);
+  const { typed, setTyped, query, terms } = useFilter(search.q, commit, userFilterFields);
   const rows = useMemo(() => {
     const by = userFilter(of, mentions, now);
     return users.filter((user) => inTab[tab](of(user), now) && matches(user, terms, by));
@@ -231,16 +230,6 @@ function NoUsers() {
     </Empty>
   );
 }
-
-const NoMatch = ({ onClear }: { onClear(): void }) => (
-  <Empty
-    icon={SearchX}
-    title={text.table.noMatchTitle}
-    action={<Button onClick={onClear}>{text.table.showWithoutFilter}</Button>}
-  >
-    {text.table.noMatchBody}
-  </Empty>
-);
 
 function PhoneRow({ user, has }: { user: User; has: Holdings }) {
   return (

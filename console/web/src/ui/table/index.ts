@@ -4,4 +4,5 @@ export { type Column, columnsShown } from "./columns";
 export { csvCell, downloadCSV, downloadJSON, toCSV } from "./csv";
 export { DataTable, sortRows } from "./DataTable";
 export { FilterChips, FilterLine } from "./FilterLine";
-export { ExportMenu, ViewMenu } from "./menus";
+export { ExportMenu, FilterMenu, ViewMenu } from "./menus";
+export { NoMatch } from "./NoMatch";

@@ -1,4 +1,5 @@
-import { Columns3, Download } from "lucide-react";
+import { Columns3, Download, ListFilter } from "lucide-react";
+import { addTerm, hasTerm, removeTerm } from "@/filter";
 import { text } from "@/text";
 import { Button } from "../button";
 import { Menu, MenuCheck, MenuGroup, MenuItem, MenuLine, MenuRadio } from "../menu";
@@ -75,6 +76,42 @@ export function ExportMenu<T>({
     >
       <MenuItem onSelect={() => downloadCSV(what, columns, rows)}>{text.table.exportCSV}</MenuItem>
       <MenuItem onSelect={() => downloadJSON(what, rows)}>{text.table.exportJSON}</MenuItem>
+    </Menu>
+  );
+}
+
+/** Writes words into the filter line, so that people learn them. Those without a wording are shown as they are. */
+export function FilterMenu({
+  groups,
+  words,
+  value,
+  onChange,
+}: {
+  groups: readonly (readonly [title: string, terms: readonly string[]])[];
+  words: Readonly<Record<string, string>>;
+  value: string;
+  onChange(value: string): void;
+}) {
+  return (
+    <Menu trigger={<Button icon={ListFilter}>{text.table.filter}</Button>} label={text.table.filterBy}>
+      {groups
+        .filter(([, terms]) => terms.length > 0)
+        .map(([title, terms]) => (
+          <MenuGroup key={title} label={title}>
+            {terms.map((term) => (
+              <MenuCheck
+                key={term}
+                checked={hasTerm(value, term)}
+                onChange={(on) => onChange(on ? addTerm(value, term) : removeTerm(value, term))}
+              >
+                <span className="flex flex-1 justify-between gap-6">
+                  {words[term] ?? term}
+                  {words[term] && <span className="font-mono text-11 text-ink-3">{term}</span>}
+                </span>
+              </MenuCheck>
+            ))}
+          </MenuGroup>
+        ))}
     </Menu>
   );
 }
