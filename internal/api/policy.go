@@ -221,7 +221,12 @@ func (s *Server) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
 	if in.Retag != nil {
 		change.Retag, change.Tags = in.Retag.Nodes, in.Retag.Tags
 	}
-	effect, world, err := s.control.PreviewPolicy(change)
+	var effect *policy.Effect
+	var world *policy.World
+	var err error
+	if !s.inTurn(w, r, func() { effect, world, err = s.control.PreviewPolicy(change) }) {
+		return
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -242,11 +247,16 @@ func (s *Server) WhyPolicy(w http.ResponseWriter, r *http.Request, p openapi.Why
 // AskPolicy implements POST /api/v1/policy/why.
 func (s *Server) AskPolicy(w http.ResponseWriter, r *http.Request) {
 	var in openapi.PolicyQuestion
-	err := decodeUpTo(w, r, maxPolicyBody, &in)
+	if err := decodeUpTo(w, r, maxPolicyBody, &in); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	question := control.PolicyQuestion{From: in.From, To: in.To, Port: or(in.Port), Protocol: or(in.Proto), Draft: &in.Policy}
 	var answer policy.Answer
 	var world *policy.World
-	if err == nil {
-		answer, world, err = s.control.WhyPolicy(control.PolicyQuestion{From: in.From, To: in.To, Port: or(in.Port), Protocol: or(in.Proto), Draft: &in.Policy})
+	var err error
+	if !s.inTurn(w, r, func() { answer, world, err = s.control.WhyPolicy(question) }) {
+		return
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -267,7 +277,13 @@ func (s *Server) MapAccess(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &badRequest{"by", "by must be groups, users or nodes"})
 		return
 	}
-	m, world, err := s.control.MapAccess(in.Policy, policy.MapQuestion{From: in.From, To: in.To, By: by})
+	ask := policy.MapQuestion{From: in.From, To: in.To, By: by}
+	var m *policy.AccessMap
+	var world *policy.World
+	var err error
+	if !s.inTurn(w, r, func() { m, world, err = s.control.MapAccess(in.Policy, ask) }) {
+		return
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -283,7 +299,12 @@ func (s *Server) TestPolicy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	snap := s.ledger.World().Snapshot
-	tests, failures, err := s.control.RunPolicyTests(or(in.Policy))
+	var tests int
+	var failures []policy.TestFailure
+	var err error
+	if !s.inTurn(w, r, func() { tests, failures, err = s.control.RunPolicyTests(or(in.Policy)) }) {
+		return
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return

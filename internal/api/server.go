@@ -56,6 +56,7 @@ type Server struct {
 	nodes    nodeCache
 	refusals *identity.RefusalLog
 	streams  streams
+	turns    *turns
 	tail     *control.Tail[event]
 	again    map[string]again
 }
@@ -66,7 +67,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 func New(c Config) *Server {
 	s := &Server{
 		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, facts: c.Facts, checks: c.Checks,
-		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(),
+		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(), turns: newTurns(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
 		}, []string{"code"}),

@@ -404,12 +404,16 @@ func (s *Service) String() string {
 	return name + portsText(s.Ports)
 }
 
+// maxPortsNamed is how many ranges of ports are named. A draft may have tens of
+// thousands, and an answer names them for each pair.
+const maxPortsNamed = 200
+
 func portsText(ports []PortRange) string {
 	if len(ports) == 1 && ports[0] == allPorts() {
 		return "all ports"
 	}
 	var texts []string
-	for _, p := range ports {
+	for _, p := range ports[:min(len(ports), maxPortsNamed)] {
 		text := strconv.Itoa(int(p.First))
 		if p.Last > p.First {
 			text += "-" + strconv.Itoa(int(p.Last))
@@ -418,6 +422,9 @@ func portsText(ports []PortRange) string {
 	}
 	if len(ports) == 1 && ports[0].First == ports[0].Last {
 		return "port " + texts[0]
+	}
+	if len(ports) > maxPortsNamed {
+		texts = append(texts, "and more")
 	}
 	return "ports " + strings.Join(texts, ", ")
 }
