@@ -167,7 +167,10 @@ export function ApiKeyReveal({
   return (
     <SecretReveal title={title} value={value} variable="FAIRLEAD_CLI_API_KEY" onClose={onClose}>
       <p>{t.use}</p>
-      <Command value={`fairlead --server ${coordinator.url} --api-key ${value} whoami`} what={t.command} />
+      <Command
+        value={`FAIRLEAD_CLI_SERVER=${coordinator.url} FAIRLEAD_CLI_API_KEY=${value} fairlead whoami`}
+        what={t.command}
+      />
     </SecretReveal>
   );
 }
