@@ -1,6 +1,15 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import {
+  type AsyncRouteComponent,
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from "@tanstack/react-router";
+import { type Right, useCan } from "@/api/session";
 import { Shell } from "@/shell";
 import { NotFound, PageFailed } from "@/shell/failures";
+import { NotAllowed } from "@/ui";
 import { readSearch, type Search, writeSearch } from "./search";
 
 const root = createRootRoute({
@@ -12,10 +21,21 @@ const root = createRootRoute({
 
 const under = { getParentRoute: () => root };
 
+/** A page that shows nothing without a right says so. It is loaded ahead as pages are. */
+const needs = (right: Right, Page: AsyncRouteComponent<object>) =>
+  Object.assign(() => (useCan()(right) ? <Page /> : <NotAllowed scope={right} />), { preload: Page.preload });
+
 /** The pages. The console has the same list, to answer others with 404 (console/bff). Each folder is one chunk. */
 const pages = [
   createRoute({ ...under, path: "/", component: lazyRouteComponent(() => import("@/pages/overview"), "OverviewPage") }),
-  createRoute({ ...under, path: "/nodes", component: lazyRouteComponent(() => import("@/pages/nodes"), "NodesPage") }),
+  createRoute({
+    ...under,
+    path: "/nodes",
+    component: needs(
+      "nodes:read",
+      lazyRouteComponent(() => import("@/pages/nodes"), "NodesPage"),
+    ),
+  }),
   createRoute({
     ...under,
     path: "/nodes/new",
@@ -24,13 +44,26 @@ const pages = [
   createRoute({
     ...under,
     path: "/nodes/$id",
-    component: lazyRouteComponent(() => import("@/pages/node"), "NodePage"),
+    component: needs(
+      "nodes:read",
+      lazyRouteComponent(() => import("@/pages/node"), "NodePage"),
+    ),
   }),
-  createRoute({ ...under, path: "/users", component: lazyRouteComponent(() => import("@/pages/users"), "UsersPage") }),
+  createRoute({
+    ...under,
+    path: "/users",
+    component: needs(
+      "users:read",
+      lazyRouteComponent(() => import("@/pages/users"), "UsersPage"),
+    ),
+  }),
   createRoute({
     ...under,
     path: "/users/$id",
-    component: lazyRouteComponent(() => import("@/pages/user"), "UserPage"),
+    component: needs(
+      "users:read",
+      lazyRouteComponent(() => import("@/pages/user"), "UserPage"),
+    ),
   }),
   createRoute({
     ...under,
@@ -41,27 +74,42 @@ const pages = [
   createRoute({
     ...under,
     path: "/policy",
-    component: lazyRouteComponent(() => import("@/pages/policy"), "PolicyPage"),
+    component: needs(
+      "policy:read",
+      lazyRouteComponent(() => import("@/pages/policy"), "PolicyPage"),
+    ),
   }),
   createRoute({
     ...under,
     path: "/policy/versions",
-    component: lazyRouteComponent(() => import("@/pages/policy-versions"), "PolicyVersionsPage"),
+    component: needs(
+      "policy:read",
+      lazyRouteComponent(() => import("@/pages/policy-versions"), "PolicyVersionsPage"),
+    ),
   }),
   createRoute({
     ...under,
     path: "/policy/versions/$version",
-    component: lazyRouteComponent(() => import("@/pages/policy-versions"), "PolicyVersionPage"),
+    component: needs(
+      "policy:read",
+      lazyRouteComponent(() => import("@/pages/policy-versions"), "PolicyVersionPage"),
+    ),
   }),
   createRoute({
     ...under,
     path: "/access",
-    component: lazyRouteComponent(() => import("@/pages/access"), "AccessPage"),
+    component: needs(
+      "policy:read",
+      lazyRouteComponent(() => import("@/pages/access"), "AccessPage"),
+    ),
   }),
   createRoute({
     ...under,
     path: "/timeline",
-    component: lazyRouteComponent(() => import("@/pages/timeline"), "TimelinePage"),
+    component: needs(
+      "history:read",
+      lazyRouteComponent(() => import("@/pages/timeline"), "TimelinePage"),
+    ),
   }),
   createRoute({
     ...under,

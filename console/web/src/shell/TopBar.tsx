@@ -48,6 +48,7 @@ function LiveMark() {
   const words = {
     live: text.shell.live,
     asleep: text.shell.asleep,
+    polled: text.shell.polled,
     reconnecting: text.shell.reconnecting,
     offline: connection.name === "offline" ? text.shell.offlineSince(clock(connection.since, timeZone)) : "",
   }[connection.name];
@@ -57,7 +58,13 @@ function LiveMark() {
         data-mark
         className={clsx(
           "size-2 rounded-full",
-          { live: "bg-tick", asleep: "bg-control", reconnecting: "bg-control", offline: "bg-warn" }[connection.name],
+          {
+            live: "bg-tick",
+            asleep: "bg-control",
+            polled: "bg-control",
+            reconnecting: "bg-control",
+            offline: "bg-warn",
+          }[connection.name],
         )}
         aria-hidden
       />

@@ -6,7 +6,7 @@ import { applyChanges, type Collection, type Merge, replace } from "../collectio
 import { signedOut } from "../leave";
 import { keys } from "../resources";
 import { compareRevisions } from "../revision";
-import { useSession } from "../session";
+import { useCan, useSession } from "../session";
 import type { Change } from "../types";
 import { type AuditFilter, type AuditPages, addChanges } from "./audit";
 import { mergeNode, outdatedBy } from "./reduce";
@@ -86,6 +86,16 @@ export function refreshOlder(client: QueryClient, revision: string) {
   }
 }
 
+export const pollEvery = 30_000;
+
+/** Reads what is shown anew from time to time, while somebody looks. It gives the way to end this. */
+export function poll(client: QueryClient): () => void {
+  const timer = setInterval(() => {
+    if (!document.hidden) void client.invalidateQueries();
+  }, pollEvery);
+  return () => clearInterval(timer);
+}
+
 const failed = (query: Query) => query.state.status === "error";
 
 const Context = createContext<LiveState>({ name: "connecting", since: 0 });
@@ -96,9 +106,14 @@ export const useLive = () => useContext(Context);
 export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const { key } = useSession();
+  const follows = useCan()("history:read");
   const [state, setState] = useState<LiveState>(() => ({ name: "connecting", since: Date.now() }));
   // biome-ignore lint/correctness/useExhaustiveDependencies: a stream lives as long as the key that it was opened with
   useEffect(() => {
+    if (!follows) {
+      setState({ name: "polled" });
+      return poll(client);
+    }
     const follower = new EventFollower({
       open: (after, signal) =>
         api.send(urlOf("/api/v1/events", undefined, { after: after ?? undefined }), {
@@ -122,11 +137,11 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       document.removeEventListener("visibilitychange", look);
       follower.stop();
     };
-  }, [client, key.id]);
+  }, [client, key.id, follows]);
   return <Context value={state}>{children}</Context>;
 }
 
-export type Connection = { name: "live" | "reconnecting" | "asleep" } | { name: "offline"; since: number };
+export type Connection = { name: "live" | "reconnecting" | "asleep" | "polled" } | { name: "offline"; since: number };
 
 /** A short break is nothing to speak of, a longer one is told, and then nothing is written. */
 const quietFor = 3000;

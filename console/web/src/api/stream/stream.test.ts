@@ -4,7 +4,7 @@ import { ApiError } from "../client";
 import { addPage, type Collection } from "../collection";
 import { keys } from "../resources";
 import type { Change, Node } from "../types";
-import { calm, patchCache, refreshOlder } from "./live";
+import { calm, patchCache, poll, pollEvery, refreshOlder } from "./live";
 import { mergeNode, outdatedBy } from "./reduce";
 import { EventParser } from "./sse";
 import { EventFollower, hiddenAfter, type LiveState } from "./stream";
@@ -88,6 +88,20 @@ test("what a storm of changes outdates is read at once and then once in a while,
   expect(read).toHaveBeenCalledTimes(4);
   await vi.advanceTimersByTimeAsync(10 * calm);
   expect(read).toHaveBeenCalledTimes(5);
+  vi.useRealTimers();
+});
+
+test("a key that may not follow the stream reads anew from time to time", () => {
+  vi.useFakeTimers();
+  const client = new QueryClient();
+  const read = vi.spyOn(client, "invalidateQueries");
+  vi.stubGlobal("document", { hidden: false });
+  const end = poll(client);
+  vi.advanceTimersByTime(2 * pollEvery);
+  end();
+  vi.advanceTimersByTime(2 * pollEvery);
+  expect(read).toHaveBeenCalledTimes(2);
+  vi.unstubAllGlobals();
   vi.useRealTimers();
 });
 

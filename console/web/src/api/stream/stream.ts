@@ -7,7 +7,9 @@ export type LiveState =
   /** Not connected; since is when it last was. Before the first connection too. */
   | { name: "connecting"; since: number }
   /** Closed because nobody looks. */
-  | { name: "asleep" };
+  | { name: "asleep" }
+  /** The key may not follow what happens: what is shown is read anew from time to time. */
+  | { name: "polled" };
 
 export interface StreamHooks {
   /** Opens the stream after an event, or now. */

@@ -40,6 +40,7 @@ export const shell = {
   live: "Live",
   reconnecting: "Reconnecting",
   asleep: "Paused",
+  polled: "Every 30 s",
   offlineSince: (time: string) => `Offline since ${time}`,
   offlineBanner: (time: string) =>
     `The server has not answered since ${time}. What you see may be out of date, and nothing can be changed until it is back.`,
