@@ -1,4 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
+import { clsx } from "clsx";
+import { ChevronRight } from "lucide-react";
 import { useId, useMemo, useRef, useState } from "react";
 import { nodePresenceQuery, useCan } from "@/api";
 import { text } from "@/text";
@@ -143,8 +145,9 @@ function SpanTable({ spans, live }: { spans: readonly Span[]; live: boolean }) {
         aria-expanded={open}
         aria-controls={open ? id : undefined}
         onClick={() => setOpen(!open)}
-        className="h-6 text-12 text-ink-2 underline-offset-2 hover:underline"
+        className="-ml-0.5 flex h-6 items-center gap-1 text-12 text-ink-2 hover:text-ink"
       >
+        <ChevronRight className={clsx("size-3.5 transition-transform duration-100", open && "rotate-90")} aria-hidden />
         {t.asTable}
       </button>
       {open && (

@@ -1,5 +1,5 @@
 import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { MonitorCog, Settings } from "lucide-react";
+import { Keyboard, MonitorCog, Settings } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 
 import { useCan, useConnection } from "@/api";
@@ -72,20 +72,29 @@ function useShellKeys(palette: () => void, help: () => void) {
       .filter((page) => !page.right || can(page.right))
       .map((page) => ({
         keys: `g ${page.key}`,
-        label: text.shell.shortcuts.goTo(page.title),
+        label: page.title,
         group: groups.go,
         run: () => void navigate({ to: page.to }),
       })),
   ]);
+  const settings = (Object.keys(text.shell.settingsPages) as (keyof typeof text.shell.settingsPages)[]).map((to) => ({
+    id: to,
+    title: text.shell.settingsPages[to],
+    icon: Settings,
+    rank: 1 as const,
+    run: () => void navigate({ to }),
+  }));
   useActions([
-    { id: "theme", title: text.shell.shortcuts.theme, icon: MonitorCog, words: ["dark", "light"], run: nextTheme },
-    { id: "help", title: text.shell.help, keys: "?", words: ["shortcuts", "keyboard"], run: help },
-    ...(Object.keys(text.shell.settingsPages) as (keyof typeof text.shell.settingsPages)[]).map((to) => ({
-      id: to,
-      title: text.shell.settingsPages[to],
-      icon: Settings,
-      run: () => void navigate({ to }),
-    })),
+    ...settings,
+    { id: "help", title: text.shell.help, icon: Keyboard, keys: "?", words: ["keys"], rank: 1, run: help },
+    {
+      id: "theme",
+      title: text.shell.shortcuts.theme,
+      icon: MonitorCog,
+      words: ["dark", "light"],
+      rank: 1,
+      run: nextTheme,
+    },
   ]);
 }
 

@@ -78,7 +78,9 @@ function KeyMenu() {
   const form = useRef<HTMLFormElement>(null);
   const short = key.prefix.replace(/^flk_|_\*\*\*$/g, "").slice(0, 5);
   const leave = () => form.current?.requestSubmit();
-  useActions([{ id: "sign-out", title: text.shell.signOut, icon: LogOut, words: ["log out", "leave"], run: leave }]);
+  useActions([
+    { id: "sign-out", title: text.shell.signOut, icon: LogOut, words: ["log out", "leave"], rank: 2, run: leave },
+  ]);
   const days = key.expiration ? Math.floor((Date.parse(key.expiration) - Date.now()) / 864e5) : null;
   const left = days === null ? "" : days < 1 ? text.shell.keyEnds : text.shell.daysLeft(days);
   return (

@@ -10,6 +10,8 @@ export interface Action {
   /** Other words by which people look for it. */
   words?: string[];
   keys?: string;
+  /** Offered everywhere (1), or an end (2): after what the page offers, so that Enter does neither by accident. */
+  rank?: 1 | 2;
   run(): void;
 }
 
@@ -39,5 +41,5 @@ export function useAllActions(): Action[] {
     },
     () => lists,
   );
-  return all.flatMap((list) => list.current);
+  return all.flatMap((list) => list.current).sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0));
 }

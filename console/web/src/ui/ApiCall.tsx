@@ -42,7 +42,7 @@ export function ApiCall(call: Call) {
         aria-expanded={open}
         aria-controls={open ? id : undefined}
         onClick={() => setOpen(!open)}
-        className="mr-auto -ml-2 flex h-8 items-center gap-1 rounded-md px-2 text-12 text-ink-2 hover:bg-sunken hover:text-ink"
+        className="mr-auto -ml-2 flex h-8 items-center gap-1 rounded-md px-2 text-12 text-ink-2 hover:bg-sunken hover:text-ink max-sm:basis-full"
       >
         <ChevronRight className={clsx("size-3.5 transition-transform duration-100", open && "rotate-90")} aria-hidden />
         {text.common.showAsCall}

@@ -165,7 +165,7 @@ export function SidePanel({
         event.stopPropagation();
         onClose();
       }}
-      className="sheet-in z-20 flex w-[440px] shrink-0 flex-col border-l border-line bg-surface outline-none max-md:fixed max-md:inset-0 max-md:w-full"
+      className="sheet-in z-20 flex w-[440px] shrink-0 flex-col border-l border-line bg-surface outline-none max-[1100px]:fixed max-[1100px]:top-14 max-[1100px]:right-0 max-[1100px]:bottom-0 max-[1100px]:shadow-bar max-md:top-0 max-md:w-full max-md:shadow-none"
     >
       <div className="flex h-14 shrink-0 items-center gap-2 border-b border-line pr-3 pl-5">
         <h2 id={id} className="min-w-0 flex-1 truncate text-14 font-semibold">

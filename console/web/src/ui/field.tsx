@@ -55,7 +55,7 @@ export function Field({
   const about = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
   return (
     <div className="space-y-1.5">
-      <label htmlFor={id} className="block text-13 font-medium">
+      <label htmlFor={id} className="block text-13 font-medium text-ink">
         {label}
       </label>
       {children({ id, "aria-describedby": about || undefined, "aria-invalid": error ? true : undefined })}
@@ -114,7 +114,9 @@ export function Checkbox({
   return (
     <span className="inline-flex items-center gap-2">
       {control}
-      <label htmlFor={id}>{label}</label>
+      <label htmlFor={id} className="text-ink">
+        {label}
+      </label>
     </span>
   );
 }

@@ -40,7 +40,7 @@ export function keyColumns({ nodes, creators, powerful, now }: KeyFacts): Column
     {
       id: "owner",
       title: t.columns.owner,
-      width: 196,
+      width: 164,
       yields: 1,
       sort: (a, b) => compareText(keyOwnerWords(a), keyOwnerWords(b)),
       csv: keyOwnerWords,

@@ -1,5 +1,6 @@
 import { useMemo } from "react";
 import type { Node } from "@/api";
+import { systemName } from "@/nodes";
 import { text } from "@/text";
 import { FilterMenu } from "@/ui";
 
@@ -26,5 +27,6 @@ export function NodeFilterMenu({
     [t.system, systems.map((os) => `os:${os}`)],
     [t.tags, tags],
   ];
-  return <FilterMenu groups={groups} words={t.words} value={value} onChange={onChange} />;
+  const words = { ...t.words, ...Object.fromEntries(systems.map((os) => [`os:${os}`, systemName(os)])) };
+  return <FilterMenu groups={groups} words={words} value={value} onChange={onChange} />;
 }

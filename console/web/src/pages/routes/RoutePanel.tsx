@@ -183,7 +183,7 @@ function History({ row }: { row: RouteRow }) {
       ) : (
         <ol className="space-y-1.5">
           {data?.terms.map((term) => (
-            <li key={`${term.nodeId} ${term.from}`} className="flex justify-between gap-4">
+            <li key={`${term.nodeId} ${term.from}`} className="flex items-baseline justify-between gap-4">
               <span className="truncate">{printable(term.nodeName)}</span>
               <span className="shrink-0 text-12 text-ink-2">
                 <Time at={term.from} />

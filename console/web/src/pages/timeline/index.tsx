@@ -1,5 +1,6 @@
 /** Changes and presence on one axis of time. */
-import { Activity, Download, Link2 } from "lucide-react";
+import { clsx } from "clsx";
+import { Activity, ChevronRight, Download, Link2 } from "lucide-react";
 import { useCallback, useId, useMemo, useState } from "react";
 import { EventDetails, lanes } from "@/activity";
 import type { AuditFilter } from "@/api";
@@ -153,8 +154,12 @@ export function TimelinePage() {
               aria-expanded={figures}
               aria-controls={figures ? figuresId : undefined}
               onClick={() => setFigures(!figures)}
-              className="h-7 text-12 text-ink-2 underline-offset-2 hover:text-ink hover:underline"
+              className="-ml-0.5 flex h-7 items-center gap-1 text-12 text-ink-2 hover:text-ink"
             >
+              <ChevronRight
+                className={clsx("size-3.5 transition-transform duration-100", figures && "rotate-90")}
+                aria-hidden
+              />
               {t.presenceTable}
             </button>
             {figures && (

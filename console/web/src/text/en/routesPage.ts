@@ -36,7 +36,7 @@ export const routesPage = {
   approveAll: (n: number) => `Approve all waiting (${n})`,
   all: {
     title: plural({ one: "Approve # route?", other: "Approve # routes?" }),
-    body: "Nodes that the policy lets may use these from now on:",
+    body: "Nodes that the policy allows may use these from now on:",
     submit: plural({ one: "Approve # route", other: "Approve # routes" }),
     done: plural({ one: "# route is approved.", other: "# routes are approved." }),
     partly: (ok: number, bad: number) => `${ok} approved; ${bad} failed`,
@@ -53,8 +53,7 @@ export const routesPage = {
   disable: {
     title: (prefix: string) => `Disable ${prefix}?`,
     titleExit: (node: string) => `Disable the exit node ${node}?`,
-    lost: (prefix: string) =>
-      `No other router serves ${prefix}: every node that the policy lets loses the path to it at once.`,
+    lost: (prefix: string) => `No other router serves ${prefix}: every node that may use it loses the path at once.`,
     lostExit: "Nodes that use it lose their way to the internet at once, until they choose another exit node.",
     policy: "The policy does not approve it again by itself.",
     submit: "Disable route",

@@ -104,8 +104,8 @@ export function FilterMenu({
                 checked={hasTerm(value, term)}
                 onChange={(on) => onChange(on ? addTerm(value, term) : removeTerm(value, term))}
               >
-                <span className="flex flex-1 justify-between gap-6">
-                  {words[term] ?? term}
+                <span className="flex flex-1 items-center justify-between gap-6">
+                  {words[term] ?? <span className="font-mono text-12">{term}</span>}
                   {words[term] && <span className="font-mono text-11 text-ink-3">{term}</span>}
                 </span>
               </MenuCheck>
