@@ -1,7 +1,8 @@
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
 import type { ReactNode } from "react";
-import { type AuditFilter, type Change, useCan } from "@/api";
+import { type AuditFilter, apiKeysQuery, type Change, useCan } from "@/api";
 import { printable, text } from "@/text";
 import { absolute, Button, CopyButton, linkButton, Time, usePreferences } from "@/ui";
 import { type Difference, differences } from "./diff";
@@ -24,6 +25,7 @@ export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(fil
       </div>
       <dl className="grid grid-cols-[96px_minmax(0,1fr)] gap-y-2 text-13">
         <Fact label={t.who}>{actorWords(entry)}</Fact>
+        {actor.kind === "key" && <KeyComment id={actor.name} />}
         {actor.address && (
           <Fact label={t.address} mono>
             {printable(actor.address)}
@@ -58,6 +60,13 @@ export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(fil
 
 /** The actor as the server's filter names it. */
 export const actorFilter = ({ actor }: Change) => (actor.id ? `${actor.kind}:${actor.id}` : actor.kind);
+
+/** What the key is for, which often is whose it is. */
+function KeyComment({ id }: { id: string }) {
+  const { data } = useQuery({ ...apiKeysQuery, enabled: useCan()("apikeys:read") });
+  const comment = data?.items.find((key) => key.prefix.includes(`_${id}_`))?.comment;
+  return comment ? <Fact label={t.comment}>{printable(comment)}</Fact> : null;
+}
 
 function Fact({ label, children, mono }: { label: string; children: ReactNode; mono?: boolean }) {
   return (

@@ -158,6 +158,7 @@ export const activity = {
   details: {
     title: "Event",
     who: "Who",
+    comment: "Its comment",
     address: "From",
     reason: "Reason",
     object: "About",
