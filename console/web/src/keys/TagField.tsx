@@ -24,7 +24,7 @@ export function TagField({
   const input = useRef<HTMLInputElement>(null);
   const tags = tagsOf(value);
   const bad = notATag(tags);
-  const unknown = policy ? tags.filter((tag) => !policy.known.includes(tag)) : [];
+  const unknown = policy && !policy.anyTag ? tags.filter((tag) => !policy.known.includes(tag)) : [];
   const offered = tagsToOffer(value, policy?.known ?? []).slice(0, most);
   // What is still being typed is not unknown yet.
   const wrong = bad && (/[\s,]$/.test(value) || offered.length === 0) ? t.bad(bad) : error;

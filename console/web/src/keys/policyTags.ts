@@ -6,6 +6,8 @@ import { usePolicy } from "@/api";
 export interface PolicyTags {
   /** Those that have owners, in order. */
   known: string[];
+  /** There is no policy: administrators may give any tag. */
+  anyTag?: boolean;
   /** Those with which a node reaches everything, or has its routes approved without anybody looking. */
   powerful: string[];
   /** Those of which some rule speaks. With "*" among them, rules speak of every node. */
@@ -60,6 +62,6 @@ export function usePolicyTags(): PolicyTags | undefined {
   return useMemo(() => {
     if (!data) return undefined;
     // Without a policy there are no tags that it knows, and everybody reaches everybody.
-    return data.policy ? policyTags(data.policy.policy) : { known: [], powerful: [], ruled: ["*"] };
+    return data.policy ? policyTags(data.policy.policy) : { known: [], anyTag: true, powerful: [], ruled: ["*"] };
   }, [data]);
 }
