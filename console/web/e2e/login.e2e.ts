@@ -264,8 +264,10 @@ describe("what the console hands on", () => {
   test("says which addresses it does not know", async () => {
     for (const path of ["/nowhere-at-all", "/admin/favicon.ico"]) {
       expect((await fetch(new URL(path, stage.direct))).status).toBe(404);
-      const { console } = await stage.logs();
-      expect(console.split(`No route matches URL \\"${path}\\"`).length - 1).toBe(1);
+      await eventually(async () => {
+        const { console } = await stage.logs();
+        expect(console.split(`No route matches URL \\"${path}\\"`).length - 1).toBe(1);
+      });
     }
   });
 

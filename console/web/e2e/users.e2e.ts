@@ -97,8 +97,9 @@ describe("a user", () => {
     await dialogue.getByLabel(`Type ${owner} to confirm`).fill(owner);
     expect(await axe(page)).toEqual([]);
     await submit.click();
+    await dialogue.waitFor({ state: "detached" });
     await row(owner).waitFor({ state: "detached" });
-    expect(await users()).not.toContain(owner);
+    await eventually(async () => expect(await users()).not.toContain(owner));
     expect((await nodes()).map((node) => node.user.name)).not.toContain(owner);
   });
 });
