@@ -1,24 +1,5 @@
-import { useEffect, useState } from "react";
 import { text } from "@/text";
 import { Button } from "@/ui";
-import { useNodeWrites } from "./writes";
-
-/** What If-Match takes, read when somebody begins to change a node. */
-export function useEtag(id: string): string | null {
-  const writes = useNodeWrites();
-  const [etag, setEtag] = useState<string | null>(null);
-  useEffect(() => {
-    let here = true;
-    writes.etag(id).then(
-      (tag) => here && setEtag(tag),
-      () => {},
-    );
-    return () => {
-      here = false;
-    };
-  }, [writes, id]);
-  return etag;
-}
 
 /** A write that found something else than the person saw. */
 export interface Conflict {

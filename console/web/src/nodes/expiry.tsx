@@ -1,15 +1,14 @@
 import { useState } from "react";
-import type { Node } from "@/api";
+import { currentOf, type Node, useEtag } from "@/api";
 import { printable, text } from "@/text";
 import { ApiCall, Button, Choices, Confirm, Dialog, relative, useStatus } from "@/ui";
-import { useEtag } from "./conflict";
-import { nodeNow, useNodeWrites } from "./writes";
+import { useNodeWrites } from "./writes";
 
 /** Changes when the key of a node ends. What somebody else changed of the node meanwhile does not matter to it. */
 function useExpiry(node: Node, onClose: () => void) {
   const writes = useNodeWrites();
   const status = useStatus();
-  const etag = useEtag(node.id);
+  const etag = useEtag(() => writes.etag(node.id));
   const [busy, setBusy] = useState(false);
   const name = printable(node.givenName);
   const failed = (error: unknown) => status.failed(text.nodes.neverExpire.failed(name), error);
@@ -17,7 +16,7 @@ function useExpiry(node: Node, onClose: () => void) {
     setBusy(true);
     try {
       await writes.setExpiry(node, expiry, etag).catch((error) => {
-        if (!nodeNow(error)) throw error;
+        if (!currentOf<Node>(error)) throw error;
         return writes.setExpiry(node, expiry);
       });
       // What has expired cannot be taken back by a moment that is over.

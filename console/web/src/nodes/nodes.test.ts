@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { ApiError, type Node } from "@/api";
+import type { Node } from "@/api";
 import { matches, parse } from "@/filter";
 import { byName, dnsName, needsAttention, newestVersion, outages, stateOf, systemName, waitingRoutes } from "./facts";
 import { nodeFilter, nodeFilterFields, staleAge } from "./filter";
-import { takenBack, undone } from "./writes";
 
 const now = Date.parse("2026-03-02T12:00:00Z");
 const node = (fields: Partial<Node> = {}): Node =>
@@ -93,28 +92,6 @@ test.each([
   ["seen:<90d", null],
   ["seen:>90", null],
 ])("%s asks for nodes away for %s days", (line, days) => expect(staleAge(parse(line, nodeFilterFields))).toBe(days));
-
-test("a write that failed is taken back, with what the stream told meanwhile left as it is", () => {
-  const before = node({ givenName: "old", online: true });
-  const expected = { givenName: "new" };
-  const dropped = { ...before, ...expected, online: false };
-  expect(takenBack(dropped, expected, before)).toMatchObject({ givenName: "old", online: false });
-  const renamed = { ...before, givenName: "theirs" };
-  expect(takenBack(renamed, expected, before).givenName).toBe("theirs");
-});
-
-test("undo leaves what somebody else has set since", async () => {
-  const sent: (string | null)[] = [];
-  const refusing = (current: Node) => async (ifMatch: string | null) => {
-    sent.push(ifMatch);
-    if (ifMatch) throw new ApiError(412, "", "", "", { current } as never);
-  };
-  const ours = (now: Node) => now.givenName === "new";
-  await expect(undone('"1"', refusing(node({ givenName: "theirs" })), ours)).rejects.toThrow(ApiError);
-  expect(sent).toEqual(['"1"']);
-  await undone('"1"', refusing(node({ givenName: "new", online: false })), ours);
-  expect(sent).toEqual(['"1"', '"1"', null]);
-});
 
 test("systems are written as their makers do, and others as the device does", () => {
   expect(["linux", "iOS", "macOS", "plan9"].map(systemName)).toEqual(["Linux", "iOS", "macOS", "plan9"]);

@@ -1,10 +1,10 @@
 import { useState } from "react";
-import { type Node, useDNS, useNodes } from "@/api";
+import { currentOf, type IfMatch, type Node, undone, useDNS, useEtag, useNodes } from "@/api";
 import { printable, text } from "@/text";
 import { ApiCall, Button, Dialog, Field, Input, useStatus } from "@/ui";
-import { type Conflict, ConflictView, useEtag } from "./conflict";
+import { type Conflict, ConflictView } from "./conflict";
 import { dnsName, fullName } from "./facts";
-import { nodeNow, undone, useNodeWrites } from "./writes";
+import { useNodeWrites } from "./writes";
 
 const t = text.nodes.rename;
 
@@ -12,7 +12,7 @@ const t = text.nodes.rename;
 export function useRename(node: Node, onClose: () => void) {
   const writes = useNodeWrites();
   const status = useStatus();
-  const etag = useEtag(node.id);
+  const etag = useEtag(() => writes.etag(node.id));
   const { data: nodes } = useNodes();
   const { data: dns } = useDNS();
   const [typed, setTyped] = useState(node.givenName);
@@ -23,7 +23,7 @@ export function useRename(node: Node, onClose: () => void) {
   const clash = nodes?.items.find((other) => other.id !== node.id && other.givenName === name);
   const problem = !name || /^\d+$/.test(name) ? t.bad : clash ? t.clash(name) : undefined;
 
-  const send = (ifMatch: string | null) => {
+  const send = (ifMatch: IfMatch) => {
     if (problem) return;
     if (name === before && !conflict) return onClose();
     writes.rename(node, name, ifMatch).then(
@@ -31,14 +31,14 @@ export function useRename(node: Node, onClose: () => void) {
         onClose();
         const back = (match: string | null) => writes.rename({ ...node, givenName: name }, before, match);
         status.done(t.done(printable(before), name), () =>
-          undone(left, back, (now) => now.givenName === name).then(
+          undone<Node>(left, back, (now) => now.givenName === name).then(
             () => status.done(t.undone(printable(before))),
             (error) => status.failed(t.failed(name), error),
           ),
         );
       },
       (error) => {
-        const now = nodeNow(error);
+        const now = currentOf<Node>(error);
         if (now && now.givenName !== before) return setConflict({ mine: name, theirs: printable(now.givenName) });
         if (now) return send(null);
         onClose();

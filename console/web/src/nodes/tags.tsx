@@ -1,21 +1,21 @@
 import { useState } from "react";
-import type { Node } from "@/api";
+import { currentOf, type IfMatch, type Node, undone, useEtag } from "@/api";
 import { notATag, tagsOf } from "@/keys/facts";
 import { TagField } from "@/keys/TagField";
 import { printable, text } from "@/text";
 import { ApiCall, Banner, Button, Choices, Confirm, Dialog, useStatus } from "@/ui";
 import { BulkCall, useBulk } from "./bulk";
-import { type Conflict, ConflictView, useEtag } from "./conflict";
+import { type Conflict, ConflictView } from "./conflict";
 import { TagEffect } from "./TagEffect";
 import { type Tagging, taggingOf } from "./tagging";
-import { nodeNow, undone, useNodeWrites } from "./writes";
+import { useNodeWrites } from "./writes";
 
 const t = text.nodes.tags;
 
 export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
   const writes = useNodeWrites();
   const status = useStatus();
-  const etag = useEtag(node.id);
+  const etag = useEtag(() => writes.etag(node.id));
   // A conflict is with what the person saw first, not with what the stream has told since.
   const [before] = useState(node.tags);
   const [typed, setTyped] = useState(before.length > 0 ? `${before.join(" ")} ` : "");
@@ -26,7 +26,7 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
   const name = printable(node.givenName);
   const owned = before.length === 0;
 
-  const send = (ifMatch: string | null) => {
+  const send = (ifMatch: IfMatch) => {
     if (!ready) return;
     if (tags.join(" ") === [...before].sort().join(" ") && !conflict) return onClose();
     writes.setTags(node, tags, ifMatch).then(
@@ -37,14 +37,14 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
         const undo = owned
           ? undefined
           : () =>
-              undone(left, back, (now) => now.tags.join(" ") === tags.join(" ")).then(
+              undone<Node>(left, back, (now) => now.tags.join(" ") === tags.join(" ")).then(
                 () => status.done(t.undone(name)),
                 (error) => status.failed(t.failed(name), error),
               );
         status.done(t.done(name), undo);
       },
       (error) => {
-        const now = nodeNow(error);
+        const now = currentOf<Node>(error);
         if (now && now.tags.join(" ") !== before.join(" "))
           return setConflict({ mine: tags.join(" "), theirs: now.tags.join(" ") });
         if (now) return send(null);

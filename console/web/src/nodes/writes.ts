@@ -1,6 +1,16 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { ApiError, api, type Collection, keys, type Node, newRequestName, nodeQuery } from "@/api";
+import {
+  api,
+  type Collection,
+  currentOf,
+  type IfMatch,
+  keys,
+  type Node,
+  newRequestName,
+  nodeQuery,
+  takenBack,
+} from "@/api";
 import { putItem } from "@/api/collection";
 import { withRoute } from "./routes";
 
@@ -8,37 +18,6 @@ import { withRoute } from "./routes";
 export function useNodeWrites() {
   const client = useQueryClient();
   return useMemo(() => writesOf(client), [client]);
-}
-
-/** What is there now, when a write was refused because somebody else was quicker. */
-export const nodeNow = (error: unknown): Node | null =>
-  error instanceof ApiError && error.stale ? ((error.problem.current as Node | undefined) ?? null) : null;
-
-/** A node as it is now without what was expected of a write that failed. What somebody else has set meanwhile stays. */
-export function takenBack(now: Node, expected: Partial<Node>, before: Node): Node {
-  const back = { ...now };
-  for (const name of Object.keys(expected) as (keyof Node)[]) {
-    if (now[name] === expected[name]) Object.assign(back, { [name]: before[name] });
-  }
-  return back;
-}
-
-/**
- * Takes a write back that left this ETag. When the node has changed since, `ours` says whether in something else, so that
- * what somebody else set is never undone.
- */
-export async function undone(
-  etag: string | null,
-  write: (ifMatch: string | null) => Promise<unknown>,
-  ours: (now: Node) => boolean,
-) {
-  try {
-    await write(etag);
-  } catch (error) {
-    const now = nodeNow(error);
-    if (!now || !ours(now)) throw error;
-    await write(null);
-  }
 }
 
 type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags" | "approveRoutes";
@@ -79,17 +58,21 @@ function writesOf(client: QueryClient) {
     /** The ETag of a node as it is now, for a dialogue that opens: what changes after that is a conflict. */
     etag: async (id: string) => (await client.fetchQuery({ ...nodeQuery(id), staleTime: 0 })).etag,
 
-    rename: (node: Node, name: string, ifMatch?: string | null) =>
-      optimistic(node, { givenName: name }, () =>
+    rename: (node: Node, name: string, ifMatch?: IfMatch) =>
+      optimistic(node, { givenName: name }, async () =>
         api.call("post", "/api/v1/node/{nodeId}/rename/{newName}", {
           params: { nodeId: node.id, newName: name },
-          ifMatch,
+          ifMatch: await ifMatch,
         }),
       ),
 
-    setTags: (node: Node, tags: string[], ifMatch?: string | null) =>
-      optimistic(node, { tags }, () =>
-        api.call("post", "/api/v1/node/{nodeId}/tags", { params: { nodeId: node.id }, body: { tags }, ifMatch }),
+    setTags: (node: Node, tags: string[], ifMatch?: IfMatch) =>
+      optimistic(node, { tags }, async () =>
+        api.call("post", "/api/v1/node/{nodeId}/tags", {
+          params: { nodeId: node.id },
+          body: { tags },
+          ifMatch: await ifMatch,
+        }),
       ),
 
     /** Turns one route of a node on or off, and leaves what somebody has switched meanwhile. */
@@ -107,18 +90,18 @@ function writesOf(client: QueryClient) {
       try {
         await send(cached(node.id) ?? node, client.getQueryData(nodeQuery(node.id).queryKey)?.etag);
       } catch (error) {
-        const now = nodeNow(error);
+        const now = currentOf<Node>(error);
         if (!now) throw error;
         await send(now);
       }
     },
 
     /** When the key of a node ends: a moment, or null for never. */
-    setExpiry: async (node: Node, expiry: string | null, ifMatch?: string | null) => {
+    setExpiry: async (node: Node, expiry: string | null, ifMatch?: IfMatch) => {
       const { data, revision } = await api.call("post", "/api/v1/node/{nodeId}/expire", {
         params: { nodeId: node.id },
         body: expiry ? { expiry } : { disableExpiry: true },
-        ifMatch,
+        ifMatch: await ifMatch,
       });
       shown(data.node, revision);
     },

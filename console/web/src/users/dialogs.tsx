@@ -1,6 +1,16 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useState } from "react";
-import { ApiError, preAuthKeysQuery, type User, useCan, useNodes, useUsers } from "@/api";
+import { useMemo, useState } from "react";
+import {
+  currentOf,
+  type IfMatch,
+  preAuthKeysQuery,
+  type User,
+  undone,
+  useCan,
+  useEtag,
+  useNodes,
+  useUsers,
+} from "@/api";
 import { CreateKeyDialog, keyState } from "@/keys";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
@@ -25,28 +35,11 @@ export default function UserDialogs({ action, onClose }: { action: UserAction; o
   }
 }
 
-/** What If-Match takes, read when a dialogue opens. */
-function useEtag(user: User): string | null {
-  const writes = useUserWrites();
-  const [etag, setEtag] = useState<string | null>(null);
-  useEffect(() => {
-    let here = true;
-    writes.etag(user).then(
-      (tag) => here && setEtag(tag),
-      () => {},
-    );
-    return () => {
-      here = false;
-    };
-  }, [writes, user]);
-  return etag;
-}
-
 function Rename({ user, onClose }: { user: User; onClose(): void }) {
   const t = userWords.rename;
   const writes = useUserWrites();
   const status = useStatus();
-  const etag = useEtag(user);
+  const etag = useEtag(() => writes.etag(user));
   const { data } = useUsers();
   const mentions = usePolicyMentions();
   const [typed, setTyped] = useState(user.name);
@@ -58,26 +51,25 @@ function Rename({ user, onClose }: { user: User; onClose(): void }) {
   const named = useMemo(() => mentions?.all({ name: user.name, email: "" }) ?? [], [mentions, user.name]);
   const changes = name.toLowerCase() !== user.name.toLowerCase();
 
-  const send = (ifMatch: string | null) => {
+  const send = (ifMatch: IfMatch) => {
     if (problem) return;
     if (name === user.name) return onClose();
     const before = user.name;
     writes.rename(user, name, ifMatch).then(
-      () => {
+      (left) => {
         onClose();
+        const back = (match: string | null) => writes.rename({ ...user, name }, before, match);
         status.done(t.done(printable(before), name), () =>
-          writes.rename({ ...user, name }, before).then(
+          undone<User>(left, back, (now) => now.name === name).then(
             () => status.done(t.undone(printable(before))),
             (error) => status.failed(t.failed(name), error),
           ),
         );
       },
       (error) => {
-        if (error instanceof ApiError && error.stale) {
-          const now = (error.problem.current as User | undefined)?.name;
-          if (now !== undefined && now !== before) return setTheirs(now);
-          return send(null);
-        }
+        const now = currentOf<User>(error);
+        if (now && now.name !== before) return setTheirs(now.name);
+        if (now) return send(null);
         onClose();
         status.failed(t.failed(printable(before)), error);
       },

@@ -1,6 +1,6 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { api, type Collection, keys, newRequestName, type User } from "@/api";
+import { api, type Collection, type IfMatch, keys, newRequestName, takenBack, type User } from "@/api";
 import { putItem } from "@/api/collection";
 
 /** Calls that change users. They put what the answer shows into the cache; the stream would a moment later. */
@@ -31,22 +31,23 @@ function writesOf(client: QueryClient) {
     /** The ETag of a user as it is now: what changes after that is a conflict. */
     etag: async (user: User) => (await api.call("get", "/api/v1/user/{id}", { params: { id: user.id } })).etag,
 
-    rename: async (user: User, name: string, ifMatch?: string | null) => {
+    /** Shows the new name, and the old one if the call fails. It gives the ETag of what it left. */
+    rename: async (user: User, name: string, ifMatch?: IfMatch) => {
       const before = cached(user.id) ?? user;
-      const shown = { ...before, name };
-      put(shown);
+      put({ ...before, name });
       try {
-        const { data, revision } = await api.call("post", "/api/v1/user/{id}/rename/{newName}", {
+        const { data, revision, etag } = await api.call("post", "/api/v1/user/{id}/rename/{newName}", {
           params: { id: user.id, newName: name },
-          ifMatch,
+          ifMatch: await ifMatch,
         });
         put(data.user, revision);
         // Nodes and keys carry their owner by name.
         void client.invalidateQueries({ queryKey: keys.nodes });
         void client.invalidateQueries({ queryKey: keys.preAuthKeys });
+        return etag;
       } catch (error) {
-        // What the stream has said meanwhile stays.
-        if (cached(user.id) === shown) put(before);
+        const now = cached(user.id);
+        if (now) put(takenBack(now, { name }, before));
         throw error;
       }
     },
