@@ -121,7 +121,7 @@ func (s *schema) loadPreAuth() loader {
 func (s *schema) loadAPI() loader {
 	var k mesh.APIKey
 	var hash []byte
-	row := []any{(*int64)(&k.ID), &k.Prefix, &hash, (*string)(&k.Role), list(&k.Scopes, asIs), (*int64)(&k.Expiry), (*int64)(&k.CreatedAt)}
+	row := []any{(*int64)(&k.ID), &k.Prefix, &hash, (*string)(&k.Role), list(&k.Scopes, asIs), &k.Comment, (*int64)(&k.Expiry), (*int64)(&k.CreatedAt)}
 	return loader{"api_keys", s.api.selectAll(), row, func(d *mesh.Draft) {
 		key := k
 		copy(key.Hash[:], hash)

@@ -80,7 +80,7 @@ func newSchema() *schema {
 		presence: upsert("node_net", column{"id", integer}, column{"online", integer}, column{"replica", text}, column{"conn", integer}, column{"last_seen", integer}),
 		preAuth: upsert("preauth_keys", column{"id", integer}, column{"prefix", text}, column{"hash", blob}, column{"user_id", integer}, column{"reusable", integer},
 			column{"ephemeral", integer}, column{"tags", text}, column{"used", integer}, column{"expiry", integer}, column{"created_at", integer}),
-		api: upsert("api_keys", column{"id", integer}, column{"prefix", text}, column{"hash", blob}, column{"role", text}, column{"scopes", text}, column{"expiry", integer}, column{"created_at", integer}),
+		api: upsert("api_keys", column{"id", integer}, column{"prefix", text}, column{"hash", blob}, column{"role", text}, column{"scopes", text}, column{"comment", text}, column{"expiry", integer}, column{"created_at", integer}),
 		logins: upsert("logins", column{"id", integer}, column{"machine_key", text}, column{"node_key", text}, column{"user_id", integer},
 			column{"rejected", text}, column{"until", integer}),
 		settings: upsert("settings", column{"id", integer}, column{"key", text}, column{"value", text}, column{"source", text}, column{"pinned", integer},
@@ -204,7 +204,7 @@ func (c *changes) add(e mesh.Event) {
 		c.drop(int64(e.ID), s.preAuth, s.preAuthUses)
 	case mesh.APIKeyPut:
 		k := e.Key
-		c.put(s.api, int64(k.ID), k.Prefix, k.Hash[:], string(k.Role), join(k.Scopes), int64(k.Expiry), int64(k.CreatedAt))
+		c.put(s.api, int64(k.ID), k.Prefix, k.Hash[:], string(k.Role), join(k.Scopes), k.Comment, int64(k.Expiry), int64(k.CreatedAt))
 	case mesh.APIKeyGone:
 		c.drop(int64(e.ID), s.api, s.apiUses)
 	case mesh.LoginPut:
