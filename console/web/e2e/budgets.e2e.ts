@@ -37,6 +37,9 @@ async function firstUsefulPaint(page: Page, url: string): Promise<number> {
   return took.sort((a, b) => a - b)[3] as number;
 }
 
+/** Milliseconds between keys: twice as fast as people who type fast. */
+const rhythm = 60;
+
 /** Types filters and takes them back, and measures from each key to the frame that follows it. */
 async function typing(page: Page): Promise<{ p50: number; p95: number }> {
   const words = ["web-fra", "tag:prod", "user:ana", "-is:online", "10.20"];
@@ -56,8 +59,10 @@ async function typing(page: Page): Promise<{ p50: number; p95: number }> {
     addEventListener("keydown", measure, { capture: true });
   });
   for (const word of words) {
-    for (const letter of word) await page.keyboard.type(letter);
-    for (const _ of word) await page.keyboard.press("Backspace");
+    for (const key of [...word, ...Array(word.length).fill("Backspace")]) {
+      await page.keyboard.press(key);
+      await page.waitForTimeout(rhythm);
+    }
   }
   const paints = await page.evaluate(() => (window as unknown as { paints: number[] }).paints.sort((a, b) => a - b));
   expect(paints.length).toBeGreaterThan(60);
