@@ -3,7 +3,7 @@ import { type Answer, ApiError, api } from "./client";
 import { addPage, applyChanges, type Collection, type Merge, replace } from "./collection";
 import { useCan } from "./session";
 import { mergeNode } from "./stream/reduce";
-import type { ApiKey, Change, Node, Policy, PreAuthKey, User } from "./types";
+import type { ApiKey, Change, Node, NodeHost, Policy, PreAuthKey, User } from "./types";
 
 /** The names of what the cache holds. The event stream patches or drops by them. */
 export const keys = {
@@ -20,6 +20,7 @@ export const keys = {
   policyInForce: ["policy", "inForce"],
   policyVersions: ["policy", "versions"],
   presence: ["presence"],
+  hosts: ["hosts"],
   nodePresence: (id: string, ...period: (string | undefined)[]) => ["presence", "node", id, ...period],
   audit: ["audit"],
   /** What the stream told last, for a list that was being read meanwhile. */
@@ -153,6 +154,21 @@ export const presenceQuery = queryOptions({
   refetchInterval: 5 * 60_000,
 });
 
+/** What devices say of themselves, by node id. Several times as large as the list, so it is read where it is shown. */
+export const hostsQuery = queryOptions({
+  queryKey: keys.hosts,
+  queryFn: async ({ signal }): Promise<ReadonlyMap<string, NodeHost>> => {
+    const all = new Map<string, NodeHost>();
+    for (let cursor: string | undefined; ; ) {
+      const page = await api.get("/api/v1/node", { query: { host: true, limit: nextPage, cursor }, signal });
+      for (const { id, host } of page.nodes) if (host) all.set(id, host);
+      if (!page.next) return all;
+      cursor = page.next;
+    }
+  },
+  refetchInterval: 5 * 60_000,
+});
+
 /** A policy with the line ends of the editor: a text that was written elsewhere would differ from itself in every line. */
 export const withPlainLines = <P extends { policy: string }>(policy: P): P => ({
   ...policy,
@@ -191,6 +207,7 @@ export const policyVersionQuery = (version: string) =>
 /** What a key may not see is not asked for: then there are no data, and no error. */
 export const useNodes = () => useQuery({ ...nodesQuery, enabled: useCan()("nodes:read") });
 export const useUsers = () => useQuery({ ...usersQuery, enabled: useCan()("users:read") });
+export const useHosts = (wanted: boolean) => useQuery({ ...hostsQuery, enabled: useCan()("nodes:read") && wanted });
 export const usePresence = () => useQuery({ ...presenceQuery, enabled: useCan()("history:read") });
 export const usePolicy = () => useQuery({ ...policyQuery, enabled: useCan()("policy:read") });
 export const useDNS = () => useQuery({ ...dnsQuery, enabled: useCan()("dns:read") });

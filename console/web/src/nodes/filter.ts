@@ -1,4 +1,4 @@
-import type { Node } from "@/api";
+import type { Node, NodeHost } from "@/api";
 import { comparesVersion, type Fields, longerAgo, prefixContains, type Term } from "@/filter";
 import { isExitNode, stateOf, subnetsOf, waitingRoutes } from "./facts";
 
@@ -12,8 +12,10 @@ const kinds: Record<string, (node: Node) => boolean> = {
   waiting: (node) => waitingRoutes(node).length > 0,
 };
 
+export type Hosts = ReadonlyMap<string, NodeHost>;
+
 /** What the words of a filter line mean for nodes, at a time. */
-export function nodeFilter(now: number): Fields<Node> {
+export function nodeFilter(now: number, hosts?: Hosts): Fields<Node> {
   return {
     text: (node, word) =>
       node.givenName.toLowerCase().includes(word) ||
@@ -28,13 +30,16 @@ export function nodeFilter(now: number): Fields<Node> {
       seen: (node, value, op) => !node.online && longerAgo(node.lastSeen, op, value, now),
       route: (node, value) =>
         node.availableRoutes.some((route) => prefixContains(value, route) || prefixContains(route, value)),
-      relay: (node, value) => node.host?.relay?.code.toLowerCase() === value,
+      relay: (node, value) => hosts?.get(node.id)?.relay?.code.toLowerCase() === value,
       key: (node, value) =>
         node.preAuthKey?.id === value || (node.preAuthKey?.key.toLowerCase().includes(value) ?? false),
       name: (node, value) => node.givenName.toLowerCase().includes(value),
     },
   };
 }
+
+/** Whether a filter asks for what only the devices themselves tell. */
+export const asksHosts = (terms: readonly Term[]) => terms.some(({ field }) => field === "relay");
 
 /** How many days a filter asks to be away at least, when that is so long that the device may be gone for good. */
 export function staleAge(terms: readonly Term[]): number | null {

@@ -1,6 +1,6 @@
 /** What the console knows about nodes, wherever they are shown: facts, filter words, marks, and what can be done. */
 export { NodeActionsProvider, useNodeActions } from "./actions";
 export * from "./facts";
-export { nodeFilter, nodeFilterFields, staleAge } from "./filter";
+export { asksHosts, type Hosts, nodeFilter, nodeFilterFields, staleAge } from "./filter";
 export { NodeMark, OsIcon, Owner, Presence, RouteBadges } from "./marks";
 export { NodeMenu } from "./NodeMenu";

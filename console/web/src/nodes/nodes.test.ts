@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Node } from "@/api";
+import type { Node, NodeHost } from "@/api";
 import { matches, parse } from "@/filter";
 import { byName, dnsName, needsAttention, newestVersion, outages, stateOf, systemName, waitingRoutes } from "./facts";
-import { nodeFilter, nodeFilterFields, staleAge } from "./filter";
+import { asksHosts, nodeFilter, nodeFilterFields, staleAge } from "./filter";
 
 const now = Date.parse("2026-03-02T12:00:00Z");
 const node = (fields: Partial<Node> = {}): Node =>
@@ -27,6 +27,16 @@ const node = (fields: Partial<Node> = {}): Node =>
   }) as Node;
 const fits = (line: string, fields?: Partial<Node>) =>
   matches(node(fields), parse(line, nodeFilterFields), nodeFilter(now));
+
+test("the relay of a node is asked for where a filter names one", () => {
+  const terms = parse("relay:fra is:online", nodeFilterFields);
+  const hosts = new Map([["1", { relay: { id: 900, code: "FRA", name: "Frankfurt" } } as NodeHost]]);
+  expect(asksHosts(terms)).toBe(true);
+  expect(asksHosts(parse("tag:relay relay", nodeFilterFields))).toBe(false);
+  expect(matches(node({ id: "1" }), terms, nodeFilter(now, hosts))).toBe(true);
+  expect(matches(node({ id: "2" }), terms, nodeFilter(now, hosts))).toBe(false);
+  expect(matches(node({ id: "1" }), terms, nodeFilter(now))).toBe(false);
+});
 
 describe("filter words of nodes", () => {
   test.each<[string, Partial<Node>, boolean]>([

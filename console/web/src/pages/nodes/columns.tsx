@@ -4,6 +4,7 @@ import type { MouseEvent } from "react";
 import type { Node } from "@/api";
 import {
   compareText,
+  type Hosts,
   ipv4Of,
   ipv6Of,
   NodeMark,
@@ -25,7 +26,14 @@ const time = (at: string | null) => (at ? Date.parse(at) : Number.POSITIVE_INFIN
 const seen = (node: Node) => (node.online ? Number.POSITIVE_INFINITY : Date.parse(node.lastSeen));
 const soon = 14 * 864e5;
 
+/** Columns of what devices say of themselves. */
+export const hostColumns = ["relay", "nat"] as const;
+
+/** In one word; the page of the node has the sentence. */
+const natWord = (varies: boolean | null | undefined) => (varies == null ? "" : varies ? t.nat.hard : t.nat.easy);
+
 export interface NodeFacts {
+  hosts: Hosts | undefined;
   presence: ReadonlyMap<string, number[]> | undefined;
   newest: string;
   now: number;
@@ -47,7 +55,7 @@ export function NodeLink({ node, onOpen, className }: { node: Node; onOpen(node:
   );
 }
 
-export function nodeColumns({ presence, newest, now, onOpen }: NodeFacts): Column<Node>[] {
+export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts): Column<Node>[] {
   return [
     {
       id: "node",
@@ -175,6 +183,8 @@ export function nodeColumns({ presence, newest, now, onOpen }: NodeFacts): Colum
     plain("ipv6", ipv6Of, (node) => <span className="truncate font-mono text-12 text-ink-2">{ipv6Of(node)}</span>, 190),
     plain("id", (node) => node.id, undefined, 80),
     plain("joined", (node) => t.joinedBy[node.registerMethod]),
+    plain("relay", (node) => hosts?.get(node.id)?.relay?.name ?? ""),
+    plain("nat", (node) => natWord(hosts?.get(node.id)?.nat.mappingVaries)),
   ];
 }
 

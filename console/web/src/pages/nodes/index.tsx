@@ -2,9 +2,10 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Hourglass, Plus, Route, Server, Tag, Trash2 } from "lucide-react";
 import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
-import { type Node, useCan, useNodes, usePresence } from "@/api";
+import { type Node, useCan, useHosts, useNodes, usePresence } from "@/api";
 import { matches, type Term, useFilter } from "@/filter";
 import {
+  asksHosts,
   byName,
   ipv4Of,
   NodeActionsProvider,
@@ -48,7 +49,7 @@ import {
   ViewMenu,
   WriteButton,
 } from "@/ui";
-import { NodeLink, nodeColumns } from "./columns";
+import { hostColumns, NodeLink, nodeColumns } from "./columns";
 import { NodeFilterMenu } from "./FilterMenu";
 
 const NodePanel = lazy(() => import("./NodePanel"));
@@ -92,13 +93,18 @@ function NodesList() {
   const { typed, setTyped, query, terms } = useFilter(search.q, commit, nodeFilterFields);
   const newest = useMemo(() => newestVersion(nodes), [nodes]);
   const onOpen = useCallback((node: Node) => setSearch({ node: node.id }, "push"), [setSearch]);
-  const columns = useMemo(() => nodeColumns({ presence, newest, now, onOpen }), [presence, newest, now, onOpen]);
+  const chosen = search.cols.split(",");
+  const { data: hosts } = useHosts(asksHosts(terms) || hostColumns.some((id) => chosen.includes(id)));
+  const columns = useMemo(
+    () => nodeColumns({ hosts, presence, newest, now, onOpen }),
+    [hosts, presence, newest, now, onOpen],
+  );
   // In order before they are filtered: to compare thousands of names at each letter takes longer than a letter may.
   const sorted = useMemo(() => sortRows(nodes, search.sort, columns, byName), [nodes, search.sort, columns]);
   const rows = useMemo(() => {
-    const by = nodeFilter(now);
+    const by = nodeFilter(now, hosts);
     return sorted.filter((node) => inTab[tab](node) && matches(node, terms, by));
-  }, [sorted, tab, terms, now]);
+  }, [sorted, tab, terms, now, hosts]);
   const group = useAttention(presence, now);
   const filtered = tab !== "all" || terms.length > 0;
 
@@ -154,7 +160,7 @@ function NodesList() {
               columns={columns}
               chosen={search.cols}
               rows={rows}
-              loading={!data}
+              loading={!data || (asksHosts(terms) && !hosts)}
               empty={empty}
               rowId={rowId}
               rowName={rowName}

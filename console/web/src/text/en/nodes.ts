@@ -27,7 +27,10 @@ export const nodes = {
     ipv6: "IPv6",
     id: "Id",
     joined: "Joined by",
+    relay: "Nearest relay",
+    nat: "NAT",
   },
+  nat: { easy: "Easy", hard: "Hard" },
   groups: {
     attention: "Needs attention",
     attentionWhy: "expired key, route waiting, unstable or a server offline",
