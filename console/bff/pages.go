@@ -149,7 +149,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 		message := ""
 		if ended {
 			message = textRevoked
-			s.dropCookie(w, v, cookieName)
+			s.setCookie(w, v, cookieName, endedMark, toldMarkTime)
 		}
 		s.loginPage(w, r, v, http.StatusOK, r.URL.RequestURI(), message)
 	default:

@@ -23,9 +23,10 @@ const (
 	loginName    = "fairlead_login"
 	securePrefix = "__Secure-"
 	// endedMark in place of a session says that its key was revoked, until the
-	// login page has told it.
+	// login page has told it, and a little longer for the other tabs.
 	endedMark     = "ended"
 	endedMarkTime = time.Hour
+	toldMarkTime  = time.Minute
 )
 
 // session is what the cookie holds.

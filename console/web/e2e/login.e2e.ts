@@ -163,11 +163,8 @@ describe("a session", () => {
     await second.locator("main h1").waitFor();
     const began = Date.now();
     await stage.cli("apikeys", "expire", "--prefix", key.split("_").slice(0, 2).join("_"));
-    for (const page of [first, second]) await page.getByLabel("API key").waitFor({ timeout: 15_000 });
-    const told = [first, second].map((page) =>
-      page.getByText("You were signed out because this key was revoked.").count(),
-    );
-    expect(Math.max(...(await Promise.all(told)))).toBe(1);
+    for (const page of [first, second])
+      await page.getByText("You were signed out because this key was revoked.").waitFor({ timeout: 15_000 });
     expect(Date.now() - began).toBeLessThan(15_000);
     await closeWindow(first);
   });
