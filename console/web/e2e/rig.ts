@@ -1,6 +1,13 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+  type Request,
+} from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 
 const rig = process.env.CONSOLE_RIG ?? "";
@@ -79,6 +86,8 @@ class Watch {
   complaints: string[] = [];
   foreign: string[] = [];
   requests: string[] = [];
+  /** What the page waits for: all but the stream, which never ends. */
+  pending = new Set<Request>();
   /** Complaints that the test provokes. */
   allowed: RegExp[] = [
     // Without a policy the server has none to answer with, and a browser calls every 404 an error.
@@ -96,7 +105,10 @@ class Watch {
     page.on("request", (r) => {
       this.requests.push(r.url());
       if (/^https?:/.test(r.url()) && !r.url().startsWith(`${origin}/`)) this.foreign.push(r.url());
+      if (!r.url().includes("/api/v1/events")) this.pending.add(r);
     });
+    page.on("requestfinished", (r) => this.pending.delete(r));
+    page.on("requestfailed", (r) => this.pending.delete(r));
   }
 
   check() {

@@ -1,4 +1,5 @@
 import type { Page } from "playwright-core";
+import { watch } from "./rig";
 
 /** Every screen of the console: its name, and its address below /admin. */
 export const screens: Record<string, string> = {
@@ -34,12 +35,16 @@ export const screens: Record<string, string> = {
   "no-such-page": "/nowhere",
 };
 
-/** Waits until a screen has all that it will show by itself. */
+/** Waits until a screen has all that it will show by itself: it asks for nothing more, and nothing stands for what comes. */
 export async function settled(page: Page) {
   await page.locator("main h1, main h2").first().waitFor();
-  await page.waitForFunction(() => document.querySelectorAll("main .skeleton").length === 0);
-  await page.evaluate(async () => {
-    await document.fonts.ready;
-    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-  });
+  for (let quiet = 0; quiet < 3; ) {
+    await page.waitForFunction(() => document.querySelectorAll("main .skeleton").length === 0);
+    await page.evaluate(async () => {
+      await document.fonts.ready;
+      await new Promise((done) => setTimeout(done, 50));
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    });
+    quiet = watch(page).pending.size === 0 ? quiet + 1 : 0;
+  }
 }

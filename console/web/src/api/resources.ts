@@ -207,6 +207,11 @@ export const policyVersionQuery = (version: string) =>
 /** What a key may not see is not asked for: then there are no data, and no error. */
 export const useNodes = () => useQuery({ ...nodesQuery, enabled: useCan()("nodes:read") });
 export const useUsers = () => useQuery({ ...usersQuery, enabled: useCan()("users:read") });
+/** For what counts all of them: nothing while a part is missing. */
+export const useAllNodes = () => {
+  const asked = useNodes();
+  return { ...asked, data: asked.data?.complete ? asked.data : undefined };
+};
 export const useHosts = (wanted: boolean) => useQuery({ ...hostsQuery, enabled: useCan()("nodes:read") && wanted });
 export const usePresence = () => useQuery({ ...presenceQuery, enabled: useCan()("history:read") });
 export const usePolicy = () => useQuery({ ...policyQuery, enabled: useCan()("policy:read") });

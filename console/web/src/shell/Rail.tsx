@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Settings } from "lucide-react";
 import { Dialog } from "radix-ui";
-import { loginsQuery, serverQuery, sshQuery, useCan, useConnection, useNodes, useSession, useUsers } from "@/api";
+import { loginsQuery, serverQuery, sshQuery, useAllNodes, useCan, useConnection, useSession, useUsers } from "@/api";
 import { waitingRoutes } from "@/nodes";
 import { text } from "@/text";
 import { Mark } from "@/ui";
@@ -85,7 +85,7 @@ function RailContent() {
 
 function useCounts(): Partial<Record<PageLink["to"], { count?: number; waiting?: number }>> {
   const can = useCan();
-  const { data: nodes } = useNodes();
+  const { data: nodes } = useAllNodes();
   const { data: users } = useUsers();
   const { data: logins } = useQuery({ ...loginsQuery, enabled: can("logins:read") });
   const { data: ssh } = useQuery({ ...sshQuery, enabled: can("ssh:read") });

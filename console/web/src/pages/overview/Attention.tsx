@@ -8,8 +8,8 @@ import {
   loginsQuery,
   serverQuery,
   sshQuery,
+  useAllNodes,
   useCan,
-  useNodes,
   usePolicy,
   usePresence,
   useSession,
@@ -106,7 +106,7 @@ function useAttention() {
   const can = useCan();
   const now = useNow();
   const { key, coordinator, console: own } = useSession();
-  const nodes = useNodes();
+  const nodes = useAllNodes();
   const presence = usePresence();
   const policy = usePolicy();
   const server = useQuery({ ...serverQuery, enabled: can("service:read") });

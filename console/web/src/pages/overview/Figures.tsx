@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
-import { preAuthKeysQuery, serverQuery, useCan, useNodes, usePresence, useUsers } from "@/api";
+import { preAuthKeysQuery, serverQuery, useAllNodes, useCan, usePresence, useUsers } from "@/api";
 import { waitingRoutes } from "@/nodes";
 import { overviewWords } from "@/text/overview";
 import { Skeleton, useNow } from "@/ui";
@@ -80,7 +80,7 @@ function Spark({ values, label }: { values: readonly number[]; label: string }) 
 }
 
 function useCourse() {
-  const { data: nodes } = useNodes();
+  const { data: nodes } = useAllNodes();
   const { data: presence } = usePresence();
   return useMemo(() => (nodes && presence ? courseOf(nodes.items, presence) : undefined), [nodes, presence]);
 }
@@ -89,7 +89,7 @@ const least = (values: readonly number[]) => Math.min(...values);
 const most = (values: readonly number[]) => Math.max(...values);
 
 function NodeFigures() {
-  const { data } = useNodes();
+  const { data } = useAllNodes();
   const now = useNow();
   const course = useCourse();
   const joined = data?.items.filter((node) => now - Date.parse(node.createdAt) < 864e5).length ?? 0;
@@ -116,7 +116,7 @@ function NodeFigures() {
 }
 
 function UserFigure() {
-  const { data: nodes } = useNodes();
+  const { data: nodes } = useAllNodes();
   const { data: users } = useUsers();
   const now = useNow();
   const course = useCourse();
@@ -139,7 +139,7 @@ function UserFigure() {
 }
 
 function RouteFigure() {
-  const { data } = useNodes();
+  const { data } = useAllNodes();
   const waiting = data?.items.reduce((sum, node) => sum + waitingRoutes(node).length, 0) ?? 0;
   return (
     <Figure
