@@ -65,7 +65,7 @@ func (r *rig) vitest(t *testing.T, config string, env ...string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "node", args...)
 	cmd.Dir = filepath.Join("..", "..", "console", "web")
-	cmd.Env = append(append(os.Environ(), "CONSOLE_RIG="+r.URL, "NO_COLOR=1"), env...)
+	cmd.Env = append(append(os.Environ(), "CONSOLE_RIG="+r.URL, "CHROMIUM="+r.seclusion.browser, "NO_COLOR=1"), env...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	ended := cmd.Run()

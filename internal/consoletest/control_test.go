@@ -29,6 +29,7 @@ type rig struct {
 	fairlead, console string // binaries
 	pg                *pgtest.Server
 	greeter           string // port on which real clients are reached
+	seclusion         *seclusion
 
 	mu     sync.Mutex
 	scenes map[string]*scene // guarded by mu
@@ -51,7 +52,7 @@ const greeting = "welcome"
 func startRig(t testing.TB, fairlead, console string, pg *pgtest.Server) *rig {
 	t.Helper()
 	addr := meshtest.FreeAddr(t)
-	r := &rig{URL: "http://" + addr, t: t, fairlead: fairlead, console: console, pg: pg, scenes: map[string]*scene{}}
+	r := &rig{URL: "http://" + addr, t: t, fairlead: fairlead, console: console, pg: pg, seclusion: newSeclusion(t), scenes: map[string]*scene{}}
 	r.greet()
 	t.Cleanup(func() {
 		for _, s := range r.scenes {
@@ -125,6 +126,8 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 		addr := meshtest.FreeAddr(part)
 		s.console = startConsole(part, r.console, "http://"+s.faults.addr, addr)
 		s.nginx = startNginx(part, wish.TLS, s.Addr, addr)
+		r.seclusion.bring(part, s.nginx.URL)
+		r.seclusion.bring(part, s.console.URL)
 		return nil
 	})
 	if err != nil {

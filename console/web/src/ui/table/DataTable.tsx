@@ -81,7 +81,7 @@ function Table<T>(props: DataTableProps<T>) {
     count: entries.length,
     getScrollElement: () => scroller.current,
     estimateSize: (index) => headHeight(entries[index]),
-    overscan: 5,
+    overscan: 8,
     initialRect: { width: 1200, height: 800 },
     scrollPaddingEnd: phone ? 0 : headRow,
     getItemKey: useCallback((index: number) => entries[index]?.id ?? index, [entries]),
