@@ -44,6 +44,7 @@ async function tabTo(target: Locator) {
 describe("by keyboard alone somebody", () => {
   test("signs in", async () => {
     await page.goto(`${stage.url}/admin/`);
+    await page.locator("input:focus").waitFor(); // the field takes the focus by itself
     await page.keyboard.type(stage.admin);
     await press("Enter");
     await heading("Overview");
