@@ -85,7 +85,7 @@ func npmProblems(manifest npmManifest, lock npmLock) (found []string) {
 		if !strings.HasPrefix(p.Integrity, "sha512-") {
 			found = append(found, name+" has no checksum")
 		}
-		if p.Resolved != "" && !strings.HasPrefix(p.Resolved, "https://registry.npmjs.org/") {
+		if p.Resolved != "" { // else from whatever registry npm is told of, held by the checksum
 			found = append(found, name+" comes from "+p.Resolved)
 		}
 		allowed := distributable

@@ -22,19 +22,14 @@ type PolicyChange struct {
 
 // PreviewPolicy says what a change would do, and in which world.
 func (s *Service) PreviewPolicy(in PolicyChange) (*policy.Effect, *policy.World, error) {
-	w := s.ledger.World()
-	after := w
-	if in.Text != nil {
-		doc, err := ReadPolicy(*in.Text)
-		if err != nil {
-			return nil, nil, err
-		}
-		after = policy.WorldOf(w.Snapshot, doc)
-	}
 	if in.Text == nil && len(in.Retag) == 0 {
 		return nil, nil, refuse(Invalid, "policy", "policy or retag is required: what would change")
 	}
-	after, err := retagged(after, in.Retag, in.Tags)
+	w := s.ledger.World()
+	after, err := drafted(w, in.Text)
+	if err == nil {
+		after, err = retagged(after, in.Retag, in.Tags)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,11 +167,9 @@ func (s *Service) MapAccess(draft *string, ask policy.MapQuestion) (*policy.Acce
 func (s *Service) RunPolicyTests(text string) (tests int, failures []policy.TestFailure, err error) {
 	w := s.ledger.World()
 	if text != "" {
-		doc, err := ReadPolicy(text)
-		if err != nil {
+		if w, err = drafted(w, &text); err != nil {
 			return 0, nil, err
 		}
-		w = policy.WorldOf(w.Snapshot, doc)
 	}
 	if !hasTests(w.Doc) {
 		return 0, nil, nil
