@@ -1,9 +1,10 @@
 import { useNavigate } from "@tanstack/react-router";
 import { Copy, Hourglass, Server, Trash2 } from "lucide-react";
-import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { api, newRequestName, type PreAuthKey, useNodes } from "@/api";
 import { text } from "@/text";
 import { ApiCall, announce, Confirm, copyText, MenuItem, MenuLine, RowMenu, useNow, useStatus, useWrites } from "@/ui";
+import { actionsOf } from "@/ui/actions";
 import { CreateKeyDialog } from "./CreateKeyDialog";
 import { keyName, keyState, nodesByKey } from "./facts";
 
@@ -11,23 +12,17 @@ const t = text.keys;
 
 export type KeyAction = { name: "create" } | { name: "expire" | "delete"; keys: readonly PreAuthKey[] };
 
-const Context = createContext<(action: KeyAction) => void>(() => {});
-
+const actions = actionsOf<KeyAction>(({ action, onClose }) =>
+  action.name === "create" ? (
+    <CreateKeyDialog onClose={onClose} />
+  ) : (
+    <Ask name={action.name} chosen={action.keys} onClose={onClose} />
+  ),
+);
 /** `const start = useKeyActions(); start({ name: "create" })` */
-export const useKeyActions = () => useContext(Context);
-
+export const useKeyActions = actions.useStart;
 /** Holds the dialogues of pre-auth keys for the page inside. */
-export function KeyActionsProvider({ children }: { children: ReactNode }) {
-  const [action, setAction] = useState<KeyAction | null>(null);
-  const close = useCallback(() => setAction(null), []);
-  return (
-    <Context value={setAction}>
-      {children}
-      {action?.name === "create" && <CreateKeyDialog onClose={close} />}
-      {action && action.name !== "create" && <Ask name={action.name} chosen={action.keys} onClose={close} />}
-    </Context>
-  );
-}
+export const KeyActionsProvider = actions.Provider;
 
 /** What can be done with one key. */
 export function KeyMenu({ of: key }: { of: PreAuthKey }) {

@@ -1,5 +1,6 @@
-import { createContext, lazy, type ReactNode, Suspense, useCallback, useContext, useState } from "react";
+import { lazy } from "react";
 import type { Node } from "@/api";
+import { actionsOf } from "@/ui/actions";
 
 /** Something that a person begins to do with nodes; a dialogue asks for the rest. */
 export type NodeAction =
@@ -7,24 +8,8 @@ export type NodeAction =
   | { name: "tags" | "neverExpire" | "setExpiry"; node: Node }
   | { name: "addTags" | "approve" | "expire" | "delete"; nodes: readonly Node[] };
 
-const Dialogs = lazy(() => import("./dialogs"));
-const Context = createContext<(action: NodeAction) => void>(() => {});
-
+const actions = actionsOf<NodeAction>(lazy(() => import("./dialogs")));
 /** `const start = useNodeActions(); start({ name: "rename", node })` */
-export const useNodeActions = () => useContext(Context);
-
+export const useNodeActions = actions.useStart;
 /** Holds the dialogues of nodes for the page inside. */
-export function NodeActionsProvider({ children }: { children: ReactNode }) {
-  const [action, setAction] = useState<NodeAction | null>(null);
-  const close = useCallback(() => setAction(null), []);
-  return (
-    <Context value={setAction}>
-      {children}
-      {action && (
-        <Suspense>
-          <Dialogs action={action} onClose={close} />
-        </Suspense>
-      )}
-    </Context>
-  );
-}
+export const NodeActionsProvider = actions.Provider;

@@ -1,5 +1,6 @@
-import { createContext, lazy, type ReactNode, Suspense, useCallback, useContext, useState } from "react";
+import { lazy } from "react";
 import type { User } from "@/api";
+import { actionsOf } from "@/ui/actions";
 
 /** Something that a person begins to do with users; a dialogue asks for the rest. */
 export type UserAction =
@@ -7,24 +8,8 @@ export type UserAction =
   | { name: "rename" | "key"; user: User }
   | { name: "delete"; users: readonly User[]; onDone?(): void };
 
-const Dialogs = lazy(() => import("./dialogs"));
-const Context = createContext<(action: UserAction) => void>(() => {});
-
+const actions = actionsOf<UserAction>(lazy(() => import("./dialogs")));
 /** `const start = useUserActions(); start({ name: "rename", user })` */
-export const useUserActions = () => useContext(Context);
-
+export const useUserActions = actions.useStart;
 /** Holds the dialogues of users for the page inside. */
-export function UserActionsProvider({ children }: { children: ReactNode }) {
-  const [action, setAction] = useState<UserAction | null>(null);
-  const close = useCallback(() => setAction(null), []);
-  return (
-    <Context value={setAction}>
-      {children}
-      {action && (
-        <Suspense>
-          <Dialogs action={action} onClose={close} />
-        </Suspense>
-      )}
-    </Context>
-  );
-}
+export const UserActionsProvider = actions.Provider;

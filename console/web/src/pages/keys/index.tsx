@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Hourglass, KeyRound, Plus, Trash2 } from "lucide-react";
-import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
+import { type ReactNode, useCallback, useMemo, useState } from "react";
 import { type PreAuthKey, preAuthKeysQuery, useCan, useNodes } from "@/api";
 import { matches, useFilter } from "@/filter";
 import {
@@ -23,7 +23,6 @@ import { oneOf, useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
-  announce,
   BulkBar,
   Button,
   columnsShown,
@@ -40,8 +39,8 @@ import {
   Tabs,
   Time,
   useNow,
-  usePageTitle,
   useShortcuts,
+  useShown,
   useWrites,
   ViewMenu,
   WriteButton,
@@ -92,10 +91,7 @@ function KeysList() {
   );
   const open = search.key ? all.find((key) => key.id === search.key) : undefined;
 
-  usePageTitle(t.title, data && text.table.shown(rows.length));
-  useEffect(() => {
-    if (terms.length > 0) announce(text.table.shown(rows.length));
-  }, [terms, rows.length]);
+  useShown(t.title, data && rows.length, terms);
   const onOpen = useCallback((key: PreAuthKey) => setSearch({ key: key.id }, "push"), [setSearch]);
   const rowKeys = useKeyKeys();
   const clear = () => {

@@ -1,7 +1,7 @@
 /** The list of nodes: the reference for every list of the console. */
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Hourglass, Plus, Route, Server, Tag, Trash2 } from "lucide-react";
-import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
+import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { type Node, useCan, useHosts, useNodes, usePresence } from "@/api";
 import { matches, type Term, useFilter } from "@/filter";
 import {
@@ -25,7 +25,6 @@ import { oneOf, useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
-  announce,
   Badge,
   BulkBar,
   Button,
@@ -43,8 +42,8 @@ import {
   Tabs,
   Time,
   useNow,
-  usePageTitle,
   useShortcuts,
+  useShown,
   useWrites,
   ViewMenu,
   WriteButton,
@@ -108,10 +107,7 @@ function NodesList() {
   const group = useAttention(presence, now);
   const filtered = tab !== "all" || terms.length > 0;
 
-  usePageTitle(t.title, data && text.table.shown(rows.length));
-  useEffect(() => {
-    if (terms.length > 0) announce(text.table.shown(rows.length));
-  }, [terms, rows.length]);
+  useShown(t.title, data && rows.length, terms);
   const { keys, start } = useNodeKeys();
   const onSort = useCallback((sort: string) => setSearch({ sort }), [setSearch]);
   const phoneRow = useCallback((node: Node) => <PhoneRow node={node} onOpen={onOpen} />, [onOpen]);

@@ -1,7 +1,7 @@
 /** The list of users. */
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Plus, Trash2, UserRound } from "lucide-react";
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { type User, useNodes, useUsers } from "@/api";
 import { matches, useFilter } from "@/filter";
 import { compareText } from "@/nodes";
@@ -11,7 +11,6 @@ import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import {
   Avatar,
-  announce,
   BulkBar,
   Button,
   columnsShown,
@@ -25,8 +24,8 @@ import {
   PageHead,
   Tabs,
   useNow,
-  usePageTitle,
   useShortcuts,
+  useShown,
   useWrites,
   ViewMenu,
   WriteButton,
@@ -93,10 +92,7 @@ function UsersList() {
   const columns = useMemo(() => userColumns({ of, mentions }), [of, mentions]);
   const filtered = tab !== "all" || terms.length > 0;
 
-  usePageTitle(text.users.title, data && text.table.shown(rows.length));
-  useEffect(() => {
-    if (terms.length > 0) announce(text.table.shown(rows.length));
-  }, [terms, rows.length]);
+  useShown(text.users.title, data && rows.length, terms);
   const onOpen = useCallback((user: User) => void navigate({ to: "/users/$id", params: { id: user.id } }), [navigate]);
   const { keys, start } = useUserKeys();
   const tabs = useMemo(

@@ -6,3 +6,4 @@ export { DataTable, sortRows } from "./DataTable";
 export { FilterChips, FilterLine } from "./FilterLine";
 export { ExportMenu, FilterMenu, ViewMenu } from "./menus";
 export { NoMatch } from "./NoMatch";
+export { useShown } from "./useShown";
