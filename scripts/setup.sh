@@ -419,7 +419,7 @@ database_accepts() {
   [ -z "$sqlite" ] || return 0
   container=$(container_of db)
   # One that does not run refuses nothing.
-  [ -n "$container" ] && docker exec "$container" pg_isready --quiet >/dev/null 2>&1 || return 0
+  [ -n "$container" ] && docker exec "$container" pg_isready --quiet --username=fairlead --dbname=fairlead >/dev/null 2>&1 || return 0
   PGPASSWORD=$(setting POSTGRES_PASSWORD) docker exec -e PGPASSWORD "$container" \
     psql --host=db --username=fairlead --dbname=fairlead --command='SELECT 1' >/dev/null 2>&1 ||
     problem "the database refuses the password of .env; put back the one it was made with, or give it the new one:" \

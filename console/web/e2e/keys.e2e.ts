@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allow, axe, closeWindow, everything, go, newWindow, Stage, signedIn, signIn, withBrowser } from "./rig";
+import { allow, axe, closeWindow, everything, go, newWindow, parts, Stage, signedIn, signIn, withBrowser } from "./rig";
 
 withBrowser();
 let stage: Stage;
@@ -28,7 +28,7 @@ async function shownOnce(title: string): Promise<string> {
   await page.getByLabel("I have stored it").check();
   await dialogue().getByRole("button", { name: "Close", exact: true }).last().click();
   await dialogue().waitFor({ state: "detached" });
-  const secret = value.split("_").at(-1) ?? value;
+  const { secret } = parts(value);
   expect(await everything(page)).not.toContain(secret);
   const { server, console, nginx } = await stage.logs();
   expect(server + console + nginx).not.toContain(secret);
@@ -45,7 +45,7 @@ interface PreAuthKey {
 }
 const listed = async (key: string) => {
   const list = JSON.parse(await stage.cli("preauthkeys", "list", "--output", "json")) as PreAuthKey[];
-  return list.find((k) => k.key.startsWith(key.split("_").slice(0, 2).join("_")));
+  return list.find((k) => k.key.startsWith(parts(key).prefix));
 };
 const hoursLeft = (key?: PreAuthKey) => (Date.parse(key?.expiration ?? "") - Date.now()) / 3600e3;
 
@@ -77,7 +77,7 @@ describe("a pre-auth key", () => {
 
   test("is expired, with what that means said first", async () => {
     const key = await stage.cli("preauthkeys", "create", "--user", "ana");
-    const id = key.split("_")[1] ?? key;
+    const { id } = parts(key);
     const row = page.locator("tr[data-row]", { hasText: id });
     await row.getByRole("button", { name: /^Actions for / }).click();
     await page.getByRole("menuitem", { name: "Expire" }).click();
@@ -112,7 +112,7 @@ describe("an API key", () => {
     const key = await stage.key();
     const other = await signedIn(stage, "/admin/nodes", {}, key);
     allow(other, /status of 401/);
-    const id = key.split("_")[1] ?? key;
+    const { id } = parts(key);
     await page
       .locator("tr[data-row]", { hasText: id })
       .getByRole("button", { name: /^Actions for / })
@@ -131,7 +131,7 @@ describe("an API key", () => {
     const key = await stage.key();
     const own = await signedIn(stage, "/admin/settings/api-keys", {}, key);
     allow(own, /status of 401/);
-    const id = key.split("_")[1] ?? key;
+    const { id } = parts(key);
     await own
       .locator("tr[data-row]", { hasText: id })
       .getByRole("button", { name: /^Actions for / })

@@ -268,6 +268,13 @@ export async function axe(page: Page, within = "document"): Promise<string[]> {
   }, within);
 }
 
+/** The name of a key, with its kind, and the part of it that is secret, which may hold "_" itself. */
+export function parts(key: string): { prefix: string; id: string; secret: string } {
+  const [, kind = "", id = "", secret = ""] = /^([a-z]+)_([^_]+)_(.+)$/.exec(key) ?? [];
+  if (secret.length < 20) throw new Error("this is no whole key");
+  return { prefix: `${kind}_${id}`, id, secret };
+}
+
 /** All that a browser keeps or shows of a page, to look for secrets in it. */
 export async function everything(page: Page): Promise<string> {
   const kept = await page.evaluate(async () => {
