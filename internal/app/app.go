@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -294,13 +293,10 @@ func (s *service) health() openapi.Health {
 	if elsewhere == "" && len(embedded) == 0 {
 		report(checkRelay, openapi.HealthCheckStatusWarn, noRelay)
 	}
-	if c := s.Config.DERP.Server; c.Enabled {
-		if holder := embedded[strconv.Itoa(c.RegionID)].Replica; holder != "" && holder != string(s.ledger.Self().ID) {
-			report(checkRelay, openapi.HealthCheckStatusWarn,
-				fmt.Sprintf("region %d is the embedded relay of replica %s; give each replica a derp.server.region_id of its own", c.RegionID, holder))
-		}
-	}
 	if p := s.parts.Load(); p != nil {
+		if text := p.control.RelayWarning(); text != "" {
+			report(checkRelay, openapi.HealthCheckStatusWarn, text)
+		}
 		for _, text := range p.control.PolicyWarnings() {
 			report(checkPolicy, openapi.HealthCheckStatusWarn, text)
 		}

@@ -74,6 +74,7 @@ type Service struct {
 	policyHealth       policyHealth
 	policyFile         *policyFile // nil when the policy is no file
 	configuredDNS      atomic.Pointer[string]
+	relayRefusal       atomic.Pointer[Refusal]
 }
 
 // New returns a service over a ledger that is open.

@@ -137,7 +137,8 @@ func (s *Service) another(holds func(ledger.Report) bool) (replica string, known
 // PublishRelay keeps the region of this replica's embedded relay, in the form of
 // the clients, in the map until ctx ends; others may have removed it while they
 // could not see this replica. While another live replica has the number it
-// waits: devices are served without this relay, and the log says so.
+// waits: devices are served without this relay, and the log and RelayWarning
+// say so.
 func (s *Service) PublishRelay(ctx context.Context, region int, form json.RawMessage) error {
 	self := string(s.ledger.Self().ID)
 	value, err := json.Marshal(mesh.Relay{Replica: self, Region: form})
@@ -145,7 +146,6 @@ func (s *Service) PublishRelay(ctx context.Context, region int, form json.RawMes
 		return fmt.Errorf("encoding the embedded relay: %w", err)
 	}
 	var quarrel time.Time // since when another replica has the region
-	told := false
 	for ctx.Err() == nil {
 		alive := s.alive()
 		err := s.commitSetting(ctx, "embedded relay", func(w *mesh.Snapshot, now mesh.Time) ([]mesh.Event, error) {
@@ -154,17 +154,26 @@ func (s *Service) PublishRelay(ctx context.Context, region int, form json.RawMes
 		var refusal *Refusal
 		switch {
 		case err == nil:
-			quarrel, told = time.Time{}, false
+			quarrel = time.Time{}
+			s.relayRefusal.Store(nil)
 		case !errors.As(err, &refusal):
 		case quarrel.IsZero():
 			quarrel = time.Now()
-		case time.Since(quarrel) > relayPatience && !told:
-			told = true
+		case time.Since(quarrel) > relayPatience && s.relayRefusal.CompareAndSwap(nil, refusal):
 			s.log.Error("devices do not hear of the embedded relay", "error", err)
 		}
 		pause(ctx, settingsRetry)
 	}
 	return nil
+}
+
+// RelayWarning says why devices do not hear of the embedded relay; it is empty
+// when they do, or may soon.
+func (s *Service) RelayWarning() string {
+	if refusal := s.relayRefusal.Load(); refusal != nil {
+		return refusal.Error()
+	}
+	return ""
 }
 
 // decideRelay takes a region that nobody alive has.
