@@ -64,7 +64,7 @@ func startRig(t testing.TB, fairlead, console string, pg *pgtest.Server) *rig {
 	mux.HandleFunc("DELETE /stage/{stage}", r.close)
 	for path, f := range map[string]func(s *scene, ctx context.Context, body io.Reader) (any, error){
 		"cli": (*scene).runCLI, "faults": (*scene).setFaults, "cut": (*scene).cutStreams, "server": (*scene).switchServer,
-		"device": (*scene).switchDevice, "knock": (*scene).knock, "join": (*scene).joinClient, "client": (*scene).runClient, "reach": r.reach, "logs": (*scene).logs,
+		"device": (*scene).switchDevice, "knock": (*scene).knock, "session": (*scene).session, "join": (*scene).joinClient, "client": (*scene).runClient, "reach": r.reach, "logs": (*scene).logs,
 	} {
 		mux.HandleFunc("POST /stage/{stage}/"+path, r.on(f))
 	}
@@ -224,18 +224,46 @@ func (s *scene) switchDevice(_ context.Context, body io.Reader) (any, error) {
 	if err := json.NewDecoder(body).Decode(&wish); err != nil {
 		return nil, err
 	}
-	for _, d := range s.devices {
-		if d.name != wish.Name {
-			continue
-		}
-		if wish.Online {
-			d.node.Connect()
-		} else {
-			d.node.Disconnect()
-		}
-		return object{}, nil
+	d, err := s.virtual(wish.Name)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("there is no device %q", wish.Name)
+	if wish.Online {
+		d.node.Connect()
+	} else {
+		d.node.Disconnect()
+	}
+	return object{}, nil
+}
+
+func (s *scene) virtual(name string) (*device, error) {
+	for _, d := range s.devices {
+		if d.name == name {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no device %q", name)
+}
+
+// session waits until an SSH session from one virtual device to another is
+// answered.
+func (s *scene) session(ctx context.Context, body io.Reader) (any, error) {
+	var wish struct{ From, To, User string }
+	if err := json.NewDecoder(body).Decode(&wish); err != nil {
+		return nil, err
+	}
+	from, err := s.virtual(wish.From)
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.virtual(wish.To)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	begins, err := to.node.Session(ctx, from.node.ID(), wish.User)
+	return object{"begins": begins}, err
 }
 
 // knock lets a virtual device ask to be let in, until it is or the stage ends.

@@ -110,15 +110,19 @@ func (n *Node) drop() {
 }
 
 func (n *Node) post(ctx context.Context, path string, body any) (*http.Response, error) {
-	l, err := n.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+n.crowd.host+path, bytes.NewReader(text))
+	return n.ask(ctx, http.MethodPost, path, text)
+}
+
+func (n *Node) ask(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	l, err := n.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+n.crowd.host+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ type View struct {
 	Peers map[tailcfg.NodeID]Peer
 	At    time.Time // when the last message arrived that was no keep-alive
 	Maps  int       // whole maps so far: one per stream, unless names changed
+	SSH   *tailcfg.SSHPolicy
 
 	away     map[tailcfg.NodeID]time.Time // peers shown offline, and since when
 	absences []Absence
@@ -45,6 +46,9 @@ func (v *View) take(m *tailcfg.MapResponse, at time.Time) {
 	v.At = at
 	if m.Node != nil {
 		v.Self = peerOf(m.Node)
+	}
+	if m.SSHPolicy != nil {
+		v.SSH = m.SSHPolicy
 	}
 	if len(m.Peers) > 0 {
 		before := v.Peers

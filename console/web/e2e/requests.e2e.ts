@@ -84,6 +84,62 @@ describe("devices that wait", () => {
   });
 });
 
+describe("SSH sessions that wait", () => {
+  let from = "";
+  let to = "";
+
+  beforeAll(async () => {
+    const policy = JSON.stringify({
+      acls: [{ action: "accept", src: ["*"], dst: ["*:*"] }],
+      tagOwners: { "tag:shell": [] },
+      ssh: [
+        {
+          action: "check",
+          src: ["autogroup:member", "autogroup:tagged"],
+          dst: ["tag:shell"],
+          users: ["root", "ubuntu"],
+        },
+      ],
+    });
+    const nodes = JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as {
+      givenName: string;
+      online: boolean;
+    }[];
+    [from = "", to = ""] = nodes
+      .filter((node) => node.online && node.givenName !== "new-laptop")
+      .map((n) => n.givenName);
+    const answer = await fetch(`${stage.server}/api/v1/policy`, {
+      method: "PUT",
+      headers: { Authorization: `Bearer ${stage.admin}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ policy, force: true }),
+    });
+    expect(answer.status, await answer.text()).toBe(200);
+    await stage.cli("nodes", "tag", to, "--tags", "tag:shell");
+  });
+
+  test.each([
+    { what: "begin when they are approved", user: "root", verb: "Approve", submit: "Approve session", begins: true },
+    {
+      what: "end before they begin when they are turned away",
+      user: "ubuntu",
+      verb: "Turn away",
+      submit: "Turn session away",
+      begins: false,
+    },
+  ])("$what", async ({ user, verb, submit, begins }) => {
+    const [answer] = await Promise.all([
+      stage.session(from, to, user),
+      (async () => {
+        await page.getByRole("button", { name: `${verb} the session from ${from} to ${to}` }).click();
+        expect(await axe(page)).toEqual([]);
+        await page.getByRole("dialog").getByRole("button", { name: submit }).click();
+      })(),
+    ]);
+    expect(answer).toEqual({ begins });
+    await page.getByText("Nobody is waiting").waitFor();
+  });
+});
+
 test("who may only look is offered no answer", async () => {
   const reader = await signedIn(stage, "/admin/requests", {}, await stage.key("--role", "read"));
   await reader.getByRole("heading", { level: 1, name: "Requests" }).waitFor();

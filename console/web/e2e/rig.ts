@@ -73,6 +73,8 @@ export class Stage {
   device = (name: string, online: boolean) => this.on("device", { name, online });
   /** Lets a device ask to be let in. */
   knock = (name: string) => this.on("knock", name);
+  /** Begins an SSH session between two devices of the stage; the answer comes when somebody gave it. */
+  session = (from: string, to: string, user: string) => this.on<{ begins: boolean }>("session", { from, to, user });
   join = (name: string, key: string, ...args: string[]) => this.on<string[]>("join", { name, key, args });
   client = (name: string, ...args: string[]) =>
     this.on<{ stdout: string; stderr: string; code: number }>("client", { name, args });

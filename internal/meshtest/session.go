@@ -1,0 +1,68 @@
+package meshtest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"tailscale.com/tailcfg"
+)
+
+// Session asks, as a client on which a session begins does, whether a session of
+// another node may begin on this one, until there is an answer. It waits for a
+// policy that tells the node to ask.
+func (n *Node) Session(ctx context.Context, from tailcfg.NodeID, user string) (begins bool, err error) {
+	next := n.delegate()
+	for ; next == ""; next = n.delegate() {
+		select {
+		case <-ctx.Done():
+			return false, fmt.Errorf("the node was not told to ask: %w", ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	for next != "" {
+		action, err := n.action(ctx, next, from, user)
+		if err != nil || action.Accept || action.Reject {
+			return action.Accept, err
+		}
+		next = action.HoldAndDelegate
+	}
+	return false, errors.New("the answer neither decides nor tells where to ask next")
+}
+
+// delegate is where the node was told to ask, if it was.
+func (n *Node) delegate() (address string) {
+	n.Look(func(v *View) {
+		if v.SSH == nil {
+			return
+		}
+		for _, rule := range v.SSH.Rules {
+			if rule.Action != nil {
+				address = cmp.Or(rule.Action.HoldAndDelegate, address)
+			}
+		}
+	})
+	return address
+}
+
+// action asks once.
+func (n *Node) action(ctx context.Context, delegate string, from tailcfg.NodeID, user string) (action tailcfg.SSHAction, err error) {
+	_, path, _ := strings.Cut(strings.TrimPrefix(delegate, "https://"), "/")
+	path = "/" + strings.NewReplacer(
+		"$SRC_NODE_ID", strconv.FormatInt(int64(from), 10), "$DST_NODE_ID", strconv.FormatInt(int64(n.ID()), 10),
+		"$SSH_USER", url.QueryEscape(user), "$LOCAL_USER", url.QueryEscape(user),
+	).Replace(path)
+	res, err := n.ask(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return action, err
+	}
+	defer res.Body.Close()
+	return action, json.NewDecoder(res.Body).Decode(&action)
+}
