@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { History, RotateCcw } from "lucide-react";
-import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
-import { type Policy, policyVersionQuery, useCan, useNodes, usePolicy } from "@/api";
+import { lazy, type ReactNode, Suspense, useId, useMemo, useState } from "react";
+import { type Policy, type PolicyVersion, policyVersionQuery, useCan, useNodes, usePolicy } from "@/api";
 import { readDraft, writeDraft } from "@/policy";
 import { authorWords } from "@/policy/author";
 import { useSearchState } from "@/router/search";
@@ -16,6 +16,7 @@ import {
   ErrorState,
   linkButton,
   PageHead,
+  Select,
   Skeleton,
   Tabs,
   Time,
@@ -24,11 +25,13 @@ import {
   useStatus,
 } from "@/ui";
 import { Lines, Pairs, Standing, useStep } from "./parts";
+import { versionsQuery } from "./steps";
 
 const t = words.history;
 const DiffView = lazy(async () => ({ default: (await import("../policy/DiffView")).DiffView }));
 const Effect = lazy(async () => ({ default: (await import("../policy/Effect")).Effect }));
 const panel = "version-text";
+const none: readonly PolicyVersion[] = [];
 
 export function PolicyVersionPage() {
   const { version } = useParams({ from: "/policy/versions/$version" });
@@ -119,14 +122,17 @@ function Restore({ version }: { version: Policy }) {
 }
 
 function Content({ version }: { version: Policy }) {
-  const [search, setSearch] = useSearchState({ view: "changes" });
-  const before = useBefore(version.version);
+  const [search, setSearch] = useSearchState({ view: "changes", with: "" });
+  const versions = useQuery(versionsQuery).data ?? none;
+  const chosen = versions.find((one) => one.version === search.with && one.version !== version.version)?.version ?? "";
+  const other = chosen || String(Number(version.version) - 1);
+  const before = useTextOf(other);
   const view = search.view === "text" ? "text" : "changes";
-  if (!version.policy && before === "") return <Empty icon={History} title={t.noText} />;
+  if (!version.policy && before === "" && !chosen) return <Empty icon={History} title={t.noText} />;
   return (
     <div className="flex min-h-0 flex-1 max-[1099px]:flex-col max-[1099px]:overflow-y-auto">
       <div className="flex min-h-0 min-w-0 flex-1 flex-col bg-surface max-[1099px]:min-h-[40vh] max-[1099px]:flex-none">
-        <div className="flex shrink-0 border-b border-line px-6 max-md:px-4">
+        <div className="flex shrink-0 flex-wrap items-center gap-x-4 border-b border-line px-6 max-md:px-4">
           <Tabs
             label={t.title}
             tabs={[
@@ -136,6 +142,12 @@ function Content({ version }: { version: Policy }) {
             value={view}
             onChange={(next) => setSearch({ view: next })}
             panel={panel}
+          />
+          <Compare
+            version={version.version}
+            versions={versions}
+            other={other}
+            onChoose={(one) => setSearch({ with: one })}
           />
         </div>
         <div id={panel} role="tabpanel" aria-labelledby={`${panel}-${view}`} className="min-h-0 flex-1">
@@ -155,28 +167,71 @@ function Content({ version }: { version: Policy }) {
         aria-label={t.effect}
         className="w-[440px] shrink-0 overflow-y-auto border-l border-line p-4 pb-10 max-[1099px]:w-full max-[1099px]:overflow-visible max-[1099px]:border-t max-[1099px]:border-l-0"
       >
-        <EffectThen version={version.version} />
+        <EffectThen version={version.version} other={chosen} />
       </aside>
     </div>
   );
 }
 
-/** The text of the version before; empty before the first. */
-function useBefore(version: string): string | undefined {
-  const number = Number(version) - 1;
-  const { data } = useQuery({ ...policyVersionQuery(String(number)), enabled: number > 0 });
-  return number > 0 ? data?.policy : "";
+/** With which version this one is compared: with the one before until somebody chooses. */
+function Compare({
+  version,
+  versions,
+  other,
+  onChoose,
+}: {
+  version: string;
+  versions: readonly PolicyVersion[];
+  other: string;
+  onChoose(other: string): void;
+}) {
+  const id = useId();
+  const inForce = usePolicy().data?.policy?.version;
+  const before = String(Number(version) - 1);
+  return (
+    <div className="flex min-w-0 items-center gap-2 py-1.5 text-12 text-ink-2 md:ml-auto">
+      <label htmlFor={id} className="shrink-0">
+        {t.compare.with}
+      </label>
+      <Select
+        id={id}
+        className="w-60 min-w-0"
+        value={other}
+        onChange={(e) => onChoose(e.target.value === before ? "" : e.target.value)}
+      >
+        {before === "0" && <option value={before}>{t.compare.nothing}</option>}
+        {versions
+          .filter((one) => one.version !== version)
+          .map((one) => (
+            <option key={one.version} value={one.version}>
+              {t.compare.choice(
+                one.version,
+                one.version === inForce ? t.inForce : one.version === before ? t.compare.before : "",
+                printable(one.reason, 60),
+              )}
+            </option>
+          ))}
+      </Select>
+    </div>
+  );
 }
 
-function EffectThen({ version }: { version: string }) {
-  const { data } = useStep(version);
+/** The text of a version; empty before the first. */
+function useTextOf(version: string): string | undefined {
+  const { data } = useQuery({ ...policyVersionQuery(version), enabled: version !== "0" });
+  return version === "0" ? "" : data?.policy;
+}
+
+/** What a version changed of the one before, or how it differs from another. */
+function EffectThen({ version, other }: { version: string; other: string }) {
+  const { data } = useStep(version, other || undefined);
   const nodes = useNodes().data?.items;
   const byId = useMemo(() => new Map(nodes?.map((node) => [node.id, node])), [nodes]);
   return (
     <div className="space-y-3">
       <div>
-        <h2 className="text-14 font-semibold">{t.effect}</h2>
-        <p className="text-12 text-ink-2">{t.effectHint}</p>
+        <h2 className="text-14 font-semibold">{other ? t.compare.effect(other) : t.effect}</h2>
+        <p className="text-12 text-ink-2">{other ? t.compare.effectHint(version, other) : t.effectHint}</p>
       </div>
       {data && !data.effect && <p className="text-ink-2">{t.unknown}</p>}
       {data?.effect && (

@@ -113,7 +113,11 @@ function versionColumns(inForce: string | undefined): Column<PolicyVersion>[] {
 
 function PhoneRow({ version, inForce }: { version: PolicyVersion; inForce: string | undefined }) {
   return (
-    <span className="block min-w-0">
+    <Link
+      to="/policy/versions/$version"
+      params={{ version: version.version }}
+      className="flex h-full w-full min-w-0 flex-col justify-center"
+    >
       <span className="flex items-center gap-2 text-14 font-medium">
         {text.policy.versionTitle(version.version)}
         <Standing version={version} inForce={inForce} />
@@ -122,6 +126,6 @@ function PhoneRow({ version, inForce }: { version: PolicyVersion; inForce: strin
         <Time at={version.savedAt} focusable={false} className="shrink-0" />
         <span className="min-w-0 truncate">{version.reason ? printable(version.reason, 300) : t.noReason}</span>
       </span>
-    </span>
+    </Link>
   );
 }

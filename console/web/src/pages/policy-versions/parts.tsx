@@ -41,9 +41,9 @@ function PlusMinus({ plus, minus, says }: { plus: number; minus: number; says: [
 /** Above this, who lost what is not asked for every version that is in sight. */
 const manyNodes = 3000;
 
-export function useStep(version: string) {
+export function useStep(version: string, from?: string) {
   const { data: nodes } = useNodes();
-  return useQuery(stepQuery(version, (nodes?.items.length ?? 0) <= manyNodes));
+  return useQuery(stepQuery(version, (nodes?.items.length ?? 0) <= manyNodes, from));
 }
 
 export function Lines({ version }: { version: string }) {

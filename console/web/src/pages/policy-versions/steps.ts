@@ -24,9 +24,12 @@ export const versionsQuery = queryOptions({
   },
 });
 
-/** What a version changed of the one before. Its lines stay as they are; pairs are those of the nodes there are. */
-export const stepQuery = (version: string, effect: boolean) =>
+/**
+ * What a version changed of another, or of the one before. Its lines stay as they are; pairs are those of the nodes
+ * there are.
+ */
+export const stepQuery = (version: string, effect: boolean, from?: string) =>
   queryOptions({
-    queryKey: ["policyStep", version, effect],
-    queryFn: ({ signal }) => api.get("/api/v1/policy/diff", { query: { to: version, effect }, signal }),
+    queryKey: ["policyStep", version, effect, from],
+    queryFn: ({ signal }) => api.get("/api/v1/policy/diff", { query: { from, to: version, effect }, signal }),
   });

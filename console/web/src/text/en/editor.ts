@@ -244,6 +244,16 @@ export const editor = {
     restored: (version: string) => `The text of version ${version} is a draft now. Nothing is saved yet.`,
     effect: "What it changed",
     effectHint: "Compared with the version before, on the nodes there are now.",
+    compare: {
+      with: "Compare with",
+      nothing: "no policy",
+      before: "the one before",
+      choice: (version: string, standing: string, reason: string) =>
+        [standing ? `${version}, ${standing}` : version, reason].filter(Boolean).join(": "),
+      effect: (other: string) => `Compared with version ${other}`,
+      effectHint: (version: string, other: string) =>
+        `What version ${version} allows more and less than version ${other}, on the nodes there are now.`,
+    },
     view: { changes: "Changes", text: "Whole text" },
     unknown: "not known",
     plus: (n: number) => `+${count(n)}`,
