@@ -89,7 +89,7 @@ describe("a fault", () => {
     await first().getByRole("img", { name: "Online" }).waitFor();
   });
 
-  test("of two people at once asks whose is to stay", async () => {
+  test("of two people at once says who was quicker, and asks whose is to stay", async () => {
     await page.getByLabel("Filter nodes").fill(name);
     await first().getByText(name).first().waitFor();
     await first()
@@ -102,8 +102,9 @@ describe("a fault", () => {
     await read;
     await stage.cli("nodes", "rename", name, "theirs");
     await page.getByRole("button", { name: "Rename", exact: true }).click();
-    const asked = page.getByRole("alert").filter({ hasText: "Somebody else changed this meanwhile" });
+    const asked = page.getByRole("alert").filter({ hasText: /changed this \d+ seconds? ago/ });
     await asked.waitFor();
+    expect(await asked.textContent()).toMatch(/on the server changed this|API key \w+ changed this/);
     expect(await asked.textContent()).toContain("theirs");
     expect(await axe(page)).toEqual([]);
     await page.getByRole("button", { name: "Keep mine" }).click();

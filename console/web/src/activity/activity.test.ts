@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Change, Node } from "@/api";
 import { differences } from "./diff";
 import { groupEvents } from "./group";
+import { agoWords } from "./lastChange";
 import { lengthWords, percentWords, shareOnline, spansOf } from "./presence";
 import { eventWords } from "./words";
 
@@ -122,6 +123,14 @@ describe("a change in words", () => {
     expect(eventWords(nodeEntry(null, node({ givenName: "a\u202eb" }))).title).toBe("a\ufffdb joined");
   });
 });
+
+test.each([
+  ["10:00:12", "12 seconds ago"],
+  ["09:59:00", "1 second ago"],
+  ["10:02:00", "2m ago"],
+])("at %s it was changed %s", (now, words) =>
+  expect(agoWords("2026-03-01T10:00:00Z", Date.parse(`2026-03-01T${now}Z`))).toBe(words),
+);
 
 describe("changes that happened together", () => {
   const device = (id: string) => ({ ...server, kind: "node", id });

@@ -1,17 +1,22 @@
+import { useLastChange } from "@/activity/lastChange";
 import { text } from "@/text";
 import { Button } from "@/ui";
 
 /** A write that found something else than the person saw. */
 export interface Conflict {
+  /** The node, and the member of it. */
+  of: string;
+  member: "givenName" | "tags";
   mine: string;
   theirs: string;
 }
 
 export function ConflictView({ conflict, onMine, onTheirs }: { conflict: Conflict; onMine(): void; onTheirs(): void }) {
   const t = text.nodes.conflict;
+  const last = useLastChange({ kind: "node", object: conflict.of, members: [conflict.member] });
   return (
     <div role="alert" className="space-y-3 rounded-lg border border-line-strong p-3 text-13 text-ink-2">
-      <p className="font-medium text-ink">{t.title}</p>
+      <p className="font-medium text-ink">{last ? t.by(last.who, last.when) : t.title}</p>
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
         <dt>{t.mine}</dt>
         <dd className="font-mono break-words text-ink">{conflict.mine}</dd>

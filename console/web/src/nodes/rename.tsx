@@ -39,7 +39,8 @@ export function useRename(node: Node, onClose: () => void) {
       },
       (error) => {
         const now = currentOf<Node>(error);
-        if (now && now.givenName !== before) return setConflict({ mine: name, theirs: printable(now.givenName) });
+        if (now && now.givenName !== before)
+          return setConflict({ of: node.id, member: "givenName", mine: name, theirs: printable(now.givenName) });
         if (now) return send(null);
         onClose();
         status.failed(t.failed(printable(before)), error);

@@ -46,7 +46,7 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
       (error) => {
         const now = currentOf<Node>(error);
         if (now && now.tags.join(" ") !== before.join(" "))
-          return setConflict({ mine: tags.join(" "), theirs: now.tags.join(" ") });
+          return setConflict({ of: node.id, member: "tags", mine: tags.join(" "), theirs: now.tags.join(" ") });
         if (now) return send(null);
         onClose();
         status.failed(t.failed(name), error);

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
+import { useLastChange } from "@/activity/lastChange";
 import {
   currentOf,
   type IfMatch,
@@ -91,15 +92,7 @@ function Rename({ user, onClose }: { user: User; onClose(): void }) {
       }
     >
       {theirs !== null && (
-        <div role="alert" className="space-y-2 rounded-lg border border-line-strong p-3">
-          <p className="font-medium text-ink">{t.conflict(printable(theirs))}</p>
-          <div className="flex gap-2">
-            <Button look="primary" onClick={() => send(null)}>
-              {text.nodes.conflict.keepMine}
-            </Button>
-            <Button onClick={onClose}>{text.nodes.conflict.keepTheirs}</Button>
-          </div>
-        </div>
+        <Renamed user={user} theirs={printable(theirs)} onMine={() => send(null)} onTheirs={onClose} />
       )}
       <Field label={userWords.create.name} error={problem} hint={userWords.create.nameHint}>
         {(control) => (
@@ -121,6 +114,23 @@ function Rename({ user, onClose }: { user: User; onClose(): void }) {
         </div>
       )}
     </Dialog>
+  );
+}
+
+/** Somebody else was quicker. */
+function Renamed({ user, theirs, onMine, onTheirs }: { user: User; theirs: string; onMine(): void; onTheirs(): void }) {
+  const t = userWords.rename;
+  const last = useLastChange({ kind: "user", object: user.id, members: ["name"] });
+  return (
+    <div role="alert" className="space-y-2 rounded-lg border border-line-strong p-3">
+      <p className="font-medium text-ink">{last ? t.conflictBy(last.who, last.when, theirs) : t.conflict(theirs)}</p>
+      <div className="flex gap-2">
+        <Button look="primary" onClick={onMine}>
+          {text.nodes.conflict.keepMine}
+        </Button>
+        <Button onClick={onTheirs}>{text.nodes.conflict.keepTheirs}</Button>
+      </div>
+    </div>
   );
 }
 

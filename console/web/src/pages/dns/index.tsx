@@ -1,6 +1,7 @@
 /** What devices are told about names. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
+import { useLastChange } from "@/activity/lastChange";
 import { ApiError, api, type DNS, dnsQuery, keys, newRequestName, useCan } from "@/api";
 import { Failure } from "@/keys";
 import { SettingsPage } from "@/pages/settings";
@@ -251,11 +252,12 @@ function Conflict({
   onMine(): void;
   onTheirs(): void;
 }) {
+  const last = useLastChange({ kind: "dns", members: names });
   const shown = (from: DNSForm, name: keyof DNSForm) =>
     name === "magicDNS" ? t.onOff[from.magicDNS ? "on" : "off"] : from[name].trim() || text.common.none;
   return (
     <div role="alert" className="space-y-3 rounded-lg border border-line-strong bg-surface p-4">
-      <p className="font-medium">{t.conflict.title}</p>
+      <p className="font-medium">{last ? t.conflict.by(last.who, last.when) : t.conflict.title}</p>
       {names.map((name) => (
         <div key={name}>
           <p className="text-12 text-ink-2">{name === "magicDNS" ? t.magic : t.fields[name]}</p>

@@ -19,6 +19,7 @@ export const activity = {
   failed: "The activity could not be read",
   more: "Show older",
   by: (actor: string) => `by ${actor}`,
+  secondsAgo: plural({ one: "# second ago", other: "# seconds ago" }),
 
   actor: {
     key: (name: string) => `API key ${name}`,

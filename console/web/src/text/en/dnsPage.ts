@@ -44,5 +44,6 @@ export const dnsPage = {
   },
   conflict: {
     title: "Somebody else changed these settings meanwhile",
+    by: (who: string, when: string) => `${who} changed these settings ${when}`,
   },
 };

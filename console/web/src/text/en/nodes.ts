@@ -200,6 +200,7 @@ export const nodes = {
   },
   conflict: {
     title: "Somebody else changed this meanwhile",
+    by: (who: string, when: string) => `${who} changed this ${when}`,
     mine: "Yours",
     theirs: "Now",
     keepMine: "Keep mine",

@@ -65,6 +65,7 @@ export const userWords = {
       other: "The policy names this user in # places by the old name. They will then mean nobody:",
     }),
     conflict: (name: string) => `Somebody else renamed this user to ${name} meanwhile.`,
+    conflictBy: (who: string, when: string, name: string) => `${who} renamed this user to ${name} ${when}.`,
     submit: "Rename user",
     done: (from: string, to: string) => `${from} is now ${to}.`,
     undone: (name: string) => `The user is ${name} again.`,
