@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { asStory, axe, closeWindow, Stage, signedIn, withBrowser } from "./rig";
+import { asStory, axe, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
 
 withBrowser();
 asStory();
@@ -41,13 +41,25 @@ describe("the access map", () => {
   test("opens a cell by keyboard down to its nodes, and gives the focus back", async () => {
     await page.locator("[role=gridcell][tabindex='0']").focus();
     for (const key of ["ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
-    const name = await page.evaluate(() => document.activeElement?.id);
+    const focused = () => page.evaluate(() => document.activeElement?.id);
+    // The focus follows with the next picture.
+    await eventually(async () => expect(await focused()).toBe("cell-1-2"));
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Nodes", exact: true }).waitFor();
     await page.locator("aside li a").first().waitFor();
     expect(await axe(page)).toEqual([]);
     await page.keyboard.press("Escape");
-    expect(await page.evaluate(() => document.activeElement?.id)).toBe(name);
+    expect(await focused()).toBe("cell-1-2");
+  });
+
+  test("opens an empty cell by a click, and asks from there", async () => {
+    await cell("tag:ci", "tag:db").click();
+    const panel = page.getByRole("complementary", { name: "tag:ci → tag:db" });
+    await panel.getByText("No access").waitFor();
+    expect(await axe(page)).toEqual([]);
+    await panel.getByRole("button", { name: "Ask about this" }).click();
+    await page.getByText("Not allowed").waitFor();
+    await page.getByRole("button", { name: "Clear the question" }).click();
   });
 
   test("says why not, and which rules come nearest", async () => {
@@ -91,6 +103,39 @@ describe("the access map", () => {
     await page.getByRole("button", { name: "Export" }).click();
     await page.getByRole("menuitem", { name: /CSV/ }).click();
     expect((await file).suggestedFilename()).toMatch(/^access-.*\.csv$/);
+    await page.getByLabel("Filter rows").fill("from:tag:");
+    await page.locator("tr[data-row]").nth(1).waitFor();
+    await page.getByRole("button", { name: "Filter", exact: true }).click();
+    expect(await axe(page)).toEqual([]);
+    await page.getByRole("menuitemcheckbox", { name: /^PostgreSQL/ }).click();
+    await page.keyboard.press("Escape");
+    expect(await page.getByLabel("Filter rows").inputValue()).toBe("from:tag: port:5432");
+    await eventually(async () => {
+      const rows = await page.locator("tr[data-row]").allTextContents();
+      expect(rows.length).toBeGreaterThan(0);
+      expect(rows.filter((row) => !/5432|all ports/.test(row))).toEqual([]);
+    });
+  });
+
+  test("makes a test of a cell, and of a pair of its nodes", async () => {
+    await page.goto(`${stage.url}/admin/access`);
+    await cell("tag:api", "tag:db").click();
+    const panel = page.getByRole("complementary", { name: "tag:api → tag:db" });
+    await panel.getByRole("button", { name: "Add as test", exact: true }).click();
+    await page.waitForURL(/\/admin\/policy\?line=/);
+    await page.goBack();
+    await panel
+      .getByRole("button", { name: /^Add as test: api-/ })
+      .first()
+      .click();
+    await page.waitForURL(/\/admin\/policy\?line=/);
+    await page
+      .getByText(/^(\d+) of \1 pass$/)
+      .first()
+      .waitFor();
+    const lines = await page.locator(".cm-line").allTextContents();
+    expect(lines.filter((line) => line.includes('{ "src": "tag:api", "accept": ["tag:db:5432"] }'))).toHaveLength(2);
+    expect(await page.getByRole("img", { name: "Fails" }).count()).toBe(0);
   });
 
   test("offers no edits to who may only look", async () => {

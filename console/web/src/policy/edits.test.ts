@@ -76,3 +76,8 @@ it("adds a test without members that say nothing", () => {
   const { text } = addTest("{\n}\n", { src: "ana@", accept: ["tag:db:5432"], deny: [] });
   expect(read(text).tests).toEqual([{ src: "ana@", accept: ["tag:db:5432"] }]);
 });
+
+it("puts a test of SSH among its like", () => {
+  const { text } = addTest("{\n}\n", { src: "ana@", dst: ["tag:db"], check: ["root"], deny: [] });
+  expect(read(text)).toEqual({ sshTests: [{ src: "ana@", dst: ["tag:db"], check: ["root"] }] });
+});

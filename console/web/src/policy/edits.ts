@@ -11,7 +11,10 @@ export interface RuleEntry {
 export interface TestEntry {
   src: string;
   proto?: string;
+  /** Of a test of SSH alone: then accept, check and deny name users of the system there. */
+  dst?: string[];
   accept?: string[];
+  check?: string[];
   deny?: string[];
 }
 
@@ -45,11 +48,13 @@ export function addRule(text: string, rule: RuleEntry): Edit {
   return addEntry(text, "acls", { action: "accept", ...(proto && { proto }), src, dst });
 }
 
-export function addTest(text: string, { src, proto, accept, deny }: TestEntry): Edit {
-  return addEntry(text, "tests", {
+export function addTest(text: string, { src, proto, dst, accept, check, deny }: TestEntry): Edit {
+  return addEntry(text, dst ? "sshTests" : "tests", {
     src,
     ...(proto && { proto }),
+    ...(dst && { dst }),
     ...(accept?.length && { accept }),
+    ...(check?.length && { check }),
     ...(deny?.length && { deny }),
   });
 }

@@ -313,10 +313,10 @@ const Cell = memo(function Cell({
       aria-selected={open}
       tabIndex={active ? 0 : -1}
       onFocus={() => onActive({ row, column })}
-      onClick={() => found && onOpen(from, to)}
+      onClick={() => onOpen(from, to)}
       className={clsx(
-        "absolute top-0 bottom-0 border-r border-b border-hair p-0.5 -outline-offset-2",
-        found && "cursor-pointer",
+        "absolute top-0 bottom-0 cursor-pointer border-r border-b border-hair p-0.5 -outline-offset-2",
+        open && !found && "bg-sunken ring-2 ring-accent ring-inset",
       )}
       style={{ left, width: size.column }}
     >

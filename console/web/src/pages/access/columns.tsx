@@ -18,10 +18,11 @@ export const rowFilter: Fields<AccessRow> = {
     to: (row, value) => names(row.to.name, value),
     port: (row, value) => opens(row.cell.ports, value),
     line: (row, value) => linesOf(row.rules).some((line) => String(line) === value),
+    is: (row, value) => changeOf(row.cell) === value,
   },
 };
 
-/** Whether a port is among "ports 22, 8000-8100". */
+/** Whether a port is among "ports 22, 8000-8100", or with "all" whether every port is. */
 export function opens(ports: readonly string[], value: string): boolean {
   const wanted = Number(value);
   return ports.some(

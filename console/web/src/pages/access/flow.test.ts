@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { AccessRow } from "@/access";
 import type { AccessCell, AccessRule, Node } from "@/api";
 import { opens, rowFilter } from "./columns";
+import { usualPorts } from "./FilterMenu";
 import { edgeWidth, itemHeight, layOutFlow, ruleId } from "./flow";
-import { destination, policyName, suggestions } from "./names";
+import { destination, policyName, suggestions, testOfRow } from "./names";
 import { withoutIdle } from "./useMap";
 
 const rule = (line: number, over: Partial<AccessRule> = {}): AccessRule => ({
@@ -18,7 +19,8 @@ const rule = (line: number, over: Partial<AccessRule> = {}): AccessRule => ({
   ...over,
 });
 const principal = (name: string, kind = "tag") => ({ kind, name, id: "", nodes: 1, online: 1, expired: 0 });
-const cell = (over: Partial<AccessCell>) => ({ from: 0, to: 0, ports: [], pairs: 1, of: 1, ...over }) as AccessCell;
+const cell = (over: Partial<AccessCell>) =>
+  ({ from: 0, to: 0, ports: [], gained: [], lost: [], pairs: 1, of: 1, ...over }) as unknown as AccessCell;
 const row = (from: string, to: string, ...rules: AccessRow["rules"]): AccessRow => ({
   id: `${from}>${to}`,
   from: principal(from),
@@ -97,6 +99,42 @@ describe("names for rules and tests", () => {
   });
 });
 
+describe("a test made of a row", () => {
+  const nodes = [
+    { id: "1", givenName: "db-1", tags: ["tag:prod", "tag:db"], ipAddresses: [] },
+    { id: "2", givenName: "ana-mbp", tags: [], user: { name: "ana" }, ipAddresses: [] },
+  ] as unknown as Node[];
+  const use = { rule: rule(3, { from: ["ana"], to: [{ name: "tag:db", ports: ["port 5432"] }] }), before: 1, after: 1 };
+  const of = (from: AccessRow["from"], to: AccessRow["to"], over: Partial<AccessCell> = {}) => ({
+    id: "",
+    from,
+    to,
+    cell: cell({ pairs: 1, of: 1, ports: ["port 5432"], ...over }),
+    rules: [use],
+  });
+  const db = { ...principal("db-1", "node"), id: "1" };
+  const ana = { ...principal("ana-mbp", "node"), id: "2" };
+  it("names a node by the tag that the rule means", () =>
+    expect(testOfRow(of(ana, db), nodes)).toEqual({ src: "ana", accept: ["tag:db:5432"] }));
+  it("denies what the draft takes away", () =>
+    expect(testOfRow(of(principal("ana", "user"), db, { pairs: 0, lost: ["UDP port 53"] }), nodes)).toEqual({
+      src: "ana",
+      proto: "udp",
+      deny: ["tag:db:53"],
+    }));
+  it("speaks of one address of a network, and of own nodes", () => {
+    expect(testOfRow(of(principal("tag:a"), principal("10.2.0.0/16", "route")), nodes)?.accept).toEqual([
+      "10.2.0.1:5432",
+    ]);
+    expect(testOfRow(of(ana, ana, { own: true, ports: ["all ports"] }), nodes)?.accept).toEqual(["autogroup:self:22"]);
+  });
+  it("is not made of what holds for some alone, or has no port", () => {
+    expect(testOfRow(of(principal("tag:a"), principal("tag:b"), { of: 2 }), nodes)).toBeNull();
+    expect(testOfRow(of(ana, db, { ports: ["ICMP"] }), nodes)).toBeNull();
+    expect(testOfRow(of(principal("other users", "others"), db), nodes)).toBeNull();
+  });
+});
+
 describe("the filter", () => {
   it.each([
     ["22", true],
@@ -104,6 +142,11 @@ describe("the filter", () => {
     ["23", false],
   ])("port %s among ranges: %s", (port, want) => expect(opens(["ports 22, 8000-8100"], port)).toBe(want));
   it("knows all ports", () => expect(opens(["UDP all ports"], "53")).toBe(true));
+  it("tells all ports from some", () =>
+    expect([opens(["all ports"], "all"), opens(["ports 22, 80"], "all")]).toEqual([true, false]));
+  it("offers the ports that most rows open, and no ends of ranges", () => {
+    expect(usualPorts([row("a", "b"), row("c", "d")])).toEqual([22]);
+  });
   it("looks for a name on one side", () => {
     expect(rowFilter.fields.from?.(row("tag:a", "tag:b"), "tag:a", undefined as never)).toBe(true);
     expect(rowFilter.fields.to?.(row("tag:a", "tag:b"), "tag:a", undefined as never)).toBe(false);

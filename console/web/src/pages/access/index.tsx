@@ -1,11 +1,11 @@
 /** Who reaches what: a question, a matrix, a drawing and a table of one answer of the server. */
 import { Link } from "@tanstack/react-router";
 import { Network } from "lucide-react";
-import { useCallback, useDeferredValue, useMemo } from "react";
+import { useCallback, useMemo } from "react";
 import { type AccessRow, type Change, changeOf, rowId } from "@/access";
 import type { AccessMap, AccessPrincipal } from "@/api";
-import { matches, parse } from "@/filter";
-import { useSearchState, useTyped } from "@/router/search";
+import { matches, useFilter } from "@/filter";
+import { useSearchState } from "@/router/search";
 import { text } from "@/text";
 import { accessMap } from "@/text/access";
 import {
@@ -16,6 +16,7 @@ import {
   Empty,
   ErrorState,
   ExportMenu,
+  FilterChips,
   FilterLine,
   linkButton,
   PageHead,
@@ -28,6 +29,7 @@ import {
 } from "@/ui";
 import { Answer, AskForm } from "./Ask";
 import { accessColumns, rowFilter } from "./columns";
+import { MapFilterMenu } from "./FilterMenu";
 import { Flow } from "./Flow";
 import { ruleId } from "./flow";
 import { MapTable } from "./MapTable";
@@ -71,15 +73,15 @@ export function AccessPage() {
   const { map, rows, draft, broken, error, retry } = useMap(by, hidden ? undefined : draftText);
   const ofNode = useNodeRows(view === "flow" ? search.node : "", draft);
   const drawn = (view === "flow" && search.node && ofNode) || rows;
-  const [typed, setTyped] = useTyped(
+  const { typed, setTyped, terms } = useFilter(
     search.q,
     useCallback((q: string) => setSearch({ q }), [setSearch]),
+    filterFields,
   );
-  const query = useDeferredValue(typed);
-  const shown = useMemo(() => {
-    const terms = parse(query, filterFields);
-    return terms.length === 0 ? rows : rows.filter((row) => matches(row, terms, rowFilter));
-  }, [rows, query]);
+  const shown = useMemo(
+    () => (terms.length === 0 ? rows : rows.filter((row) => matches(row, terms, rowFilter))),
+    [rows, terms],
+  );
   const columns = useMemo(() => accessColumns(draft !== undefined), [draft]);
   usePageTitle(text.access.title, t.views[view]);
 
@@ -88,7 +90,10 @@ export function AccessPage() {
     [setSearch],
   );
   const filter = (
-    <FilterLine label={t.table.filter} placeholder={t.table.placeholder} value={typed} onChange={setTyped} />
+    <>
+      <FilterLine label={t.table.filter} placeholder={t.table.placeholder} value={typed} onChange={setTyped} />
+      <MapFilterMenu rows={rows} draft={draft !== undefined} value={typed} onChange={setTyped} />
+    </>
   );
   const asked = { from: search.from, to: search.to, port: search.port, proto: search.proto };
   const ask = (next: Partial<typeof asked>) => setSearch({ port: "", proto: "", ...next }, "push");
@@ -147,7 +152,8 @@ export function AccessPage() {
         {map && map.moreFrom + map.moreTo + map.moreCells > 0 && (
           <Banner tone="warn">{t.part(map.moreFrom, map.moreTo, map.moreCells)}</Banner>
         )}
-        {phone && <div className="flex border-b border-line bg-surface px-4 py-2">{filter}</div>}
+        {phone && <div className="flex gap-2 border-b border-line bg-surface px-4 py-2">{filter}</div>}
+        {view === "table" && <FilterChips terms={terms} value={typed} onChange={setTyped} />}
         <div
           id={panelId}
           role="tabpanel"

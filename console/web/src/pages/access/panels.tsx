@@ -1,6 +1,6 @@
 /** Details beside the map: one pair of principals down to their nodes, or one rule with its text. */
 import { useQuery } from "@tanstack/react-query";
-import { FileCode, MessageCircleQuestion } from "lucide-react";
+import { FileCode, FlaskConical, MessageCircleQuestion } from "lucide-react";
 import { type ReactNode, useMemo } from "react";
 import {
   type AccessRow,
@@ -14,12 +14,13 @@ import {
   ruleText,
   shortPorts,
 } from "@/access";
-import { type AccessRule, usePolicy } from "@/api";
-import { useOpenInEditor } from "@/policy";
+import { type AccessRule, useCan, useNodes, usePolicy } from "@/api";
+import { type TestEntry, useOpenInEditor } from "@/policy";
 import { printable } from "@/text";
 import { accessMap } from "@/text/access";
-import { Badge, Button, CopyButton, Delayed, ErrorState, SidePanel, Skeleton } from "@/ui";
+import { Badge, Button, CopyButton, Delayed, ErrorState, IconButton, SidePanel, Skeleton, useStatus } from "@/ui";
 import { ruleId } from "./flow";
+import { testOfRow } from "./names";
 
 const t = accessMap;
 const mostNodes = 100;
@@ -47,6 +48,8 @@ export function CellPanel({
   onClose(): void;
 }) {
   const title = `${printable(from)} → ${printable(to)}`;
+  const tests = useTests();
+  const test = row && tests.of(row);
   return (
     <SidePanel title={title} onClose={onClose}>
       <div className="space-y-6 text-13">
@@ -55,15 +58,34 @@ export function CellPanel({
         ) : (
           <CellFacts row={row} />
         )}
-        {askable(from) && askable(to) && (
-          <Button icon={MessageCircleQuestion} onClick={() => onAsk(from, to)}>
-            {t.panel.ask}
-          </Button>
-        )}
+        <div className="flex flex-wrap gap-2 empty:hidden">
+          {askable(from) && askable(to) && (
+            <Button icon={MessageCircleQuestion} onClick={() => onAsk(from, to)}>
+              {t.panel.ask}
+            </Button>
+          )}
+          {test && (
+            <Button icon={FlaskConical} onClick={() => tests.add(test)}>
+              {t.ask.addTest}
+            </Button>
+          )}
+        </div>
         {row && <CellNodes from={from} to={to} draft={draft} />}
       </div>
     </SidePanel>
   );
+}
+
+/** Makes tests of rows, for who may write the policy. */
+function useTests() {
+  const may = useCan()("policy:write");
+  const open = useOpenInEditor();
+  const status = useStatus();
+  const nodes = useNodes().data?.items;
+  return {
+    of: (row: AccessRow) => (may && nodes ? testOfRow(row, nodes) : null),
+    add: (insertTest: TestEntry) => void open({ insertTest }).catch((e) => status.failed(t.ask.failedEdit, e)),
+  };
 }
 
 /** What `why` takes for an end: no prefix, no word of ours. */
@@ -138,6 +160,7 @@ function CellNodes({ from, to, draft }: { from: string; to: string; draft: strin
     accessQuery({ from: [from], to: [to], by: "nodes", policy: draft }),
   );
   const rows = useMemo(() => (data ? rowsOf(data) : []), [data]);
+  const tests = useTests();
   if (error && !data) return <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />;
   return (
     <Section title={t.panel.nodesTitle}>
@@ -148,21 +171,32 @@ function CellNodes({ from, to, draft }: { from: string; to: string; draft: strin
       ) : (
         <>
           <ul className="divide-y divide-hair rounded-lg border border-line">
-            {rows.slice(0, mostNodes).map((row) => (
-              <li key={row.id} className="flex min-h-9 items-center gap-2 px-3 py-1">
-                <ChangeSign change={changeOf(row.cell)} />
-                <span className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)] items-center gap-2">
-                  <PrincipalName principal={row.from} link />
-                  <span className="text-ink-3" aria-hidden>
-                    →
+            {rows.slice(0, mostNodes).map((row) => {
+              const test = tests.of(row);
+              return (
+                <li key={row.id} className="flex min-h-9 items-center gap-2 py-1 pr-1.5 pl-3">
+                  <ChangeSign change={changeOf(row.cell)} />
+                  <span className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)] items-center gap-2">
+                    <PrincipalName principal={row.from} link />
+                    <span className="text-ink-3" aria-hidden>
+                      →
+                    </span>
+                    <PrincipalName principal={row.to} link />
                   </span>
-                  <PrincipalName principal={row.to} link />
-                </span>
-                <span className="w-20 shrink-0 truncate text-right font-mono text-11 text-ink-2">
-                  {shortPorts(row.cell.pairs > 0 ? row.cell.ports : row.cell.lost)}
-                </span>
-              </li>
-            ))}
+                  <span className="w-20 shrink-0 truncate text-right font-mono text-11 text-ink-2">
+                    {shortPorts(row.cell.pairs > 0 ? row.cell.ports : row.cell.lost)}
+                  </span>
+                  {test && (
+                    <IconButton
+                      icon={FlaskConical}
+                      label={t.panel.addTestFor(printable(row.from.name), printable(row.to.name))}
+                      className="size-6!"
+                      onClick={() => tests.add(test)}
+                    />
+                  )}
+                </li>
+              );
+            })}
           </ul>
           {rows.length + data.moreCells > mostNodes && (
             <p className="text-12 text-ink-2">{t.panel.moreNodes(rows.length + data.moreCells - mostNodes)}</p>

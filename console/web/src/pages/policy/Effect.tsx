@@ -13,16 +13,18 @@ import {
 import { type ReactNode, useState } from "react";
 import type { Node, PolicyEffect } from "@/api";
 import type { TestEntry } from "@/policy";
+import { isInternet } from "@/policy/tests";
 import { printable, text } from "@/text";
 import { words } from "@/text/policy";
 import { Button } from "@/ui";
 import {
   changesNothing,
-  isInternet,
   principalWords,
   type RouteShift,
+  routeTestOf,
   type ShellShift,
   type Shift,
+  shellTestOf,
   shellWords,
   testOf,
 } from "./effectWords";
@@ -327,35 +329,70 @@ function Pairs({ shift, actions }: { shift: Shift; actions: EffectActions }) {
   );
 }
 
+/** What can be done about a change that stands for itself. */
+function TestLine({
+  test,
+  of,
+  actions,
+}: {
+  test: TestEntry | null;
+  of: [from: string, to: string];
+  actions: EffectActions;
+}) {
+  const t = words.effect;
+  if (!test || !actions.addTest) return null;
+  return (
+    <div className="flex justify-end border-t border-hair px-1.5 py-1">
+      <Button
+        look="ghost"
+        className="h-6! px-1.5! text-12!"
+        aria-label={t.addTestFor(...of)}
+        onClick={() => actions.addTest?.(test)}
+      >
+        {t.addTest}
+      </Button>
+    </div>
+  );
+}
+
 function ShellCard({ shift, actions }: { shift: ShellShift; actions: EffectActions }) {
   const t = words.effect;
+  const [from, to] = [principalWords(shift.from), principalWords(shift.to)];
+  const sample = shift.samples[0];
+  const test = sample ? shellTestOf(shift, actions.node(sample.from.id), actions.node(sample.to.id)) : null;
   return (
     <Card
-      from={principalWords(shift.from)}
-      to={principalWords(shift.to)}
+      from={from}
+      to={to}
       lost={shift.lost.length > 0 ? t.shellAs(shellWords(shift.lost)) : ""}
       gained={shift.gained.length > 0 ? t.shellAs(shellWords(shift.gained)) : ""}
       amount={shift.pairs}
       lostLines={shift.lostLines}
       gainedLines={shift.gainedLines}
       actions={actions}
-    />
+    >
+      <TestLine test={test} of={[from, to]} actions={actions} />
+    </Card>
   );
 }
 
 function RouteCard({ shift, actions }: { shift: RouteShift; actions: EffectActions }) {
   const t = words.effect;
   const through = principalWords({ names: shift.through.map((node) => node.name), count: shift.through.length });
+  const from = principalWords(shift.from);
+  const to = isInternet(shift.prefix) ? t.internet : shift.prefix;
   return (
     <Card
-      from={principalWords(shift.from)}
-      to={`${isInternet(shift.prefix) ? t.internet : shift.prefix} ${t.through(through)}`}
+      from={from}
+      to={`${to} ${t.through(through)}`}
       lost={shift.lost.join(", ")}
       gained={shift.gained.join(", ")}
       lostLines={shift.lostLines}
       gainedLines={shift.gainedLines}
       actions={actions}
-    />
+    >
+      <TestLine test={routeTestOf(shift)} of={[from, to]} actions={actions} />
+    </Card>
   );
 }
 

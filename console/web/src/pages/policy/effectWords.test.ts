@@ -1,6 +1,18 @@
 import { describe, expect, it } from "vitest";
 import type { Node, PolicyEffect } from "@/api";
-import { failureWords, firstPort, principalWords, removalOf, type Shift, saveWords, testOf } from "./effectWords";
+import { addressIn, firstPort } from "@/policy/tests";
+import {
+  failureWords,
+  principalWords,
+  type RouteShift,
+  removalOf,
+  routeTestOf,
+  type ShellShift,
+  type Shift,
+  saveWords,
+  shellTestOf,
+  testOf,
+} from "./effectWords";
 
 const effect = (part: Partial<PolicyEffect>): PolicyEffect => ({
   lost: 0,
@@ -85,6 +97,42 @@ describe("a test made of a change", () => {
       src: "tag:db",
       proto: "udp",
       accept: ["ana@:53"],
+    });
+  });
+
+  it("speaks of one address of a network", () => {
+    const route = (part: Partial<RouteShift>): RouteShift => ({
+      ...shift({}),
+      through: [],
+      prefix: "10.20.0.0/16",
+      ...part,
+    });
+    expect(routeTestOf(route({ gained: ["port 443"] }))).toEqual({ src: "ana@", accept: ["10.20.0.1:443"] });
+    expect(routeTestOf(route({ prefix: "0.0.0.0/0", lost: ["all ports"] }))).toEqual({
+      src: "ana@",
+      deny: ["1.1.1.1:443"],
+    });
+    const tagged = { names: ["tag:a, tag:b"], count: 1 };
+    expect(routeTestOf(route({ prefix: "fd00:1::/64", from: tagged, gained: ["all ports"] }))).toEqual({
+      src: "tag:a",
+      accept: ["[fd00:1::1]:22"],
+    });
+    expect(["10.1.2.3/32", "10.1.2.4/31", "fd00::1/128"].map(addressIn)).toEqual(["10.1.2.3", "10.1.2.5", "fd00::1"]);
+  });
+
+  it("says of shells as whom one is let in, waits or is refused", () => {
+    const shell = (part: Partial<ShellShift>): ShellShift => ({ ...shift({}), lost: [], gained: [], ...part });
+    const user = (name: string, check = false) => ({ name, check });
+    expect(shellTestOf(shell({ lost: [user("root")], gained: [user("root", true), user("pg")] }), ana, db)).toEqual({
+      src: "ana@",
+      dst: ["tag:db"],
+      accept: ["pg"],
+      check: ["root"],
+    });
+    expect(shellTestOf(shell({ own: true, lost: [user("autogroup:nonroot")] }), ana, ana)).toEqual({
+      src: "ana@",
+      dst: ["autogroup:self"],
+      deny: ["nobody"],
     });
   });
 

@@ -1,5 +1,6 @@
 import type { Node, PolicyEffect } from "@/api";
 import type { TestEntry } from "@/policy";
+import { addressIn, destinationOf, firstPort, isInternet } from "@/policy/tests";
 import { printable } from "@/text";
 import { words } from "@/text/policy";
 import { personOf } from "./names";
@@ -56,8 +57,6 @@ export function shellWords(users: ShellShift["lost"]): string {
   return users.map(({ name, check }) => (check ? words.effect.shellCheck(name) : name)).join(", ");
 }
 
-export const isInternet = (prefix: string) => prefix === "0.0.0.0/0" || prefix === "::/0";
-
 /** A test that holds a change fast: what is gained must stay reachable, what is lost must not come back. */
 export function testOf(shift: Shift, from: Node | undefined, to: Node | undefined): TestEntry | null {
   const source = from && endOf(from);
@@ -65,23 +64,43 @@ export function testOf(shift: Shift, from: Node | undefined, to: Node | undefine
   const kept = shift.lost.length === 0;
   const port = firstPort(kept ? shift.gained : shift.lost);
   if (!source || !target || !port) return null;
-  const destination = [`${target}:${port.number}`];
+  return claim(source, target, port, kept);
+}
+
+function claim(src: string, target: string, port: { proto: string; number: number }, kept: boolean): TestEntry {
+  const destination = [destinationOf(target, port.number)];
   const proto = port.proto === "tcp" ? {} : { proto: port.proto };
-  return { src: source, ...proto, ...(kept ? { accept: destination } : { deny: destination }) };
+  return { src, ...proto, ...(kept ? { accept: destination } : { deny: destination }) };
+}
+
+/** The same of a network: one address of it speaks for all. */
+export function routeTestOf({ from, prefix, lost, gained }: RouteShift): TestEntry | null {
+  const name = from.names[0];
+  const kept = lost.length === 0;
+  const port = firstPort(kept ? gained : lost, isInternet(prefix) ? 443 : undefined);
+  if (!name || !port) return null;
+  // Who has several tags is named by all of them.
+  const source = name.startsWith("tag:") ? (name.split(", ")[0] ?? name) : personOf(name);
+  return claim(source, addressIn(prefix), port, kept);
+}
+
+/** The same of shells: as whom somebody is let in, must wait for an answer, or is refused. */
+export function shellTestOf(shift: ShellShift, from: Node | undefined, to: Node | undefined): TestEntry | null {
+  const source = from && endOf(from);
+  const target = shift.own ? "autogroup:self" : to && endOf(to);
+  if (!source || !target) return null;
+  // A test is about one user, and everybody but root is also this one.
+  const names = (users: ShellShift["lost"]) =>
+    users.map(({ name }) => (name === "autogroup:nonroot" ? "nobody" : name));
+  const accept = names(shift.gained.filter(({ check }) => !check));
+  const check = names(shift.gained.filter((user) => user.check));
+  const deny = names(shift.lost).filter((name) => !accept.includes(name) && !check.includes(name));
+  const claims = Object.entries({ accept, check, deny }).filter(([, users]) => users.length > 0);
+  return claims.length > 0 ? { src: source, dst: [target], ...Object.fromEntries(claims) } : null;
 }
 
 /** How a policy names what a node is: by its first tag, or by its owner. */
 function endOf(node: Node): string | null {
   if (node.tags.length > 0) return node.tags[0] ?? null;
   return node.user?.name ? personOf(node.user.name) : null;
-}
-
-/** The first port that words such as "UDP ports 53, 60000-61000" speak of; of all ports that of SSH. */
-export function firstPort(access: readonly string[]): { proto: string; number: number } | null {
-  for (const said of access) {
-    if (/^all ports$/i.test(said)) return { proto: "tcp", number: 22 };
-    const found = /^(?:(tcp|udp|sctp) )?ports? (\d+)/i.exec(said);
-    if (found) return { proto: found[1]?.toLowerCase() ?? "tcp", number: Number(found[2]) };
-  }
-  return null;
 }

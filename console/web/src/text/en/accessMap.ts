@@ -111,6 +111,25 @@ export const accessMap = {
     comment: "Comments",
   },
 
+  filters: {
+    draft: "Draft",
+    ports: "Ports",
+    from: "From",
+    to: "To",
+    words: {
+      "is:gained": "Gained by the draft",
+      "is:lost": "Lost by the draft",
+      "is:changed": "Other ports by the draft",
+      "port:all": "All ports",
+      "port:22": "SSH",
+      "port:53": "DNS",
+      "port:80": "HTTP",
+      "port:443": "HTTPS",
+      "port:3389": "Remote desktop",
+      "port:5432": "PostgreSQL",
+    } as Record<string, string>,
+  },
+
   panel: {
     ports: "Ports",
     lost: "Lost by the draft",
@@ -129,6 +148,7 @@ export const accessMap = {
     removed: "removed by the draft",
     text: "Text",
     ask: "Ask about this",
+    addTestFor: (from: string, to: string) => `Add as test: ${from} to ${to}`,
   },
 
   node: {
