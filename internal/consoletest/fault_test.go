@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"regexp"
@@ -24,6 +25,7 @@ type fault struct {
 	Wait   time.Duration `json:"wait"`   // before the request goes on, in nanoseconds
 	Status int           `json:"status"` // answered instead of the server
 	Refuse bool          `json:"refuse"` // closes the connection without an answer
+	Lose   bool          `json:"lose"`   // closes the connection instead of handing on the server's answer
 	Times  int           `json:"times"`  // how often; always unless told
 }
 
@@ -66,6 +68,9 @@ func startFaultProxy(t testing.TB, server string) *faultProxy {
 			panic(http.ErrAbortHandler)
 		case f.Status != 0:
 			http.Error(w, "a fault of the test", f.Status)
+		case f.Lose:
+			pass.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+			panic(http.ErrAbortHandler)
 		default:
 			pass.ServeHTTP(w, r.WithContext(ctx))
 		}

@@ -117,6 +117,32 @@ describe("the policy", () => {
     await eventually(async () => expect(await reached("bob")).toBe(true), 30_000);
   });
 
+  test("whose save got no answer is saved once, and never said to be another's", async () => {
+    const versions = async () => {
+      const headers = { Authorization: `Bearer ${stage.admin}` };
+      const answer = await fetch(`${stage.server}/api/v1/policy/versions`, { headers });
+      return ((await answer.json()) as { versions: unknown[] }).versions.length;
+    };
+    const before = await versions();
+    allow(page, /status of 50[24].*api\/v1\/policy/);
+    await stage.faults({ method: "PUT", path: "^/api/v1/policy$", lose: true });
+    await write(policy(anaOnly, `${bobToo}, // since May`));
+    await review().click();
+    const dialogue = page.getByRole("dialog");
+    const submit = dialogue.getByRole("button", { name: /^Save/ });
+    await submit.click();
+    await dialogue.getByText("The policy was not saved").waitFor();
+    await eventually(async () => expect(await versions()).toBe(before + 1));
+    await stage.faults();
+    await submit.click();
+    await page
+      .getByText(/^Version \d+ is in force$/)
+      .first()
+      .waitFor();
+    expect(await versions()).toBe(before + 1);
+    expect(await page.getByText("unsaved").count()).toBe(0);
+  });
+
   test("keeps an unsaved text when the page is left, and offers it again", async () => {
     await write(policy(anaOnly));
     await page

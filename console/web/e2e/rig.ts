@@ -27,6 +27,8 @@ export interface Fault {
   wait?: number;
   status?: number;
   refuse?: boolean;
+  /** The server does what it was asked, and its answer is lost. */
+  lose?: boolean;
   times?: number;
 }
 

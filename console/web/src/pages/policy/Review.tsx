@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { ApiError, api, keys, newRequestName, policyQuery } from "@/api";
 import { withPlainLines } from "@/api/resources";
 import { discardDraft } from "@/policy";
@@ -112,15 +112,19 @@ function useSave(policy: string, etag: string | null, onClose: () => void) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiError | null>(null);
-  // However often the button is pressed and the answer is lost, it is saved once.
-  const [once] = useState(newRequestName);
+  // However often the button is pressed and the answer is lost, it is saved once: the same request has the same
+  // name, and counts on what it was reviewed against, though the page may have read anew what it saved.
+  const [base] = useState(etag);
+  const names = useRef(new Map<string, string>());
   const save = async (reason: string, confirmWithin?: string) => {
     setBusy(true);
     setFailure(null);
     try {
       const body = { policy, ...(reason && { reason }), ...(confirmWithin && { confirmWithin }) };
-      const name = confirmWithin ? `${once}-trial` : once;
-      const answer = await api.call("put", "/api/v1/policy", { body, ifMatch: etag, once: name });
+      const which = JSON.stringify(body);
+      const once = names.current.get(which) ?? newRequestName();
+      names.current.set(which, once);
+      const answer = await api.call("put", "/api/v1/policy", { body, ifMatch: base, once });
       discardDraft();
       client.setQueryData(policyQuery.queryKey, { policy: withPlainLines(answer.data), etag: answer.etag });
       void client.invalidateQueries({ queryKey: keys.policyVersions });
