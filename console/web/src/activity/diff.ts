@@ -1,5 +1,5 @@
 import type { Change } from "@/api";
-import { printable, text } from "@/text";
+import { entry, printable, text } from "@/text";
 
 /** One member of an object, before and after, in lines: a list has one for each of its members. */
 export interface Difference {
@@ -40,7 +40,7 @@ export function differences({ before, after }: Pick<Change, "before" | "after">)
     if (noise.has(name)) continue;
     const [a, b] = [valueWords(was[name]), valueWords(is[name])];
     if (a.join("\n") !== b.join("\n"))
-      all.push({ field: text.activity.fields[name] ?? spoken(name), before: a, after: b });
+      all.push({ field: entry(text.activity.fields, name) ?? spoken(name), before: a, after: b });
   }
   return all;
 }

@@ -1,5 +1,6 @@
 import type { PreAuthKey } from "@/api";
 import type { Fields } from "@/filter";
+import { entry } from "@/text";
 import { keyName, keyState } from "./facts";
 
 /** What the words of a filter line mean for pre-auth keys, at a time. */
@@ -19,7 +20,7 @@ export function keyFilter(now: number): Fields<PreAuthKey> {
     fields: {
       tag: (key, value) => key.aclTags.some((tag) => tag.toLowerCase() === `tag:${value}`),
       user: (key, value) => key.user?.name.toLowerCase() === value,
-      is: (key, value) => kinds[value]?.(key) ?? false,
+      is: (key, value) => entry(kinds, value)?.(key) ?? false,
     },
   };
 }

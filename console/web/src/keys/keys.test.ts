@@ -128,6 +128,7 @@ test.each([
   ["is:reusable", false],
   ["-is:reusable is:usable", true],
   ["is:nonsense", false],
+  ["is:__proto__", false],
 ])("the filter %j", (line, wanted) =>
   expect(matches(key({ aclTags: ["tag:web"], user: null }), parse(line, keyFilterFields), keyFilter(now))).toBe(wanted),
 );

@@ -1,4 +1,5 @@
 import type { DNS, Node } from "@/api";
+import { entry } from "@/text";
 
 const exits = ["0.0.0.0/0", "::/0"];
 export const isExitRoute = (prefix: string) => exits.includes(prefix);
@@ -36,7 +37,7 @@ const systems: Record<string, string> = {
 };
 
 /** A system as its maker writes it; one that is not known as the device does. */
-export const systemName = (os: string) => systems[os.toLowerCase()] ?? os;
+export const systemName = (os: string) => entry(systems, os.toLowerCase()) ?? os;
 
 /** The owner is a user or tags, never both. */
 export function ownerOf(node: Node): { tags: string[] } | { user: string } {

@@ -1,5 +1,6 @@
 import type { Node, NodeHost } from "@/api";
 import { comparesVersion, type Fields, longerAgo, prefixContains, type Term } from "@/filter";
+import { entry } from "@/text";
 import { isExitNode, stateOf, subnetsOf, waitingRoutes } from "./facts";
 
 const kinds: Record<string, (node: Node) => boolean> = {
@@ -26,7 +27,7 @@ export function nodeFilter(now: number, hosts?: Hosts): Fields<Node> {
       user: (node, value) => node.tags.length === 0 && node.user?.name.toLowerCase() === value,
       os: (node, value) => node.os.toLowerCase().includes(value),
       version: (node, value, op) => comparesVersion(node.clientVersion, op, value),
-      is: (node, value) => kinds[value]?.(node) ?? false,
+      is: (node, value) => entry(kinds, value)?.(node) ?? false,
       seen: (node, value, op) => !node.online && longerAgo(node.lastSeen, op, value, now),
       route: (node, value) =>
         node.availableRoutes.some((route) => prefixContains(value, route) || prefixContains(route, value)),

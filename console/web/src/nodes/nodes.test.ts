@@ -104,5 +104,5 @@ test.each([
 ])("%s asks for nodes away for %s days", (line, days) => expect(staleAge(parse(line, nodeFilterFields))).toBe(days));
 
 test("systems are written as their makers do, and others as the device does", () => {
-  expect(["linux", "iOS", "macOS", "plan9"].map(systemName)).toEqual(["Linux", "iOS", "macOS", "plan9"]);
+  expect(["linux", "iOS", "plan9", "constructor"].map(systemName)).toEqual(["Linux", "iOS", "plan9", "constructor"]);
 });

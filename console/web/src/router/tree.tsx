@@ -152,6 +152,8 @@ export const router = createRouter({
   parseSearch: readSearch,
   stringifySearch: writeSearch,
   defaultPreload: "intent",
+  // A page that threw leaves the rail beside it.
+  defaultErrorComponent: PageFailed,
   scrollRestoration: false,
 });
 

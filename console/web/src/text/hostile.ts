@@ -8,6 +8,10 @@ export function printable(name: string, most = 253): string {
   return shown.length > most ? `${shown.slice(0, most)}…` : shown;
 }
 
+/** What a table has for a name from outside, of which "constructor" is one like any other. */
+export const entry = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined;
+
 /** Two letters for a person. */
 export function initials(name: string): string {
   const [first = "", second] = printable(name).split(/[\s._@-]+/);

@@ -4,4 +4,4 @@
  * they are used and never looked up by a name, so that a page brings its own words and no others.
  */
 export * as text from "./en";
-export { initials, printable } from "./hostile";
+export { entry, initials, printable } from "./hostile";

@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { printable } from "@/text";
+import { entry, printable } from "@/text";
 import { userWords } from "@/text/users";
 import type { Mention } from "./mentions";
 
@@ -27,6 +27,6 @@ export function MentionList({ mentions, most = 6 }: { mentions: readonly Mention
 }
 
 function mentionWords({ section, name }: Mention): string {
-  const of = t.sections[section] ?? t.other(section);
+  const of = entry(t.sections, section) ?? t.other(section);
   return name ? printable(name) : of;
 }

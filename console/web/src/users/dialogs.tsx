@@ -7,9 +7,9 @@ import {
   preAuthKeysQuery,
   type User,
   undone,
+  useAllNodes,
   useCan,
   useEtag,
-  useNodes,
   useUsers,
 } from "@/api";
 import { CreateKeyDialog, keyState } from "@/keys";
@@ -138,7 +138,7 @@ function Renamed({ user, theirs, onMine, onTheirs }: { user: User; theirs: strin
 function useLosses(users: readonly User[]) {
   const can = useCan();
   const now = useNow();
-  const { data: nodes } = useNodes();
+  const { data: nodes } = useAllNodes();
   const { data: keys } = useQuery({ ...preAuthKeysQuery, enabled: can("preauthkeys:read") });
   const mentions = usePolicyMentions();
   return useMemo(() => {

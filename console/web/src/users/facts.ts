@@ -13,8 +13,8 @@ export interface Holdings {
 
 const nothing: Holdings = { total: 0, online: 0, lastSeen: null };
 
-/** What each user has, by id. */
-export function holdingsOf(nodes: readonly Node[]): (user: User) => Holdings {
+/** What each user has. While a part of the nodes is missing the server's own count stands for theirs. */
+export function holdingsOf(nodes: readonly Node[], complete = true): (user: User) => Holdings {
   const all = new Map<string, Holdings>();
   for (const node of nodes) {
     if (node.tags.length > 0 || !node.user) continue;
@@ -26,7 +26,10 @@ export function holdingsOf(nodes: readonly Node[]): (user: User) => Holdings {
       lastSeen: later,
     });
   }
-  return (user) => all.get(user.id) ?? nothing;
+  return (user) => {
+    const has = all.get(user.id) ?? nothing;
+    return complete ? has : { ...has, total: user.nodeCount };
+  };
 }
 
 export const nodesOf = (nodes: readonly Node[], user: User) =>

@@ -1,5 +1,6 @@
 import type { User } from "@/api";
 import { type Fields, longerAgo } from "@/filter";
+import { entry } from "@/text";
 import { type Holdings, isActive, isLocal } from "./facts";
 import type { Mentions } from "./mentions";
 
@@ -14,7 +15,7 @@ export function userFilter(of: (user: User) => Holdings, mentions: Mentions | un
   return {
     text: (user, word) => [user.name, user.displayName, user.email].some((value) => value.toLowerCase().includes(word)),
     fields: {
-      is: (user, value) => kinds[value]?.(user) ?? false,
+      is: (user, value) => entry(kinds, value)?.(user) ?? false,
       group: (user, value) =>
         mentions?.groups(user).some(({ name }) => name.toLowerCase().replace(/^group:/, "") === value) ?? false,
       source: (user, value) => (isLocal(user) ? value === "local" : user.provider.toLowerCase() === value),

@@ -20,6 +20,10 @@ describe("what a user has", () => {
     expect(of(ana)).toEqual({ total: 2, online: 1, lastSeen: "2026-03-02T00:00:00Z" });
     expect(of(user("3", "eve"))).toEqual({ total: 0, online: 0, lastSeen: null });
   });
+  it("is the server's count while a part of the nodes is missing", () => {
+    const of = holdingsOf([node(ana, { online: true })], false);
+    expect(of({ ...ana, nodeCount: 7 }).total).toBe(7);
+  });
   it("is active by a node online now or seen within a day", () => {
     const now = Date.parse("2026-03-02T12:00:00Z");
     const at = (online: number, lastSeen: string | null) => isActive({ total: 1, online, lastSeen }, now);
@@ -96,5 +100,6 @@ describe("the filter of users", () => {
     ["source:oidc", ["bob"]],
     ["seen:>30d", ["bob", "eve"]],
     ["email:example", ["ana"]],
+    ["is:constructor", []],
   ])("%s", (line, names) => expect(found(line)).toEqual(names));
 });

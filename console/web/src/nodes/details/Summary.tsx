@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { TriangleAlert } from "lucide-react";
 import type { Node } from "@/api";
+import { keyName } from "@/keys/facts";
 import { printable, text } from "@/text";
 import { Avatar, Button, Chips, Time, useWrites } from "@/ui";
 import { useNodeActions } from "../actions";
@@ -101,7 +102,7 @@ function Joined({ node }: { node: Node }) {
             {" "}
             <Link
               to="/nodes"
-              search={{ q: `key:${key.id}` } as never}
+              search={{ q: `key:${keyName(key)}` } as never}
               className="font-mono text-accent-ink underline-offset-2 hover:underline"
             >
               {printable(key.key.replace(/_?\*+$/, ""))}

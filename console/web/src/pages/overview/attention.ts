@@ -1,7 +1,7 @@
 import type { ApiKey, Node, PendingLogin, PendingSSH, Policy, ServerState } from "@/api";
 import type { Right } from "@/api/session";
 import { needsAttention, outages, systemName, waitingRoutes } from "@/nodes";
-import { printable } from "@/text";
+import { entry, printable } from "@/text";
 import { overviewWords } from "@/text/overview";
 
 const t = overviewWords.attention;
@@ -62,7 +62,7 @@ function* ofServer({ server, serverFailed, session }: Known): Generator<Attentio
   for (const check of server?.checks ?? []) {
     if (check.status === "pass" || check.part === "policy") continue;
     const tone = check.status === "fail" ? "bad" : "warn";
-    const subject = overviewWords.health.parts[check.part] ?? check.part;
+    const subject = entry(overviewWords.health.parts, check.part) ?? check.part;
     yield { id: `check ${check.part}`, tone, subject, rest: `: ${printable(check.output.join(" "), 300)}`, ...at };
   }
   const relays = server?.relays ?? [];

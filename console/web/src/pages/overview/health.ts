@@ -1,5 +1,5 @@
 import type { ServerState } from "@/api";
-import { printable } from "@/text";
+import { entry, printable } from "@/text";
 import { overviewWords } from "@/text/overview";
 import { millisecondWords } from "./figures";
 
@@ -18,7 +18,7 @@ export interface HealthLine {
 export function healthLines(server: ServerState, versions: { server: string; console: string }): HealthLine[] {
   const lines: HealthLine[] = server.checks.map((check) => ({
     id: check.part,
-    name: t.parts[check.part] ?? printable(check.part),
+    name: entry(t.parts, check.part) ?? printable(check.part),
     status: check.status,
     since: check.part === "service" && check.status === "pass" ? server.startedAt : check.since,
     words: check.output.length > 0 ? printable(check.output.join(" "), 400) : wellWords(check.part, server),

@@ -14,7 +14,7 @@ import { type ReactNode, useState } from "react";
 import type { Node, PolicyEffect } from "@/api";
 import type { TestEntry } from "@/policy";
 import { isInternet } from "@/policy/tests";
-import { printable, text } from "@/text";
+import { entry, printable, text } from "@/text";
 import { words } from "@/text/policy";
 import { Button } from "@/ui";
 import {
@@ -103,7 +103,7 @@ export function Guards({ guards }: { guards: PolicyEffect["guards"] }) {
     >
       <ShieldAlert className="mt-0.5 size-4 shrink-0" aria-hidden />
       <div className="min-w-0 break-words">
-        <p className="text-13 font-semibold">{words.guards.title[kind] ?? words.guards.other}</p>
+        <p className="text-13 font-semibold">{entry(words.guards.title, kind) ?? words.guards.other}</p>
         <ul className="text-13">
           {guards
             .filter((guard) => guard.kind === kind)

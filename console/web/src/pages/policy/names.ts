@@ -1,4 +1,5 @@
 import type { Node, User } from "@/api";
+import { entry } from "@/text";
 import { words } from "@/text/policy";
 import type { Document } from "./document";
 
@@ -141,7 +142,7 @@ function membersAt(path: readonly (string | number)[], document: Document, netwo
     return named([...carried].filter((tag) => !document.tags.includes(tag)).sort());
   }
   if (list === "groups" || list === "hosts") return [];
-  return named(members[list] ?? []);
+  return named(entry(members, String(list)) ?? []);
 }
 
 function valuesAt(

@@ -183,7 +183,7 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
 function UserFacts({ user }: { user: User }) {
   const can = useCan();
   const { data: nodes } = useNodes();
-  const has = useMemo(() => holdingsOf(nodes?.items ?? [])(user), [nodes, user]);
+  const has = useMemo(() => holdingsOf(nodes?.items ?? [], nodes?.complete ?? false)(user), [nodes, user]);
   return (
     <dl className="flex flex-wrap gap-x-10 gap-y-3">
       {can("nodes:read") && (

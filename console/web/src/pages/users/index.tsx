@@ -81,7 +81,7 @@ function UsersList() {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const tab = oneOf<Tab>(search.tab, inTab, "all");
   const users = data?.items ?? nobody;
-  const of = useMemo(() => holdingsOf(nodes?.items ?? []), [nodes]);
+  const of = useMemo(() => holdingsOf(nodes?.items ?? [], nodes?.complete ?? false), [nodes]);
 
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
   const { typed, setTyped, query, terms } = useFilter(search.q, commit, userFilterFields);
