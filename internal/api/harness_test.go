@@ -167,6 +167,7 @@ var hookSecrets = identity.NewWebhookSecrets(key.NewMachine())
 type service struct {
 	t       testing.TB
 	url     string
+	server  *api.Server
 	handler http.Handler
 	local   http.Handler
 	client  *http.Client
@@ -239,9 +240,9 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 		Ledger: s.ledger, Control: s.control, Log: log, Registerer: s.metrics, Secret: hookSecrets.Secret, Encode: api.EncodeWebhookEvent, AllowLocal: true,
 	})
 	ac.Control = s.control
-	server := api.New(ac)
-	s.handler = server.Handler(nil)
-	s.local = server.LocalHandler(func(context.Context) mesh.Actor {
+	s.server = api.New(ac)
+	s.handler = s.server.Handler(nil)
+	s.local = s.server.LocalHandler(func(context.Context) mesh.Actor {
 		return mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "ada"}
 	})
 	if _, s.key, err = s.control.CreateAPIKey(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleAdmin}}); err != nil {

@@ -134,8 +134,8 @@ func (s *Server) RevertPolicy(w http.ResponseWriter, r *http.Request, p openapi.
 func (s *Server) CheckPolicy(w http.ResponseWriter, r *http.Request) {
 	var in openapi.PolicyText
 	err := decodeUpTo(w, r, maxPolicyBody, &in)
-	if err == nil {
-		_, err = s.control.CheckPolicy(in.Policy)
+	if err == nil && !s.inTurn(w, r, func() { _, err = s.control.CheckPolicy(in.Policy) }) {
+		return
 	}
 	s.done(w, r, err)
 }
@@ -197,7 +197,10 @@ func (s *Server) DiffPolicies(w http.ResponseWriter, r *http.Request, p openapi.
 	if err == nil && or(p.Effect) {
 		var effect *policy.Effect
 		var world *policy.World
-		if effect, world, err = s.control.ComparePolicies(r.Context(), from, to); effect != nil {
+		if !s.inTurn(w, r, func() { effect, world, err = s.control.ComparePolicies(r.Context(), from, to) }) {
+			return
+		}
+		if effect != nil {
 			snap = world.Snapshot
 			shape := effectShape(snap, effect)
 			out.Effect = &shape

@@ -241,6 +241,29 @@ func TestDiffOfPoliciesTellsTheirEffectOnTheNodesThereAre(t *testing.T) {
 	}
 }
 
+// TestAllThatLooksAtADraftTakesATurn asks for each of it with a key that has none left.
+func TestAllThatLooksAtADraftTakesATurn(t *testing.T) {
+	s := sqlite(t)
+	s.setPolicy(allowAll).ok()
+	keys, _ := s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any)
+	id, _ := keys[0].(object)["id"].(string)
+	s.server.WithoutTurn(mesh.ActorKey, id)
+	for call, body := range map[string]any{
+		"POST /api/v1/policy/check":           object{"policy": allowAll},
+		"POST /api/v1/policy/preview":         object{"policy": allowAll},
+		"POST /api/v1/policy/test":            object{"policy": allowAll},
+		"POST /api/v1/policy/why":             object{"policy": allowAll, "from": "a", "to": "b"},
+		"POST /api/v1/policy/access":          object{"policy": allowAll},
+		"GET /api/v1/policy/diff?effect=true": nil,
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		if a := s.call(method, path, body); a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "16 drafts") {
+			t.Errorf("%s: %d %s", call, a.status, a.body)
+		}
+	}
+	s.call("GET", "/api/v1/policy/diff", nil).ok() // the texts alone are compared in no time
+}
+
 func TestPolicyMayBeAMebibyteHoweverItIsEscaped(t *testing.T) {
 	s := sqlite(t)
 	text := allowNone + " //" + strings.Repeat("<", 1<<20-len(allowNone)-4) + "\n"
