@@ -32,7 +32,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 		s.noCall(w, r)
 		return
 	}
-	v, now := visitorOf(r), time.Now()
+	v, now := visitorOf(r), s.now()
 	held, ok, _ := s.heldSession(r, v, now)
 	if !ok {
 		noSession(w)
@@ -72,7 +72,9 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 		noSession(w)
 		return
 	}
-	s.renew(w, v, held, now)
+	if isAttended(r) {
+		s.renew(w, v, held, now)
+	}
 	s.pass(w, r, answer)
 }
 

@@ -75,7 +75,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		notAllowed(w, http.MethodGet)
 		return
 	}
-	v, now := visitorOf(r), time.Now()
+	v, now := visitorOf(r), s.now()
 	held, ok, _ := s.heldSession(r, v, now)
 	if !ok {
 		noSession(w)
@@ -175,7 +175,7 @@ func (s *Server) follow(ctx context.Context, end context.CancelCauseFunc, out *e
 
 // watch returns why a session, or with it the console, is over.
 func (s *Server) watch(ctx context.Context, held session, doubt <-chan struct{}) error {
-	over := time.NewTimer(time.Until(held.end()))
+	over := time.NewTimer(held.end().Sub(s.now()))
 	defer over.Stop()
 	tick := time.NewTicker(judgeEvery)
 	defer tick.Stop()

@@ -27,6 +27,9 @@ const (
 
 	textRefused = "Authentication failed: invalid API key"
 	textRevoked = "You were signed out because this key was revoked."
+	textExpired = "You were signed out because this key expired."
+	textIdle    = "You were signed out because nobody used the console for 12 hours."
+	textOld     = "You were signed out because a session lasts 7 days at most."
 	textOldForm = "This form was too old, or was not sent from this page. Try again."
 )
 
@@ -41,7 +44,7 @@ type loginForm struct {
 
 // login answers the form, and its own address when somebody comes back to it.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	v, now := visitorOf(r), time.Now()
+	v, now := visitorOf(r), s.now()
 	if r.Method != http.MethodPost {
 		if _, ok, _ := s.heldSession(r, v, now); ok {
 			http.Redirect(w, r, adminPath, http.StatusSeeOther)
@@ -67,7 +70,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, errEnded):
 		s.log.Warn("login refused", "addr", v.addr.String())
-		pause(r.Context(), refusalTime-time.Since(now))
+		pause(r.Context(), refusalTime-s.now().Sub(now))
 		s.loginPage(w, r, v, http.StatusUnauthorized, path, textRefused)
 		return
 	case err != nil:
@@ -124,7 +127,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 	if len(path) > maxPath {
 		path = adminPath
 	}
-	token, err := s.seals.seal(formPurpose, loginForm{Word: word, Path: path, Made: time.Now()})
+	token, err := s.seals.seal(formPurpose, loginForm{Word: word, Path: path, Made: s.now()})
 	if err != nil {
 		s.log.Error("a login form cannot be made", "err", err)
 	}
@@ -158,7 +161,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxLoginBody)
 	isForm := r.ParseForm() == nil && r.PostForm.Has("csrf")
-	if held, ok, _ := s.heldSession(r, v, time.Now()); ok {
+	if held, ok, _ := s.heldSession(r, v, s.now()); ok {
 		token := r.Header.Get("X-CSRF")
 		if isForm {
 			token = r.PostForm.Get("csrf")

@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 //go:embed pages/*.html
@@ -137,23 +136,21 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 		http.NotFound(w, r)
 		return
 	}
-	v, now := visitorOf(r), time.Now()
-	held, ok, ended := s.heldSession(r, v, now)
+	v, now := visitorOf(r), s.now()
+	held, ok, why := s.heldSession(r, v, now)
 	if ok && errors.Is(s.judge(r.Context(), held, v, requestID(w)).err, errEnded) {
-		ok, ended = false, true
+		ok, why = false, revokedMark
 	}
 	switch {
 	case !ok && !known:
 		s.plainPage(w, r, http.StatusNotFound, "notfound", plainPage{})
 	case !ok:
-		message := ""
-		if ended {
-			message = textRevoked
-			s.setCookie(w, v, cookieName, endedMark, toldMarkTime)
+		if why != "" {
+			s.setCookie(w, v, cookieName, string(why), toldMarkTime)
 		}
-		s.loginPage(w, r, v, http.StatusOK, r.URL.RequestURI(), message)
+		s.loginPage(w, r, v, http.StatusOK, r.URL.RequestURI(), why.text())
 	default:
-		s.renew(w, v, held, now)
+		s.renew(w, v, held, now) // a page is loaded by a person
 		s.shell(w, r, held, known)
 	}
 }

@@ -2,6 +2,7 @@ package bff
 
 import (
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,7 +77,7 @@ func TestASessionIsRenewedNotMoreOftenThanNeeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := c.get("/admin/api/v1/whoami", "Cookie: "+cookieName+"="+text)
+		a := c.get("/admin/api/v1/whoami", "X-Attended: 1", "Cookie: "+cookieName+"="+text)
 		got := "kept"
 		if a.StatusCode == http.StatusUnauthorized {
 			got = "over"
@@ -89,6 +90,69 @@ func TestASessionIsRenewedNotMoreOftenThanNeeded(t *testing.T) {
 	}
 }
 
+// movedClock is by how much the console's clock is ahead. It must be called before
+// the first request.
+func (c *console) movedClock() *atomic.Int64 {
+	var moved atomic.Int64
+	c.server.now = func() time.Time { return time.Now().Add(time.Duration(moved.Load())) }
+	return &moved
+}
+
+// TestOnlyAPersonKeepsASessionAlive lets an open page poll through the night, and
+// a person use another one.
+func TestOnlyAPersonKeepsASessionAlive(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	moved := c.movedClock()
+	key := newKey(t)
+	unattended, used := c.browser, newBrowser(t, c.base)
+	unattended.login(key)
+	used.login(key)
+	polled := []string{"/admin/api/v1/auth/pending", "/admin/api/v1/server", "/admin/api/session"}
+	const step = 30 * time.Minute
+	for range idleTime/step - 1 {
+		moved.Add(int64(step))
+		for _, path := range polled {
+			if hasSession(unattended.must(http.StatusOK, http.MethodGet, path, "")) {
+				t.Errorf("%s renews a session that nobody uses", path)
+			}
+		}
+		if s := unattended.stream(); s.status != http.StatusOK || s.header.Get("Set-Cookie") != "" {
+			t.Errorf("the stream: %d %v", s.status, s.header)
+		} else {
+			s.close()
+		}
+		if !hasSession(used.must(http.StatusOK, http.MethodGet, polled[0], "", "X-Attended: 1")) {
+			t.Error("a session that somebody uses is not renewed")
+		}
+	}
+	moved.Add(int64(step))
+	for _, path := range append(polled, "/admin/api/v1/events") {
+		if a := unattended.must(http.StatusUnauthorized, http.MethodGet, path, "", "X-Attended: 1"); hasSession(a) {
+			t.Errorf("%s brings a session back that has ended", path)
+		}
+	}
+	wantText(t, unattended.get("/admin/nodes").text, textIdle, `name="token"`)
+	wantText(t, unattended.get("/admin/users").text, textIdle) // another tab
+	used.must(http.StatusOK, http.MethodGet, polled[0], "")
+
+	for moved.Load() < int64(longestTime) {
+		used.get(polled[0], "X-Attended: 1")
+		moved.Add(int64(idleTime - time.Minute))
+	}
+	used.must(http.StatusUnauthorized, http.MethodGet, polled[0], "", "X-Attended: 1")
+	wantText(t, used.get("/admin/nodes").text, textOld)
+}
+
+func TestASessionThatEndedWithItsKeySaysSo(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	moved := c.movedClock()
+	c.login(newKey(t, "--expiration", "1h"))
+	moved.Store(int64(time.Hour))
+	wantText(t, c.get("/admin/nodes").text, textExpired)
+}
+
 // FuzzCookie: nothing opens but what was sealed.
 func FuzzCookie(f *testing.F) {
 	s := sealsOf(f, cookieSecret)
@@ -97,7 +161,7 @@ func FuzzCookie(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, text := range []string{"", endedMark, good, good[1:], good + "A", "AAAA", "\x00"} {
+	for _, text := range []string{"", string(revokedMark), good, good[1:], good + "A", "AAAA", "\x00"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -37,6 +37,7 @@ type Server struct {
 	templates  *template.Template
 	operations []operation
 	stopping   chan struct{} // closed when event streams have to end
+	now        func() time.Time
 
 	throttle throttle
 	verdicts verdicts
@@ -46,7 +47,7 @@ type Server struct {
 // New returns a server that has not begun to listen. files is the web bundle,
 // which may be empty: the console then says so.
 func New(config Config, version string, files fs.FS, log *slog.Logger) (*Server, error) {
-	s := &Server{config: config, version: version, log: log, operations: operations(), stopping: make(chan struct{})}
+	s := &Server{config: config, version: version, log: log, operations: operations(), stopping: make(chan struct{}), now: time.Now}
 	var err error
 	if s.seals, err = newSeals(config.CookieSecret); err != nil {
 		return nil, err

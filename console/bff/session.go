@@ -22,12 +22,38 @@ const (
 	cookieName   = "fairlead_session"
 	loginName    = "fairlead_login"
 	securePrefix = "__Secure-"
-	// endedMark in place of a session says that its key was revoked, until the
-	// login page has told it, and a little longer for the other tabs.
-	endedMark     = "ended"
+	// endedKeptTime is for how long a browser keeps a session that ended by itself, so
+	// that the login page can tell why: over a weekend. It opens nothing any more.
+	endedKeptTime = 3 * 24 * time.Hour
 	endedMarkTime = time.Hour
 	toldMarkTime  = time.Minute
 )
+
+// endMark in place of a session says why it ended, until the login page has told
+// it, and a little longer for the other tabs.
+type endMark string
+
+const (
+	revokedMark endMark = "ended"
+	expiredMark endMark = "expired" // the key did
+	idleMark    endMark = "idle"
+	oldMark     endMark = "old"
+)
+
+// text is what the login page says of it; nothing of what is no mark.
+func (m endMark) text() string {
+	switch m {
+	case revokedMark:
+		return textRevoked
+	case expiredMark:
+		return textExpired
+	case idleMark:
+		return textIdle
+	case oldMark:
+		return textOld
+	}
+	return ""
+}
 
 // session is what the cookie holds.
 type session struct {
@@ -57,6 +83,17 @@ func (s session) end() time.Time {
 	return s.End
 }
 
+// endedBy is why a session that is over is so.
+func (s session) endedBy() endMark {
+	switch {
+	case s.end().Before(s.End):
+		return idleMark
+	case s.End.Before(s.Issued.Add(longestTime)):
+		return expiredMark
+	}
+	return oldMark
+}
+
 // cookieFor is the name of a cookie. Browsers take one with the prefix only over
 // TLS, so none that was planted over plain HTTP counts there.
 func cookieFor(name string, secure bool) string {
@@ -82,7 +119,7 @@ func (s *Server) keepSession(w http.ResponseWriter, v visitor, held session, now
 	name := cookieFor(cookieName, v.secure)
 	text, err := s.seals.seal(name, held)
 	if err == nil {
-		s.setCookie(w, v, cookieName, text, held.end().Sub(now))
+		s.setCookie(w, v, cookieName, text, held.end().Sub(now)+endedKeptTime)
 	}
 	return err
 }
@@ -90,27 +127,34 @@ func (s *Server) keepSession(w http.ResponseWriter, v visitor, held session, now
 // endSession takes a session whose key is refused from the browser.
 func (s *Server) endSession(w http.ResponseWriter, v visitor, held session) {
 	s.verdicts.put(held.ID, verdict{err: errEnded})
-	s.setCookie(w, v, cookieName, endedMark, endedMarkTime)
+	s.setCookie(w, v, cookieName, string(revokedMark), endedMarkTime)
 }
 
-// heldSession opens the session of a request; ended says that there was one and
-// that its key was revoked.
-func (s *Server) heldSession(r *http.Request, v visitor, now time.Time) (held session, ok, ended bool) {
+// heldSession opens the session of a request. Where there was one that has ended,
+// it says why.
+func (s *Server) heldSession(r *http.Request, v visitor, now time.Time) (held session, ok bool, why endMark) {
 	name := cookieFor(cookieName, v.secure)
 	cookie, err := r.Cookie(name)
 	if err != nil {
-		return held, false, false
+		return held, false, ""
 	}
-	if cookie.Value == endedMark {
-		return held, false, true
+	if mark := endMark(cookie.Value); mark.text() != "" {
+		return held, false, mark
 	}
-	if err := s.seals.open(name, cookie.Value, &held); err != nil || !now.Before(held.end()) {
-		return session{}, false, false
+	if err := s.seals.open(name, cookie.Value, &held); err != nil {
+		return session{}, false, ""
 	}
-	return held, true, false
+	if !now.Before(held.end()) {
+		return session{}, false, held.endedBy()
+	}
+	return held, true, ""
 }
 
-// renew moves the idle end of a session that is used.
+// isAttended reports whether a page says that somebody used it a moment ago. What
+// pages ask of their own accord, again and again, keeps no session alive.
+func isAttended(r *http.Request) bool { return r.Header.Get("X-Attended") != "" }
+
+// renew moves the idle end of a session that somebody uses.
 func (s *Server) renew(w http.ResponseWriter, v visitor, held session, now time.Time) {
 	if now.Sub(held.Renewed) < renewEvery {
 		return

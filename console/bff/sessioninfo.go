@@ -41,7 +41,7 @@ type consoleInfo struct {
 
 // session tells a page who is logged in, and changes the key of a session.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
-	v, now := visitorOf(r), time.Now()
+	v, now := visitorOf(r), s.now()
 	held, ok, _ := s.heldSession(r, v, now)
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
@@ -63,7 +63,9 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 		s.unreachable(w, found.err)
 		return
 	}
-	s.renew(w, v, held, now)
+	if isAttended(r) {
+		s.renew(w, v, held, now)
+	}
 	s.tellSession(w, r, held, found.caller)
 }
 
@@ -105,7 +107,7 @@ func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session,
 	switch {
 	case errors.Is(err, errEnded):
 		s.log.Warn("login refused", "addr", v.addr.String())
-		pause(r.Context(), refusalTime-time.Since(now))
+		pause(r.Context(), refusalTime-s.now().Sub(now))
 		writeProblem(w, http.StatusUnprocessableEntity, typeRefused, textRefused) // 401 would say that this session ended
 		return
 	case err != nil:

@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   allow,
@@ -168,6 +168,26 @@ describe("a session", () => {
       await page.getByText("You were signed out because this key was revoked.").waitFor({ timeout: 15_000 });
     expect(Date.now() - began).toBeLessThan(15_000);
     await closeWindow(first);
+  });
+
+  test("is kept alive by who uses a page, and not by the page itself", async () => {
+    const page = await newWindow(stage);
+    await page.clock.install();
+    await signIn(page, stage, stage.admin, "/admin/nodes");
+    const polled = () => page.waitForRequest(/\/api\/v1\/auth\/pending$/);
+    const isAttended = async (request: Promise<Request>) => (await request).headers()["x-attended"] !== undefined;
+    let asked = polled();
+    await page.clock.fastForward(16_000);
+    expect(await isAttended(asked)).toBe(true);
+    await page.clock.fastForward(11 * 60_000);
+    asked = polled();
+    await page.clock.fastForward(16_000);
+    expect(await isAttended(asked)).toBe(false);
+    await page.keyboard.press("j");
+    asked = polled();
+    await page.clock.fastForward(16_000);
+    expect(await isAttended(asked)).toBe(true);
+    await closeWindow(page);
   });
 
   test("leaves its key in no page, storage, address, log or cache", async () => {

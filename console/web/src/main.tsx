@@ -3,7 +3,7 @@ import { RouterProvider } from "@tanstack/react-router";
 import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { LiveProvider, queryClient, SessionProvider } from "@/api";
+import { LiveProvider, queryClient, SessionProvider, watchUse } from "@/api";
 import { router } from "@/router";
 import { text } from "@/text";
 import { ErrorState } from "@/ui";
@@ -11,6 +11,7 @@ import { applyTheme } from "@/ui/preferences";
 import "./styles/app.css";
 
 applyTheme();
+watchUse(window);
 
 // What Radix and CodeMirror put into style elements carries the nonce of this page.
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="nonce"]')?.content;

@@ -1,12 +1,12 @@
 import { expect, test, vi } from "vitest";
 import { ApiError, Client, newRequestName, urlOf } from "./client";
 
-function answering(status: number, body: unknown, headers: Record<string, string> = {}) {
+function answering(status: number, body: unknown, headers: Record<string, string> = {}, isAttended = () => false) {
   const fetch = vi.fn(
     async (_url: string, _init: RequestInit) => new Response(JSON.stringify(body), { status, headers }),
   );
   const onSessionEnded = vi.fn();
-  const client = new Client({ fetch: fetch as unknown as typeof globalThis.fetch, onSessionEnded });
+  const client = new Client({ fetch: fetch as unknown as typeof globalThis.fetch, isAttended, onSessionEnded });
   client.csrf = "word";
   const sent = (n = 0) => ({
     url: fetch.mock.calls[n]?.[0],
@@ -52,6 +52,16 @@ test("reads carry none of that, but ask for what was written before", async () =
   expect(answer).toMatchObject({ etag: '"y"', revision: "12" });
 });
 
+test("only what is asked while somebody uses the page says so", async () => {
+  let used = true;
+  const { client, sent } = answering(200, {}, {}, () => used);
+  await client.get("/api/v1/node");
+  used = false;
+  await client.get("/api/v1/node");
+  expect(sent(0).headers).toEqual({ Accept: "application/json", "X-Attended": "1" });
+  expect(sent(1).headers).toEqual({ Accept: "application/json" });
+});
+
 test("a problem becomes an error with its words and the request id", async () => {
   const problem = { title: "Conflict", detail: "there is another", status: 412, current: { node: {} } };
   const { client, onSessionEnded } = answering(412, problem, { "X-Request-Id": "R1" });
@@ -77,7 +87,7 @@ test("the end of the session is told once", async () => {
 
 test("no answer is an error without status, a call that was given up is none of ours", async () => {
   const refuse = () => Promise.reject(new TypeError("failed to fetch"));
-  const client = new Client({ fetch: refuse, onSessionEnded: () => {} });
+  const client = new Client({ fetch: refuse, isAttended: () => false, onSessionEnded: () => {} });
   expect(await client.get("/api/v1/node").catch((e) => e)).toMatchObject({ status: 0, unreachable: true });
   const given = AbortSignal.abort();
   expect(await client.get("/api/v1/node", { signal: given }).catch((e) => e)).toBeInstanceOf(TypeError);

@@ -1,3 +1,4 @@
+import { isAttended } from "./attended";
 import { signedOut } from "./leave";
 import { laterRevision } from "./revision";
 import type { BodyOf, Method, Operation, ParamsOf, PathOf, Problem, QueryOf, ResultOf } from "./types";
@@ -54,6 +55,8 @@ export class ApiError extends Error {
 
 export interface ClientOptions {
   fetch: typeof globalThis.fetch;
+  /** Whether somebody uses the page, which keeps the session alive. */
+  isAttended(): boolean;
   /** Called once, when the server no longer knows the session. */
   onSessionEnded(): void;
 }
@@ -126,6 +129,7 @@ export class Client {
     try {
       response = await this.options.fetch(url, {
         ...init,
+        headers: this.options.isAttended() ? { ...init.headers, "X-Attended": "1" } : init.headers,
         credentials: "same-origin",
         cache: "no-store",
         redirect: "error",
@@ -175,5 +179,6 @@ export function newRequestName(): string {
 /** The client of this tab. Without a session the same address shows the login form, so the page is loaded anew. */
 export const api = new Client({
   fetch: (input, init) => fetch(input, init),
+  isAttended,
   onSessionEnded: signedOut,
 });

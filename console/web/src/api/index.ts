@@ -3,6 +3,7 @@
  * it is read (resources), how the event stream keeps it true (stream/), and who is signed in (session). No page calls
  * fetch itself.
  */
+export { watchUse } from "./attended";
 export { currentOf, type IfMatch, takenBack, undone, useEtag } from "./changes";
 export { ApiError, api, newRequestName } from "./client";
 export type { Collection } from "./collection";
