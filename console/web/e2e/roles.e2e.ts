@@ -51,6 +51,24 @@ describe("a key that may only look", () => {
   });
 });
 
+describe("a key that may not read what happened", () => {
+  test("is told that the server is away and writes nothing then, and goes on by itself", async () => {
+    const page = await newWindow(stage);
+    allow(page, /status of (403|50\d)/);
+    await signIn(page, stage, await stage.key("--role", "operator", "--scope", "nodes,users"), "/admin/users");
+    await page.getByText("Every 30 s", { exact: true }).waitFor();
+    const create = page.getByRole("button", { name: "Create user" });
+    expect(await create.isEnabled()).toBe(true);
+    await stage.faults({ path: "^/", refuse: true });
+    await page.getByText(/^The server has not answered since/).waitFor({ timeout: 40_000 });
+    expect(await create.isDisabled()).toBe(true);
+    await stage.faults();
+    await page.getByText("Every 30 s", { exact: true }).waitFor();
+    expect(await create.isEnabled()).toBe(true);
+    await closeWindow(page);
+  });
+});
+
 describe("a key that may operate", () => {
   test("makes no keys and saves no policy, and does the rest", async () => {
     const page = await newWindow(stage);

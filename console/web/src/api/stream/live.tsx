@@ -9,6 +9,7 @@ import { compareRevisions } from "../revision";
 import { useCan, useSession } from "../session";
 import type { Change } from "../types";
 import { type AuditFilter, type AuditPages, addChanges } from "./audit";
+import { beatEvery, Heartbeat } from "./heartbeat";
 import { mergeNode, outdatedBy } from "./reduce";
 import { EventFollower, type LiveState } from "./stream";
 
@@ -98,6 +99,30 @@ export function poll(client: QueryClient): () => void {
 
 const failed = (query: Query) => query.state.status === "error";
 
+/** Reads what could not be read while the server was away, without anybody asking. */
+const readFailed = (client: QueryClient) => void client.refetchQueries({ type: "active", predicate: failed });
+
+/** Keeps what is shown true for a key that may not follow the stream. It gives the way to end this. */
+function withoutStream(client: QueryClient, setState: (state: LiveState) => void): () => void {
+  const heartbeat = new Heartbeat({
+    ask: async () => (await api.send("/admin/api/session", { signal: AbortSignal.timeout(beatEvery) })).text(),
+    isHidden: () => document.hidden,
+    onState: (next) => {
+      setState(next);
+      if (next.name === "polled") readFailed(client);
+    },
+  });
+  const endPoll = poll(client);
+  const look = () => void heartbeat.beat();
+  document.addEventListener("visibilitychange", look);
+  heartbeat.start();
+  return () => {
+    document.removeEventListener("visibilitychange", look);
+    heartbeat.stop();
+    endPoll();
+  };
+}
+
 const Context = createContext<LiveState>({ name: "connecting", since: 0 });
 
 /** Whether what is shown is what is. */
@@ -110,10 +135,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   const [state, setState] = useState<LiveState>(() => ({ name: "connecting", since: Date.now() }));
   // biome-ignore lint/correctness/useExhaustiveDependencies: a stream lives as long as the key that it was opened with
   useEffect(() => {
-    if (!follows) {
-      setState({ name: "polled" });
-      return poll(client);
-    }
+    if (!follows) return withoutStream(client, setState);
     const follower = new EventFollower({
       open: (after, signal) =>
         api.send(urlOf("/api/v1/events", undefined, { after: after ?? undefined }), {
@@ -122,8 +144,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
         }),
       onState: (next) => {
         setState(next);
-        // What could not be read while the server was away is read now, without anybody asking.
-        if (next.name === "live") void client.refetchQueries({ type: "active", predicate: failed });
+        if (next.name === "live") readFailed(client);
       },
       onChanges: (changes) => patchCache(client, changes),
       onBegin: (revision) => refreshOlder(client, revision),
