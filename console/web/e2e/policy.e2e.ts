@@ -170,6 +170,11 @@ describe("the policy", () => {
       .first()
       .waitFor();
     await eventually(async () => expect(await reached("bob")).toBe(false), 30_000);
+    const bar = page.getByRole("region", { name: "Policy on trial" });
+    await bar.getByRole("button", { name: "Show as API call" }).click();
+    await bar.getByText(/curl .*If-Match: "\d+".*\/policy\/confirm/).waitFor();
+    await bar.getByText(/curl .*If-Match: "\d+".*\/policy\/revert/).waitFor();
+    expect(await axe(page)).toEqual([]);
     await page
       .getByRole("button", { name: /Revert/ })
       .first()

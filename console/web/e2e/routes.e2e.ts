@@ -1,20 +1,22 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { asStory, axe, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
+import { allow, asStory, axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
 
 withBrowser();
 asStory();
 let stage: Stage;
 let page: Page;
 const subnet = "10.55.0.0/16";
+const [wide, narrow] = ["10.60.0.0/15", "10.61.0.0/24"];
 
 beforeAll(async () => {
   stage = await Stage.open();
   await stage.cli("users", "create", "ana");
-  const key = (await stage.cli("preauthkeys", "create", "--user", "ana", "--expiration", "1h")).trim();
+  const key = (await stage.cli("preauthkeys", "create", "--user", "ana", "--reusable", "--expiration", "1h")).trim();
   page = await signedIn(stage, "/admin/routes");
   await page.getByText("No subnet routes yet").waitFor();
   await stage.join("gate", key, `--advertise-routes=${subnet}`, "--advertise-exit-node");
+  await stage.join("pier", key, `--advertise-routes=${wide},${narrow}`);
 });
 afterAll(async () => {
   await closeWindow(page);
@@ -48,7 +50,9 @@ describe("a route", () => {
   test("is disabled by who was told what is lost", async () => {
     await approve(subnet).click();
     const dialogue = page.getByRole("dialog");
-    await dialogue.getByText(`No other router serves ${subnet}`).waitFor();
+    await dialogue
+      .getByText(`No other router serves ${subnet}. 1 node that may use it loses the path at once: pier.`)
+      .waitFor();
     expect(await axe(page)).toEqual([]);
     await dialogue.getByRole("button", { name: "Disable route" }).click();
     await row(subnet).getByText("Waiting").first().waitFor();
@@ -61,5 +65,102 @@ describe("a route", () => {
     await row("gate").getByText("In service").waitFor();
     expect(await axe(page)).toEqual([]);
     await eventually(async () => expect(await serves()).toEqual(expect.arrayContaining(["0.0.0.0/0", "::/0"])));
+  });
+});
+
+const dialogue = () => page.getByRole("dialog");
+const through = (what: string, node: string) => page.getByRole("switch", { name: `Approve ${what} through ${node}` });
+const approved = async (node: string) => {
+  const nodes = JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as {
+    givenName: string;
+    approvedRoutes: string[];
+  }[];
+  return nodes.find((each) => each.givenName === node)?.approvedRoutes.toSorted();
+};
+
+describe("routes together", () => {
+  test("are listed before they are approved, with what they bend", async () => {
+    await page.getByRole("tab", { name: "Subnets" }).click();
+    await page.getByRole("button", { name: "Approve all waiting (3)" }).click();
+    await dialogue().getByText(`Overlaps ${wide}`).waitFor();
+    await dialogue().getByText(`Overlaps ${narrow}`).waitFor();
+    await dialogue().getByRole("button", { name: "Show as API call" }).click();
+    expect(await dialogue().getByText("/approve_routes'").textContent()).toMatch(/curl .*\ncurl /);
+    expect(await axe(page)).toEqual([]);
+  });
+
+  test("are approved, and that is taken back", async () => {
+    await dialogue().getByRole("button", { name: "Approve 3 routes" }).click();
+    await page.getByText("3 routes are approved.").first().waitFor();
+    await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
+    await page.getByRole("button", { name: "Undo" }).last().click();
+    await page.getByText("3 routes are as before.").first().waitFor();
+    await eventually(async () => expect(await approved("pier")).toEqual([]));
+  });
+
+  test("of which some fail are named, and only these are tried again", async () => {
+    allow(page, /status of 50[02]/);
+    const id = (
+      JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as { id: string; givenName: string }[]
+    ).find((node) => node.givenName === "pier")?.id;
+    await stage.faults({ method: "POST", path: `/api/v1/node/${id}/approve_routes`, status: 500, times: 1 });
+    await page.getByRole("button", { name: "Approve all waiting (3)" }).click();
+    await dialogue().getByRole("button", { name: "Approve 3 routes" }).click();
+    await page.getByText("2 of 3 routes were not changed").first().waitFor();
+    await page
+      .getByText(new RegExp(`${wide}, pier: .* · ${narrow}, pier: `))
+      .first()
+      .waitFor();
+    expect(await approved("pier")).toEqual([]);
+    await page.getByRole("button", { name: "Retry these 2" }).click();
+    await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
+  });
+
+  test("are chosen and disabled, with what follows for each", async () => {
+    for (const what of [subnet, narrow]) await page.getByRole("checkbox", { name: `Select ${what}` }).click();
+    await page.getByRole("toolbar").getByRole("button", { name: "Disable" }).click();
+    await dialogue()
+      .getByText(/1 node that may use it loses the path at once: pier\./)
+      .waitFor();
+    await dialogue().getByText(`Its traffic goes to ${wide} through pier instead.`).waitFor();
+    expect(await axe(page)).toEqual([]);
+    await dialogue().getByRole("button", { name: "Disable 2 routes" }).click();
+    await page.getByText("2 routes are disabled.").first().waitFor();
+    await eventually(async () => expect(await approved("pier")).toEqual([wide]));
+  });
+});
+
+describe("the same is asked", () => {
+  test("when the switch is turned on the page of the node", async () => {
+    await go(page, stage, "/admin/nodes?q=pier");
+    await page.locator("tr[data-row]").getByRole("link", { name: "pier" }).click();
+    await page.getByRole("tab", { name: /^Routes/ }).click();
+    await page.getByRole("switch", { name: `Approve ${narrow}` }).click();
+    await dialogue().getByText(`It overlaps ${wide}, which is in use`).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("switch", { name: `Approve ${wide}` }).click();
+    await dialogue().getByText(`No other router serves ${wide}.`).waitFor();
+    await dialogue().getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Show as API call" }).click();
+    await page.getByText(`Disable ${wide}`).waitFor();
+    expect(await axe(page)).toEqual([]);
+  });
+
+  test("when routes are approved from the list of nodes", async () => {
+    await go(page, stage, "/admin/nodes?q=pier");
+    await page.locator("tr[data-row]").getByRole("checkbox").click();
+    await page.getByRole("toolbar").getByRole("button", { name: "Approve routes" }).click();
+    await dialogue().getByText(`It overlaps ${wide}, which is in use`).waitFor();
+    await dialogue().getByRole("button", { name: "Approve route", exact: true }).click();
+    await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
+  });
+
+  test("and the panel of a route shows its calls", async () => {
+    await go(page, stage, "/admin/routes");
+    await page.getByRole("link", { name: wide, exact: true }).first().click();
+    await page.getByRole("button", { name: "Show as API call" }).click();
+    await page.getByText(`Disable ${wide} through pier`).waitFor();
+    expect(await through(wide, "pier").first().isChecked()).toBe(true);
+    expect(await axe(page)).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { Copy, Hourglass, PanelRight, Pencil, Route, Tag, Trash2 } from "lucide-react";
 import { type Node, useDNS } from "@/api";
+import { useTurnRoutes } from "@/routes";
 import { printable, text } from "@/text";
 import { announce, copyText, MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useNodeActions } from "./actions";
@@ -20,6 +21,7 @@ function Items({ node, here }: { node: Node; here: boolean }) {
   const t = text.nodes.actions;
   const navigate = useNavigate();
   const start = useNodeActions();
+  const turn = useTurnRoutes();
   const nodes = useWrites("nodes:write");
   const routes = useWrites("routes:write");
   const { data: dns } = useDNS();
@@ -48,8 +50,8 @@ function Items({ node, here }: { node: Node; here: boolean }) {
           </MenuItem>
         </>
       )}
-      {routes.offered && nodes.offered && waitingRoutes(node).length > 0 && (
-        <MenuItem icon={Route} disabled={!routes.now} onSelect={() => start({ name: "approve", nodes: [node] })}>
+      {routes.offered && waitingRoutes(node).length > 0 && (
+        <MenuItem icon={Route} disabled={!routes.now} onSelect={() => turn(true, (row) => row.node.id === node.id)}>
           {t.approve}
         </MenuItem>
       )}

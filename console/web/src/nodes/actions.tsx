@@ -6,7 +6,7 @@ import { actionsOf } from "@/ui/actions";
 export type NodeAction =
   | { name: "rename"; node: Node }
   | { name: "tags" | "neverExpire" | "setExpiry"; node: Node }
-  | { name: "addTags" | "approve" | "expire" | "delete"; nodes: readonly Node[] };
+  | { name: "addTags" | "expire" | "delete"; nodes: readonly Node[] };
 
 const actions = actionsOf<NodeAction>(lazy(() => import("./dialogs")));
 /** `const start = useNodeActions(); start({ name: "rename", node })` */

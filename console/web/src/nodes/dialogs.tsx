@@ -5,7 +5,7 @@ import { Confirm } from "@/ui";
 import type { NodeAction } from "./actions";
 import { BulkCall, useBulk } from "./bulk";
 import { NeverExpireDialog, SetExpiryDialog } from "./expiry";
-import { ipv4Of, waitingRoutes } from "./facts";
+import { ipv4Of } from "./facts";
 import { RenameDialog } from "./rename";
 import { routesLostWith } from "./routes";
 import { AddTagsDialog, TagsDialog } from "./tags";
@@ -27,39 +27,14 @@ export default function NodeDialogs({ action, onClose }: { action: NodeAction; o
   }
 }
 
-function Ask({
-  name,
-  nodes,
-  onClose,
-}: {
-  name: "approve" | "expire" | "delete" | "addTags";
-  nodes: readonly Node[];
-  onClose(): void;
-}) {
+function Ask({ name, nodes, onClose }: { name: "expire" | "delete"; nodes: readonly Node[]; onClose(): void }) {
   const t = text.nodes;
   const { busy, start } = useBulk(onClose);
   const count = nodes.length;
   const only = count === 1 ? nodes[0] : undefined;
   const one = only && printable(only.givenName);
   const word = count >= 5 ? String(count) : undefined;
-  const action = name === "approve" ? "approveRoutes" : name;
-  const common = { busy, word, onClose, call: <BulkCall nodes={nodes} action={action} /> };
-  if (name === "approve") {
-    return (
-      <Confirm
-        {...common}
-        danger={false}
-        title={t.many.approveTitle(count)}
-        submit={t.many.approveSubmit}
-        onSubmit={() => void start(nodes, "approveRoutes")}
-      >
-        <p>{t.many.approveBody}</p>
-        <List
-          items={nodes.flatMap((node) => waitingRoutes(node).map((route) => `${printable(node.givenName)}: ${route}`))}
-        />
-      </Confirm>
-    );
-  }
+  const common = { busy, word, onClose, call: <BulkCall nodes={nodes} action={name} /> };
   if (name === "expire") {
     return (
       <Confirm

@@ -20,7 +20,7 @@ export function useNodeWrites() {
   return useMemo(() => writesOf(client), [client]);
 }
 
-type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags" | "approveRoutes";
+type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags";
 
 function writesOf(client: QueryClient) {
   const put = (node: Node, revision?: string) =>
@@ -75,24 +75,26 @@ function writesOf(client: QueryClient) {
         }),
       ),
 
-    /** Turns one route of a node on or off, and leaves what somebody has switched meanwhile. */
+    /** Turns routes of a node on or off, and leaves what somebody has switched meanwhile. */
     switchRoute: async (node: Node, prefixes: readonly string[], on: boolean) => {
-      const send = (from: Node, ifMatch?: string | null) => {
-        const routes = withRoute(from.approvedRoutes, prefixes, on);
-        return optimistic(from, { approvedRoutes: routes }, () =>
-          api.call("post", "/api/v1/node/{nodeId}/approve_routes", {
+      const send = (from: Node, read: () => Promise<{ now: Node; ifMatch?: IfMatch }>) =>
+        optimistic(from, { approvedRoutes: withRoute(from.approvedRoutes, prefixes, on) }, async () => {
+          const { now, ifMatch } = await read();
+          return api.call("post", "/api/v1/node/{nodeId}/approve_routes", {
             params: { nodeId: node.id },
-            body: { routes },
-            ifMatch,
-          }),
-        );
-      };
+            body: { routes: withRoute(now.approvedRoutes, prefixes, on) },
+            ifMatch: await ifMatch,
+          });
+        });
       try {
-        await send(cached(node.id) ?? node, client.getQueryData(nodeQuery(node.id).queryKey)?.etag);
+        await send(cached(node.id) ?? node, async () => {
+          const { data, etag } = await client.fetchQuery(nodeQuery(node.id));
+          return { now: data.node, ifMatch: etag };
+        });
       } catch (error) {
         const now = currentOf<Node>(error);
         if (!now) throw error;
-        await send(now);
+        await send(now, async () => ({ now }));
       }
     },
 

@@ -1,10 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Timer } from "lucide-react";
 import { useEffect, useState } from "react";
-import { api, keys, policyQuery } from "@/api";
+import { api, keys, policyQuery, useCan } from "@/api";
 import { text } from "@/text";
 import { trial as t } from "@/text/en/trial";
-import { clock, usePreferences, useStatus, WriteButton } from "@/ui";
+import { ApiSteps, clock, usePreferences, useStatus, WriteButton } from "@/ui";
 import { authorWords } from "./author";
 import { countdown } from "./countdown";
 
@@ -13,6 +13,7 @@ export default function TrialBar({ version, until, author }: { version: string; 
   const { timeZone } = usePreferences();
   const left = useSecondsUntil(Date.parse(until));
   const { busy, end } = useEnd(version);
+  const may = useCan()("policy:write");
   return (
     <section
       aria-label={t.label}
@@ -24,6 +25,14 @@ export default function TrialBar({ version, until, author }: { version: string; 
           {t.says(version, authorWords(author, text.policy.key), clock(Date.parse(until), timeZone))}
         </span>
       </p>
+      {may && (
+        <ApiSteps
+          steps={[
+            { title: t.revert, ...call("revert", version) },
+            { title: t.keep(version), ...call("confirm", version) },
+          ]}
+        />
+      )}
       <span className="shrink-0 font-mono text-14 font-semibold tabular-nums" aria-hidden>
         {countdown(left)}
       </span>
@@ -38,6 +47,13 @@ export default function TrialBar({ version, until, author }: { version: string; 
     </section>
   );
 }
+
+/** What ends the trial, and nothing if another version is in force by then. */
+const call = (how: "confirm" | "revert", version: string) => ({
+  method: "post" as const,
+  path: `/api/v1/policy/${how}`,
+  ifMatch: `"${version}"`,
+});
 
 function useSecondsUntil(moment: number): number {
   const [now, setNow] = useState(Date.now);

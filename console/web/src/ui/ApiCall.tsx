@@ -1,6 +1,6 @@
 import { clsx } from "clsx";
 import { ChevronRight } from "lucide-react";
-import { useId, useState } from "react";
+import { type ReactNode, useId, useState } from "react";
 import { useSession } from "@/api/session";
 import { text } from "@/text";
 import { CopyButton } from "./copy";
@@ -10,31 +10,70 @@ interface Call {
   /** Filled in, from /api/ on. */
   path: string;
   body?: unknown;
+  /** The ETag of what it may change. */
+  ifMatch?: string;
 }
 
 /** A word of a shell, whatever it holds. */
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /** The call as a line for a shell. The key stays with the person: the line has the name of a variable in its place. */
-export function curlOf(server: string, { method, path, body }: Call): string {
+export function curlOf(server: string, { method, path, body, ifMatch }: Call): string {
   const words = ["curl", "--fail-with-body"];
   if (method !== "get") words.push("-X", method.toUpperCase());
   words.push("-H", '"Authorization: Bearer $API_KEY"');
+  if (ifMatch !== undefined) words.push("-H", quoted(`If-Match: ${ifMatch}`));
   if (body !== undefined)
     words.push("-H", quoted("Content-Type: application/json"), "-d", quoted(JSON.stringify(body)));
   words.push(quoted(server + path));
   return words.join(" ");
 }
 
+/** A step by its words, for a place that has several. */
+interface Step extends Call {
+  title: string;
+}
+
 /**
  * What a dialogue is about to send, for those who would rather write a script. It stands first in a footer: a fold at
  * the left of the buttons, whose content is above them.
  */
-export function ApiCall(call: Call) {
+export const ApiCall = (call: Call) => (
+  <Fold>
+    <Detail {...call} />
+  </Fold>
+);
+
+/** The same for what is sent in several calls, as lines of one script. */
+export function ApiScript({ calls }: { calls: readonly Call[] }) {
   const { coordinator } = useSession();
+  const [only] = calls;
+  return (
+    <Fold>
+      {calls.length === 1 && only ? (
+        <Detail {...only} />
+      ) : (
+        <Line value={calls.map((call) => curlOf(coordinator.url, call)).join("\n")} what={text.common.curlLines} />
+      )}
+    </Fold>
+  );
+}
+
+/** What each of the switches and buttons of a place sends. It stands in a row that wraps, and unfolds at its end. */
+export const ApiSteps = ({ steps }: { steps: readonly Step[] }) => (
+  <Fold below>
+    {steps.map(({ title, ...call }) => (
+      <div key={title} className="space-y-2 not-first:pt-2">
+        <div className="font-sans font-medium text-ink">{title}</div>
+        <Detail {...call} />
+      </div>
+    ))}
+  </Fold>
+);
+
+function Fold({ below = false, children }: { below?: boolean; children: ReactNode }) {
   const [open, setOpen] = useState(false);
   const id = useId();
-  const line = curlOf(coordinator.url, call);
   return (
     <>
       <button
@@ -48,25 +87,47 @@ export function ApiCall(call: Call) {
         {text.common.showAsCall}
       </button>
       {open && (
-        <div id={id} className="order-first basis-full space-y-2 pb-1 font-mono text-12">
-          <div className="break-all text-ink">
-            <span className="font-semibold">{call.method.toUpperCase()}</span> {call.path}
-          </div>
-          {call.body !== undefined && (
-            <pre
-              // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
-              tabIndex={0}
-              className="max-h-40 overflow-auto rounded-md bg-chip px-2.5 py-1.5 text-ink"
-            >
-              {JSON.stringify(call.body, null, 2)}
-            </pre>
-          )}
-          <div className="flex items-start gap-1 rounded-md bg-chip py-1.5 pr-1.5 pl-2.5">
-            <code className="min-w-0 flex-1 py-0.5 break-all whitespace-pre-wrap text-ink">{line}</code>
-            <CopyButton value={line} what={text.common.curlLine} />
-          </div>
+        <div
+          id={id}
+          className={clsx("basis-full space-y-2 pb-1 font-mono text-12", below ? "order-last pt-1" : "order-first")}
+        >
+          {children}
         </div>
       )}
     </>
   );
 }
+
+function Detail(call: Call) {
+  const { coordinator } = useSession();
+  return (
+    <>
+      <div className="break-all text-ink">
+        <span className="font-semibold">{call.method.toUpperCase()}</span> {call.path}
+      </div>
+      {call.body !== undefined && (
+        <pre
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+          tabIndex={0}
+          className="max-h-40 overflow-auto rounded-md bg-chip px-2.5 py-1.5 text-ink"
+        >
+          {JSON.stringify(call.body, null, 2)}
+        </pre>
+      )}
+      <Line value={curlOf(coordinator.url, call)} what={text.common.curlLine} />
+    </>
+  );
+}
+
+const Line = ({ value, what }: { value: string; what: string }) => (
+  <div className="flex items-start gap-1 rounded-md bg-chip py-1.5 pr-1.5 pl-2.5">
+    <code
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+      tabIndex={0}
+      className="max-h-40 min-w-0 flex-1 overflow-y-auto py-0.5 break-all whitespace-pre-wrap text-ink"
+    >
+      {value}
+    </code>
+    <CopyButton value={value} what={what} />
+  </div>
+);

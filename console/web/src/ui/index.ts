@@ -2,7 +2,7 @@
  * The parts that pages are made of. They know the visual language and nothing of nodes or users; what writes knows the
  * session and the connection (write). A page that needs a part that is not here asks first whether two pages do.
  */
-export { ApiCall } from "./ApiCall";
+export { ApiCall, ApiScript, ApiSteps } from "./ApiCall";
 export { announce, LiveRegions } from "./announce";
 export { Avatar, Badge, Chips, Kbd, Mark, type Tone } from "./badge";
 export { Button, type ButtonProps, IconButton, linkButton } from "./button";

@@ -1,10 +1,10 @@
 import { Route as RouteIcon } from "lucide-react";
 import { useId } from "react";
 import { type Node, useNodes } from "@/api";
+import { routeId, turnCall, useTurnRoutes } from "@/routes";
 import { printable, text } from "@/text";
-import { Badge, Empty, Switch, type Tone, useStatus, useWrites } from "@/ui";
+import { ApiSteps, Badge, Empty, Switch, type Tone, useWrites } from "@/ui";
 import { type NodeRoute, type RouteState, routesOf } from "../routes";
-import { useNodeWrites } from "../writes";
 
 const t = text.node.routes;
 const tones: Record<RouteState, Tone> = {
@@ -26,19 +26,42 @@ export function NodeRoutes({ node, deleted }: { node: Node; deleted: boolean }) 
       </Empty>
     );
   return (
-    <ul className="divide-y divide-hair rounded-lg border border-line bg-surface">
-      {routes.map((route) => (
-        <Line key={route.prefixes.join()} node={node} route={route} deleted={deleted} />
-      ))}
-    </ul>
+    <div className="space-y-2">
+      <ul className="divide-y divide-hair rounded-lg border border-line bg-surface">
+        {routes.map((route) => (
+          <Line key={route.prefixes.join()} node={node} route={route} deleted={deleted} />
+        ))}
+      </ul>
+      {!deleted && (
+        <div className="flex flex-wrap">
+          <Calls node={node} routes={routes} />
+        </div>
+      )}
+    </div>
   );
 }
 
+function Calls({ node, routes }: { node: Node; routes: readonly NodeRoute[] }) {
+  if (!useWrites("routes:write").offered) return null;
+  return (
+    <ApiSteps
+      steps={routes.map((route) => {
+        const on = route.state === "waiting";
+        const label = labelOf(route);
+        return { title: on ? t.approve(label) : t.disable(label), ...turnCall(node, route.prefixes, on) };
+      })}
+    />
+  );
+}
+
+const labelOf = (route: NodeRoute) => (route.exit ? t.exit : (route.prefixes[0] ?? ""));
+
 function Line({ node, route, deleted }: { node: Node; route: NodeRoute; deleted: boolean }) {
   const { offered, now } = useWrites("routes:write");
-  const turn = useSwitch(node, route);
+  const turn = useTurnRoutes();
+  const row = routeId(node, route.prefixes[0] ?? "");
   const id = useId();
-  const label = route.exit ? t.exit : (route.prefixes[0] ?? "");
+  const label = labelOf(route);
   return (
     <li className="flex items-center gap-4 px-4 py-3">
       <div className="min-w-0 flex-1">
@@ -55,7 +78,7 @@ function Line({ node, route, deleted }: { node: Node; route: NodeRoute; deleted:
           label={t.approve(label)}
           checked={route.state !== "waiting"}
           disabled={!now}
-          onChange={(on) => void turn(label, on)}
+          onChange={(on) => turn(on, (other) => other.id === row)}
         />
       )}
     </li>
@@ -71,23 +94,3 @@ const others = (route: NodeRoute) =>
           .join(", "),
       )
     : t.only;
-
-function useSwitch(node: Node, route: NodeRoute) {
-  const writes = useNodeWrites();
-  const status = useStatus();
-  const name = printable(node.givenName);
-  return async (label: string, on: boolean) => {
-    try {
-      await writes.switchRoute(node, route.prefixes, on);
-      const exit = on ? t.exitOn(name) : t.exitOff(name);
-      status.done(route.exit ? exit : on ? t.approved(label, name) : t.disabled(label, name), () =>
-        writes.switchRoute(node, route.prefixes, !on).then(
-          () => status.done(t.undone(name)),
-          (error) => status.failed(t.failed(name), error),
-        ),
-      );
-    } catch (error) {
-      status.failed(t.failed(name), error);
-    }
-  };
-}

@@ -7,6 +7,7 @@ import { NodeActionsProvider, NodeMenu, OsIcon, useNodeActions } from "@/nodes";
 import { NodeName, NodeNames, NodePart, NodeTabs, usePanelId } from "@/nodes/details";
 import { useNode } from "@/nodes/useNode";
 import { useSearchState } from "@/router/search";
+import { RouteActionsProvider } from "@/routes";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
@@ -30,7 +31,9 @@ export function NodePage() {
   if (node)
     return (
       <NodeActionsProvider>
-        <NodeView key={id} node={node} deleted={deleted} />
+        <RouteActionsProvider>
+          <NodeView key={id} node={node} deleted={deleted} />
+        </RouteActionsProvider>
       </NodeActionsProvider>
     );
   return (

@@ -22,6 +22,7 @@ import {
   waitingRoutes,
 } from "@/nodes";
 import { oneOf, useSearchState } from "@/router/search";
+import { RouteActionsProvider, useTurnRoutes } from "@/routes";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
@@ -74,7 +75,9 @@ const rowMenu = (node: Node) => <NodeMenu node={node} />;
 export function NodesPage() {
   return (
     <NodeActionsProvider>
-      <NodesList />
+      <RouteActionsProvider>
+        <NodesList />
+      </RouteActionsProvider>
     </NodeActionsProvider>
   );
 }
@@ -374,9 +377,11 @@ function Bulk({
   start: ReturnType<typeof useNodeActions>;
 }) {
   const { offered, now } = useWrites("nodes:write");
+  const routes = useWrites("routes:write");
+  const turn = useTurnRoutes();
   const chosen = useMemo(() => nodes.filter((node) => selected.has(node.id)), [nodes, selected]);
   const hidden = chosen.length - rows.filter((node) => selected.has(node.id)).length;
-  const waiting = chosen.filter((node) => waitingRoutes(node).length > 0);
+  const waiting = chosen.some((node) => waitingRoutes(node).length > 0);
   const act = (name: "addTags" | "expire" | "delete") => () => start({ name, nodes: chosen });
   return (
     <BulkBar label={t.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
@@ -385,12 +390,12 @@ function Bulk({
           <Button look="ghost" icon={Tag} disabled={!now} onClick={act("addTags")}>
             {t.bulk.tags}
           </Button>
-          {waiting.length > 0 && (
+          {routes.offered && waiting && (
             <Button
               look="ghost"
               icon={Route}
               disabled={!now}
-              onClick={() => start({ name: "approve", nodes: waiting })}
+              onClick={() => turn(true, (row) => selected.has(row.node.id))}
             >
               {t.bulk.approve}
             </Button>

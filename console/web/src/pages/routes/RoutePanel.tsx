@@ -3,11 +3,12 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useId, useState } from "react";
 import { api, keys, newRequestName, type Route, useCan } from "@/api";
 import { NodeMark } from "@/nodes";
+import { byNetwork, isWaiting, type RouteRow, turnCall } from "@/routes";
 import { printable, text } from "@/text";
 import { words as t } from "@/text/routes";
-import { Button, Input, Time, useStatus, useWrites } from "@/ui";
-import { AutoApproved, RouteSwitch, StateBadge } from "./columns";
-import { type AutoApprovers, approverOf, byNetwork, type RouteRow } from "./facts";
+import { ApiSteps, Button, Input, Time, useStatus, useWrites } from "@/ui";
+import { AutoApproved, labelOf, RouteSwitch, StateBadge } from "./columns";
+import { type AutoApprovers, approverOf } from "./facts";
 
 /** All about one network or exit node: its routers, what the policy says, and who served it. */
 export function RoutePanel({ row, rows, by }: { row: RouteRow; rows: readonly RouteRow[]; by: AutoApprovers }) {
@@ -28,6 +29,9 @@ export function RoutePanel({ row, rows, by }: { row: RouteRow; rows: readonly Ro
           ))}
         </ul>
         {routers.length > 1 && <p className="text-12 text-ink-2">{t.panel.preferenceHint}</p>}
+        <div className="flex flex-wrap">
+          <Calls routers={routers} recorded={recorded ?? []} />
+        </div>
       </Part>
       {row.overlaps.length > 0 && (
         <Part title={t.panel.overlaps}>
@@ -68,6 +72,35 @@ function useRecorded(prefix: string): Route[] | undefined {
     queryFn: async ({ signal }) => (await api.get("/api/v1/routes", { query: { prefix }, signal })).routes,
     enabled: useCan()("routes:read"),
   }).data;
+}
+
+/** What the switches, preferences and buttons of the routers send. */
+function Calls({ routers, recorded }: { routers: readonly RouteRow[]; recorded: readonly Route[] }) {
+  if (!useWrites("routes:write").offered) return null;
+  const steps = routers.flatMap((row) => {
+    const name = printable(row.node.givenName);
+    const on = isWaiting(row);
+    const found = recorded.find((route) => route.node.id === row.node.id);
+    const path = `/api/v1/routes/${found?.id}`;
+    return [
+      {
+        title: on ? t.approve(labelOf(row), name) : t.panel.disable(labelOf(row), name),
+        ...turnCall(row.node, row.route.prefixes, on),
+      },
+      ...(found && routers.length > 1
+        ? [
+            {
+              title: t.panel.preference(name),
+              method: "patch" as const,
+              path,
+              body: { preference: found.preference },
+            },
+          ]
+        : []),
+      ...(found && !found.advertised ? [{ title: t.panel.forgetThrough(name), method: "delete" as const, path }] : []),
+    ];
+  });
+  return <ApiSteps steps={steps} />;
 }
 
 function Router({ row, recorded, choice }: { row: RouteRow; recorded: Route | undefined; choice: boolean }) {

@@ -3,11 +3,11 @@ import { clsx } from "clsx";
 import { Layers, ScrollText } from "lucide-react";
 import { compareText, NodeMark, Owner, ownerWords } from "@/nodes";
 import type { RouteState } from "@/nodes/routes";
+import { byNetwork, type RouteRow, useTurnRoutes } from "@/routes";
 import { printable, text } from "@/text";
 import { words as t } from "@/text/routes";
 import { Badge, type Column, Switch, Tip, type Tone, useWrites } from "@/ui";
-import { labelOf, useRouteActions } from "./actions";
-import { type AutoApprovers, approverOf, byNetwork, type RouteRow } from "./facts";
+import { type AutoApprovers, approverOf } from "./facts";
 
 export const tones: Record<RouteState, Tone> = {
   waiting: "warn",
@@ -16,6 +16,9 @@ export const tones: Record<RouteState, Tone> = {
   offline: "plain",
   unoffered: "plain",
 };
+
+/** What a switch leads to, in words. */
+export const labelOf = (row: RouteRow) => (row.route.exit ? t.exit : row.prefix);
 
 export function StateBadge({ state }: { state: RouteState }) {
   return (
@@ -30,7 +33,7 @@ export function StateBadge({ state }: { state: RouteState }) {
 /** Approves the route or takes that back; it is not there without the right. */
 export function RouteSwitch({ row }: { row: RouteRow }) {
   const { offered, now } = useWrites("routes:write");
-  const start = useRouteActions();
+  const turn = useTurnRoutes();
   const on = row.route.state !== "waiting";
   if (!offered) return null;
   return (
@@ -38,7 +41,7 @@ export function RouteSwitch({ row }: { row: RouteRow }) {
       label={t.approve(labelOf(row), printable(row.node.givenName))}
       checked={on}
       disabled={!now}
-      onChange={(next) => start({ name: "turn", row, on: next })}
+      onChange={(next) => turn(next, (other) => other.id === row.id)}
     />
   );
 }

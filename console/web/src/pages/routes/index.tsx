@@ -1,14 +1,17 @@
 /** Networks behind nodes, and exit nodes: who leads there, who waits for approval, and who served. */
 import { Link } from "@tanstack/react-router";
-import { Check, Route } from "lucide-react";
-import { useCallback, useMemo } from "react";
+import { Ban, Check, Route } from "lucide-react";
+import { useCallback, useMemo, useState } from "react";
 import { useCan, useNodes, usePolicy } from "@/api";
 import { matches, useFilter } from "@/filter";
 import { NodeMark, ownerWords } from "@/nodes";
 import { oneOf, useSearchState } from "@/router/search";
+import { byNetwork, isWaiting, RouteActionsProvider, type RouteRow, routeRows, useTurnRoutes } from "@/routes";
 import { printable, text } from "@/text";
 import { words as t } from "@/text/routes";
 import {
+  BulkBar,
+  Button,
   columnsShown,
   DataTable,
   Empty,
@@ -22,21 +25,12 @@ import {
   SidePanel,
   Tabs,
   usePageTitle,
+  useWrites,
   ViewMenu,
   WriteButton,
 } from "@/ui";
-import { labelOf, RouteActionsProvider, useRouteActions } from "./actions";
-import { openRoute, RouteSwitch, routeColumns, StateBadge } from "./columns";
-import {
-  autoApprovers,
-  byNetwork,
-  type RouteRow,
-  repeatedIn,
-  routeFilter,
-  routeFilterFields,
-  routeRows,
-  splitWaiting,
-} from "./facts";
+import { labelOf, openRoute, RouteSwitch, routeColumns, StateBadge } from "./columns";
+import { autoApprovers, repeatedIn, routeFilter, routeFilterFields, splitWaiting } from "./facts";
 import { RoutePanel } from "./RoutePanel";
 
 const usual = { tab: "subnets", q: "", sort: "", cols: "", route: "" };
@@ -46,7 +40,6 @@ type Tab = keyof typeof t.tabs;
 const rowId = (row: RouteRow) => row.id;
 const rowName = (row: RouteRow) => `${labelOf(row)} ${printable(row.node.givenName)}`;
 const none: ReadonlySet<string> = new Set();
-const isWaiting = (row: RouteRow) => row.route.state === "waiting";
 
 /** What waits comes first, with all routers of the same network. */
 function group(rows: readonly RouteRow[]) {
@@ -65,7 +58,7 @@ export function RoutesPage() {
     return <NotAllowed scope={can("nodes:read") ? "routes:read" : "nodes:read"} />;
   if (error && !data) return <ErrorState title={text.routes.title} error={error} onRetry={() => void refetch()} />;
   return (
-    <RouteActionsProvider rows={rows}>
+    <RouteActionsProvider>
       <RoutesList all={rows} loading={!data} />
     </RouteActionsProvider>
   );
@@ -73,6 +66,7 @@ export function RoutesPage() {
 
 function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boolean }) {
   const [search, setSearch] = useSearchState(usual);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const tab = oneOf<Tab>(search.tab, t.tabs, "subnets");
   const exits = tab === "exits";
   const switches = useCan()("routes:write");
@@ -135,11 +129,14 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
             usual={byNetwork}
             group={terms.length === 0 ? group : undefined}
             asked={`${tab} ${query}`}
+            selected={switches ? selected : undefined}
+            onSelect={setSelected}
             onOpen={onOpen}
             openId={open?.id}
             phone={(row) => <PhoneRow row={row} />}
           />
         </div>
+        <Bulk all={here} rows={rows} selected={selected} onClear={() => setSelected(new Set())} />
       </div>
       {open && (
         <SidePanel
@@ -168,12 +165,47 @@ function RouteTabs({ all, tab, onChange }: { all: readonly RouteRow[]; tab: Tab;
 }
 
 function ApproveAllButton({ rows }: { rows: readonly RouteRow[] }) {
-  const start = useRouteActions();
+  const turn = useTurnRoutes();
   if (rows.length === 0) return null;
+  const ids = new Set(rows.map(rowId));
   return (
-    <WriteButton right="routes:write" look="primary" icon={Check} onClick={() => start({ name: "all", rows })}>
+    <WriteButton right="routes:write" look="primary" icon={Check} onClick={() => turn(true, (row) => ids.has(row.id))}>
       {t.approveAll(rows.length)}
     </WriteButton>
+  );
+}
+
+/** What can be done with the chosen rows of a tab. */
+function Bulk({
+  all,
+  rows,
+  selected,
+  onClear,
+}: {
+  all: readonly RouteRow[];
+  rows: readonly RouteRow[];
+  selected: ReadonlySet<string>;
+  onClear(): void;
+}) {
+  const turn = useTurnRoutes();
+  const { offered, now } = useWrites("routes:write");
+  const chosen = useMemo(() => all.filter((row) => selected.has(row.id)), [all, selected]);
+  const hidden = chosen.length - rows.filter((row) => selected.has(row.id)).length;
+  const act = (on: boolean) => () => turn(on, (row) => chosen.some(({ id }) => id === row.id));
+  if (!offered) return null;
+  return (
+    <BulkBar label={text.routes.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
+      {chosen.some(isWaiting) && (
+        <Button look="ghost" icon={Check} disabled={!now} onClick={act(true)}>
+          {t.bulk.approve}
+        </Button>
+      )}
+      {!chosen.every(isWaiting) && (
+        <Button look="ghost-danger" icon={Ban} disabled={!now} onClick={act(false)}>
+          {t.bulk.disable}
+        </Button>
+      )}
+    </BulkBar>
   );
 }
 

@@ -38,6 +38,7 @@ export const common = {
   downloadEnv: "Download .env",
   showAsCall: "Show as API call",
   curlLine: "the curl line",
+  curlLines: "the curl lines",
   moreOf: plural({ other: "+#" }),
   nodes: plural({ one: "# node", other: "# nodes" }),
   users: plural({ one: "# user", other: "# users" }),

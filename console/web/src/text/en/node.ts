@@ -76,6 +76,7 @@ export const node = {
     exit: "Exit node",
     exitBody: "All traffic to the internet",
     approve: (route: string) => `Approve ${route}`,
+    disable: (route: string) => `Disable ${route}`,
     states: {
       waiting: "Waiting for approval",
       serving: "In service",
@@ -89,8 +90,17 @@ export const node = {
     disabled: (route: string, name: string) => `${route} of ${name} is no longer approved.`,
     exitOn: (name: string) => `${name} can be used as an exit node.`,
     exitOff: (name: string) => `${name} can no longer be used as an exit node.`,
+    takesOver: (route: string, name: string, next: readonly string[]) =>
+      next.length === 1
+        ? `${route} is disabled through ${name}; ${next[0]} takes over.`
+        : `${route} is disabled through ${name}; one of ${next.join(", ")} takes over.`,
+    approvedMany: plural({ one: "# route is approved.", other: "# routes are approved." }),
+    disabledMany: plural({ one: "# route is disabled.", other: "# routes are disabled." }),
     undone: (name: string) => `Routes of ${name} are as before.`,
+    undoneMany: plural({ one: "# route is as before.", other: "# routes are as before." }),
     failed: (name: string) => `Routes of ${name} were not changed`,
+    failedMany: (bad: number, all: number) => `${bad} of ${all} routes were not changed`,
+    retry: (n: number) => `Retry these ${n}`,
     count: plural({ one: "# route", other: "# routes" }),
   },
   activity: {

@@ -179,9 +179,6 @@ export const nodes = {
     expireTitle: plural({ one: "Sign # node out?", other: "Sign # nodes out?" }),
     expireBody: "They stay listed, but must sign in again. Connections drop within seconds.",
     expireSubmit: plural({ one: "Expire # key", other: "Expire # keys" }),
-    approveTitle: plural({ one: "Approve all routes of # node?", other: "Approve all routes of # nodes?" }),
-    approveBody: "All that they advertise now is enabled:",
-    approveSubmit: "Approve routes",
     more: plural({ other: "and # more" }),
     done: {
       expire: plural({ one: "The key of # node has expired.", other: "The keys of # nodes have expired." }),
@@ -189,10 +186,6 @@ export const nodes = {
       addTags: plural({ one: "Tags of # node are changed.", other: "Tags of # nodes are changed." }),
       removeTags: plural({ one: "Tags of # node are changed.", other: "Tags of # nodes are changed." }),
       setTags: plural({ one: "Tags of # node are changed.", other: "Tags of # nodes are changed." }),
-      approveRoutes: plural({
-        one: "All routes of # node are approved.",
-        other: "All routes of # nodes are approved.",
-      }),
     },
     partly: (ok: number, bad: number) => `Done with ${ok}; ${bad} failed`,
     retry: (n: number) => `Retry these ${n}`,

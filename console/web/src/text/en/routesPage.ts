@@ -38,9 +38,9 @@ export const routesPage = {
     title: plural({ one: "Approve # route?", other: "Approve # routes?" }),
     body: "Nodes that the policy allows may use these from now on:",
     submit: plural({ one: "Approve # route", other: "Approve # routes" }),
-    done: plural({ one: "# route is approved.", other: "# routes are approved." }),
-    partly: (ok: number, bad: number) => `${ok} approved; ${bad} failed`,
-    retry: (n: number) => `Retry these ${n}`,
+    overlaps: (prefixes: readonly string[]) =>
+      `Overlaps ${prefixes.join(", ")}: the smaller network wins, and traffic for the addresses of both goes another way.`,
+    own: (address: string) => `Holds ${address}, from where you use this console.`,
   },
   sure: {
     title: (prefix: string, node: string) => `Approve ${prefix} through ${node}?`,
@@ -53,14 +53,33 @@ export const routesPage = {
   disable: {
     title: (prefix: string) => `Disable ${prefix}?`,
     titleExit: (node: string) => `Disable the exit node ${node}?`,
-    lost: (prefix: string) => `No other router serves ${prefix}: every node that may use it loses the path at once.`,
-    lostExit: "Nodes that use it lose their way to the internet at once, until they choose another exit node.",
+    titleMany: plural({ one: "Disable # route?", other: "Disable # routes?" }),
+    alone: (prefix: string) => `No other router serves ${prefix}.`,
+    wider: (prefix: string, router: string) => `Its traffic goes to ${prefix} through ${router} instead.`,
+    takesOver: (next: readonly string[]) =>
+      next.length === 1 ? `${next[0]} takes over.` : `One of ${next.join(", ")} takes over.`,
+    unused: "Nothing goes through it now.",
+    all: "Every node that may use it loses the path at once.",
+    some: (n: number, names: string) =>
+      `${n === 1 ? "1 node that may use it loses" : `${n} nodes that may use it lose`} the path at once: ${names}.`,
+    atLeast: (n: number, names: string) => `At least ${n} nodes that may use it lose the path at once: ${names}.`,
+    nobody: "The policy lets no node use it, so that nobody loses the path.",
+    allExit: "Nodes that use it lose their way to the internet at once.",
+    someExit: (n: number, names: string) =>
+      `${n === 1 ? "1 node" : `${n} nodes`} may use exit nodes: ${names}. Those that use this one lose their way to the internet at once.`,
+    atLeastExit: (n: number, names: string) =>
+      `At least ${n} nodes may use exit nodes: ${names}. Those that use this one lose their way to the internet at once.`,
+    nobodyExit: "The policy lets no node use exit nodes, so that nobody loses the way to the internet.",
+    otherExits: (names: string) => `They can choose ${names} instead.`,
+    noExit: "There is no other exit node in service.",
+    more: (names: string, n: number) => `${names} and ${n} more`,
     policy: "The policy does not approve it again by itself.",
+    policyMany: "The policy does not approve them again by itself.",
     submit: "Disable route",
     submitExit: "Disable exit node",
-    takesOver: (prefix: string, node: string, other: string) =>
-      `${prefix} is disabled through ${node}; ${other} serves it.`,
+    submitMany: plural({ one: "Disable # route", other: "Disable # routes" }),
   },
+  bulk: { approve: "Approve", disable: "Disable" },
   panel: {
     routers: "Routers",
     history: "Who served it",
@@ -74,6 +93,8 @@ export const routesPage = {
     saved: (node: string) => `The preference of ${node} is saved.`,
     saveFailed: (node: string) => `The preference of ${node} was not saved`,
     forget: "Forget route",
+    forgetThrough: (node: string) => `Forget the route through ${node}`,
+    disable: (prefix: string, node: string) => `Disable ${prefix} through ${node}`,
     forgotten: (prefix: string) => `${prefix} is forgotten.`,
     forgetFailed: (prefix: string) => `${prefix} was not forgotten`,
     overlaps: "Overlapping networks",

@@ -1,0 +1,169 @@
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { accessQuery } from "@/access/query";
+import { useCan } from "@/api";
+import { words as t } from "@/text/routes";
+import { ApiScript, Confirm } from "@/ui";
+import type { Asked } from "./actions";
+import { callsOf, dangersOf, lossOf, type RouteRow } from "./facts";
+import { internet, type Users, usersOf } from "./losers";
+import { labelOf, namesOf, routerOf, useTurn } from "./turn";
+
+/** Asks before routes are turned, with what follows for each. */
+export default function Question({ asked, onClose }: { asked: Asked; onClose(): void }) {
+  const { on, rows } = asked;
+  const turn = useTurn();
+  const [busy, setBusy] = useState(false);
+  const only = rows.length === 1 ? rows[0] : undefined;
+  const submit = async () => {
+    setBusy(true);
+    // One switch shows at once what it will be; many take their time.
+    if (only) onClose();
+    await turn(asked);
+    onClose();
+  };
+  return (
+    <Confirm
+      danger={!on}
+      busy={busy}
+      title={titleOf(rows, on)}
+      submit={submitOf(rows, on)}
+      word={rows.length >= 5 ? String(rows.length) : undefined}
+      call={<ApiScript calls={callsOf(rows, on)} />}
+      onClose={onClose}
+      onSubmit={() => void submit()}
+    >
+      {on ? <Approval asked={asked} /> : <Disabling asked={asked} />}
+    </Confirm>
+  );
+}
+
+function titleOf(rows: readonly RouteRow[], on: boolean): string {
+  const [row] = rows;
+  if (!row || rows.length > 1) return on ? t.all.title(rows.length) : t.disable.titleMany(rows.length);
+  if (on) return t.sure.title(row.prefix, routerOf(row));
+  return row.route.exit ? t.disable.titleExit(routerOf(row)) : t.disable.title(row.prefix);
+}
+
+function submitOf(rows: readonly RouteRow[], on: boolean): string {
+  if (rows.length > 1) return on ? t.all.submit(rows.length) : t.disable.submitMany(rows.length);
+  return on ? t.sure.submit : rows[0]?.route.exit ? t.disable.submitExit : t.disable.submit;
+}
+
+function Approval({ asked: { rows, all, own } }: { asked: Asked }) {
+  const [only] = rows;
+  if (rows.length === 1 && only) {
+    const dangers = dangersOf(only, all, own);
+    return (
+      <>
+        {dangers.inUse.length > 0 && <p>{t.sure.overlaps(dangers.inUse)}</p>}
+        {dangers.own && <p>{t.sure.own(own)}</p>}
+      </>
+    );
+  }
+  return (
+    <>
+      <p>{t.all.body}</p>
+      <List
+        rows={rows}
+        note={(row) => {
+          const dangers = dangersOf(row, all, own, rows);
+          return (
+            <>
+              {dangers.inUse.length > 0 && <p className="text-warn">{t.all.overlaps(dangers.inUse)}</p>}
+              {dangers.own && <p className="text-warn">{t.all.own(own)}</p>}
+            </>
+          );
+        }}
+      />
+    </>
+  );
+}
+
+function Disabling({ asked: { rows, all } }: { asked: Asked }) {
+  const users = useUsers(rows.filter((row) => lossOf(row, all, rows)?.cuts));
+  const [only] = rows;
+  if (rows.length === 1 && only)
+    return (
+      <p>
+        {lossWords(only, rows, all, users(only))} {t.disable.policy}
+      </p>
+    );
+  return (
+    <>
+      <List rows={rows} note={(row) => <p className="text-ink-2">{lossWords(row, rows, all, users(row))}</p>} />
+      <p>{t.disable.policyMany}</p>
+    </>
+  );
+}
+
+const List = ({ rows, note }: { rows: readonly RouteRow[]; note(row: RouteRow): ReactNode }) => (
+  <ul
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+    tabIndex={0}
+    className="max-h-72 space-y-1.5 overflow-y-auto rounded-md bg-chip px-3 py-2 text-12 text-ink"
+  >
+    {rows.map((row) => (
+      <li key={row.id}>
+        <div className="flex justify-between gap-4">
+          <span className={row.route.exit ? undefined : "font-mono"}>{labelOf(row)}</span>
+          <span className="truncate">{routerOf(row)}</span>
+        </div>
+        {note(row)}
+      </li>
+    ))}
+  </ul>
+);
+
+/** As many as the server takes in one question; what is beyond it is told without names. */
+const mostAsked = 100;
+const targetOf = (row: RouteRow) => (row.route.exit ? internet : row.prefix);
+
+/** Who may use the paths that are lost; it gives nothing while that is not known, or may not be. */
+function useUsers(lost: readonly RouteRow[]): (row: RouteRow) => Users | undefined {
+  const to = [...new Set(lost.map(targetOf))].slice(0, mostAsked);
+  const { data } = useQuery({
+    ...accessQuery({ to, by: "nodes" }),
+    enabled: useCan()("policy:read") && to.length > 0,
+  });
+  return (row) => (data && to.includes(targetOf(row)) ? usersOf(data, targetOf(row), row.node.id) : undefined);
+}
+
+const mostNames = 5;
+
+/** What follows for those who use a route. */
+export function lossWords(
+  row: RouteRow,
+  rows: readonly RouteRow[],
+  all: readonly RouteRow[],
+  users: Users | undefined,
+): string {
+  const words = t.disable;
+  const loss = lossOf(row, all, rows);
+  if (!loss) return words.unused;
+  if (!loss.cuts) return words.takesOver(namesOf(loss.next));
+  const { exit } = row.route;
+  const who = usersWords(users, exit);
+  const nobody = users?.complete === true && users.names.length === 0;
+  if (exit) {
+    const others = namesOf(loss.next);
+    return nobody ? who : `${who} ${others.length > 0 ? words.otherExits(shortened(others)) : words.noExit}`;
+  }
+  const alone = words.alone(row.prefix);
+  return loss.wider ? `${alone} ${words.wider(loss.wider.prefix, routerOf(loss.wider))}` : `${alone} ${who}`;
+}
+
+function usersWords(users: Users | undefined, exit: boolean): string {
+  const words = t.disable;
+  const count = users?.names.length ?? 0;
+  if (!users || (count === 0 && !users.complete)) return exit ? words.allExit : words.all;
+  if (count === 0) return exit ? words.nobodyExit : words.nobody;
+  const names = shortened(users.names);
+  if (users.complete) return exit ? words.someExit(count, names) : words.some(count, names);
+  return exit ? words.atLeastExit(count, names) : words.atLeast(count, names);
+}
+
+const shortened = (names: readonly string[]) =>
+  names.length > mostNames + 1
+    ? t.disable.more(names.slice(0, mostNames).join(", "), names.length - mostNames)
+    : names.join(", ");

@@ -1,0 +1,76 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, lazy, type ReactNode, Suspense, useCallback, useContext, useState } from "react";
+import { apiKeysQuery, nodesQuery, useCan, useSession } from "@/api";
+import { byNetwork, dangersOf, isWaiting, lossOf, type RouteRow, routeRows } from "./facts";
+import { useTurn } from "./turn";
+
+const Question = lazy(() => import("./Question"));
+
+/** What somebody wants to turn, and all that there is. */
+export interface Asked {
+  on: boolean;
+  rows: readonly RouteRow[];
+  all: readonly RouteRow[];
+  /** Where the person sits, as far as the server knows. */
+  own: string;
+}
+
+type Start = (on: boolean, which: (row: RouteRow) => boolean) => void;
+
+const Context = createContext<Start>(() => {});
+/** `const turn = useTurnRoutes(); turn(true, (row) => row.id === id)` */
+export const useTurnRoutes = () => useContext(Context);
+
+/**
+ * Approves and disables routes for the page inside, wherever its switches and buttons are. One route is turned at once
+ * unless a path is lost or another one bends; several are listed first.
+ */
+export function RouteActionsProvider({ children }: { children: ReactNode }) {
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const client = useQueryClient();
+  const ownAddress = useOwnAddress();
+  const turn = useTurn();
+  const start = useCallback<Start>(
+    (on, which) => {
+      const begin = async () => {
+        const all = routeRows((await client.ensureQueryData(nodesQuery)).items);
+        const rows = all.filter((row) => which(row) && isWaiting(row) === on).sort(byNetwork);
+        const question = { on, rows, all, own: on ? await ownAddress() : "" };
+        if (asks(question)) setAsked(question);
+        else if (rows.length > 0) await turn(question);
+      };
+      void begin();
+    },
+    [client, ownAddress, turn],
+  );
+  return (
+    <Context value={start}>
+      {children}
+      {asked && (
+        <Suspense>
+          <Question asked={asked} onClose={() => setAsked(null)} />
+        </Suspense>
+      )}
+    </Context>
+  );
+}
+
+/** Whether a person has to be asked before. */
+export function asks({ on, rows, all, own }: Asked): boolean {
+  const [row] = rows;
+  if (!row || rows.length > 1) return rows.length > 1;
+  if (!on) return lossOf(row, all, rows)?.cuts ?? false;
+  const dangers = dangersOf(row, all, own);
+  return dangers.inUse.length > 0 || dangers.own;
+}
+
+/** From where this session's key was last used. Who may not read keys is not warned of it. */
+function useOwnAddress(): () => Promise<string> {
+  const { key } = useSession();
+  const client = useQueryClient();
+  const may = useCan()("apikeys:read");
+  return useCallback(async () => {
+    const read = may ? await client.ensureQueryData(apiKeysQuery).catch(() => undefined) : undefined;
+    return read?.items.find((each) => each.prefix === key.prefix)?.lastUsedFrom ?? "";
+  }, [client, may, key.prefix]);
+}
