@@ -4,6 +4,7 @@ import { Activity, ChevronRight, Download, Link2 } from "lucide-react";
 import { useCallback, useId, useMemo, useState } from "react";
 import { EventDetails, lanes } from "@/activity";
 import type { AuditFilter } from "@/api";
+import { matches, useFilter } from "@/filter";
 import { text } from "@/text";
 import {
   announce,
@@ -12,6 +13,7 @@ import {
   Delayed,
   Empty,
   ErrorState,
+  FilterLine,
   PageHead,
   SidePanel,
   Skeleton,
@@ -24,7 +26,7 @@ import { Bands } from "./Bands";
 import { exportEvents, mostExported } from "./csv";
 import { EventTable } from "./EventTable";
 import { FilterChips, FilterMenu } from "./Filters";
-import type { EventMark, Told } from "./marks";
+import { type EventMark, eventFilter, eventFilterFields, type Told } from "./marks";
 import { PresenceTable } from "./PresenceTable";
 import { RangeBar } from "./RangeBar";
 import { around, lengths, type Period, shifted } from "./range";
@@ -39,9 +41,11 @@ export function TimelinePage() {
   const { period, end, live, name } = useShown(asked, search, events.told[0]?.at ?? 0);
   const { nodes, usual } = usePresenceNodes(search.nodes);
   const open = useOpenEvent(search.event, events.told);
+  const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
+  const { typed, setTyped, terms } = useFilter(search.q, commit, eventFilterFields);
   const told = useMemo(
-    () => events.told.filter(({ at }) => at >= period.from && at <= end),
-    [events.told, period.from, end],
+    () => events.told.filter((each) => each.at >= period.from && each.at <= end && matches(each, terms, eventFilter)),
+    [events.told, period.from, end, terms],
   );
   const status = useStatus();
   const compact = useMedia("(max-width: 767px)");
@@ -93,14 +97,19 @@ export function TimelinePage() {
   };
   const write = async () => {
     try {
-      const all = await exportEvents(events.filter, (each) => events.lanes.includes(each.words.lane));
+      const all = await exportEvents(
+        events.filter,
+        (each) => events.lanes.includes(each.words.lane) && matches(each, terms, eventFilter),
+      );
       if (!all) status.done(t.exportCut(mostExported.toLocaleString("en")));
     } catch (error) {
       status.failed(t.exportFailed, error);
     }
   };
   const onlyLane = events.lanes.length === 1 ? (events.lanes[0] ?? null) : null;
-  const filtered = Boolean(search.lane || search.verb || search.actor || search.object || search.kind);
+  const filtered = Boolean(
+    search.lane || search.verb || search.actor || search.object || search.kind || terms.length > 0,
+  );
   return (
     <div className="flex h-full min-h-0">
       <div className="flex h-full min-w-0 flex-1 flex-col overflow-y-auto">
@@ -116,7 +125,8 @@ export function TimelinePage() {
                 onPeriod={showPeriod}
                 onShift={shift}
               />
-              <span className="ml-auto">
+              <span className="ml-auto flex min-w-0 items-center gap-2 max-md:w-full">
+                <FilterLine label={t.find} placeholder={t.findHint} value={typed} onChange={setTyped} />
                 <FilterMenu search={search} onChange={setSearch} />
               </span>
             </div>
@@ -228,7 +238,11 @@ function EventList({
     );
   if (told.length === 0 && !events.hasNextPage)
     return (
-      <Empty icon={Activity} title={t.emptyTitle} action={onWider && <Button onClick={onWider}>{t.show30d}</Button>}>
+      <Empty
+        icon={Activity}
+        title={filtered ? t.emptyFilteredTitle : t.emptyTitle}
+        action={onWider && <Button onClick={onWider}>{t.show30d}</Button>}
+      >
         {filtered ? t.emptyFiltered : t.emptyBody}
       </Empty>
     );

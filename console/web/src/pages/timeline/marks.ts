@@ -1,5 +1,6 @@
 import { type EventWords, eventWords, type Lane, lanes } from "@/activity";
 import type { Change } from "@/api";
+import type { Fields } from "@/filter";
 
 export interface Told {
   entry: Change;
@@ -8,6 +9,16 @@ export interface Told {
 }
 
 export const tell = (entry: Change): Told => ({ entry, words: eventWords(entry), at: Date.parse(entry.at) });
+
+/** What the words of the filter line mean for events: anything that a row or its details call it by. */
+export const eventFilter: Fields<Told> = {
+  text: ({ entry, words }, word) =>
+    [words.title, words.actor, entry.actor.address, entry.actor.requestId].some((each) =>
+      each.toLowerCase().includes(word),
+    ),
+  fields: { by: ({ words }, value) => words.actor.toLowerCase().includes(value) },
+};
+export const eventFilterFields = Object.keys(eventFilter.fields);
 
 /** Which kinds of object a part of the timeline is about. Routes are a matter of nodes. */
 const kinds: Record<Lane, string> = {

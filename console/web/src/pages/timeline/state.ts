@@ -13,6 +13,7 @@ import { type Period, periodOf, type RangeName, rangeNames } from "./range";
 export function useTimelineSearch() {
   return useSearchState({
     range: "24h",
+    q: "",
     from: "",
     to: "",
     at: "",

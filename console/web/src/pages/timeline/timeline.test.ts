@@ -1,8 +1,21 @@
 import { describe, expect, test } from "vitest";
 import { lanes } from "@/activity";
 import type { Change, Node } from "@/api";
+import { matches, parse } from "@/filter";
 import { text } from "@/text";
-import { cell, countWords, type EventMark, kindsOf, lanesOf, marksOf, moved, type Told, tell } from "./marks";
+import {
+  cell,
+  countWords,
+  type EventMark,
+  eventFilter,
+  eventFilterFields,
+  kindsOf,
+  lanesOf,
+  marksOf,
+  moved,
+  type Told,
+  tell,
+} from "./marks";
 import { around, fieldMoment, fieldValue, periodOf, shifted, ticks, tickWords } from "./range";
 import { usualNodes } from "./state";
 
@@ -89,6 +102,16 @@ const user = (at: number, id = `${at}-0`): Told =>
     before: null,
     after: { name: "ana" },
   } as unknown as Change);
+
+test.each([
+  ["ana", true],
+  ["created ana", true],
+  ["bob", false],
+  ["by:abcde", true],
+  ["-by:abcde", false],
+])("events are found by what their line says: %s", (line, found) =>
+  expect(matches(user(0), parse(line, eventFilterFields), eventFilter)).toBe(found),
+);
 
 describe("marks", () => {
   const x = (at: number) => at - now;
