@@ -11,7 +11,18 @@ import { AutoApproved, labelOf, RouteSwitch, StateBadge } from "./columns";
 import { type AutoApprovers, approverOf } from "./facts";
 
 /** All about one network or exit node: its routers, what the policy says, and who served it. */
-export function RoutePanel({ row, rows, by }: { row: RouteRow; rows: readonly RouteRow[]; by: AutoApprovers }) {
+export function RoutePanel({
+  row,
+  rows,
+  by,
+  users,
+}: {
+  row: RouteRow;
+  rows: readonly RouteRow[];
+  by: AutoApprovers;
+  /** How many nodes may use it as their exit node. */
+  users: number | undefined;
+}) {
   const routers = row.route.exit ? [row] : rows.filter((other) => other.prefix === row.prefix).sort(byNetwork);
   const approver = approverOf(row, by);
   const recorded = useRecorded(row.prefix);
@@ -46,9 +57,10 @@ export function RoutePanel({ row, rows, by }: { row: RouteRow; rows: readonly Ro
           </ul>
         </Part>
       )}
-      {approver && (
+      {(approver || users !== undefined) && (
         <Part title={t.panel.policy}>
-          <AutoApproved row={row} approver={approver} />
+          {users !== undefined && <p>{t.panel.users(users)}</p>}
+          {approver && <AutoApproved row={row} approver={approver} />}
         </Part>
       )}
       <History row={row} />

@@ -85,9 +85,15 @@ interface RouteFacts {
   repeated: ReadonlySet<string>;
   /** Whether the person may turn switches at all. */
   switches: boolean;
+  /** How many nodes may use each exit node, where that is known. */
+  users: ReadonlyMap<string, number> | undefined;
 }
 
-export function routeColumns({ exits, by, repeated, switches }: RouteFacts): Column<RouteRow>[] {
+/** How many may use an exit node by the policy. One that waits serves nobody yet. */
+export const usersOf = (row: RouteRow, users: ReadonlyMap<string, number> | undefined) =>
+  row.route.exit && row.route.state !== "waiting" ? users?.get(row.node.id) : undefined;
+
+export function routeColumns({ exits, by, repeated, switches, users }: RouteFacts): Column<RouteRow>[] {
   const network: Column<RouteRow> = {
     id: "network",
     title: t.columns.network,
@@ -139,6 +145,22 @@ export function routeColumns({ exits, by, repeated, switches }: RouteFacts): Col
       csv: (row) => t.states[row.route.state],
       cell: (row) => <StateBadge state={row.route.state} />,
     },
+    ...(exits && users
+      ? [
+          {
+            id: "users",
+            title: t.columns.users,
+            width: 128,
+            yields: 1,
+            sort: (a: RouteRow, b: RouteRow) => (usersOf(b, users) ?? -1) - (usersOf(a, users) ?? -1),
+            csv: (row: RouteRow) => String(usersOf(row, users) ?? ""),
+            cell: (row: RouteRow) => {
+              const count = usersOf(row, users);
+              return count !== undefined && <span className="tabular-nums">{t.users(count)}</span>;
+            },
+          },
+        ]
+      : []),
     {
       id: "owner",
       title: t.columns.owner,

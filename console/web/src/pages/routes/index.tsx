@@ -1,7 +1,9 @@
 /** Networks behind nodes, and exit nodes: who leads there, who waits for approval, and who served. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Ban, Check, Route } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
+import { accessQuery } from "@/access/query";
 import { useCan, useNodes, usePolicy } from "@/api";
 import { matches, useFilter } from "@/filter";
 import { NodeMark, ownerWords } from "@/nodes";
@@ -29,8 +31,8 @@ import {
   ViewMenu,
   WriteButton,
 } from "@/ui";
-import { labelOf, openRoute, RouteSwitch, routeColumns, StateBadge } from "./columns";
-import { autoApprovers, repeatedIn, routeFilter, routeFilterFields, splitWaiting } from "./facts";
+import { labelOf, openRoute, RouteSwitch, routeColumns, StateBadge, usersOf } from "./columns";
+import { autoApprovers, exitUsers, repeatedIn, routeFilter, routeFilterFields, splitWaiting } from "./facts";
 import { RoutePanel } from "./RoutePanel";
 
 const usual = { tab: "subnets", q: "", sort: "", cols: "", route: "" };
@@ -78,7 +80,11 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
   const here = useMemo(() => all.filter((row) => row.route.exit === exits), [all, exits]);
   const rows = useMemo(() => here.filter((row) => matches(row, terms, routeFilter)), [here, terms]);
   const repeated = useMemo(() => (search.sort ? none : repeatedIn(rows)), [rows, search.sort]);
-  const columns = useMemo(() => routeColumns({ exits, by, repeated, switches }), [exits, by, repeated, switches]);
+  const users = useExitUsers(all, exits);
+  const columns = useMemo(
+    () => routeColumns({ exits, by, repeated, switches, users }),
+    [exits, by, repeated, switches, users],
+  );
   const open = search.route ? all.find((row) => row.id === search.route) : undefined;
   const onOpen = useCallback((row: RouteRow) => setSearch({ route: row.id }, "push"), [setSearch]);
   usePageTitle(text.routes.title, !loading && text.table.shown(rows.length));
@@ -143,11 +149,21 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
           title={open.route.exit ? printable(open.node.givenName) : <span className="font-mono">{open.prefix}</span>}
           onClose={() => setSearch({ route: "" })}
         >
-          <RoutePanel row={open} rows={all} by={by} />
+          <RoutePanel row={open} rows={all} by={by} users={usersOf(open, users)} />
         </SidePanel>
       )}
     </div>
   );
+}
+
+/** How many nodes may use each exit node, asked for where exit nodes are shown. */
+function useExitUsers(all: readonly RouteRow[], shown: boolean): ReadonlyMap<string, number> | undefined {
+  const exits = useMemo(() => all.filter((row) => row.route.exit).map((row) => row.node), [all]);
+  const { data } = useQuery({
+    ...accessQuery({ to: ["autogroup:internet"], by: "nodes" }),
+    enabled: useCan()("policy:read") && shown && exits.length > 0,
+  });
+  return useMemo(() => data && exitUsers(data, exits), [data, exits]);
 }
 
 function RouteTabs({ all, tab, onChange }: { all: readonly RouteRow[]; tab: Tab; onChange(tab: Tab): void }) {

@@ -1,8 +1,16 @@
-import { expect, test } from "vitest";
-import type { Node } from "@/api";
+import { describe, expect, test } from "vitest";
+import type { AccessMap, Node } from "@/api";
 import { matches, parse } from "@/filter";
 import { byNetwork, routeRows } from "@/routes/facts";
-import { approverOf, autoApprovers, repeatedIn, routeFilter, routeFilterFields, splitWaiting } from "./facts";
+import {
+  approverOf,
+  autoApprovers,
+  exitUsers,
+  repeatedIn,
+  routeFilter,
+  routeFilterFields,
+  splitWaiting,
+} from "./facts";
 
 const node = (id: string, available: string[], approved = available, serving = approved) =>
   ({
@@ -58,3 +66,24 @@ test.each([
     rows.filter((row) => matches(row, parse(line, routeFilterFields), routeFilter)).map((row) => row.node.id),
   ).toEqual(wanted),
 );
+
+describe("who may use an exit node", () => {
+  const exit = (id: string, ...tags: string[]) => ({ id, tags }) as unknown as Node;
+  const cell = (from: number, ...rules: number[]) => ({ from, pairs: 1, rules: rules.map((rule) => ({ rule })) });
+  const map = {
+    from: [{ id: "1" }, { id: "2" }, { id: "3" }],
+    cells: [cell(0, 0), cell(1, 1), cell(2, 0, 1)],
+    rules: [{ via: [] }, { via: ["tag:fra"] }],
+    moreFrom: 0,
+    moreCells: 0,
+  } as unknown as AccessMap;
+  test("are those whom a rule leads there, without itself", () =>
+    expect(exitUsers(map, [exit("1", "tag:fra"), exit("9")])).toEqual(
+      new Map([
+        ["1", 2],
+        ["9", 2],
+      ]),
+    ));
+  test("are not known when some nodes are left out", () =>
+    expect(exitUsers({ ...map, moreFrom: 1 }, [exit("9")])).toBeUndefined());
+});

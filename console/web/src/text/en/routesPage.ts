@@ -11,7 +11,9 @@ export const routesPage = {
     note: "Remarks",
     owner: "Owner or tags",
     approved: "Approved",
+    users: "May use it",
   },
+  users: plural({ one: "# node", other: "# nodes" }),
   filterLabel: "Filter routes",
   filterPlaceholder: { subnets: "10.20.0.0/16, router, is:waiting", exits: "Node, tag:router, is:waiting" },
   groups: { waiting: "Waiting for approval", rest: "Everything else" },
@@ -99,5 +101,6 @@ export const routesPage = {
     forgetFailed: (prefix: string) => `${prefix} was not forgotten`,
     overlaps: "Overlapping networks",
     policy: "Policy",
+    users: plural({ one: "# node may use it as its exit node.", other: "# nodes may use it as their exit node." }),
   },
 };
