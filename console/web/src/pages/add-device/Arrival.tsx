@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
 import { CircleCheck, Radio } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
+import { accessQuery } from "@/access/query";
 import { loginsQuery, type Node, type PreAuthKey, useCan, useConnection, useNodes } from "@/api";
 import { unruledTags, usePolicyTags } from "@/keys";
 import { ipv4Of, NodeMark, Owner } from "@/nodes";
@@ -74,8 +75,7 @@ export function Arrival({
 }
 
 function Arrived({ node }: { node: Node }) {
-  const policy = usePolicyTags();
-  const unruled = policy ? unruledTags(policy, node.tags) : [];
+  const unseen = useUnseen(node);
   const name = printable(node.givenName);
   return (
     <li className="layer-in space-y-2 rounded-md bg-canvas p-3">
@@ -90,10 +90,10 @@ function Arrived({ node }: { node: Node }) {
         <span className="font-mono">{ipv4Of(node)}</span>
         <Owner node={node} />
       </div>
-      {unruled.length > 0 && (
+      {unseen && (
         <div className="overflow-hidden rounded-md [&>div]:px-3">
           <Banner tone="warn">
-            {text.device.noRule(unruled.join(", "))}{" "}
+            {unseen}{" "}
             <Link to="/policy" className="font-medium underline underline-offset-2">
               {text.device.openPolicy}
             </Link>
@@ -102,6 +102,19 @@ function Arrived({ node }: { node: Node }) {
       )}
     </li>
   );
+}
+
+/** Why a node sees nobody and is seen by nobody; empty where that is not so, or not known as there is nobody else. */
+function useUnseen(node: Node): string {
+  const policy = usePolicyTags();
+  const others = useNodes().data?.items.some((other) => other.id !== node.id && !other.expired);
+  const asked = { enabled: useCan()("policy:read") && others === true };
+  const { data: reaches } = useQuery({ ...accessQuery({ from: [node.id] }), ...asked });
+  const { data: reached } = useQuery({ ...accessQuery({ to: [node.id] }), ...asked });
+  const unruled = policy ? unruledTags(policy, node.tags) : [];
+  const alone = reaches && reached && reaches.cells.length + reached.cells.length === 0;
+  if (unruled.length > 0 && alone !== false) return text.device.noRule(unruled.join(", "));
+  return alone ? text.device.noAccess : "";
 }
 
 /** Devices that ask to be let in: one of them may be the one. */

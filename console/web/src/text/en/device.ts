@@ -84,5 +84,6 @@ export const device = {
     more: plural({ one: "# more joined", other: "# more joined" }),
   },
   noRule: (tags: string) => `No policy rule mentions ${tags} yet, so the node sees nobody and nobody sees it.`,
+  noAccess: "No rule of the policy lets it reach a node that is there, or be reached by one, yet.",
   openPolicy: "Open the policy",
 };
