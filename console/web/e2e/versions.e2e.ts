@@ -75,6 +75,19 @@ describe("a version", () => {
     expect(await page.locator(".cm-deletedChunk").first().textContent()).toContain("tag:ci");
   });
 
+  test("is named as the one with which a rule came", async () => {
+    await go(page, stage, "/admin/access?view=flow");
+    await page
+      .getByRole("button", { name: /^tag:ci to / })
+      .first()
+      .focus();
+    await page.keyboard.press("Enter");
+    const panel = page.getByRole("complementary", { name: /^Rule on line/ });
+    await panel.getByRole("link", { name: `version ${first + 1}`, exact: true }).waitFor();
+    await panel.getByText("builds too").waitFor();
+    expect(await axe(page)).toEqual([]);
+  });
+
   test("is opened and restored on a phone", async () => {
     const phone = await signedIn(stage, "/admin/policy/versions", { width: 390, height: 844 });
     await phone.getByRole("link", { name: new RegExp(`version ${first}\\b`, "i") }).click();

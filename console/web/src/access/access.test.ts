@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AccessCell, AccessMap, AccessRule } from "@/api";
 import { changeOf, commentAbove, linesOf, rowsOf, ruleText, shortPorts, splitName, withComments } from "./model";
+import { bare } from "./since";
 
 const cell = (over: Partial<AccessCell>): AccessCell => ({
   from: 0,
@@ -117,6 +118,11 @@ describe("the text of a rule", () => {
     ];
     const map = { from: [], to: [], moreFrom: 0, moreTo: 0, moreCells: 0, cells: [], rules };
     expect(withComments(map, text, "// new\n{").rules.map((one) => one.comment)).toEqual(["own", "why { not", "new"]);
+  });
+  it("is the same whatever its comments and layout", () => {
+    const rule = '{ "src": ["a, ]"], // why\n "dst": ["b"], /* , */ }';
+    expect(bare(rule)).toBe('{"src":["a, ]"],"dst":["b"]}');
+    expect(bare(`{"acls": [${rule},]}`)).toContain(bare('{"src": ["a, ]"], "dst": ["b"]}'));
   });
   it("is nothing beyond the end", () => expect(ruleText(text, 99)).toBe(""));
 });

@@ -16,3 +16,4 @@ export {
 export { NodeAccess, UserAccess } from "./NodeAccess";
 export { ChangeSign, PrincipalName, RuleLines } from "./parts";
 export { type Asked, accessQuery, whyQuery } from "./query";
+export { sinceQuery } from "./since";

@@ -1,5 +1,6 @@
 /** Details beside the map: one pair of principals down to their nodes, or one rule with its text. */
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { FileCode, FlaskConical, MessageCircleQuestion } from "lucide-react";
 import { type ReactNode, useMemo } from "react";
 import {
@@ -13,12 +14,14 @@ import {
   rowsOf,
   ruleText,
   shortPorts,
+  sinceQuery,
 } from "@/access";
 import { type AccessRule, useCan, useNodes, usePolicy } from "@/api";
 import { type TestEntry, useOpenInEditor } from "@/policy";
-import { printable } from "@/text";
+import { authorWords } from "@/policy/author";
+import { printable, text } from "@/text";
 import { accessMap } from "@/text/access";
-import { Badge, Button, CopyButton, Delayed, ErrorState, IconButton, SidePanel, Skeleton, useStatus } from "@/ui";
+import { Badge, Button, CopyButton, Delayed, ErrorState, IconButton, SidePanel, Skeleton, Time, useStatus } from "@/ui";
 import { ruleId } from "./flow";
 import { testOfRow } from "./names";
 
@@ -207,6 +210,30 @@ function CellNodes({ from, to, draft }: { from: string; to: string; draft: strin
   );
 }
 
+/** With which version a rule came, and who saved that. */
+function Since({ rule, inForce }: { rule: string; inForce: string | undefined }) {
+  const { data } = useQuery({ ...sinceQuery(rule, inForce ?? ""), enabled: inForce !== undefined });
+  if (!data) return null;
+  const { version, sure } = data;
+  return (
+    <Fact name={t.panel.since}>
+      <Link
+        to="/policy/versions/$version"
+        params={{ version: version.version }}
+        className="text-accent-ink hover:underline"
+      >
+        {sure ? t.panel.version(version.version) : t.panel.versionOrBefore(version.version)}
+      </Link>
+      {sure && (
+        <span className="text-ink-2">
+          , {authorWords(version.author, text.policy.key)}, <Time at={version.savedAt} />
+        </span>
+      )}
+      {sure && version.reason && <span className="block text-ink-2">{printable(version.reason, 300)}</span>}
+    </Fact>
+  );
+}
+
 export function RulePanel({
   rule,
   rows,
@@ -247,6 +274,7 @@ export function RulePanel({
             ))}
           </Fact>
           {rule.via.length > 0 && <Fact name={t.panel.via}>{rule.via.join(", ")}</Fact>}
+          {source && rule.change !== "added" && <Since rule={source} inForce={data?.policy?.version} />}
         </dl>
         {source && (
           <Section title={t.panel.text}>

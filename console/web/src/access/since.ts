@@ -1,0 +1,33 @@
+import { queryOptions } from "@tanstack/react-query";
+import { keys, type Policy, policyVersionQuery } from "@/api";
+
+/** How many versions are read to find where a rule began. */
+const most = 40;
+
+const strings = '"(?:\\\\.|[^"\\\\])*"';
+const spaces = new RegExp(`${strings}|//[^\\n]*|/\\*[\\s\\S]*?\\*/|\\s+`, "g");
+const lastCommas = new RegExp(`${strings}|,(?=[}\\]])`, "g");
+const keepStrings = (found: string) => (found.startsWith('"') ? found : "");
+
+/** A text without its comments and layout: two that differ in no more are equal. */
+export const bare = (text: string) => text.replace(spaces, keepStrings).replace(lastCommas, keepStrings);
+
+/**
+ * The version with which a rule came into the policy, going back from the one in force. It is the oldest that was read
+ * where that is not enough to be sure. Null for a rule that is not in force.
+ */
+export const sinceQuery = (rule: string, inForce: string) =>
+  queryOptions({
+    queryKey: [...keys.policyVersions, "since", inForce, rule],
+    queryFn: async ({ client }): Promise<{ version: Policy; sure: boolean } | null> => {
+      const wanted = bare(rule);
+      const newest = Number(inForce);
+      let version: Policy | undefined;
+      for (let number = newest; number > Math.max(0, newest - most); number--) {
+        const older = await client.fetchQuery(policyVersionQuery(String(number)));
+        if (!bare(older.policy).includes(wanted)) return version ? { version, sure: true } : null;
+        version = older;
+      }
+      return version ? { version, sure: version.version === "1" } : null;
+    },
+  });
