@@ -8,14 +8,22 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// bodyTimeout is for all of an answer that is not a stream.
-const bodyTimeout = 30 * time.Second
+const (
+	// bodyTimeout is for all that the service answers, unless it is a stream.
+	bodyTimeout = 30 * time.Second
+	// partTimeout is for one part of it, of partSize, on its way to the browser. A
+	// slow line takes as long as it needs, and one that stands still is let go.
+	partTimeout = 30 * time.Second
+	partSize    = 32 << 10
+)
 
 // call passes an operation of the table on to the service.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
@@ -128,19 +136,33 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 		s.unreachable(w, errTooLarge)
 		return
 	}
+	// Whole, before any of it is sent: a slow browser would keep the service waiting
+	// until that gives up, and a part could pass for all of it.
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = errTooLarge
+	}
+	if err != nil {
+		s.unreachable(w, err)
+		return
+	}
 	for _, name := range []string{"Content-Type", "ETag", "Mesh-Revision", "X-Request-Id", "Retry-After", "Idempotency-Replayed"} {
 		if text := answer.Header.Get(name); text != "" {
 			w.Header().Set(name, text)
 		}
 	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // a part is not taken for the whole
 	w.WriteHeader(answer.StatusCode)
 	if r.Method == http.MethodHead {
 		return
 	}
-	n, err := io.Copy(w, io.LimitReader(answer.Body, maxAnswer+1))
-	if err != nil || n > maxAnswer {
-		s.log.Warn("an answer broke off", "bytes", n, "req", requestID(w), "err", err)
-		panic(http.ErrAbortHandler) // so that the browser does not take a part for the whole
+	control := http.NewResponseController(w)
+	for part := range slices.Chunk(body, partSize) {
+		_ = control.SetWriteDeadline(time.Now().Add(partTimeout)) // where it cannot be set none counts
+		if _, err := w.Write(part); err != nil {
+			s.log.Debug("a browser did not take all of an answer", "bytes", len(body), "req", requestID(w), "err", err)
+			return
+		}
 	}
 }
 

@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// maxSessionStreams is below what the service grants one key.
-	maxSessionStreams = 6
+	// maxSessionStreams is below what the service grants one key, and below the six
+	// connections that browsers open to one host without HTTP/2: what a page reads
+	// and changes needs some of them.
+	maxSessionStreams = 4
 	maxStreams        = 48
 	// judgeEvery is how long a revoked key may keep its stream at most. The service
 	// itself ends a stream sooner; this does not rely on it.
@@ -88,7 +90,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	if !s.streams.enter(held.ID) {
 		w.Header().Set("Retry-After", "10")
-		writeProblem(w, http.StatusServiceUnavailable, typeRefused, "too many event streams are open; close a tab of the console")
+		writeProblem(w, http.StatusServiceUnavailable, typeTooManyStreams, "too many event streams are open; close a tab of the console")
 		return
 	}
 	defer s.streams.leave(held.ID)

@@ -166,7 +166,14 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		if isForm {
 			token = r.PostForm.Get("csrf")
 		}
-		if !fromHere(r) || !s.seals.isCSRFToken(held.ID, token) {
+		allowed := fromHere(r) && s.seals.isCSRFToken(held.ID, token)
+		switch {
+		case !allowed && isForm:
+			// Another tab may have changed the key since this one was loaded.
+			w.Header().Set("Referrer-Policy", "same-origin") // it has a form
+			s.plainPage(w, r, http.StatusForbidden, "stay", plainPage{Token: s.seals.csrfToken(held.ID)})
+			return
+		case !allowed:
 			refuse(w)
 			return
 		}

@@ -241,7 +241,13 @@ func TestLogoutEndsTheSessionAndClearsTheBrowser(t *testing.T) {
 	}
 	c.must(http.StatusUnauthorized, http.MethodGet, "/admin/api/session", "")
 	c.login(newKey(t))
-	form := c.do(http.MethodPost, "/admin/logout", "csrf="+c.csrf, "Content-Type: application/x-www-form-urlencoded", "X-CSRF:")
+	const isForm = "Content-Type: application/x-www-form-urlencoded"
+	stale := c.do(http.MethodPost, "/admin/logout", "csrf=of-another-session", isForm, "X-CSRF:")
+	if stale.StatusCode != http.StatusForbidden || stale.Header.Get("Referrer-Policy") != "same-origin" {
+		t.Errorf("by the form of an older page: %s %v", stale.Status, stale.Header)
+	}
+	wantText(t, stale.text, "You are still signed in", `name="csrf" value="`+c.csrf+`"`)
+	form := c.do(http.MethodPost, "/admin/logout", "csrf="+c.csrf, isForm, "X-CSRF:")
 	if form.StatusCode != http.StatusSeeOther || form.Header.Get("Location") != "/admin/" {
 		t.Errorf("by a form: %s", form.Status)
 	}

@@ -10,10 +10,11 @@ import (
 // Types of problems that the console itself has. Those of the service pass as
 // they are.
 const (
-	typeSessionEnded = "session_ended"
-	typeUnreachable  = "coordinator_unreachable"
-	typeRefused      = "request_refused"
-	typeNone         = "about:blank"
+	typeSessionEnded   = "session_ended"
+	typeUnreachable    = "coordinator_unreachable"
+	typeRefused        = "request_refused"
+	typeTooManyStreams = "too_many_streams"
+	typeNone           = "about:blank"
 )
 
 // writeProblem answers in the form of the service's errors.

@@ -1,0 +1,97 @@
+package bff
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+// transport answers in place of the network, which has no place where time is
+// made up.
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// pipes is a listener whose connections are in memory.
+type pipes struct {
+	connections chan net.Conn
+	closed      chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.connections:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p pipes) Close() error   { close(p.closed); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// readOnSlowLine asks for the list of nodes, of which each part takes a while,
+// and returns what arrived of it and when.
+func readOnSlowLine(t *testing.T, body []byte, each time.Duration) (got []byte, took time.Duration, err error) {
+	t.Helper()
+	s, err := New(Config{CoordinatorURL: "http://service", CookieSecret: cookieSecret}, "v1", testBundle(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.upstream.http.Transport = transport(func(r *http.Request) (*http.Response, error) {
+		header := http.Header{"Content-Type": {"application/json"}}
+		return &http.Response{StatusCode: http.StatusOK, Header: header, ContentLength: -1, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+	})
+	cookie, err := s.seals.seal(cookieName, newSession("flk_a_b", &apiclient.Caller{}, time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := pipes{make(chan net.Conn), make(chan struct{})}
+	server := &http.Server{Handler: s.Handler(), WriteTimeout: writeTimeout}
+	go server.Serve(listener) //nolint:errcheck // it ends with Close
+	defer server.Close()
+	near, far := net.Pipe()
+	defer near.Close()
+	listener.connections <- far
+	began := time.Now()
+	request := "GET /admin/api/v1/node HTTP/1.1\r\nHost: console\r\nConnection: close\r\nCookie: " + cookieName + "=" + cookie + "\r\n\r\n"
+	if _, err := io.Copy(near, strings.NewReader(request)); err != nil {
+		t.Fatal(err)
+	}
+	for buf := make([]byte, partSize); ; <-time.After(each) {
+		n, err := near.Read(buf)
+		got = append(got, buf[:n]...)
+		if err != nil {
+			_, got, _ = bytes.Cut(got, []byte("\r\n\r\n"))
+			return got, time.Since(began), err
+		}
+	}
+}
+
+func TestASlowLineGetsAllOfAnAnswerAndOneThatStandsStillIsLetGo(t *testing.T) {
+	t.Parallel()
+	body := bytes.Repeat([]byte(`{"node":"1"}`), 120_000) // as a page of a thousand nodes
+	synctest.Test(t, func(t *testing.T) {
+		got, took, _ := readOnSlowLine(t, body, 5*time.Second)
+		if took < writeTimeout+bodyTimeout {
+			t.Fatalf("it took only %v", took)
+		}
+		if diff := cmp.Diff(len(body), len(got)); diff != "" || !bytes.Equal(body, got) {
+			t.Errorf("after %v (-want +got bytes):\n%s", took, diff)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		if got, took, _ := readOnSlowLine(t, body, time.Hour); len(got) >= len(body) || took > 3*time.Hour {
+			t.Errorf("after %v of standing still %d bytes have arrived", took, len(got))
+		}
+	})
+}
