@@ -18,10 +18,11 @@ import (
 )
 
 // fault is what goes wrong between the console and the server, with requests
-// whose method and path match.
+// whose method, path and query match.
 type fault struct {
 	Method string        `json:"method"` // any unless told
 	Path   string        `json:"path"`   // a regular expression
+	Query  string        `json:"query"`  // another
 	Wait   time.Duration `json:"wait"`   // before the request goes on, in nanoseconds
 	Status int           `json:"status"` // answered instead of the server
 	Refuse bool          `json:"refuse"` // closes the connection without an answer
@@ -96,7 +97,8 @@ func (p *faultProxy) matching(r *http.Request) fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, f := range p.faults {
-		if cmp.Or(f.Method, r.Method) != r.Method || !regexp.MustCompile(f.Path).MatchString(r.URL.Path) {
+		if cmp.Or(f.Method, r.Method) != r.Method || !regexp.MustCompile(f.Path).MatchString(r.URL.Path) ||
+			!regexp.MustCompile(f.Query).MatchString(r.URL.RawQuery) {
 			continue
 		}
 		if f.Times--; f.Times == 0 {

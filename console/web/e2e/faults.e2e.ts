@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allow, axe, closeWindow, go, Stage, signedIn, withBrowser } from "./rig";
+import { allow, axe, closeWindow, eventually, go, newTab, Stage, signedIn, withBrowser } from "./rig";
 
 withBrowser();
 let stage: Stage;
@@ -8,7 +8,7 @@ let page: Page;
 const name = "api-ams-1";
 
 beforeAll(async () => {
-  stage = await Stage.open({ nodes: 40 });
+  stage = await Stage.open({ nodes: 240 });
   page = await signedIn(stage, "/admin/nodes");
   allow(page, /status of (5\d\d|412)/, /ERR_INCOMPLETE_CHUNKED_ENCODING/);
 });
@@ -58,6 +58,27 @@ describe("a fault", () => {
     await stage.faults();
     await again.click();
     await first().waitFor();
+  });
+
+  test("of a later page is told, for as long as the rows are not all", async () => {
+    await stage.faults({ path: "^/api/v1/node$", query: "cursor=", status: 500 });
+    await page.goto(`${stage.url}/admin/nodes`);
+    const told = page.getByRole("alert").filter({ hasText: "Only a part of the nodes could be read" });
+    await told.waitFor();
+    await first().waitFor();
+    const all = page.getByRole("tab", { name: /^All/ });
+    expect(await all.textContent()).toContain("200");
+    expect(await axe(page)).toEqual([]);
+    // What happens to those that are there does not make them all.
+    const [one] = JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as { givenName: string }[];
+    await stage.cli("nodes", "rename", one?.givenName ?? "", "part-of-it");
+    await page.getByLabel("Filter nodes").fill("part-of-it");
+    await first().getByText("part-of-it").first().waitFor();
+    await told.waitFor();
+    await stage.faults();
+    await told.getByRole("button", { name: "Try again" }).click();
+    await told.waitFor({ state: "detached" });
+    await eventually(async () => expect(await all.textContent()).toMatch(/2[4-9]\d/));
   });
 
   test("that only makes the server slow shows the shape of what comes", async () => {
@@ -110,5 +131,30 @@ describe("a fault", () => {
     await page.getByRole("button", { name: "Keep mine" }).click();
     await page.getByText("is now mine.").first().waitFor();
     expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"mine"');
+  });
+
+  test("that another tab's new key makes is not seen: changes go on, and signing out signs out", async () => {
+    await go(page, stage, "/admin/nodes");
+    const other = await newTab(stage, page.context());
+    await go(other, stage, "/admin/nodes");
+    allow(page, /status of 403/);
+    const next = await stage.key();
+    const changed = await other.evaluate(async (key) => {
+      const { csrf } = await (await fetch("/admin/api/session")).json();
+      const headers = { "Content-Type": "application/json", "X-CSRF": csrf };
+      const answer = await fetch("/admin/api/session", { method: "POST", headers, body: JSON.stringify({ key }) });
+      return answer.status;
+    }, next);
+    expect(changed).toBe(200);
+    await other.close();
+    await page.getByLabel("Filter nodes").fill("part-of-it");
+    await first().getByText("part-of-it").first().waitFor();
+    const refused = page.waitForResponse((answer) => answer.status() === 403);
+    await rename("changed-all-the-same");
+    await refused;
+    await page.getByText("is now changed-all-the-same.").first().waitFor();
+    await page.getByRole("button", { name: "Signed in with this API key" }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByLabel("API key").waitFor();
   });
 });

@@ -23,6 +23,7 @@ async function ask<T>(path: string, body: unknown, method = "POST"): Promise<T> 
 export interface Fault {
   method?: string;
   path: string;
+  query?: string;
   /** In milliseconds. */
   wait?: number;
   status?: number;

@@ -94,3 +94,35 @@ test("no answer is an error without status, a call that was given up is none of 
 });
 
 test("names of requests differ", () => expect(newRequestName()).not.toBe(newRequestName()));
+
+test("an error has the ETag of what is not there", async () => {
+  const { client } = answering(404, {}, { ETag: '"0"' });
+  expect(await client.get("/api/v1/policy").catch((e) => e)).toMatchObject({ status: 404, etag: '"0"' });
+});
+
+test("a write that another tab's session has overtaken is sent once more, with the new word", async () => {
+  const words: string[] = [];
+  const fetch = async (_: unknown, init: RequestInit) => {
+    const word = new Headers(init.headers).get("X-CSRF") ?? "";
+    words.push(word);
+    return word === "new"
+      ? new Response("{}")
+      : new Response(JSON.stringify({ type: "request_refused" }), { status: 403 });
+  };
+  const client = new Client({
+    fetch: fetch as unknown as typeof globalThis.fetch,
+    isAttended: () => false,
+    onSessionEnded: () => {},
+  });
+  const expire = () => client.call("post", "/api/v1/node/bulk", { body: { ids: [], action: "expire" } });
+  client.csrf = "old";
+  await expect(expire()).rejects.toMatchObject({ status: 403 });
+  client.renew = async () => {};
+  await expect(expire()).rejects.toMatchObject({ status: 403 });
+  expect(words).toEqual(["old", "old"]);
+  client.renew = async () => {
+    client.csrf = "new";
+  };
+  await expire();
+  expect(words).toEqual(["old", "old", "old", "new"]);
+});

@@ -37,6 +37,8 @@ export class ApiError extends Error {
     /** The server's log has it too. Empty when there was no answer. */
     readonly requestId: string,
     readonly problem: Partial<Problem> & { type?: string } = {},
+    /** Of what is not there, where its absence can be a condition. */
+    readonly etag: string | null = null,
   ) {
     super(detail);
   }
@@ -50,6 +52,10 @@ export class ApiError extends Error {
   /** Somebody else changed it meanwhile; problem.current is what is there now. */
   get stale(): boolean {
     return this.status === 412;
+  }
+  /** The console does not know the page any more that asked: another tab may have begun another session. */
+  get notFromHere(): boolean {
+    return this.status === 403 && this.problem.type === "request_refused";
   }
 }
 
@@ -70,6 +76,9 @@ export class Client {
   #ended = false;
   constructor(private readonly options: ClientOptions) {}
 
+  /** Reads the session anew, when the console refuses the word of the one that the page knows. */
+  renew: (() => Promise<unknown>) | null = null;
+
   /** The word that writes carry, from the session. */
   set csrf(word: string) {
     this.#csrf = word;
@@ -86,18 +95,17 @@ export class Client {
     if (method === "get") {
       // What this tab has written is seen by what it reads next, whichever replica answers.
       if (this.#written !== "0") headers["Mesh-Min-Revision"] = this.#written;
-    } else {
-      headers["Content-Type"] = "application/json";
-      headers["X-CSRF"] = this.#csrf;
     }
     if (o.ifMatch) headers["If-Match"] = o.ifMatch;
     if (o.once) headers["Idempotency-Key"] = o.once;
-    const response = await this.send(urlOf(path, o.params, o.query), {
+    const url = urlOf(path, o.params, o.query);
+    const init = {
       method: method.toUpperCase(),
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: o.signal,
-    });
+    };
+    const response = await (method === "get" ? this.send(url, init) : this.#write(url, init));
     const revision = response.headers.get("Mesh-Revision") ?? "0";
     if (method !== "get") this.#written = laterRevision(this.#written, revision);
     return {
@@ -118,9 +126,26 @@ export class Client {
 
   /** Goes on with another key of the API, and answers with the session that this makes. */
   async changeKey(key: string): Promise<unknown> {
-    const headers = { Accept: "application/json", "Content-Type": "application/json", "X-CSRF": this.#csrf };
-    const response = await this.send(`${base}/api/session`, { method: "POST", headers, body: JSON.stringify({ key }) });
-    return response.json();
+    const init = { method: "POST", headers: { Accept: "application/json" }, body: JSON.stringify({ key }) };
+    return (await this.#write(`${base}/api/session`, init)).json();
+  }
+
+  /** Sends what changes something. With another tab's session it is sent once more: the first was not passed on. */
+  async #write(url: string, init: RequestInit & { headers: Record<string, string> }): Promise<Response> {
+    const word = this.#csrf;
+    const send = () =>
+      this.send(url, {
+        ...init,
+        headers: { ...init.headers, "Content-Type": "application/json", "X-CSRF": this.#csrf },
+      });
+    try {
+      return await send();
+    } catch (error) {
+      if (!this.renew || !(error instanceof ApiError) || !error.notFromHere) throw error;
+      await this.renew();
+      if (this.#csrf === word) throw error;
+      return send();
+    }
   }
 
   /** A request of which nothing but success is known; all else is an ApiError. */
@@ -168,7 +193,7 @@ async function errorOf(response: Response): Promise<ApiError> {
   const problem = await response.json().catch(() => ({}));
   const title = typeof problem.title === "string" ? problem.title : response.statusText || `Status ${response.status}`;
   const detail = typeof problem.detail === "string" ? problem.detail : "The server gave no reason.";
-  return new ApiError(response.status, title, detail, requestId, problem);
+  return new ApiError(response.status, title, detail, requestId, problem, response.headers.get("ETag"));
 }
 
 /** A name for a request that no other has. It works without a secure context too. */

@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api } from "./client";
 import { keys } from "./resources";
-import { type AuditFilter, type AuditPage, withRecent } from "./stream/audit";
+import { type AuditFilter, type AuditPage, type AuditPages, addChanges, withRecent } from "./stream/audit";
 import type { Change } from "./types";
 
 /**
@@ -16,6 +16,11 @@ export const auditQuery = (filter: AuditFilter = {}, size = 100) =>
       const { data, revision } = await api.call("get", "/api/v1/audit", { query, signal });
       const page = { entries: data.entries, next: data.next, revision };
       return pageParam ? page : withRecent(page, filter, client.getQueryData<Change[]>(keys.recentChanges) ?? []);
+    },
+    // Older pages come with the newest as it was when they were asked for; what the stream told meanwhile stays.
+    structuralSharing: (before, after) => {
+      const told = (before as AuditPages | undefined)?.pages[0]?.entries ?? [];
+      return addChanges(after as AuditPages, filter, told.toReversed());
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next || undefined,

@@ -1,7 +1,8 @@
-import { QueryClient } from "@tanstack/react-query";
-import { expect, test } from "vitest";
+import { QueryClient, QueryObserver } from "@tanstack/react-query";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { ApiError, api } from "./client";
 import { addPage, type Collection, replace } from "./collection";
-import { keys, readAll, withPlainLines } from "./resources";
+import { isPart, keys, policyQuery, readAll, usersQuery, withPlainLines } from "./resources";
 import { patchCache } from "./stream/live";
 import type { Change, User } from "./types";
 
@@ -29,4 +30,63 @@ test("a policy has one kind of line end, as the editor's text has", () => {
     version: "1",
     policy: "{\n  // a\n}\n",
   });
+});
+
+describe("a list whose second page does not come", () => {
+  afterEach(() => void vi.restoreAllMocks());
+  const answer = (users: User[], next: string) =>
+    ({ data: { users, next }, revision: "100", etag: null, requestId: "" }) as never;
+  const client = () => new QueryClient({ defaultOptions: { queries: { retry: false, gcTime: 60_000 } } });
+  const names = (of: QueryClient) => of.getQueryData<Collection<User>>(keys.users)?.items.map(({ name }) => name);
+  const held = (of: QueryClient) => {
+    const query = of.getQueryCache().find({ queryKey: keys.users });
+    if (!query) throw new Error("there is none");
+    return query;
+  };
+
+  test("because whoever looked has left is read anew by the next who looks", async () => {
+    const cache = client();
+    const call = vi.spyOn(api, "call");
+    call.mockResolvedValueOnce(answer([user("1", "ana")], "c"));
+    call.mockImplementationOnce(() => new Promise(() => {}));
+    const leave = new QueryObserver(cache, usersQuery).subscribe(() => {});
+    await vi.waitFor(() => expect(names(cache)).toEqual(["ana"]));
+    expect(isPart(held(cache))).toBe(false);
+    leave();
+    expect(isPart(held(cache))).toBe(true);
+    call.mockResolvedValueOnce(answer([user("1", "ana"), user("2", "bob")], ""));
+    const again = new QueryObserver(cache, usersQuery).subscribe(() => {});
+    await vi.waitFor(() => expect(names(cache)).toEqual(["ana", "bob"]));
+    expect(isPart(held(cache))).toBe(false);
+    again();
+  });
+
+  test("because it failed is known as a part, whatever the stream tells of it", async () => {
+    const cache = client();
+    const call = vi.spyOn(api, "call");
+    call.mockResolvedValueOnce(answer([user("1", "ana")], "c"));
+    call.mockRejectedValueOnce(new ApiError(500, "", "it broke", ""));
+    const leave = new QueryObserver(cache, usersQuery).subscribe(() => {});
+    await vi.waitFor(() => expect(isPart(held(cache))).toBe(true));
+    patchCache(cache, [renamed("101-0", "1", "bea")]);
+    expect(names(cache)).toEqual(["bea"]);
+    expect(isPart(held(cache))).toBe(true);
+    expect(cache.getQueryState(keys.users)?.error?.message).toBe("it broke");
+    leave();
+  });
+});
+
+test("a list that is out of date stays so when the stream tells something of it", () => {
+  const client = new QueryClient();
+  client.setQueryData(keys.users, addPage<User>(undefined, [user("1", "ana")], "90", true));
+  void client.invalidateQueries();
+  patchCache(client, [renamed("101-0", "1", "bea")]);
+  expect(client.getQueryData<Collection<User>>(keys.users)?.items[0]?.name).toBe("bea");
+  expect(client.getQueryState(keys.users)?.isInvalidated).toBe(true);
+});
+
+test("that there is no policy yet is a condition of the first", async () => {
+  vi.spyOn(api, "call").mockRejectedValueOnce(new ApiError(404, "", "", "", {}, '"0"'));
+  expect(await new QueryClient().fetchQuery(policyQuery)).toEqual({ policy: null, etag: '"0"' });
+  vi.restoreAllMocks();
 });

@@ -1,4 +1,5 @@
-import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
+import { type QueryClient, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useSyncExternalStore } from "react";
 import { type Answer, ApiError, api } from "./client";
 import { addPage, applyChanges, type Collection, type Merge, replace } from "./collection";
 import { useCan } from "./session";
@@ -28,6 +29,8 @@ export const keys = {
   webhooks: ["webhooks"],
   server: ["server"],
 } as const;
+
+const lists = ["nodes", "users", "preAuthKeys", "apiKeys"] as const;
 
 /** The first page is small, so that it is on the screen while the rest comes. */
 const firstPage = 200;
@@ -66,10 +69,23 @@ export async function readAll<T extends { id: string }>(
   }
 }
 
+interface Held {
+  state: { data: unknown; fetchStatus: string };
+}
+
+const lacksPages = ({ state }: Held) => (state.data as Partial<Collection<unknown>> | undefined)?.complete === false;
+
+/** Whether a list has only its first pages, and nobody reads the others: somebody left, or they could not be read. */
+export const isPart = (query: Held) => query.state.fetchStatus === "idle" && lacksPages(query);
+
+/** A list stays true by the stream; one that lacks pages is read anew where it is asked for. */
+const staleTime = (query: Held) => (lacksPages(query) ? 0 : Number.POSITIVE_INFINITY);
+
 const mapped = <A, B>(answer: Answer<A>, to: (data: A) => B): Answer<B> => ({ ...answer, data: to(answer.data) });
 
 export const nodesQuery = queryOptions({
   queryKey: keys.nodes,
+  staleTime,
   queryFn: ({ client, signal }): Promise<Collection<Node>> =>
     readAll(client, keys.nodes, "node", mergeNode, async (page) =>
       mapped(await api.call("get", "/api/v1/node", { query: page, signal }), (d) => ({ items: d.nodes, next: d.next })),
@@ -78,6 +94,7 @@ export const nodesQuery = queryOptions({
 
 export const usersQuery = queryOptions({
   queryKey: keys.users,
+  staleTime,
   queryFn: ({ client, signal }): Promise<Collection<User>> =>
     readAll(client, keys.users, "user", replace, async (page) =>
       mapped(await api.call("get", "/api/v1/user", { query: page, signal }), (d) => ({ items: d.users, next: d.next })),
@@ -86,6 +103,7 @@ export const usersQuery = queryOptions({
 
 export const preAuthKeysQuery = queryOptions({
   queryKey: keys.preAuthKeys,
+  staleTime,
   queryFn: ({ client, signal }): Promise<Collection<PreAuthKey>> =>
     readAll(client, keys.preAuthKeys, "preauthkey", replace, async (page) =>
       mapped(await api.call("get", "/api/v1/preauthkey", { query: page, signal }), (d) => ({
@@ -97,6 +115,7 @@ export const preAuthKeysQuery = queryOptions({
 
 export const apiKeysQuery = queryOptions({
   queryKey: keys.apiKeys,
+  staleTime,
   queryFn: ({ client, signal }): Promise<Collection<ApiKey>> =>
     readAll(client, keys.apiKeys, "apikey", replace, async (page) =>
       mapped(await api.call("get", "/api/v1/apikey", { query: page, signal }), (d) => ({
@@ -183,7 +202,8 @@ export const policyQuery = queryOptions({
       const { data, etag } = await api.call("get", "/api/v1/policy", { signal });
       return { policy: withPlainLines(data), etag };
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return { policy: null, etag: null };
+      // The ETag of none is what the first one takes the place of.
+      if (error instanceof ApiError && error.status === 404) return { policy: null, etag: error.etag };
       throw error;
     }
   },
@@ -207,6 +227,23 @@ export const policyVersionQuery = (version: string) =>
 /** What a key may not see is not asked for: then there are no data, and no error. */
 export const useNodes = () => useQuery({ ...nodesQuery, enabled: useCan()("nodes:read") });
 export const useUsers = () => useQuery({ ...usersQuery, enabled: useCan()("users:read") });
+/** The lists that are shown though a part of them could not be read. */
+export function usePartLists() {
+  const client = useQueryClient();
+  const cache = client.getQueryCache();
+  const shown = () =>
+    lists.filter((name) => {
+      const query = cache.find({ queryKey: keys[name], exact: true });
+      return query?.isActive() && isPart(query);
+    });
+  const names = useSyncExternalStore(
+    (tell) => cache.subscribe(tell),
+    () => shown().join(),
+  );
+  const retry = () => void client.refetchQueries({ type: "active", predicate: isPart });
+  return { names: names.split(",").filter(Boolean) as (typeof lists)[number][], retry };
+}
+
 /** For what counts all of them: nothing while a part is missing. */
 export const useAllNodes = () => {
   const asked = useNodes();

@@ -1,5 +1,5 @@
-import { type QueryClient, useQuery } from "@tanstack/react-query";
-import { createContext, type ReactNode, useCallback, useContext } from "react";
+import { type QueryClient, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useCallback, useContext, useEffect } from "react";
 import { api } from "./client";
 import type { Role } from "./types";
 
@@ -45,8 +45,17 @@ function taken(session: Session): Session {
 
 /** Goes on with another key; what is shown stays. */
 export async function continueWith(client: QueryClient, key: string) {
-  client.setQueryData(["session"], taken((await api.changeKey(key)) as Session));
+  client.setQueryData(sessionQuery.queryKey, taken((await api.changeKey(key)) as Session));
 }
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: async ({ signal }): Promise<Session> =>
+    taken(await (await api.send("/admin/api/session", { signal })).json()),
+  // An empty page says nothing, so that failure is told soon; no stream is there yet that would tell when it is over.
+  retry: 1,
+  refetchInterval: ({ state }) => (state.status === "error" && !state.data ? 5000 : false),
+});
 
 const Context = createContext<Session | null>(null);
 
@@ -59,15 +68,11 @@ export function SessionProvider({
   waiting: ReactNode;
   failed(error: Error, retry: () => void): ReactNode;
 }) {
-  const { data, error, refetch } = useQuery({
-    queryKey: ["session"],
-    queryFn: async ({ signal }): Promise<Session> => {
-      return taken(await (await api.send("/admin/api/session", { signal })).json());
-    },
-    // An empty page says nothing, so that failure is told soon; no stream is there yet that would tell when it is over.
-    retry: 1,
-    refetchInterval: ({ state }) => (state.status === "error" && !state.data ? 5000 : false),
-  });
+  const client = useQueryClient();
+  const { data, error, refetch } = useQuery(sessionQuery);
+  useEffect(() => {
+    api.renew = () => client.fetchQuery({ ...sessionQuery, staleTime: 0 });
+  }, [client]);
   if (data) return <Context value={data}>{children}</Context>;
   return error ? failed(error, () => void refetch()) : waiting;
 }

@@ -22,7 +22,7 @@ export function useNodeWrites() {
 
 type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags";
 
-function writesOf(client: QueryClient) {
+export function writesOf(client: QueryClient) {
   const put = (node: Node, revision?: string) =>
     client.setQueryData<Collection<Node>>(keys.nodes, (all) => all && putItem(all, node, revision));
   const cached = (id: string) =>
@@ -75,27 +75,25 @@ function writesOf(client: QueryClient) {
         }),
       ),
 
-    /** Turns routes of a node on or off, and leaves what somebody has switched meanwhile. */
-    switchRoute: async (node: Node, prefixes: readonly string[], on: boolean) => {
-      const send = (from: Node, read: () => Promise<{ now: Node; ifMatch?: IfMatch }>) =>
-        optimistic(from, { approvedRoutes: withRoute(from.approvedRoutes, prefixes, on) }, async () => {
-          const { now, ifMatch } = await read();
-          return api.call("post", "/api/v1/node/{nodeId}/approve_routes", {
-            params: { nodeId: node.id },
-            body: { routes: withRoute(now.approvedRoutes, prefixes, on) },
-            ifMatch: await ifMatch,
-          });
-        });
-      try {
-        await send(cached(node.id) ?? node, async () => {
-          const { data, etag } = await client.fetchQuery(nodeQuery(node.id));
-          return { now: data.node, ifMatch: etag };
-        });
-      } catch (error) {
-        const now = currentOf<Node>(error);
-        if (!now) throw error;
-        await send(now, async () => ({ now }));
-      }
+    /** Turns routes of a node on or off, and leaves what somebody else switches meanwhile. */
+    switchRoute: (node: Node, prefixes: readonly string[], on: boolean) => {
+      const shows = cached(node.id) ?? node;
+      return optimistic(shows, { approvedRoutes: withRoute(shows.approvedRoutes, prefixes, on) }, async () => {
+        // All routes are sent, so they are those of the node as it is, and only if it still is so.
+        for (let tries = 3; ; tries--) {
+          const { data, etag } = await client.fetchQuery({ ...nodeQuery(node.id), staleTime: 0 });
+          const routes = withRoute(data.node.approvedRoutes, prefixes, on);
+          try {
+            return await api.call("post", "/api/v1/node/{nodeId}/approve_routes", {
+              params: { nodeId: node.id },
+              body: { routes },
+              ifMatch: etag,
+            });
+          } catch (error) {
+            if (tries === 1 || !currentOf(error)) throw error;
+          }
+        }
+      });
     },
 
     /** When the key of a node ends: a moment, or null for never. */

@@ -2,11 +2,11 @@ import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { Keyboard, MonitorCog, Settings } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 
-import { useCan, useConnection } from "@/api";
+import { useCan, useConnection, usePartLists } from "@/api";
 import { PolicyTrial } from "@/policy/PolicyTrial";
 
 import { text } from "@/text";
-import { Banner, clock, LiveRegions, StatusLine, usePreferences } from "@/ui";
+import { Banner, Button, clock, LiveRegions, StatusLine, usePreferences } from "@/ui";
 import { nextTheme } from "@/ui/preferences";
 import { useKeyboard, useShortcuts } from "@/ui/shortcuts";
 import { useActions } from "./actions";
@@ -40,6 +40,7 @@ export function Shell() {
       <div className="flex min-h-0 min-w-0 flex-col">
         <TopBar onPalette={() => setLayer("palette")} onMenu={() => setLayer("menu")} />
         <OfflineBanner />
+        <PartBanner />
         <PolicyTrial />
         <main id="main" tabIndex={-1} className="min-h-0 flex-1 outline-none">
           <Suspense>
@@ -105,6 +106,20 @@ function OfflineBanner() {
   return (
     <div role="alert">
       <Banner tone="warn">{text.shell.offlineBanner(clock(connection.since, timeZone))}</Banner>
+    </div>
+  );
+}
+
+/** Some rows look like all of them: that they are not has to be said. */
+function PartBanner() {
+  const { names, retry } = usePartLists();
+  const offline = useConnection().name === "offline";
+  if (names.length === 0 || offline) return null;
+  return (
+    <div role="alert">
+      <Banner tone="warn" action={<Button onClick={retry}>{text.common.retry}</Button>}>
+        {text.shell.partBanner(names.map((name) => text.shell.lists[name]))}
+      </Banner>
     </div>
   );
 }

@@ -1,6 +1,10 @@
-import { expect, test } from "vitest";
+import { InfiniteQueryObserver, QueryClient } from "@tanstack/react-query";
+import { expect, test, vi } from "vitest";
+import { api } from "../client";
+import { auditQuery } from "../history";
 import type { Change } from "../types";
 import { type AuditFilter, addChanges, fits } from "./audit";
+import { patchCache } from "./live";
 
 const change = (id: string, more: Partial<Change> = {}): Change => ({
   id,
@@ -40,4 +44,24 @@ test("what the stream tells stands first, each once, all of a revision", () => {
   const more = addChanges(after, {}, [change("52-1")]);
   expect(more.pages[0]?.entries[0]?.id).toBe("52-1");
   expect(addChanges(more, {}, [change("52-1")])).toBe(more);
+});
+
+test("what the stream tells while older changes are read stays", async () => {
+  const client = new QueryClient();
+  const call = vi.spyOn(api, "call");
+  const answer = (id: string, next: string) =>
+    ({ data: { entries: [change(id)], next }, revision: "50", etag: null, requestId: "" }) as never;
+  call.mockResolvedValueOnce(answer("50-0", "50-0"));
+  const observer = new InfiniteQueryObserver(client, auditQuery({}, 1));
+  const leave = observer.subscribe(() => {});
+  await vi.waitFor(() => expect(observer.getCurrentResult().hasNextPage).toBe(true));
+  call.mockImplementationOnce(async () => {
+    patchCache(client, [change("51-0", { kind: "webhook" })]);
+    return answer("49-0", "");
+  });
+  await observer.fetchNextPage();
+  const shown = observer.getCurrentResult().data?.pages.flatMap((page) => page.entries);
+  expect(shown?.map((entry) => entry.id)).toEqual(["51-0", "50-0", "49-0"]);
+  leave();
+  vi.restoreAllMocks();
 });

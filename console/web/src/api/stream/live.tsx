@@ -1,13 +1,13 @@
-import type { Query, QueryClient } from "@tanstack/react-query";
+import type { Query, QueryClient, QueryKey } from "@tanstack/react-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
-import { api, urlOf } from "../client";
+import { type Answer, api, urlOf } from "../client";
 import { applyChanges, type Collection, type Merge, replace } from "../collection";
 import { signedOut } from "../leave";
-import { keys } from "../resources";
+import { isPart, keys } from "../resources";
 import { compareRevisions } from "../revision";
 import { useCan, useSession } from "../session";
-import type { Change } from "../types";
+import type { Change, Node, User } from "../types";
 import { type AuditFilter, type AuditPages, addChanges } from "./audit";
 import { beatEvery, Heartbeat } from "./heartbeat";
 import { mergeNode, outdatedBy } from "./reduce";
@@ -25,15 +25,16 @@ export function patchCache(client: QueryClient, changes: Change[]) {
   for (const { key, kind, merge } of collections) {
     const own = changes.filter((change) => change.kind === kind);
     if (own.length === 0) continue;
-    client.setQueryData<Collection<{ id: string }>>(key, (cached) => cached && applyChanges(cached, own, merge));
+    patch<Collection<{ id: string }>>(client, key, (cached) => applyChanges(cached, own, merge));
   }
+  patchOwners(client, changes);
   const outdated = new Set<string>();
   for (const change of changes) {
     for (const part of outdatedBy(change)) outdated.add(part);
     if (change.kind !== "node") continue;
     const presence = change.verb === "online" || change.verb === "offline";
     const key = presence ? keys.nodePresence(change.object) : keys.node(change.object);
-    void client.invalidateQueries({ queryKey: key });
+    outdate(client, key);
   }
   // The share of the last day changes slowly; what shows it asks again in its own time.
   outdated.delete("presence");
@@ -41,6 +42,58 @@ export function patchCache(client: QueryClient, changes: Change[]) {
   outdated.delete("audit");
   patchAudit(client, changes);
   for (const part of outdated) readAnew(client, part);
+}
+
+interface Owned {
+  id: string;
+  user: User | null;
+  createdBy?: User | null;
+}
+
+/** Puts users that have changed where nodes and keys name them. */
+function patchOwners(client: QueryClient, changes: readonly Change[]) {
+  const users = new Map<string | undefined, User>();
+  for (const { kind, object, after } of changes) if (kind === "user" && after) users.set(object, after as User);
+  if (users.size === 0) return;
+  const renamed = <T extends Owned>(item: T): T => {
+    const user = users.get(item.user?.id);
+    const createdBy = users.get(item.createdBy?.id);
+    return user || createdBy ? { ...item, ...(user && { user }), ...(createdBy && { createdBy }) } : item;
+  };
+  for (const key of [keys.nodes, keys.preAuthKeys])
+    patch<Collection<Owned>>(client, key, (all) => {
+      const items = all.items.map(renamed);
+      return items.some((item, i) => item !== all.items[i]) ? { ...all, items } : all;
+    });
+  for (const [key] of client.getQueriesData({ queryKey: keys.node("").slice(0, 1) }))
+    patch<Answer<{ node: Node }>>(client, key, (read) => {
+      const node = renamed(read.data.node);
+      return node === read.data.node ? read : { ...read, data: { ...read.data, node } };
+    });
+}
+
+/** Changes what the cache holds under a key. What was out of date, or could not be read, stays so. */
+function patch<T extends object>(client: QueryClient, key: QueryKey, change: (cached: T) => T) {
+  const query = client.getQueryCache().find<T>({ queryKey: key, exact: true });
+  const before = query?.state.data;
+  if (!query || !before) return;
+  const after = change(before);
+  if (after === before) return;
+  if (query.state.isInvalidated) query.setState({ data: after, dataUpdatedAt: Date.now() });
+  else client.setQueryData<T>(key, after);
+}
+
+/**
+ * Reads anew what is under a key. What is being read already may show what was before: it comes to its end, and is
+ * then read once more.
+ */
+export function outdate(client: QueryClient, queryKey?: QueryKey) {
+  for (const query of client.getQueryCache().findAll({ queryKey, fetchStatus: "fetching" })) {
+    const again = () =>
+      void client.invalidateQueries({ queryKey: query.queryKey, exact: true }, { cancelRefetch: false });
+    query.promise?.then(again, again);
+  }
+  void client.invalidateQueries({ queryKey }, { cancelRefetch: false });
 }
 
 /** Where much happens, a part that the stream does not tell whole is read once in this time. */
@@ -56,7 +109,7 @@ function readAnew(client: QueryClient, part: string) {
     rest.again = true;
     return;
   }
-  void client.invalidateQueries({ queryKey: [part] });
+  outdate(client, [part]);
   const begun = { again: false };
   parts.set(part, begun);
   setTimeout(() => {
@@ -71,19 +124,23 @@ const recentMost = 2000;
 function patchAudit(client: QueryClient, changes: Change[]) {
   client.setQueryData<Change[]>(keys.recentChanges, (before = []) => [...before, ...changes].slice(-recentMost));
   for (const [key] of client.getQueriesData<AuditPages>({ queryKey: keys.audit })) {
-    client.setQueryData<AuditPages>(key, (pages) => pages && addChanges(pages, key[1] as AuditFilter, changes));
+    patch<AuditPages>(client, key, (pages) => addChanges(pages, key[1] as AuditFilter, changes));
   }
 }
 
-/** Reads anew what was read before the stream began. */
+/** Reads anew what was read before the stream began, or is being read since. */
 export function refreshOlder(client: QueryClient, revision: string) {
+  const older = (told: string | undefined) => told !== undefined && compareRevisions(told, revision) < 0;
   for (const { key } of collections) {
-    const cached = client.getQueryData<Collection<unknown>>(key);
-    if (cached && compareRevisions(cached.revision, revision) < 0) void client.invalidateQueries({ queryKey: key });
+    const look = () => {
+      if (older(client.getQueryData<Collection<unknown>>(key)?.revision)) outdate(client, key);
+    };
+    const reading = client.getQueryCache().find({ queryKey: key, exact: true, fetchStatus: "fetching" });
+    if (reading && !reading.state.data) void reading.promise?.then(look, () => {});
+    else look();
   }
   for (const [key, pages] of client.getQueriesData<AuditPages>({ queryKey: keys.audit })) {
-    if (pages && compareRevisions(pages.pages[0]?.revision ?? "0", revision) < 0)
-      void client.invalidateQueries({ queryKey: key });
+    if (pages && older(pages.pages[0]?.revision ?? "0")) outdate(client, key);
   }
 }
 
@@ -97,7 +154,7 @@ export function poll(client: QueryClient): () => void {
   return () => clearInterval(timer);
 }
 
-const failed = (query: Query) => query.state.status === "error";
+const failed = (query: Query) => query.state.status === "error" || isPart(query);
 
 /** Reads what could not be read while the server was away, without anybody asking. */
 const readFailed = (client: QueryClient) => void client.refetchQueries({ type: "active", predicate: failed });
@@ -128,6 +185,40 @@ const Context = createContext<LiveState>({ name: "connecting", since: 0 });
 /** Whether what is shown is what is. */
 export const useLive = () => useContext(Context);
 
+/** Keeps the cache true by the event stream while somebody looks. It gives the way to end this. */
+export function follow(client: QueryClient, onState: (state: LiveState) => void): () => void {
+  let endPoll: (() => void) | undefined;
+  const follower = new EventFollower({
+    open: (after, signal) =>
+      api.send(urlOf("/api/v1/events", undefined, { after: after ?? undefined }), {
+        signal,
+        headers: { Accept: "text/event-stream" },
+      }),
+    onState: (next) => {
+      onState(next);
+      if (next.name === "polled") {
+        endPoll ??= poll(client);
+        return;
+      }
+      endPoll?.();
+      endPoll = undefined;
+      if (next.name === "live") readFailed(client);
+    },
+    onChanges: (changes) => patchCache(client, changes),
+    onBegin: (revision) => refreshOlder(client, revision),
+    onReset: () => outdate(client),
+    onSessionEnded: signedOut,
+  });
+  const look = () => follower.setHidden(document.hidden);
+  document.addEventListener("visibilitychange", look);
+  follower.start(document.hidden);
+  return () => {
+    document.removeEventListener("visibilitychange", look);
+    follower.stop();
+    endPoll?.();
+  };
+}
+
 export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const { key } = useSession();
@@ -135,29 +226,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   const [state, setState] = useState<LiveState>(() => ({ name: "connecting", since: Date.now() }));
   // biome-ignore lint/correctness/useExhaustiveDependencies: a stream lives as long as the key that it was opened with
   useEffect(() => {
-    if (!follows) return withoutStream(client, setState);
-    const follower = new EventFollower({
-      open: (after, signal) =>
-        api.send(urlOf("/api/v1/events", undefined, { after: after ?? undefined }), {
-          signal,
-          headers: { Accept: "text/event-stream" },
-        }),
-      onState: (next) => {
-        setState(next);
-        if (next.name === "live") readFailed(client);
-      },
-      onChanges: (changes) => patchCache(client, changes),
-      onBegin: (revision) => refreshOlder(client, revision),
-      onReset: () => void client.invalidateQueries(),
-      onSessionEnded: signedOut,
-    });
-    const look = () => follower.setHidden(document.hidden);
-    document.addEventListener("visibilitychange", look);
-    follower.start();
-    return () => {
-      document.removeEventListener("visibilitychange", look);
-      follower.stop();
-    };
+    return follows ? follow(client, setState) : withoutStream(client, setState);
   }, [client, key.id, follows]);
   return <Context value={state}>{children}</Context>;
 }

@@ -1,10 +1,10 @@
-import { QueryClient } from "@tanstack/react-query";
+import { QueryClient, QueryObserver } from "@tanstack/react-query";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { ApiError } from "../client";
+import { ApiError, api } from "../client";
 import { addPage, type Collection } from "../collection";
 import { keys } from "../resources";
-import type { Change, Node } from "../types";
-import { calm, patchCache, poll, pollEvery, refreshOlder } from "./live";
+import type { Change, Node, PreAuthKey, User } from "../types";
+import { calm, follow, patchCache, poll, pollEvery, refreshOlder } from "./live";
 import { mergeNode, outdatedBy } from "./reduce";
 import { EventParser } from "./sse";
 import { EventFollower, hiddenAfter, type LiveState } from "./stream";
@@ -88,6 +88,109 @@ test("what a storm of changes outdates is read at once and then once in a while,
   expect(read).toHaveBeenCalledTimes(4);
   await vi.advanceTimersByTimeAsync(10 * calm);
   expect(read).toHaveBeenCalledTimes(5);
+  vi.useRealTimers();
+});
+
+test.each([
+  ["for the first time", undefined],
+  ["again", "before"],
+])(
+  "what changes while something is read %s is read once more after that, and nothing is read twice at once",
+  async (_, old) => {
+    vi.useFakeTimers();
+    const client = new QueryClient();
+    if (old) client.setQueryData(keys.dns, old);
+    let now = "before";
+    let begun = 0;
+    const queryFn = async () => {
+      begun++;
+      const read = now;
+      await new Promise((done) => setTimeout(done, 3 * calm));
+      return read;
+    };
+    const leave = new QueryObserver(client, { queryKey: keys.dns, queryFn }).subscribe(() => {});
+    await vi.advanceTimersByTimeAsync(calm / 2);
+    for (const id of ["300-0", "301-0", "302-0"]) {
+      now = id;
+      patchCache(client, [change({ id, kind: "dns" })]);
+      await vi.advanceTimersByTimeAsync(calm / 2);
+    }
+    expect(begun).toBe(1);
+    await vi.advanceTimersByTimeAsync(10 * calm);
+    expect(client.getQueryData(keys.dns)).toBe("302-0");
+    expect(begun).toBe(2);
+    leave();
+    vi.useRealTimers();
+  },
+);
+
+test("a list that was asked for before the stream began and comes after is read once more", async () => {
+  const client = new QueryClient();
+  const revisions = ["100", "101"];
+  const queryFn = async () => addPage<User>(undefined, [], revisions.shift() ?? "0", true);
+  const leave = new QueryObserver(client, { queryKey: keys.users, queryFn }).subscribe(() => {});
+  refreshOlder(client, "101");
+  await vi.waitFor(() => expect(client.getQueryData<Collection<User>>(keys.users)?.revision).toBe("101"));
+  leave();
+});
+
+test("a user that was renamed has the new name wherever it owns something", () => {
+  const client = new QueryClient({ defaultOptions: { queries: { structuralSharing: false } } });
+  const [ana, bea] = [{ id: "9", name: "ana" } as User, { id: "9", name: "bea" } as User];
+  const others = node({ id: "2", user: { id: "8" } as User });
+  client.setQueryData(keys.nodes, addPage(undefined, [node({ user: ana, createdBy: ana }), others], "100", true));
+  client.setQueryData(keys.preAuthKeys, addPage(undefined, [{ id: "4", user: ana } as PreAuthKey], "100", true));
+  client.setQueryData(keys.node("1"), { data: { node: node({ user: ana }) } });
+  patchCache(client, [change({ id: "201-0", kind: "user", object: "9", before: ana, after: bea } as never)]);
+  const [first, second] = client.getQueryData<Collection<Node>>(keys.nodes)?.items ?? [];
+  expect([first?.user, first?.createdBy]).toEqual([bea, bea]);
+  expect(second).toBe(others);
+  expect(client.getQueryData<Collection<PreAuthKey>>(keys.preAuthKeys)?.items[0]?.user).toBe(bea);
+  expect(client.getQueryData<{ data: { node: Node } }>(keys.node("1"))?.data.node.user).toBe(bea);
+});
+
+test("a tab that nobody has seen yet takes no stream, and reads anew when it is seen", async () => {
+  const client = new QueryClient();
+  client.setQueryData(keys.dns, "old");
+  const seen = Object.assign(new EventTarget(), { hidden: true });
+  vi.stubGlobal("document", seen);
+  const send = vi
+    .spyOn(api, "send")
+    .mockImplementation(async () => new Response(new ReadableStream(), { headers: { "Mesh-Revision": "50" } }));
+  const states: string[] = [];
+  const end = follow(client, (state) => states.push(state.name));
+  expect(send).not.toHaveBeenCalled();
+  expect(states).toEqual(["asleep"]);
+  seen.hidden = false;
+  seen.dispatchEvent(new Event("visibilitychange"));
+  await vi.waitFor(() => expect(states).toEqual(["asleep", "live"]));
+  expect(client.getQueryState(keys.dns)?.isInvalidated).toBe(true);
+  end();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+test("a tab too many is not offline: it reads anew from time to time until there is a stream for it", async () => {
+  vi.useFakeTimers();
+  const client = new QueryClient();
+  const read = vi.spyOn(client, "invalidateQueries");
+  vi.stubGlobal("document", Object.assign(new EventTarget(), { hidden: false }));
+  const send = vi.spyOn(api, "send").mockRejectedValue(new ApiError(503, "", "", "", { type: "too_many_streams" }));
+  const states = new Set<string>();
+  const end = follow(client, (state) => states.add(state.name));
+  await vi.advanceTimersByTimeAsync(2.5 * pollEvery);
+  expect([...states]).toEqual(["polled"]);
+  expect(read).toHaveBeenCalledTimes(2);
+  expect(send.mock.calls.length).toBeLessThan(12);
+  send.mockImplementation(async () => new Response(new ReadableStream(), { headers: { "Mesh-Revision": "50" } }));
+  await vi.advanceTimersByTimeAsync(15_000);
+  expect([...states]).toEqual(["polled", "live"]);
+  const before = read.mock.calls.length;
+  await vi.advanceTimersByTimeAsync(pollEvery);
+  expect(read).toHaveBeenCalledTimes(before);
+  end();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
   vi.useRealTimers();
 });
 

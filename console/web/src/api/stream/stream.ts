@@ -8,7 +8,7 @@ export type LiveState =
   | { name: "connecting"; since: number }
   /** Closed because nobody looks. */
   | { name: "asleep" }
-  /** The key may not follow what happens: what is shown is read anew from time to time. */
+  /** The key may not follow what happens, or too many tabs do: what is shown is read anew from time to time. */
   | { name: "polled" };
 
 export interface StreamHooks {
@@ -27,6 +27,7 @@ export interface StreamHooks {
 export const hiddenAfter = 60_000;
 /** Events that come together are shown together. */
 const gather = 80;
+const longestWait = 10_000;
 /** The server says something every 15 seconds. */
 const silence = 40_000;
 
@@ -41,12 +42,18 @@ export class EventFollower {
   #failures = 0;
   #lastLive = Date.now();
   #stopped = false;
+  /** What is shown was read some time before the first stream. */
+  #late = false;
 
   constructor(private readonly hooks: StreamHooks) {}
 
-  start() {
+  /** A tab that is opened where nobody sees it takes no stream until somebody does. */
+  start(hidden = false) {
     this.#stopped = false;
-    void this.#run();
+    if (hidden) {
+      this.#late = true;
+      this.hooks.onState({ name: "asleep" });
+    } else void this.#run();
   }
 
   stop() {
@@ -80,15 +87,19 @@ export class EventFollower {
     this.#abort?.abort();
     const abort = new AbortController();
     this.#abort = abort;
+    let crowded = false;
     try {
       await this.#follow(abort);
     } catch (error) {
       if (error instanceof ApiError && error.sessionEnded) return this.hooks.onSessionEnded();
+      crowded = error instanceof ApiError && error.problem.type === "too_many_streams";
     }
     if (this.#abort !== abort || this.#stopped) return;
     this.#deliver();
-    this.hooks.onState({ name: "connecting", since: this.#lastLive });
-    const wait = Math.min(500 * 2 ** this.#failures, 10_000) * (0.75 + Math.random() / 2);
+    this.#late ||= crowded;
+    this.hooks.onState(crowded ? { name: "polled" } : { name: "connecting", since: this.#lastLive });
+    const wait =
+      (crowded ? longestWait : Math.min(500 * 2 ** this.#failures, longestWait)) * (0.75 + Math.random() / 2);
     this.#failures++;
     this.#timer = setTimeout(() => void this.#run(), wait);
   }
@@ -100,7 +111,11 @@ export class EventFollower {
     this.#failures = 0;
     this.hooks.onState({ name: "live" });
     const revision = response.headers.get("Mesh-Revision");
-    if (this.#last === null && revision) this.hooks.onBegin(revision);
+    if (this.#last === null && revision) {
+      if (this.#late) this.hooks.onReset();
+      else this.hooks.onBegin(revision);
+      this.#late = false;
+    }
     const parser = new EventParser();
     let watch: ReturnType<typeof setTimeout> | undefined;
     try {

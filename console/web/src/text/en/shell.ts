@@ -44,6 +44,9 @@ export const shell = {
   offlineSince: (time: string) => `Offline since ${time}`,
   offlineBanner: (time: string) =>
     `The server has not answered since ${time}. What you see may be out of date, and nothing can be changed until it is back.`,
+  partBanner: (lists: string[]) =>
+    `Only a part of the ${lists.join(" and the ")} could be read. Lists, numbers and exports lack the rest.`,
+  lists: { nodes: "nodes", users: "users", preAuthKeys: "pre-auth keys", apiKeys: "API keys" },
   theme: { system: "Theme: as the system", light: "Theme: light", dark: "Theme: dark" },
   signedIn: "Signed in with this API key",
   daysLeft: (days: number) => `${days} d left`,
