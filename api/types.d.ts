@@ -1899,9 +1899,9 @@ export interface paths {
         };
         /**
          * Summarise when nodes were online
-         * @description Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
-         *     now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
-         *     500 in one answer.
+         * @description Cuts the time into parts of the same length and tells for each node which share of each part it was online, and how
+         *     often it came or went. Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes
+         *     are sorted by id, at most 500 in one answer.
          */
         get: operations["listPresence"];
         put?: never;
@@ -4334,6 +4334,11 @@ export interface components {
              *     ]
              */
             online: number[];
+            /**
+             * @description How often the node came or went within the time, also when it was back before a part had ended.
+             * @example 3
+             */
+            changes: number;
         };
         /** @description Who made a change. */
         Actor: {

@@ -1257,6 +1257,11 @@ type NodeAddressesChange struct {
 
 // NodeBuckets defines model for NodeBuckets.
 type NodeBuckets struct {
+	// Changes How often the node came or went within the time, also when it was back before a part had ended.
+	//
+	// Example: 3
+	Changes int `json:"changes"`
+
 	// NodeID Example: 1
 	NodeID string `json:"nodeId"`
 
@@ -4321,9 +4326,9 @@ type ClientInterface interface {
 
 	// ListPresence Summarise when nodes were online
 	//
-	// Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
-	// now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
-	// 500 in one answer.
+	// Cuts the time into parts of the same length and tells for each node which share of each part it was online, and how
+	// often it came or went. Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes
+	// are sorted by id, at most 500 in one answer.
 	//
 	// Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
 	ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6201,9 +6206,9 @@ func (c *Client) ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSON
 
 // ListPresence Summarise when nodes were online
 //
-// Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
-// now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
-// 500 in one answer.
+// Cuts the time into parts of the same length and tells for each node which share of each part it was online, and how
+// often it came or went. Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes
+// are sorted by id, at most 500 in one answer.
 //
 // Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
 func (c *Client) ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -11997,9 +12002,9 @@ type ClientWithResponsesInterface interface {
 
 	// ListPresenceWithResponse Summarise when nodes were online
 	//
-	// Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
-	// now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
-	// 500 in one answer.
+	// Cuts the time into parts of the same length and tells for each node which share of each part it was online, and how
+	// often it came or went. Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes
+	// are sorted by id, at most 500 in one answer.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -16148,9 +16153,9 @@ func (c *ClientWithResponses) ExpirePreAuthKeyWithResponse(ctx context.Context, 
 
 // ListPresenceWithResponse Summarise when nodes were online
 //
-// Cuts the time into parts of the same length and tells for each node which share of each part it was online. Up to
-// now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes are sorted by id, at most
-// 500 in one answer.
+// Cuts the time into parts of the same length and tells for each node which share of each part it was online, and how
+// often it came or went. Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes
+// are sorted by id, at most 500 in one answer.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -89,7 +89,7 @@ func (s *Server) ListPresence(w http.ResponseWriter, r *http.Request, p openapi.
 		var all []ledger.Presence
 		all, err = s.ledger.Presence(r.Context(), chunk, from, to)
 		for _, presence := range all {
-			shares := openapi.NodeBuckets{NodeID: presence.Node.String()}
+			shares := openapi.NodeBuckets{NodeID: presence.Node.String(), Changes: presence.Changes()}
 			for _, b := range presence.Buckets(from, to, buckets) {
 				shares.Online = append(shares.Online, b.Online)
 			}

@@ -53,15 +53,15 @@ func TestPresenceTellsWhenNodesWereOnline(t *testing.T) {
 		shares := func(query string) string {
 			var all []string
 			for _, n := range s.call("GET", "/api/v1/presence?"+period(from, to)+query, nil).ok()["nodes"].([]any) {
-				all = append(all, fmt.Sprint(n.(object)["nodeId"], n.(object)["online"]))
+				all = append(all, fmt.Sprint(n.(object)["nodeId"], n.(object)["online"], n.(object)["changes"]))
 			}
 			return strings.Join(all, " ")
 		}
 		for query, want := range map[string]string{
-			"&buckets=4":                 "1[1 1 0 0] 2[0 0.25 0 0] 3[0 0 0 0]",
-			"&buckets=1&node=host-1":     "2[0.0625]",
-			"&buckets=2&node=2,host-0,1": "1[1 0] 2[0.125 0]",
-			"&buckets=1&cursor=1":        "2[0.0625] 3[0]",
+			"&buckets=4":                 "1[1 1 0 0] 1 2[0 0.25 0 0] 2 3[0 0 0 0] 0",
+			"&buckets=1&node=host-1":     "2[0.0625] 2",
+			"&buckets=2&node=2,host-0,1": "1[1 0] 1 2[0.125 0] 2",
+			"&buckets=1&cursor=1":        "2[0.0625] 2 3[0] 0",
 		} {
 			if got := shares(query); got != want {
 				t.Errorf("%s: %s, want %s", query, got, want)

@@ -86,6 +86,25 @@ func TestBucketsShareTheTimeOnline(t *testing.T) {
 	}
 }
 
+func TestStateThatIsToldTwiceChangesOnce(t *testing.T) {
+	up, down := store.Transition{Online: true}, store.Transition{}
+	for _, c := range []struct {
+		before bool
+		list   []store.Transition
+		want   int
+	}{
+		{true, nil, 0},
+		{true, []store.Transition{up}, 0},
+		{false, []store.Transition{up}, 1},
+		{true, []store.Transition{down, up, down, up}, 4},
+		{true, []store.Transition{down, down, up, up, down}, 3},
+	} {
+		if got := (store.Presence{Before: c.before, Transitions: c.list}).Changes(); got != c.want {
+			t.Errorf("online before: %t, %v: %d changes, want %d", c.before, c.list, got, c.want)
+		}
+	}
+}
+
 func TestBucketsCoverOddTimes(t *testing.T) {
 	always := store.Presence{Before: true}
 	for _, c := range []struct {

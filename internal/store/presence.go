@@ -60,6 +60,19 @@ func (p Presence) Buckets(from, to mesh.Time, n int) []Bucket {
 	return out
 }
 
+// Changes is how often the node came or went. Transitions may repeat a state, as of
+// a minute only the last of each is kept.
+func (p Presence) Changes() int {
+	count, online := 0, p.Before
+	for _, t := range p.Transitions {
+		if t.Online != online {
+			count++
+		}
+		online = t.Online
+	}
+	return count
+}
+
 // edge is where part i of n begins; no product of two times is needed.
 func edge(from, to mesh.Time, i, n int) mesh.Time {
 	whole, rest := (to-from)/mesh.Time(n), (to-from)%mesh.Time(n)

@@ -58,7 +58,7 @@ func (canned) ShowNodePresence(w http.ResponseWriter, _ *http.Request, _ string,
 // ListPresence has one node in each of two answers.
 func (canned) ListPresence(w http.ResponseWriter, _ *http.Request, p openapi.ListPresenceParams) {
 	summary := openapi.PresenceSummary{From: at("2026-02-28T09:30:00Z"), To: at("2026-03-01T09:30:00Z"), Next: "1"}
-	summary.Nodes = []openapi.NodeBuckets{{NodeID: "1", Online: []float64{0, 0.01, 0.5, 1}}}
+	summary.Nodes = []openapi.NodeBuckets{{NodeID: "1", Online: []float64{0, 0.01, 0.5, 1}, Changes: 3}}
 	if p.Cursor != nil {
 		summary.Nodes, summary.Next = []openapi.NodeBuckets{{NodeID: "2", Online: []float64{0, 0, 0, 0}}}, ""
 	}

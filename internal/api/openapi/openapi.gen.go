@@ -1254,6 +1254,11 @@ type NodeAddressesChange struct {
 
 // NodeBuckets defines model for NodeBuckets.
 type NodeBuckets struct {
+	// Changes How often the node came or went within the time, also when it was back before a part had ended.
+	//
+	// Example: 3
+	Changes int `json:"changes"`
+
 	// NodeID Example: 1
 	NodeID string `json:"nodeId"`
 
