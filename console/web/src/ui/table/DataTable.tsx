@@ -1,7 +1,17 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { clsx } from "clsx";
 import { ArrowDown, ArrowUp, RefreshCw } from "lucide-react";
-import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  memo,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { text } from "@/text";
 import { Checkbox } from "../field";
 import { usePreferences } from "../preferences";
@@ -9,6 +19,7 @@ import { type Shortcut, useShortcuts } from "../shortcuts";
 import { Delayed, Skeleton } from "../states";
 import { useMedia } from "../useMedia";
 import { useWidth } from "../useWidth";
+import { isForRow } from "./click";
 import { type Column, columnsFitting, sideWidths, widthOf } from "./columns";
 import { type Entry, freeze, type Group, layOut } from "./order";
 
@@ -152,7 +163,13 @@ function Table<T>(props: DataTableProps<T>) {
                   <GroupHead group={entry.head} />
                 </li>
               ) : (
-                <li key={entry.id} className="flex items-center border-b border-hair px-4" style={{ height }}>
+                // biome-ignore lint/a11y/useKeyWithClickEvents: what it holds opens it by keyboard
+                <li
+                  key={entry.id}
+                  onClick={(event) => onOpen && isForRow(event) && onOpen(entry.row)}
+                  className="flex items-center border-b border-hair px-4"
+                  style={{ height }}
+                >
                   {props.phone(entry.row)}
                 </li>
               ),
@@ -431,6 +448,9 @@ const Row = memo(function Row<T>({
     event.preventDefault();
     onOpen(row);
   };
+  const onClick = (event: MouseEvent) => {
+    if (onOpen && !open && isForRow(event)) onOpen(row);
+  };
   const tint = selected || open ? "bg-picked" : "group-hover/row:bg-canvas";
   return (
     <tr
@@ -440,11 +460,15 @@ const Row = memo(function Row<T>({
       aria-selected={selected}
       onFocus={(event) => event.target === event.currentTarget && onFocus(id)}
       onKeyDown={onKeyDown}
+      onClick={onClick}
       style={{ height }}
-      className="group/row scroll-mt-9 -outline-offset-2"
+      className={clsx("group/row scroll-mt-9 -outline-offset-2", onOpen && "cursor-pointer")}
     >
       {selected !== undefined && (
-        <td className={clsx(cellShape, tint, "border-hair", selected && "shadow-[inset_2px_0_0_var(--accent)]")}>
+        <td
+          data-apart
+          className={clsx(cellShape, tint, "border-hair", selected && "shadow-[inset_2px_0_0_var(--accent)]")}
+        >
           <Checkbox
             hideLabel
             label={text.table.select(name)}
@@ -458,7 +482,11 @@ const Row = memo(function Row<T>({
           {column.cell(row)}
         </td>
       ))}
-      {menu && <td className={clsx(cellShape, tint, "border-hair text-right")}>{menu(row)}</td>}
+      {menu && (
+        <td data-apart className={clsx(cellShape, tint, "border-hair text-right")}>
+          {menu(row)}
+        </td>
+      )}
     </tr>
   );
 }) as <T>(props: RowProps<T>) => ReactNode;

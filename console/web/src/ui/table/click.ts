@@ -1,0 +1,13 @@
+import type { MouseEvent } from "react";
+
+/**
+ * Whether a click is for the row: not for something in it that has a meaning of its own, not in a layer that a menu of
+ * the row has opened, and not at the end of marking words.
+ */
+export function isForRow(event: MouseEvent): boolean {
+  const { target, currentTarget } = event;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return false;
+  if (!(target instanceof Element) || !currentTarget.contains(target)) return false;
+  if (target.closest("a, button, input, select, textarea, label, summary, [data-apart]")) return false;
+  return getSelection()?.isCollapsed !== false;
+}
