@@ -4,7 +4,7 @@ import { type Answer, ApiError, api } from "./client";
 import { addPage, applyChanges, type Collection, type Merge, replace } from "./collection";
 import { useCan } from "./session";
 import { mergeNode } from "./stream/reduce";
-import type { ApiKey, Change, Node, NodeHost, Policy, PreAuthKey, User } from "./types";
+import type { ApiKey, Change, Node, NodeBuckets, NodeHost, Policy, PreAuthKey, User } from "./types";
 
 /** The names of what the cache holds. The event stream patches or drops by them. */
 export const keys = {
@@ -158,14 +158,14 @@ export const serverQuery = queryOptions({
   refetchInterval: 30_000,
 });
 
-/** The share of each half hour of the last day that each node was online, by node id. */
+/** Which share of each half hour of the last day each node was online, and how often it came or went, by node id. */
 export const presenceQuery = queryOptions({
   queryKey: keys.presence,
-  queryFn: async ({ signal }): Promise<ReadonlyMap<string, number[]>> => {
-    const all = new Map<string, number[]>();
+  queryFn: async ({ signal }): Promise<ReadonlyMap<string, NodeBuckets>> => {
+    const all = new Map<string, NodeBuckets>();
     for (let cursor: string | undefined; ; ) {
       const page = await api.get("/api/v1/presence", { query: { buckets: 48, cursor }, signal });
-      for (const node of page.nodes) all.set(node.nodeId, node.online);
+      for (const node of page.nodes) all.set(node.nodeId, node);
       if (!page.next) return all;
       cursor = page.next;
     }

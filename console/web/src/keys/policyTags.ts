@@ -65,3 +65,9 @@ export function usePolicyTags(): PolicyTags | undefined {
     return data.policy ? policyTags(data.policy.policy) : { known: [], anyTag: true, powerful: [], ruled: ["*"] };
   }, [data]);
 }
+
+/** The tags that have owners; undefined while that is not known, and where any tag will do. */
+export function useOwnedTags(): ReadonlySet<string> | undefined {
+  const tags = usePolicyTags();
+  return useMemo(() => (tags && !tags.anyTag ? new Set(tags.known) : undefined), [tags]);
+}

@@ -1,5 +1,5 @@
 import { useNavigate } from "@tanstack/react-router";
-import { Copy, Hourglass, PanelRight, Pencil, Route, Tag, Trash2 } from "lucide-react";
+import { CalendarClock, Copy, Hourglass, PanelRight, Pencil, Route, Tag, Trash2 } from "lucide-react";
 import { type Node, useDNS } from "@/api";
 import { useTurnRoutes } from "@/routes";
 import { printable, text } from "@/text";
@@ -58,6 +58,9 @@ function Items({ node, here }: { node: Node; here: boolean }) {
       {nodes.offered && (
         <>
           <MenuLine />
+          <MenuItem icon={CalendarClock} disabled={!nodes.now} onSelect={() => start({ name: "setExpiry", node })}>
+            {t.setExpiry}
+          </MenuItem>
           {!node.expired && (
             <MenuItem icon={Hourglass} disabled={!nodes.now} onSelect={() => start({ name: "expire", nodes: [node] })}>
               {t.expire}

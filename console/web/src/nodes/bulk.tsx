@@ -8,6 +8,8 @@ interface Told {
   /** Of one node, in place of how many were done. */
   done?: string;
   failed?: string;
+  /** Takes it back, where that can be. */
+  undo?(): void;
 }
 
 const mostReasons = 3;
@@ -29,7 +31,7 @@ export function useBulk(onClose: () => void) {
       const failed = await writes.bulk(nodes, action, tags);
       const again = failed.map(({ node }) => node);
       const retry = { label: t.retry(again.length), run: () => void start(again, action, tags, told) };
-      if (failed.length === 0) status.done(told.done ?? t.done[action](nodes.length));
+      if (failed.length === 0) status.done(told.done ?? t.done[action](nodes.length), told.undo);
       else if (told.failed) status.failed(told.failed, failed[0]?.why, { ...retry, label: text.common.retry });
       else {
         const reasons = failed.slice(0, mostReasons).map(({ node, why }) => `${printable(node.givenName)}: ${why}`);

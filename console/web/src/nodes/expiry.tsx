@@ -73,6 +73,7 @@ export function SetExpiryDialog({ node, onClose }: { node: Node; onClose(): void
         </>
       }
     >
+      {node.expired && <p>{text.nodes.neverExpire.back}</p>}
       <p>{t.body}</p>
       <Choices<string> label={t.label} choices={t.choices} value={days} onChange={setDays} />
     </Dialog>

@@ -1,4 +1,4 @@
-import type { DNS, Node } from "@/api";
+import type { DNS, Node, NodeBuckets } from "@/api";
 import { entry } from "@/text";
 
 const exits = ["0.0.0.0/0", "::/0"];
@@ -52,27 +52,30 @@ const names = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 export const compareText = (a: string, b: string) => names.compare(a, b);
 export const byName = (a: Node, b: Node) => names.compare(a.givenName, b.givenName);
 
-/** How often it went and came back within a summary of its presence. */
-export function outages(presence: readonly number[] | undefined): number {
-  if (!presence) return 0;
-  let count = 0;
-  let was = false;
-  let down = false;
-  for (const share of presence) {
-    const up = share > 0.5;
-    if (up && down && was) count++;
-    if (up) was = true;
-    down = !up;
-  }
-  return count;
+/** Whether being away is an outage: of servers, not of laptops that somebody closed. */
+export const isServer = (node: Node) => node.tags.length > 0 && !node.ephemeral;
+
+/** How often a node went away within a summary of its presence. From how it is now follows how it began. */
+export function outages(node: Node, presence: NodeBuckets | undefined): number {
+  const pairs = (presence?.changes ?? 0) / 2;
+  return node.online ? Math.floor(pairs) : Math.ceil(pairs);
 }
 
-/** Whether a person should look: of servers, that is of tagged nodes, also when they are away or unsteady. */
-export function needsAttention(node: Node, presence: readonly number[] | undefined, now: number): boolean {
+/** What of a node is not in the node itself. */
+export interface Around {
+  presence: ReadonlyMap<string, NodeBuckets> | undefined;
+  /** Tags that have owners in the policy; undefined when that is not known, or when any tag will do. */
+  owned: ReadonlySet<string> | undefined;
+  now: number;
+}
+
+/** Whether a person should look: of servers also when they are away or unsteady. */
+export function needsAttention(node: Node, { presence, owned, now }: Around): boolean {
   if (node.expired || waitingRoutes(node).length > 0) return true;
-  if (node.tags.length === 0 || node.ephemeral) return false;
+  if (owned && node.tags.some((tag) => !owned.has(tag))) return true;
+  if (!isServer(node)) return false;
   const awayToday = !node.online && now - Date.parse(node.lastSeen) < 864e5;
-  return awayToday || outages(presence) > 1;
+  return awayToday || outages(node, presence?.get(node.id)) > 1;
 }
 
 /** The newest version that any node runs: what an older one could be updated to. */

@@ -1,8 +1,9 @@
 import { Apple, Laptop, Smartphone, Terminal, TriangleAlert } from "lucide-react";
-import type { Node } from "@/api";
+import type { Node, NodeBuckets } from "@/api";
 import { printable, text } from "@/text";
 import { Avatar, Badge, Chips, Mark, Tip } from "@/ui";
-import { isExitNode, stateOf, subnetsOf, waitingRoutes } from "./facts";
+import { isExitNode, isServer, outages, stateOf, subnetsOf, waitingRoutes } from "./facts";
+import { stripOf } from "./strip";
 
 export function NodeMark({ node }: { node: Node }) {
   const state = stateOf(node);
@@ -65,49 +66,31 @@ export function RouteBadges({ node }: { node: Node }) {
   );
 }
 
+const boxes = (runs: readonly { from: number; length: number }[], unit: number, top: number, height: number) =>
+  runs.map(({ from, length }) => `M${from * unit} ${top}h${length * unit}v${height}h${-length * unit}z`).join("");
+
 /**
  * The last day in a strip of 96 × 14: quiet while all is well. Only a server has outages; a closed laptop does not.
  */
-export function Presence({ node, shares }: { node: Node; shares: readonly number[] | undefined }) {
-  if (!shares) return <span className="block h-3.5 w-24 shrink-0" />;
+export function Presence({ node, presence }: { node: Node; presence: NodeBuckets | undefined }) {
+  if (!presence) return <span className="block h-3.5 w-24 shrink-0" />;
+  const shares = presence.online;
   const percent = Math.round((shares.reduce((sum, share) => sum + share, 0) / Math.max(1, shares.length)) * 100);
-  const runs: { from: number; length: number; up: boolean }[] = [];
-  shares.forEach((share, i) => {
-    const up = share > 0.5;
-    const last = runs.at(-1);
-    if (last?.up === up) last.length++;
-    else runs.push({ from: i, length: 1, up });
-  });
   const unit = 96 / Math.max(1, shares.length);
+  const { bars, notches } = stripOf(shares, node.online);
+  const gone = isServer(node) ? outages(node, presence) : 0;
   return (
     <svg
       viewBox="0 0 96 14"
       width="96"
       height="14"
       role="img"
-      aria-label={text.nodes.presence(percent)}
+      aria-label={text.nodes.presence(percent, gone)}
       className="block shrink-0"
     >
       <rect x="0" y="6.5" width="96" height="1" fill="var(--line)" />
-      {runs.map((run, i) => {
-        if (run.up)
-          return (
-            <rect key={run.from} x={run.from * unit} y="5" width={run.length * unit} height="4" fill="var(--up)" />
-          );
-        // Between two times of being there; before the first it was not yet, and after the last it is away.
-        const outage = node.tags.length > 0 && i > 0 && i < runs.length - 1;
-        return outage ? (
-          <rect
-            key={run.from}
-            x={run.from * unit - 0.5}
-            y="1"
-            width={Math.max(2, run.length * unit)}
-            height="12"
-            rx="1"
-            fill="var(--gap)"
-          />
-        ) : null;
-      })}
+      <path d={boxes(bars, unit, 5, 4)} fill="var(--up)" />
+      {isServer(node) && notches.length > 0 && <path d={boxes(notches, unit, 1, 12)} fill="var(--gap)" />}
     </svg>
   );
 }

@@ -1,8 +1,19 @@
 import { describe, expect, test } from "vitest";
 import type { Node, NodeHost } from "@/api";
 import { matches, parse } from "@/filter";
-import { byName, dnsName, needsAttention, newestVersion, outages, stateOf, systemName, waitingRoutes } from "./facts";
+import {
+  type Around,
+  byName,
+  dnsName,
+  needsAttention,
+  newestVersion,
+  outages,
+  stateOf,
+  systemName,
+  waitingRoutes,
+} from "./facts";
 import { asksHosts, nodeFilter, nodeFilterFields, staleAge } from "./filter";
+import { stripOf } from "./strip";
 
 const now = Date.parse("2026-03-02T12:00:00Z");
 const node = (fields: Partial<Node> = {}): Node =>
@@ -71,20 +82,75 @@ test("names sort by their numbers", () => {
   expect(newestVersion([node(), node({ clientVersion: "1.100.0" }), node({ clientVersion: "" })])).toBe("1.100.0");
 });
 
-test.each([
-  [[1, 1, 0, 1, 0, 1], 2],
-  [[0, 0, 1, 1], 0],
-  [[1, 1, 0, 0], 0],
-  [[], 0],
-])("%j has %d outages", (presence, count) => expect(outages(presence)).toBe(count));
+const told = (changes: number, ...online: number[]) => new Map([["1", { nodeId: "1", online, changes }]]);
 
-test("only servers need attention for being away", () => {
-  expect(needsAttention(node({ online: false }), undefined, now)).toBe(false);
-  expect(needsAttention(node({ online: false, tags: ["tag:a"] }), undefined, now)).toBe(true);
-  expect(
-    needsAttention(node({ online: false, tags: ["tag:a"], lastSeen: "2026-02-01T00:00:00Z" }), undefined, now),
-  ).toBe(false);
-  expect(needsAttention(node({ tags: ["tag:a"] }), [1, 0, 1, 0, 1], now)).toBe(true);
+test.each([
+  [true, 0, 0],
+  [true, 1, 0],
+  [true, 2, 1],
+  [true, 5, 2],
+  [false, 1, 1],
+  [false, 4, 2],
+])("online %s after %d changes went away %d times", (online, changes, count) =>
+  expect(outages(node({ online }), told(changes).get("1"))).toBe(count),
+);
+
+describe("attention", () => {
+  const needs = (fields: Partial<Node>, around: Partial<Around> = {}) =>
+    needsAttention(node(fields), { presence: undefined, owned: undefined, now, ...around });
+
+  test("is for servers that are away, not for laptops and not for those long gone", () => {
+    expect(needs({ online: false })).toBe(false);
+    expect(needs({ online: false, tags: ["tag:a"] })).toBe(true);
+    expect(needs({ online: false, tags: ["tag:a"], lastSeen: "2026-02-01T00:00:00Z" })).toBe(false);
+  });
+  test("is for servers that come and go, however briefly", () => {
+    const flapping = told(4, 0.9, 0.9);
+    expect(needs({ tags: ["tag:a"] }, { presence: flapping })).toBe(true);
+    expect(needs({ tags: ["tag:a"] }, { presence: told(2, 0.9, 1) })).toBe(false);
+    expect(needs({}, { presence: flapping })).toBe(false);
+    expect(needs({ tags: ["tag:a"], ephemeral: true }, { presence: flapping })).toBe(false);
+  });
+  test("is for tags that nobody owns, once that is known", () => {
+    const owned = new Set(["tag:a"]);
+    expect(needs({ tags: ["tag:a", "tag:old"] }, { owned })).toBe(true);
+    expect(needs({ tags: ["tag:a"] }, { owned })).toBe(false);
+    expect(needs({ tags: ["tag:old"] })).toBe(false);
+  });
+});
+
+describe("the strip of a day", () => {
+  const runs = (list: { from: number; length: number }[]) => list.map(({ from, length }) => [from, length]);
+  test.each<[string, number[], boolean, number[][], number[][]]>([
+    ["is a bar while all is well", [1, 1, 1], true, [[0, 3]], []],
+    ["has a whole notch for a brief outage", [1, 0.9, 1], true, [[0, 3]], [[1, 1]]],
+    [
+      "keeps notches of one that flaps apart",
+      [1, 0.6, 0.7, 1],
+      true,
+      [[0, 4]],
+      [
+        [1, 0.5],
+        [2, 0.5],
+      ],
+    ],
+    [
+      "joins what was away with its ends",
+      [1, 0.25, 0, 0.5, 1],
+      true,
+      [
+        [0, 2],
+        [3, 2],
+      ],
+      [[1.25, 2.25]],
+    ],
+    ["begins when it first came, and ends when it went", [0, 0.7, 1, 0.2, 0], false, [[1, 2]], []],
+    ["has a notch for what it came back from just now", [1, 1, 0.4], true, [[0, 3]], [[2, 1]]],
+    ["is empty without a share", [0, 0], false, [], []],
+  ])("%s", (_, shares, online, bars, notches) => {
+    const strip = stripOf(shares, online);
+    expect([runs(strip.bars), runs(strip.notches)]).toEqual([bars, notches]);
+  });
 });
 
 test.each([

@@ -17,9 +17,34 @@ export function tagsAfter(node: Node, how: Tagging, tags: readonly string[]): st
 export function taggingOf(nodes: readonly Node[], how: Tagging, tags: readonly string[]) {
   const changes = nodes.map((node) => ({ node, after: tagsAfter(node, how, tags) }));
   return {
-    changed: changes.filter(({ node, after }) => after && after.join(" ") !== [...node.tags].sort().join(" ")),
+    changed: changes.filter(({ node, after }) => after && after.join(" ") !== sorted(node.tags)),
     refused: changes.filter(({ after }) => after === null).length,
     /** Those that a user owns until they get their first tag. */
     leaving: changes.filter(({ node, after }) => node.tags.length === 0 && after && after.length > 0).length,
   };
 }
+
+/** What became of the tags of a node. */
+export interface TagChange {
+  node: Node;
+  after: string[] | null;
+}
+
+/**
+ * The nodes of a change that get back the tags that they had, those with the same tags together. One that had none
+ * cannot, and what somebody has changed since stays.
+ */
+export function takenBackBy(changed: readonly TagChange[], now: (id: string) => Node | undefined): Node[][] {
+  const together = new Map<string, Node[]>();
+  for (const { node, after } of changed) {
+    const before = sorted(node.tags);
+    const current = now(node.id);
+    if (node.tags.length === 0 || !current) continue;
+    // What the change left may not have been heard of yet.
+    if (![before, sorted(after ?? [])].includes(sorted(current.tags))) continue;
+    together.set(before, [...(together.get(before) ?? []), node]);
+  }
+  return [...together.values()];
+}
+
+const sorted = (tags: readonly string[]) => [...tags].sort().join(" ");

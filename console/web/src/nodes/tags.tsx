@@ -81,12 +81,22 @@ const mostShown = 6;
 /** Adds, takes away or replaces tags of many nodes, and shows first what becomes of them. */
 export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onClose(): void }) {
   const run = useBulk(onClose);
+  const writes = useNodeWrites();
+  const status = useStatus();
   const [how, setHow] = useState<Tagging>("addTags");
   const [typed, setTyped] = useState("");
   const tags = tagsOf(typed);
   const whole = tags.length > 0 && !notATag(tags);
   const { changed, refused, leaving } = taggingOf(nodes, how, whole ? tags : []);
   const ready = whole && changed.length > 0;
+  const takeBack = () =>
+    writes.takeTagsBack(changed).then(
+      ({ done, failed }) =>
+        failed.length > 0 ? status.failed(t.undoFailed, failed[0]?.why) : status.done(t.undoneMany(done)),
+      (error) => status.failed(t.undoFailed, error),
+    );
+  // The first tag takes a node from its user, which no tag brings back.
+  const undo = changed.some(({ node }) => node.tags.length > 0) ? () => void takeBack() : undefined;
   return (
     <Confirm
       title={t.titleMany(nodes.length)}
@@ -95,7 +105,7 @@ export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onCl
       word={nodes.length >= 5 ? String(nodes.length) : undefined}
       busy={run.busy}
       disabled={!ready}
-      onSubmit={() => void run.start(nodes, how, tags)}
+      onSubmit={() => void run.start(nodes, how, tags, { undo })}
       onClose={onClose}
       call={<BulkCall nodes={nodes} action={how} tags={tags} />}
     >

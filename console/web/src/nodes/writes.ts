@@ -13,6 +13,7 @@ import {
 } from "@/api";
 import { putItem } from "@/api/collection";
 import { withRoute } from "./routes";
+import { type TagChange, takenBackBy } from "./tagging";
 
 /** Calls that change nodes. They put what the answer shows into the cache; the stream would a moment later. */
 export function useNodeWrites() {
@@ -54,7 +55,34 @@ export function writesOf(client: QueryClient) {
     }
   };
 
+  /** The same to many; the answer says what became of each. */
+  const bulk = async (nodes: readonly Node[], action: BulkAction, tags?: string[]) => {
+    const failed: { node: Node; why: string }[] = [];
+    for (let from = 0; from < nodes.length; from += 1000) {
+      const part = nodes.slice(from, from + 1000);
+      const { data } = await api.call("post", "/api/v1/node/bulk", {
+        body: { ids: part.map((node) => node.id), action, tags },
+        once: newRequestName(),
+      });
+      data.results.forEach((result, i) => {
+        const node = part[i];
+        if (!result.ok && node) failed.push({ node, why: result.error?.message ?? "" });
+      });
+    }
+    return failed;
+  };
+
   return {
+    bulk,
+
+    /** Gives nodes the tags that they had before a change, and says of how many and of which it did not. */
+    takeTagsBack: async (changed: readonly TagChange[]) => {
+      const together = takenBackBy(changed, cached);
+      const failed = [];
+      for (const nodes of together) failed.push(...(await bulk(nodes, "setTags", nodes[0]?.tags)));
+      return { done: together.flat().length - failed.length, failed };
+    },
+
     /** The ETag of a node as it is now, for a dialogue that opens: what changes after that is a conflict. */
     etag: async (id: string) => (await client.fetchQuery({ ...nodeQuery(id), staleTime: 0 })).etag,
 
@@ -104,23 +132,6 @@ export function writesOf(client: QueryClient) {
         ifMatch: await ifMatch,
       });
       shown(data.node, revision);
-    },
-
-    /** The same to many; the answer says what became of each. */
-    bulk: async (nodes: readonly Node[], action: BulkAction, tags?: string[]) => {
-      const failed: { node: Node; why: string }[] = [];
-      for (let from = 0; from < nodes.length; from += 1000) {
-        const part = nodes.slice(from, from + 1000);
-        const { data } = await api.call("post", "/api/v1/node/bulk", {
-          body: { ids: part.map((node) => node.id), action, tags },
-          once: newRequestName(),
-        });
-        data.results.forEach((result, i) => {
-          const node = part[i];
-          if (!result.ok && node) failed.push({ node, why: result.error?.message ?? "" });
-        });
-      }
-      return failed;
     },
   };
 }

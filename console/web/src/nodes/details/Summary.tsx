@@ -135,9 +135,14 @@ function Expiry({ node, deleted }: { node: Node; deleted: boolean }) {
               {t.expireNow}
             </SmallButton>
           )}
-          <SmallButton disabled={!now} onClick={() => start({ name: node.expiry ? "neverExpire" : "setExpiry", node })}>
-            {node.expiry ? t.disableExpiry : t.setExpiry}
+          <SmallButton disabled={!now} onClick={() => start({ name: "setExpiry", node })}>
+            {node.expiry ? t.changeExpiry : t.setExpiry}
           </SmallButton>
+          {node.expiry && (
+            <SmallButton disabled={!now} onClick={() => start({ name: "neverExpire", node })}>
+              {t.disableExpiry}
+            </SmallButton>
+          )}
         </span>
       )}
     </>

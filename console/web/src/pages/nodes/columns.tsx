@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { CircleArrowUp, Timer } from "lucide-react";
 import type { MouseEvent } from "react";
-import type { Node } from "@/api";
+import type { Node, NodeBuckets } from "@/api";
 import {
   compareText,
   type Hosts,
@@ -14,6 +14,7 @@ import {
   Presence,
   RouteBadges,
   shortVersion,
+  stateOf,
   systemName,
   waitingRoutes,
 } from "@/nodes";
@@ -34,7 +35,7 @@ const natWord = (varies: boolean | null | undefined) => (varies == null ? "" : v
 
 export interface NodeFacts {
   hosts: Hosts | undefined;
-  presence: ReadonlyMap<string, number[]> | undefined;
+  presence: ReadonlyMap<string, NodeBuckets> | undefined;
   newest: string;
   now: number;
   onOpen(node: Node): void;
@@ -69,7 +70,9 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
             <NodeMark node={node} />
           </Flash>
           <OsIcon os={node.os} />
-          <NodeLink node={node} onOpen={onOpen} className="truncate font-medium hover:underline" />
+          <Flash value={node.givenName} className="truncate rounded">
+            <NodeLink node={node} onOpen={onOpen} className="font-medium hover:underline" />
+          </Flash>
           {node.ephemeral && (
             <Tip label={t.ephemeral}>
               <Timer className="size-3.5 shrink-0 text-ink-3" role="img" aria-label={t.ephemeral} />
@@ -105,7 +108,11 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
       yields: 3,
       sort: (a, b) => compareText(ownerWords(a), ownerWords(b)),
       csv: ownerWords,
-      cell: (node) => <Owner node={node} />,
+      cell: (node) => (
+        <Flash value={ownerWords(node)} className="block w-fit max-w-full rounded">
+          <Owner node={node} />
+        </Flash>
+      ),
     },
     {
       id: "routes",
@@ -115,7 +122,11 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
       sort: (a, b) =>
         waitingRoutes(b).length - waitingRoutes(a).length || b.approvedRoutes.length - a.approvedRoutes.length,
       csv: (node) => node.availableRoutes.join(" "),
-      cell: (node) => <RouteBadges node={node} />,
+      cell: (node) => (
+        <Flash value={`${node.availableRoutes} ${node.approvedRoutes}`} className="block w-fit rounded">
+          <RouteBadges node={node} />
+        </Flash>
+      ),
     },
     {
       id: "seen",
@@ -123,10 +134,10 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
       width: 168,
       yields: 1,
       sort: (a, b) => seen(a) - seen(b),
-      csv: (node) => (node.online ? "" : node.lastSeen),
+      csv: (node) => (node.online ? new Date(now).toISOString() : node.lastSeen),
       cell: (node) => (
         <span className="flex items-center gap-3">
-          <Presence node={node} shares={presence?.get(node.id)} />
+          <Presence node={node} presence={presence?.get(node.id)} />
           {node.online ? (
             <span>{text.common.now}</span>
           ) : (
@@ -142,17 +153,20 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
       yields: 5,
       sort: (a, b) => time(a.expiry) - time(b.expiry),
       csv: (node) => node.expiry ?? "",
-      cell: (node) =>
-        node.expiry ? (
-          <Time
-            at={node.expiry}
-            focusable={false}
-            format={node.expired ? t.expired : undefined}
-            className={clsx(node.expired ? "text-bad" : time(node.expiry) - now < soon ? "text-warn" : "text-ink-2")}
-          />
-        ) : (
-          <span className="text-ink-2">{text.common.never}</span>
-        ),
+      cell: (node) => (
+        <Flash value={`${node.expiry} ${node.expired}`} className="rounded text-ink-2">
+          {node.expiry ? (
+            <Time
+              at={node.expiry}
+              focusable={false}
+              format={node.expired ? t.expired : undefined}
+              className={clsx(node.expired ? "text-bad" : time(node.expiry) - now < soon && "text-warn")}
+            />
+          ) : (
+            text.common.never
+          )}
+        </Flash>
+      ),
     },
     {
       id: "client",
@@ -187,6 +201,16 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
     plain("nat", (node) => natWord(hosts?.get(node.id)?.nat.mappingVaries)),
   ];
 }
+
+/** The columns of a file: there the state is a word, and activity is when a node was seen last. */
+export function exported(columns: readonly Column<Node>[]): Column<Node>[] {
+  return columns.flatMap((column) => {
+    if (column.id === "seen") return { ...column, title: t.columns.seen };
+    return column.id === "node" ? [column, state] : column;
+  });
+}
+
+const state: Column<Node> = plain("state", (node) => t.state[stateOf(node)]);
 
 /** A column that is there when it was asked for. */
 function plain(

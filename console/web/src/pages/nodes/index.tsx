@@ -4,14 +4,15 @@ import { Hourglass, Plus, Route, Server, Tag, Trash2 } from "lucide-react";
 import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { type Node, useCan, useHosts, useNodes, usePresence } from "@/api";
 import { matches, type Term, useFilter } from "@/filter";
+import { useOwnedTags } from "@/keys/policyTags";
 import {
+  type Around,
   asksHosts,
   byName,
   ipv4Of,
   NodeActionsProvider,
   NodeMark,
   NodeMenu,
-  needsAttention,
   newestVersion,
   nodeFilter,
   nodeFilterFields,
@@ -29,6 +30,7 @@ import {
   Badge,
   BulkBar,
   Button,
+  type Column,
   columnsShown,
   DataTable,
   Empty,
@@ -36,6 +38,7 @@ import {
   ExportMenu,
   FilterChips,
   FilterLine,
+  Flash,
   linkButton,
   NoMatch,
   PageHead,
@@ -49,15 +52,15 @@ import {
   ViewMenu,
   WriteButton,
 } from "@/ui";
-import { hostColumns, NodeLink, nodeColumns } from "./columns";
+import { exported, hostColumns, NodeLink, nodeColumns } from "./columns";
 import { NodeFilterMenu } from "./FilterMenu";
+import { attentionGroups } from "./groups";
 
 const NodePanel = lazy(() => import("./NodePanel"));
 
 const t = text.nodes;
 const usual = { tab: "all", q: "", sort: "", cols: "", node: "", view: "summary" };
 const panelId = "nodes-list";
-const mostAttention = 8;
 
 type Tab = keyof typeof t.tabs;
 const inTab: Record<Tab, (node: Node) => boolean> = {
@@ -107,8 +110,9 @@ function NodesList() {
     const by = nodeFilter(now, hosts);
     return sorted.filter((node) => inTab[tab](node) && matches(node, terms, by));
   }, [sorted, tab, terms, now, hosts]);
-  const group = useAttention(presence, now);
+  const { group, all } = useAttention(presence, now);
   const filtered = tab !== "all" || terms.length > 0;
+  const files = useMemo(() => exported(columnsShown(columns, search.cols)), [columns, search.cols]);
 
   useShown(t.title, data && rows.length, terms);
   const { keys, start } = useNodeKeys();
@@ -139,7 +143,7 @@ function NodesList() {
             />
           }
         >
-          <ExportMenu what="nodes" columns={columnsShown(columns, search.cols)} rows={rows} />
+          <ExportMenu what="nodes" columns={files} rows={rows} />
           <AddLink />
         </PageHead>
         <FilterChips terms={terms} value={typed} onChange={setTyped}>
@@ -167,7 +171,7 @@ function NodesList() {
               onSort={onSort}
               usual={byName}
               group={filtered ? undefined : group}
-              asked={`${tab} ${query}`}
+              asked={`${tab} ${query} ${all}`}
               selected={selected}
               onSelect={setSelected}
               onOpen={onOpen}
@@ -178,7 +182,14 @@ function NodesList() {
             />
           )}
         </div>
-        <Bulk nodes={sorted} rows={rows} selected={selected} onClear={() => setSelected(new Set())} start={start} />
+        <Bulk
+          nodes={sorted}
+          rows={rows}
+          selected={selected}
+          files={files}
+          onClear={() => setSelected(new Set())}
+          start={start}
+        />
       </div>
       {search.node && (
         <Suspense>
@@ -196,28 +207,14 @@ function NodesList() {
 
 const noNodes: readonly Node[] = [];
 
-/** Those that somebody should look at come first, at most eight of them until more are asked for. */
-function useAttention(presence: ReadonlyMap<string, number[]> | undefined, now: number) {
+function useAttention(presence: Around["presence"], now: number) {
   const [all, setAll] = useState(false);
-  return useCallback(
-    (rows: readonly Node[]) => {
-      const attention = rows.filter((node) => needsAttention(node, presence?.get(node.id), now));
-      const shown = all ? attention : attention.slice(0, mostAttention);
-      const here = new Set(attention);
-      return [
-        {
-          id: "attention",
-          title: t.groups.attention,
-          note: t.groups.attentionWhy,
-          rows: shown,
-          total: attention.length,
-          onShowAll: () => setAll(true),
-        },
-        { id: "rest", title: attention.length > 0 ? t.groups.rest : "", rows: rows.filter((node) => !here.has(node)) },
-      ];
-    },
-    [presence, now, all],
+  const owned = useOwnedTags();
+  const group = useCallback(
+    (rows: readonly Node[]) => attentionGroups(rows, { presence, owned, now }, all, () => setAll(true)),
+    [presence, owned, now, all],
   );
+  return { group, all };
 }
 
 function useNodeKeys() {
@@ -340,7 +337,9 @@ function PhoneRow({ node, onOpen }: { node: Node; onOpen(node: Node): void }) {
   const waiting = waitingRoutes(node).length;
   return (
     <div className="flex w-full min-w-0 items-center gap-3">
-      <NodeMark node={node} />
+      <Flash value={node.online} className="grid shrink-0 place-items-center rounded-full">
+        <NodeMark node={node} />
+      </Flash>
       <div className="min-w-0 flex-1">
         <NodeLink node={node} onOpen={onOpen} className="block truncate text-14 font-medium" />
         <div className="flex gap-2 text-12 text-ink-2">
@@ -367,12 +366,14 @@ function Bulk({
   nodes,
   rows,
   selected,
+  files,
   onClear,
   start,
 }: {
   nodes: readonly Node[];
   rows: readonly Node[];
   selected: ReadonlySet<string>;
+  files: readonly Column<Node>[];
   onClear(): void;
   start: ReturnType<typeof useNodeActions>;
 }) {
@@ -403,10 +404,13 @@ function Bulk({
           <Button look="ghost" icon={Hourglass} disabled={!now} onClick={act("expire")}>
             {t.bulk.expire}
           </Button>
-          <Button look="ghost-danger" icon={Trash2} disabled={!now} onClick={act("delete")}>
-            {t.bulk.delete}
-          </Button>
         </>
+      )}
+      <ExportMenu what="nodes" columns={files} rows={chosen} selected />
+      {offered && (
+        <Button look="ghost-danger" icon={Trash2} disabled={!now} onClick={act("delete")}>
+          {t.bulk.delete}
+        </Button>
       )}
     </BulkBar>
   );

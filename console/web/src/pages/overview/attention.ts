@@ -1,6 +1,6 @@
-import type { ApiKey, Node, PendingLogin, PendingSSH, Policy, ServerState } from "@/api";
+import type { ApiKey, Node, NodeBuckets, PendingLogin, PendingSSH, Policy, ServerState } from "@/api";
 import type { Right } from "@/api/session";
-import { needsAttention, outages, systemName, waitingRoutes } from "@/nodes";
+import { isServer, outages, systemName, waitingRoutes } from "@/nodes";
 import { entry, printable } from "@/text";
 import { overviewWords } from "@/text/overview";
 
@@ -22,7 +22,7 @@ export interface AttentionLine {
 export interface Known {
   now: number;
   nodes?: readonly Node[];
-  presence?: ReadonlyMap<string, number[]>;
+  presence?: ReadonlyMap<string, NodeBuckets>;
   logins?: readonly PendingLogin[];
   ssh?: readonly PendingSSH[];
   policy?: Policy | null;
@@ -119,6 +119,8 @@ function* ofPolicy({ policy, server }: Known): Generator<AttentionLine> {
 
 /** More than this many of a sort are one line. */
 const apart = 3;
+/** As many as the timeline shows by itself. */
+const mostStrips = 8;
 
 function* ofRoutes({ nodes = [], may }: Known): Generator<AttentionLine> {
   const waiting = nodes.filter((node) => waitingRoutes(node).length > 0);
@@ -148,7 +150,7 @@ function* ofNodes({ nodes = [], presence, now }: Known): Generator<AttentionLine
       ...show,
       search: { tab: "expired" },
     };
-  const servers = nodes.filter((node) => node.tags.length > 0 && !node.ephemeral && !node.expired);
+  const servers = nodes.filter((node) => isServer(node) && !node.expired);
   const away = servers.filter((node) => !node.online && now - Date.parse(node.lastSeen) < day);
   if (away.length > apart)
     yield {
@@ -157,7 +159,7 @@ function* ofNodes({ nodes = [], presence, now }: Known): Generator<AttentionLine
       subject: t.awayMany(away.length),
       rest: t.awayRest,
       ...show,
-      search: { tab: "offline", sort: "-activity" },
+      search: { tab: "offline", sort: "-seen" },
     };
   else
     for (const node of away)
@@ -169,9 +171,7 @@ function* ofNodes({ nodes = [], presence, now }: Known): Generator<AttentionLine
         ...show,
         search: { node: node.id },
       };
-  const unsteady = servers.filter(
-    (node) => node.online && needsAttention(node, presence?.get(node.id), now) && outages(presence?.get(node.id)) > 1,
-  );
+  const unsteady = servers.filter((node) => node.online && outages(node, presence?.get(node.id)) > 1);
   if (unsteady.length > 0)
     yield {
       id: "unsteady",
@@ -180,6 +180,12 @@ function* ofNodes({ nodes = [], presence, now }: Known): Generator<AttentionLine
       rest: t.unsteadyRest,
       verb: t.show,
       to: "/timeline",
+      search: {
+        nodes: unsteady
+          .slice(0, mostStrips)
+          .map(({ id }) => id)
+          .join(","),
+      },
     };
   const soon = nodes.filter((node) => !node.expired && node.expiry && Date.parse(node.expiry) - now < 7 * day);
   if (soon.length > 0)
@@ -194,15 +200,25 @@ function* ofNodes({ nodes = [], presence, now }: Known): Generator<AttentionLine
 }
 
 function* ofKeys({ apiKeys = [], session, now, relative, may }: Known): Generator<AttentionLine> {
-  const at = { tone: "info", verb: may("apikeys:write") ? t.rotate : t.show, to: "/settings/api-keys" } as const;
+  const mayRotate = may("apikeys:write");
+  const at = { tone: "info", verb: mayRotate ? t.rotate : t.show, to: "/settings/api-keys" } as const;
+  const rotate = (id: string) => (mayRotate ? { search: { rotate: id } } : {});
   const ending = (at: string | null) => at !== null && Date.parse(at) > now && Date.parse(at) - now < 14 * day;
   const { key } = session;
   if (key.expiration && ending(key.expiration)) {
     const tone = Date.parse(key.expiration) - now < 3 * day ? "warn" : "info";
     const rest = t.ownKey.rest(key.prefix, relative(key.expiration));
-    yield { ...at, id: "own key", tone, subject: t.ownKey.subject, rest };
+    yield { ...at, ...rotate(key.id), id: "own key", tone, subject: t.ownKey.subject, rest };
   }
   const others = apiKeys.filter((other) => other.id !== key.id && !other.expired && ending(other.expiration));
-  if (others.length > 0)
-    yield { id: "api keys", subject: t.apiKeys(others.length), rest: t.apiKeysRest(others.length), ...at };
+  const [only] = others;
+  if (only)
+    yield {
+      ...at,
+      // Of several the person chooses in the list.
+      ...(others.length === 1 ? rotate(only.id) : { verb: t.show, search: { sort: "expires" } }),
+      id: "api keys",
+      subject: t.apiKeys(others.length),
+      rest: t.apiKeysRest(others.length),
+    };
 }

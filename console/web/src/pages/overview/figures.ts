@@ -1,15 +1,15 @@
-import type { Node, PreAuthKey, ServerRelay } from "@/api";
+import type { Node, NodeBuckets, PreAuthKey, ServerRelay } from "@/api";
 import { keyState } from "@/keys/facts";
 import { isExitRoute } from "@/nodes";
 
 /** How many nodes were online in each part of the last day, and of how many users. */
-export function courseOf(nodes: readonly Node[], presence: ReadonlyMap<string, number[]>) {
-  const parts = presence.values().next().value?.length ?? 0;
+export function courseOf(nodes: readonly Node[], presence: ReadonlyMap<string, NodeBuckets>) {
+  const parts = presence.values().next().value?.online.length ?? 0;
   const online = new Array<number>(parts).fill(0);
   const users = Array.from({ length: parts }, () => new Set<string>());
   for (const node of nodes) {
     const owner = node.tags.length === 0 ? node.user?.id : undefined;
-    presence.get(node.id)?.forEach((share, i) => {
+    presence.get(node.id)?.online.forEach((share, i) => {
       if (i >= parts) return;
       online[i] = (online[i] ?? 0) + share;
       if (owner && share > 0) users[i]?.add(owner);

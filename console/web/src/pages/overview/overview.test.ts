@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Node, PendingLogin, ServerCheck, ServerState } from "@/api";
+import type { ApiKey, Node, NodeBuckets, PendingLogin, ServerCheck, ServerState } from "@/api";
 import { attentionLines, type Known } from "./attention";
 import { courseOf, nearest, outline, routesInService } from "./figures";
 import { healthLines } from "./health";
@@ -102,6 +102,32 @@ describe("what needs attention", () => {
       }),
     ).toEqual(["n1 is offline, and is a server → Show /nodes"]);
   });
+  it("leads to servers that come and go, however briefly, and not to laptops", () => {
+    const flapping = (nodeId: string, changes: number): [string, NodeBuckets] => [
+      nodeId,
+      { nodeId, online: [0.9, 0.9], changes },
+    ];
+    const lines = attentionLines(
+      known({
+        nodes: [node("1", { tags: ["tag:db"] }), node("2"), node("3", { tags: ["tag:db"] })],
+        presence: new Map([flapping("1", 4), flapping("2", 9), flapping("3", 3)]),
+      }),
+    );
+    expect(lines).toMatchObject([{ id: "unsteady", subject: "1 node", to: "/timeline", search: { nodes: "1" } }]);
+  });
+  it("leads to many servers that went by the column that tells when", () => {
+    const nodes = ["1", "2", "3", "4"].map((id) => node(id, { tags: ["tag:db"], online: false }));
+    expect(attentionLines(known({ nodes }))).toMatchObject([{ search: { tab: "offline", sort: "-seen" } }]);
+  });
+  it("rotates the key that ends, and lets choose among several", () => {
+    const ending = (id: string) => ({ id, prefix: id, expired: false, expiration: "2026-03-08T00:00:00Z" }) as ApiKey;
+    const of = (more: Partial<Known>) => attentionLines(known(more)).map(({ verb, search }) => [verb, search]);
+    expect(of({ apiKeys: [ending("7")] })).toEqual([["Rotate", { rotate: "7" }]]);
+    expect(of({ apiKeys: [ending("7"), ending("8")] })).toEqual([["Show", { sort: "expires" }]]);
+    expect(of({ apiKeys: [ending("7")], may: () => false })).toEqual([["Show", undefined]]);
+    const session = { ...known({}).session, key: ending("1") };
+    expect(of({ session })).toEqual([["Rotate", { rotate: "1" }]]);
+  });
   it("warns of the session's own key when little time is left", () => {
     const key = (expiration: string) => ({ id: "1", prefix: "k7Qx2", expiration });
     const of = (expiration: string) =>
@@ -120,11 +146,8 @@ describe("what needs attention", () => {
 describe("figures", () => {
   it("adds shares of nodes, and counts a user once", () => {
     const nodes = [node("1"), node("2"), node("3", { tags: ["tag:db"] })];
-    const presence = new Map([
-      ["1", [1, 0]],
-      ["2", [0.5, 0]],
-      ["3", [1, 1]],
-    ]);
+    const shares = (nodeId: string, ...online: number[]) => [nodeId, { nodeId, online, changes: 0 }] as const;
+    const presence = new Map([shares("1", 1, 0), shares("2", 0.5, 0), shares("3", 1, 1)]);
     expect(courseOf(nodes, presence)).toEqual({ online: [3, 1], users: [1, 0] });
     expect(courseOf([], new Map())).toEqual({ online: [], users: [] });
   });

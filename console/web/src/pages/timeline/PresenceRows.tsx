@@ -4,15 +4,12 @@ import { ChevronRight, Plus, RotateCcw, X } from "lucide-react";
 import { memo, useId, useMemo, useRef, useState } from "react";
 import { percentWords, Strip, shareOnline, useSpans } from "@/activity";
 import { type Node, useNodes } from "@/api";
-import { byName, NodeMark } from "@/nodes";
+import { byName, isServer, NodeMark } from "@/nodes";
 import { printable, text } from "@/text";
 import { Button, Tip } from "@/ui";
 import { heights } from "./Bands";
 
 const t = text.timeline;
-
-/** Whether being away is an outage: of servers, not of laptops that somebody closed. */
-export const isServer = (node: Node) => node.tags.length > 0 && !node.ephemeral;
 
 export function PresenceLabels({
   nodes,

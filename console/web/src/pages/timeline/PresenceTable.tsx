@@ -1,7 +1,7 @@
 import { lengthWords, percentWords, shareOnline, useSpans } from "@/activity";
 import type { Node } from "@/api";
+import { isServer } from "@/nodes";
 import { printable, text } from "@/text";
-import { isServer } from "./PresenceRows";
 
 const t = text.timeline;
 

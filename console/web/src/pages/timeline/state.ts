@@ -1,12 +1,10 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
-import { type AuditFilter, api, auditQuery, type Node, useCan, useNodes, usePresence } from "@/api";
-import { byName, isExitNode, subnetsOf } from "@/nodes";
-import { outages } from "@/nodes/facts";
+import { type AuditFilter, api, auditQuery, type Node, type NodeBuckets, useCan, useNodes, usePresence } from "@/api";
+import { byName, isExitNode, isServer, outages, subnetsOf } from "@/nodes";
 import { useSearchState } from "@/router";
 import { useNow } from "@/ui";
 import { kindsOf, lanesOf, type Told, tell } from "./marks";
-import { isServer } from "./PresenceRows";
 import { type Period, periodOf, type RangeName, rangeNames } from "./range";
 
 /** The address is the state of the page. */
@@ -114,9 +112,9 @@ export function usePresenceNodes(chosen: string): { nodes: Node[]; usual: boolea
 }
 
 /** Those with outages first, then those that others depend on. */
-export function usualNodes(nodes: readonly Node[], presence: ReadonlyMap<string, number[]>): Node[] {
+export function usualNodes(nodes: readonly Node[], presence: ReadonlyMap<string, NodeBuckets>): Node[] {
   const weight = (node: Node) => {
-    const gone = isServer(node) ? outages(presence.get(node.id)) : 0;
+    const gone = isServer(node) ? outages(node, presence.get(node.id)) : 0;
     const serves = subnetsOf(node).length > 0 || isExitNode(node);
     return gone > 0 ? 10 + gone : serves ? 1 : 0;
   };

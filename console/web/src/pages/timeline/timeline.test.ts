@@ -179,11 +179,12 @@ test("usual strips are of servers with outages, then of routers and exit nodes",
     ({ id: givenName, givenName, tags: ["tag:x"], approvedRoutes: [], availableRoutes: [], ...more }) as Node;
   const routes = { approvedRoutes: ["10.0.0.0/8"], availableRoutes: ["10.0.0.0/8"] };
   const nodes = [node("quiet"), node("router", routes), node("shaky"), node("laptop", { tags: [] })];
-  const flapping = [1, 0, 1, 0, 1];
+  // Away for ten minutes of each half hour.
+  const flapping = (nodeId: string) => ({ nodeId, online: [0.67, 0.67, 0.67], changes: 6 });
   const presence = new Map([
-    ["shaky", flapping],
-    ["laptop", flapping],
-    ["router", [1, 1]],
+    ["shaky", flapping("shaky")],
+    ["laptop", flapping("laptop")],
+    ["router", { nodeId: "router", online: [1, 1, 1], changes: 0 }],
   ]);
   expect(usualNodes(nodes, presence).map((each) => each.id)).toEqual(["shaky", "router"]);
 });

@@ -37,6 +37,7 @@ export const node = {
   expireNow: "Expire now",
   disableExpiry: "Disable expiry",
   setExpiry: "Set expiry",
+  changeExpiry: "Change expiry",
   device: "Device",
   hostname: "Calls itself",
   system: "System",

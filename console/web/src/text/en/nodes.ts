@@ -1,5 +1,6 @@
 import { plural } from "../plural";
 
+const gone = plural({ one: "# outage", other: "# outages" });
 const reach = plural({ one: "# node", other: "# nodes" });
 
 export const nodes = {
@@ -18,7 +19,9 @@ export const nodes = {
     address: "Address",
     owner: "Owner or tags",
     routes: "Routes",
+    state: "State",
     activity: "Activity, 24 h",
+    seen: "Last seen",
     expiry: "Key expiry",
     client: "Client",
     created: "Created",
@@ -33,7 +36,7 @@ export const nodes = {
   nat: { easy: "Easy", hard: "Hard" },
   groups: {
     attention: "Needs attention",
-    attentionWhy: "expired key, route waiting, unstable or a server offline",
+    attentionWhy: "expired key, route waiting, tag without owner, server offline or unsteady",
     rest: "Everything else",
   },
   state: { online: "Online", offline: "Offline", expired: "Key expired" },
@@ -44,7 +47,8 @@ export const nodes = {
   exit: "exit",
   expired: (when: string) => `Expired ${when}`,
   updateKnown: (version: string) => `${version} runs on other nodes`,
-  presence: (percent: number) => `Connected ${percent} percent of the last 24 hours`,
+  presence: (percent: number, outages: number) =>
+    `Connected ${percent} percent of the last 24 hours${outages > 0 ? `, ${gone(outages)}` : ""}`,
   joinedBy: {
     REGISTER_METHOD_UNSPECIFIED: "Unknown",
     REGISTER_METHOD_AUTH_KEY: "Pre-auth key",
@@ -74,6 +78,7 @@ export const nodes = {
     rename: "Rename",
     tags: "Edit tags",
     approve: "Approve routes",
+    setExpiry: "Set key expiry",
     expire: "Expire key",
     delete: "Delete",
     copyAddress: "Copy address",
@@ -116,6 +121,8 @@ export const nodes = {
     },
     done: (name: string) => `Tags of ${name} are saved.`,
     undone: (name: string) => `Tags of ${name} are as before.`,
+    undoneMany: plural({ one: "Tags of # node are as before.", other: "Tags of # nodes are as before." }),
+    undoFailed: "Not all tags are as before",
     failed: (name: string) => `Tags of ${name} were not saved`,
   },
   tagEffect: {

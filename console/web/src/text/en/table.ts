@@ -21,6 +21,8 @@ export const table = {
   export: "Export",
   exportCSV: "CSV, as shown",
   exportJSON: "JSON, as shown",
+  selectedCSV: "CSV of the selection",
+  selectedJSON: "JSON of the selection",
   showAll: plural({ other: "Show all #" }),
   noMatchTitle: "Nothing matches",
   noMatchBody: "No row fits this filter.",

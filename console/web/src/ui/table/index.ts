@@ -6,4 +6,5 @@ export { DataTable, sortRows } from "./DataTable";
 export { FilterChips, FilterLine } from "./FilterLine";
 export { ExportMenu, FilterMenu, ViewMenu } from "./menus";
 export { NoMatch } from "./NoMatch";
+export type { Group } from "./order";
 export { useShown } from "./useShown";

@@ -56,26 +56,32 @@ export function ViewMenu<T>({
   );
 }
 
-/** Takes the rows that are shown away as a file. What names the file. */
+/** Takes the rows that are shown, or that are selected, away as a file. What names the file. */
 export function ExportMenu<T>({
   what,
   columns,
   rows,
+  selected = false,
 }: {
   what: string;
   columns: readonly Column<T>[];
   rows: readonly T[];
+  selected?: boolean;
 }) {
   return (
     <Menu
       trigger={
-        <Button icon={Download} className="max-md:hidden">
+        <Button icon={Download} look={selected ? "ghost" : "plain"} className="max-md:hidden">
           {text.table.export}
         </Button>
       }
     >
-      <MenuItem onSelect={() => downloadCSV(what, columns, rows)}>{text.table.exportCSV}</MenuItem>
-      <MenuItem onSelect={() => downloadJSON(what, rows)}>{text.table.exportJSON}</MenuItem>
+      <MenuItem onSelect={() => downloadCSV(what, columns, rows)}>
+        {selected ? text.table.selectedCSV : text.table.exportCSV}
+      </MenuItem>
+      <MenuItem onSelect={() => downloadJSON(what, rows)}>
+        {selected ? text.table.selectedJSON : text.table.exportJSON}
+      </MenuItem>
     </Menu>
   );
 }

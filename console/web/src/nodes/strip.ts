@@ -1,0 +1,37 @@
+interface Run {
+  from: number;
+  length: number;
+}
+
+export interface Strip {
+  /** While it was there. */
+  bars: Run[];
+  /** While it was away, between two times of being there. */
+  notches: Run[];
+}
+
+/**
+ * The last day of a node in parts of the same length, of which a share was spent online. Before the first share it was
+ * not there yet, and after the last it is away; what lacks in between are outages, however brief.
+ */
+export function stripOf(shares: readonly number[], online: boolean): Strip {
+  const first = shares.findIndex((share) => share > 0);
+  const last = shares.findLastIndex((share) => share > 0);
+  const strip: Strip = { bars: [], notches: [] };
+  const add = (runs: Run[], from: number, length: number) => {
+    const before = runs.at(-1);
+    if (before && before.from + before.length >= from) before.length = from + length - before.from;
+    else runs.push({ from, length });
+  };
+  for (let i = Math.max(first, 0); i <= last; i++) {
+    const share = shares[i] ?? 0;
+    const edge = i === first || (i === last && !online);
+    if (edge ? share > 0.5 : share > 0) add(strip.bars, i, 1);
+    if (share === 1 || edge) continue;
+    // A part that alone lacks something shows it whole; among its like it shows how much, so that they stay apart.
+    const alone = shares[i - 1] === 1 && (shares[i + 1] ?? 1) === 1;
+    const length = alone ? 1 : Math.max(0.5, 1 - share);
+    add(strip.notches, shares[i + 1] === 0 ? i + 1 - length : i, length);
+  }
+  return strip;
+}
