@@ -100,7 +100,7 @@ test("an error has the ETag of what is not there", async () => {
   expect(await client.get("/api/v1/policy").catch((e) => e)).toMatchObject({ status: 404, etag: '"0"' });
 });
 
-test("a write that another tab's session has overtaken is sent once more, with the new word", async () => {
+test("a write that another tab's session of the same key has overtaken is sent once more, with the new word", async () => {
   const words: string[] = [];
   const fetch = async (_: unknown, init: RequestInit) => {
     const word = new Headers(init.headers).get("X-CSRF") ?? "";
@@ -117,12 +117,21 @@ test("a write that another tab's session has overtaken is sent once more, with t
   const expire = () => client.call("post", "/api/v1/node/bulk", { body: { ids: [], action: "expire" } });
   client.csrf = "old";
   await expect(expire()).rejects.toMatchObject({ status: 403 });
-  client.renew = async () => {};
+  client.renew = async () => true;
   await expect(expire()).rejects.toMatchObject({ status: 403 });
   expect(words).toEqual(["old", "old"]);
   client.renew = async () => {
     client.csrf = "new";
+    return true;
   };
   await expire();
   expect(words).toEqual(["old", "old", "old", "new"]);
+  client.csrf = "old";
+  client.renew = async () => {
+    client.csrf = "new";
+    return false;
+  };
+  await expect(expire()).rejects.toMatchObject({ detail: expect.stringContaining("another key") });
+  expect(words.slice(4)).toEqual(["old"]);
+  await expire();
 });

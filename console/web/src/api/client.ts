@@ -59,6 +59,9 @@ export class ApiError extends Error {
   }
 }
 
+const anotherKey =
+  "Another tab of this browser went on with another key. This page has it now: do it again if you want to.";
+
 export interface ClientOptions {
   fetch: typeof globalThis.fetch;
   /** Whether somebody uses the page, which keeps the session alive. */
@@ -76,8 +79,11 @@ export class Client {
   #ended = false;
   constructor(private readonly options: ClientOptions) {}
 
-  /** Reads the session anew, when the console refuses the word of the one that the page knows. */
-  renew: (() => Promise<unknown>) | null = null;
+  /**
+   * Reads the session anew, when the console refuses the word of the one that the page knows. Answers whether it is
+   * the same key's.
+   */
+  renew: (() => Promise<boolean>) | null = null;
 
   /** The word that writes carry, from the session. */
   set csrf(word: string) {
@@ -130,7 +136,10 @@ export class Client {
     return (await this.#write(`${base}/api/session`, init)).json();
   }
 
-  /** Sends what changes something. With another tab's session it is sent once more: the first was not passed on. */
+  /**
+   * Sends what changes something. With another tab's session of the same key it is sent once more: the first was not
+   * passed on. In the name of another key nothing is done that was asked for in the name of this one.
+   */
   async #write(url: string, init: RequestInit & { headers: Record<string, string> }): Promise<Response> {
     const word = this.#csrf;
     const send = () =>
@@ -142,7 +151,8 @@ export class Client {
       return await send();
     } catch (error) {
       if (!this.renew || !(error instanceof ApiError) || !error.notFromHere) throw error;
-      await this.renew();
+      const same = await this.renew();
+      if (!same) throw new ApiError(error.status, error.title, anotherKey, error.requestId, error.problem);
       if (this.#csrf === word) throw error;
       return send();
     }

@@ -71,7 +71,11 @@ export function SessionProvider({
   const client = useQueryClient();
   const { data, error, refetch } = useQuery(sessionQuery);
   useEffect(() => {
-    api.renew = () => client.fetchQuery({ ...sessionQuery, staleTime: 0 });
+    api.renew = async () => {
+      const before = client.getQueryData(sessionQuery.queryKey);
+      const { key } = await client.fetchQuery({ ...sessionQuery, staleTime: 0 });
+      return key.id === before?.key.id;
+    };
   }, [client]);
   if (data) return <Context value={data}>{children}</Context>;
   return error ? failed(error, () => void refetch()) : waiting;
