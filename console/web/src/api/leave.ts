@@ -10,7 +10,10 @@ export function asksBeforeLeaving(reason: string, asks: boolean) {
   if (reasons.size > 0) addEventListener("beforeunload", ask);
 }
 
-/** Shows the login form. It asks nothing: the session is over, and what the tab keeps is there after signing in again. */
+/**
+ * Shows the login form. It asks nothing: the session is over, and a draft that the tab keeps is there after signing in
+ * again. A secret is not: nothing of a session outlives it on the screen.
+ */
 export function signedOut() {
   removeEventListener("beforeunload", ask);
   location.reload();

@@ -26,7 +26,17 @@ export async function copyText(value: string): Promise<boolean> {
   }
 }
 
-export function CopyButton({ value, what, className }: { value: string; what: string; className?: string }) {
+export function CopyButton({
+  value,
+  what,
+  className,
+  onCopied,
+}: {
+  value: string;
+  what: string;
+  className?: string;
+  onCopied?(): void;
+}) {
   const [state, setState] = useState<"idle" | "done" | "failed">("idle");
   useEffect(() => {
     if (state === "idle") return;
@@ -44,6 +54,7 @@ export function CopyButton({ value, what, className }: { value: string; what: st
           event.stopPropagation();
           const done = await copyText(value);
           setState(done ? "done" : "failed");
+          if (done) onCopied?.();
           announce(done ? text.common.copied : text.common.copyByHand);
         }}
         className={clsx(

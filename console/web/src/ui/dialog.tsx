@@ -6,6 +6,7 @@ import { text } from "@/text";
 import { Button, IconButton } from "./button";
 import { Field, Input } from "./field";
 import { returnFocus } from "./focus";
+import { busy } from "./shortcuts";
 
 interface DialogProps {
   title: ReactNode;
@@ -80,6 +81,7 @@ export function Confirm({
   title,
   children,
   submit,
+  cancel = text.common.cancel,
   word,
   danger = true,
   busy,
@@ -92,6 +94,7 @@ export function Confirm({
   title: string;
   children: ReactNode;
   submit: string;
+  cancel?: string;
   word?: string;
   danger?: boolean;
   busy?: boolean;
@@ -113,7 +116,7 @@ export function Confirm({
       footer={
         <>
           {call}
-          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button onClick={onClose}>{cancel}</Button>
           <Button type="submit" look={danger ? "danger" : "primary"} disabled={!ready} busy={busy}>
             {submit}
           </Button>
@@ -133,7 +136,10 @@ export function Confirm({
   );
 }
 
-/** Details beside a list, which stays in use. Over everything on a phone. Esc closes it when the focus is inside. */
+/**
+ * Details beside a list, which stays in use. Over everything on a phone. Esc closes it from inside, and from anywhere when
+ * nothing lies over it and nobody types.
+ */
 export function SidePanel({
   title,
   children,
@@ -154,6 +160,15 @@ export function SidePanel({
       if ((before instanceof HTMLElement || before instanceof SVGElement) && before.isConnected)
         before.focus({ preventScroll: true });
     };
+  }, []);
+  const closes = useRef(onClose);
+  closes.current = onClose;
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.key === "Escape" && !event.defaultPrevented && !busy(event.target)) closes.current();
+    };
+    document.addEventListener("keydown", listen);
+    return () => document.removeEventListener("keydown", listen);
   }, []);
   return (
     <aside

@@ -13,6 +13,7 @@ export { Confirm, Dialog, SidePanel } from "./dialog";
 export { Checkbox, Field, Input, Select, Switch, TextArea } from "./field";
 export { Flash } from "./flash";
 export { Fold } from "./fold";
+export { AskToDrop, SecretGuard } from "./leave";
 export { Menu, MenuCheck, MenuGroup, MenuItem, MenuLine, MenuRadio, RowMenu } from "./menu";
 export { Page, PageHead, usePageTitle } from "./page";
 export { type Preferences, setPreference, usePreferences } from "./preferences";

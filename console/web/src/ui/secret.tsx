@@ -5,11 +5,12 @@ import { Button } from "./button";
 import { copyText } from "./copy";
 import { Dialog } from "./dialog";
 import { Checkbox } from "./field";
+import { SecretGuard } from "./leave";
 
 /**
  * Shows a secret once. The value lives in the props of this component alone: hand it over from the answer of the call,
  * never through the query cache, the address or storage. It closes when the person says that it is stored, or says
- * that it need not be.
+ * that it need not be; until then whatever else would take it away asks first.
  */
 export function SecretReveal({
   title,
@@ -29,6 +30,11 @@ export function SecretReveal({
   const [stored, setStored] = useState(false);
   const [copied, setCopied] = useState(false);
   const field = useRef<HTMLInputElement>(null);
+  const shown = useRef(true);
+  const close = (whether: boolean) => {
+    shown.current = false;
+    onClose(whether);
+  };
   const copy = async () => {
     const done = await copyText(value);
     setCopied(done);
@@ -47,20 +53,21 @@ export function SecretReveal({
       title={title}
       sticky={!stored}
       wide
-      onClose={() => onClose(stored)}
+      onClose={() => close(stored)}
       footer={
         <>
           {!stored && (
-            <Button look="ghost" onClick={() => onClose(false)}>
+            <Button look="ghost" onClick={() => close(false)}>
               {text.common.closeWithoutStoring}
             </Button>
           )}
-          <Button look="primary" disabled={!stored} onClick={() => onClose(true)}>
+          <Button look="primary" disabled={!stored} onClick={() => close(true)}>
             {text.common.close}
           </Button>
         </>
       }
     >
+      {!stored && <SecretGuard takes={() => shown.current} />}
       <p>{text.common.storeFirst}</p>
       <div className="flex flex-wrap gap-2">
         <input

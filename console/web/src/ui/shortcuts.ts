@@ -36,10 +36,14 @@ export function resolve(list: readonly Shortcut[], before: string, key: string):
   return before ? resolve(list, "", key) : { begun: "" };
 }
 
-function busy(target: EventTarget | null): boolean {
+/** Whether a dialogue lies over the page: it takes the keys. */
+const covered = () => document.querySelector('[role="dialog"], [role="alertdialog"]') !== null;
+
+/** Whether plain keys belong to what has the focus, or to a layer over the page. */
+export function busy(target: EventTarget | null): boolean {
   if (!(target instanceof Element)) return false;
   if (target.closest("input:not([type=checkbox]), textarea, select, [contenteditable=true]")) return true;
-  return document.querySelector('[role="dialog"], [role="menu"], [role="alertdialog"]') !== null;
+  return covered() || document.querySelector('[role="menu"]') !== null;
 }
 
 function onKey(event: KeyboardEvent, singleKeys: boolean) {
@@ -56,7 +60,8 @@ function onKey(event: KeyboardEvent, singleKeys: boolean) {
   }, 1200);
   if (!result.found) return;
   event.preventDefault();
-  result.found.run?.();
+  // What a dialogue holds, such as a secret that nobody has stored, is not lost by a key of the page under it.
+  if (!covered()) result.found.run?.();
 }
 
 /** The one listener of the page. */

@@ -20,10 +20,12 @@ const askEvery = 3000;
 export function Arrival({
   withKey,
   made,
+  onJoined,
   onAnother,
 }: {
   withKey: boolean;
   made: PreAuthKey | null;
+  onJoined(): void;
   onAnother(): void;
 }) {
   const { data } = useNodes();
@@ -36,8 +38,9 @@ export function Arrival({
   const told = useRef(0);
   useEffect(() => {
     if (joined.length > told.current && joined[0]) announce(t.joined(printable(joined[0].givenName)));
+    if (joined.length > 0) onJoined();
     told.current = joined.length;
-  }, [joined.length, joined[0]]);
+  }, [joined.length, joined[0], onJoined]);
 
   const again = () => {
     setBefore(null);

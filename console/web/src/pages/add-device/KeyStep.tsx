@@ -12,17 +12,20 @@ export function KeyStep({
   kind,
   made,
   onMade,
+  onTaken,
 }: {
   kind: Exclude<Kind, "person">;
   made: PreAuthKey | null;
   onMade(key: PreAuthKey): void;
+  /** Somebody copied it. */
+  onTaken(): void;
 }) {
   const [typed, setTyped] = useState("");
   const [passing, setPassing] = useState(keyOf[kind].ephemeral);
   const [tried, setTried] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const { now: connected } = useWrites("preauthkeys:write");
+  const { now: connected, why } = useWrites("preauthkeys:write");
   const policy = usePolicyTags();
   const tags = tagsOf(typed);
   const life = keyOf[kind];
@@ -51,7 +54,7 @@ export function KeyStep({
     setBusy(false);
   };
 
-  if (made) return <Made made={made} unruled={unruledTagsOf(policy, made)} />;
+  if (made) return <Made made={made} unruled={unruledTagsOf(policy, made)} onTaken={onTaken} />;
   return (
     <form
       noValidate
@@ -73,7 +76,7 @@ export function KeyStep({
       {error !== null && <Failure what={t.keyFailed} error={error} />}
       <div className="flex flex-wrap items-center gap-2">
         <ApiCall method="post" path="/api/v1/preauthkey" body={body(Math.floor(Date.now() / 60e3) * 60e3)} />
-        <Button type="submit" look="primary" busy={busy} disabled={busy || !connected}>
+        <Button type="submit" look="primary" busy={busy} disabled={busy} why={why}>
           {t.createKey}
         </Button>
       </div>
@@ -84,7 +87,7 @@ export function KeyStep({
 const unruledTagsOf = (policy: ReturnType<typeof usePolicyTags>, key: PreAuthKey) =>
   policy ? unruledTags(policy, key.aclTags) : [];
 
-function Made({ made, unruled }: { made: PreAuthKey; unruled: string[] }) {
+function Made({ made, unruled, onTaken }: { made: PreAuthKey; unruled: string[]; onTaken(): void }) {
   return (
     <div className="space-y-3">
       <p className="text-ink-2">
@@ -96,10 +99,11 @@ function Made({ made, unruled }: { made: PreAuthKey; unruled: string[] }) {
           value={made.key}
           aria-label={t.keyValue}
           onFocus={(event) => event.target.select()}
+          onCopy={onTaken}
           autoComplete="off"
           className="h-8 min-w-0 flex-1 rounded-md border border-control bg-canvas px-2.5 font-mono text-12 text-ink"
         />
-        <CopyButton value={made.key} what={t.keyValueCopy} className="size-8!" />
+        <CopyButton value={made.key} what={t.keyValueCopy} className="size-8!" onCopied={onTaken} />
       </div>
       {unruled.length > 0 && <Note>{t.noRule(unruled.join(", "))}</Note>}
     </div>

@@ -18,12 +18,15 @@ export function Steps({
   onSystem,
   keyValue,
   withKey,
+  onTaken,
 }: {
   system: System;
   onSystem(system: System): void;
   /** Empty until it is there. */
   keyValue: string;
   withKey: boolean;
+  /** Somebody copied the command, with the key in it. */
+  onTaken(): void;
 }) {
   const panel = useId();
   const [options, setOptions] = useState<JoinOptions>({ hostname: "", routes: "", exit: false, ssh: false });
@@ -55,6 +58,7 @@ export function Steps({
               <Command
                 value={joinLine(computer, coordinator.url, withKey ? keyValue || "…" : "", options)}
                 what={t.command}
+                onCopied={onTaken}
               />
             </li>
             {!withKey && <li>{t.follow}</li>}

@@ -1,11 +1,11 @@
 /** Adding a device: what kind it is, the steps on it, and waiting until it is there. */
 import { clsx } from "clsx";
 import { Boxes, Laptop, type LucideIcon, Server } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useCallback, useState } from "react";
 import { type PreAuthKey, useCan } from "@/api";
 import { oneOf, useSearchState } from "@/router/search";
 import { text } from "@/text";
-import { Page } from "@/ui";
+import { AskToDrop, Page, SecretGuard } from "@/ui";
 import { Arrival } from "./Arrival";
 import type { Kind, System } from "./join";
 import { KeyStep } from "./KeyStep";
@@ -21,8 +21,13 @@ export function AddDevicePage() {
   const system = oneOf<System>(search.os, t.systems, kind === "person" ? "macos" : "linux");
   // The value of the key lives here alone, and goes with the page.
   const [made, setMade] = useState<PreAuthKey | null>(null);
+  const [taken, setTaken] = useState(false);
+  const take = useCallback(() => setTaken(true), []);
+  const held = made !== null && !taken;
+  const [wanted, setWanted] = useState<Kind | null>(null);
   const [round, setRound] = useState(0);
   const choose = (next: Kind) => {
+    setWanted(null);
     setMade(null);
     setSearch({ kind: next });
   };
@@ -36,11 +41,20 @@ export function AddDevicePage() {
       <div className="grid grid-cols-[minmax(0,1fr)_320px] items-start gap-6 max-lg:grid-cols-1">
         <div className="space-y-4">
           <Step number={++step} title={t.what}>
-            <Kinds kind={kind} onKind={choose} only={mayCreate ? undefined : "person"} />
+            <Kinds kind={kind} onKind={held ? setWanted : choose} only={mayCreate ? undefined : "person"} />
           </Step>
           {kind !== "person" && (
             <Step number={++step} title={t.key}>
-              <KeyStep key={`${kind} ${round}`} kind={kind} made={made} onMade={setMade} />
+              <KeyStep
+                key={`${kind} ${round}`}
+                kind={kind}
+                made={made}
+                onMade={(key) => {
+                  setTaken(false);
+                  setMade(key);
+                }}
+                onTaken={take}
+              />
             </Step>
           )}
           <Step number={++step} title={t.steps}>
@@ -49,16 +63,22 @@ export function AddDevicePage() {
               onSystem={(os) => setSearch({ os })}
               keyValue={made?.key ?? ""}
               withKey={kind !== "person"}
+              onTaken={take}
             />
           </Step>
         </div>
         <div className="sticky top-5 max-lg:static">
-          <Arrival withKey={kind !== "person"} made={made} onAnother={another} />
+          <Arrival withKey={kind !== "person"} made={made} onJoined={take} onAnother={another} />
         </div>
       </div>
+      {held && <SecretGuard takes={isElsewhere} />}
+      {wanted && <AskToDrop onDrop={() => choose(wanted)} onKeep={() => setWanted(null)} />}
     </Page>
   );
 }
+
+/** Kind and system are in the address, and the page with its key stays when they change. */
+const isElsewhere = (from: string, to: string) => from !== to;
 
 function Step({ number, title, children }: { number: number; title: string; children: ReactNode }) {
   return (
