@@ -49,6 +49,21 @@ export function useSearchState<S extends Search>(
   return [state, change];
 }
 
+/**
+ * Begins what an address asks for, once, such as `/keys?create=1`. It is taken from the address first, so that neither
+ * Back nor a reload begins it again.
+ */
+export function useBegun(name: string, begin: () => void) {
+  const [search, setSearch] = useSearchState<Search>({ [name]: "" });
+  const asked = search[name] !== "";
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it begins when the address begins to ask
+  useEffect(() => {
+    if (!asked) return;
+    setSearch({ [name]: "" });
+    begin();
+  }, [asked]);
+}
+
 /** The word of an address when it is one of these, and the usual one otherwise. Anybody can write anything there. */
 export function oneOf<W extends string>(word: string, among: Readonly<Record<W, unknown>>, usual: W): W {
   return Object.hasOwn(among, word) ? (word as W) : usual;

@@ -1,18 +1,21 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { KeyRound, ScrollText, Search, Server, Tag, User as UserIcon, Zap } from "lucide-react";
+import { KeyRound, Plus, ScrollText, Search, Server, Tag, User as UserIcon, Zap } from "lucide-react";
 import { Dialog } from "radix-ui";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
 import { apiKeysQuery, preAuthKeysQuery, useCan, useNodes, usePolicy, useUsers } from "@/api";
+import { useNodeActions } from "@/nodes";
 import { printable, text } from "@/text";
-import { Kbd } from "@/ui";
+import { Kbd, useWrites } from "@/ui";
 import { returnFocus } from "@/ui/focus";
-import { useAllActions } from "./actions";
+import { keyName } from "@/ui/shortcuts";
+import { type Action, useAllActions } from "./actions";
 import { type Entry, found } from "./entries";
 import { shown } from "./KeyHelp";
 import { accessPages, mainPages } from "./pages";
 import { rulesOf } from "./rules";
+import { nodeWork } from "./work";
 
 const place = "fairlead.recent";
 
@@ -22,10 +25,11 @@ export default function Palette({ onClose }: { onClose(): void }) {
   const query = useDeferredValue(typed.trim().toLowerCase());
   const entries = useEntries();
   const [recent] = useState(recall);
-  const groups = useMemo(
-    () => found(entries, query, recent, text.shell.paletteGroups.recent),
-    [entries, query, recent],
-  );
+  const work = useNodeWork(query);
+  const groups = useMemo((): [string, Entry[]][] => {
+    const all = found(entries, query, recent, text.shell.paletteGroups.recent);
+    return work.length > 0 ? [...all, [text.shell.paletteGroups.work, work]] : all;
+  }, [entries, query, recent, work]);
   const first = groups[0] ? markOf(groups[0][0], groups[0][1][0]) : "";
   const [chosen, setChosen] = useState(first);
   // biome-ignore lint/correctness/useExhaustiveDependencies: what was typed chooses the first anew
@@ -37,6 +41,11 @@ export default function Palette({ onClose }: { onClose(): void }) {
         <Dialog.Content
           aria-describedby={undefined}
           onCloseAutoFocus={returnFocus}
+          onKeyDown={(event) => {
+            if (keyName(event) !== "Mod+K") return;
+            event.preventDefault();
+            onClose();
+          }}
           className="layer-in fixed top-[10vh] left-1/2 z-50 w-[calc(100vw-32px)] max-w-[560px] -translate-x-1/2 overflow-hidden rounded-lg border border-line-strong bg-raised shadow-bar outline-none"
         >
           <Dialog.Title className="sr-only">{text.shell.paletteTitle}</Dialog.Title>
@@ -64,7 +73,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
                       key={entry.id}
                       value={markOf(group, entry)}
                       onSelect={() => {
-                        remember(entry.id);
+                        if (!entry.passing) remember(entry.id);
                         onClose();
                         entry.run();
                       }}
@@ -100,12 +109,15 @@ const markOf = (group: string, entry: Entry | undefined) => `${group} ${entry?.i
 function useEntries(): Entry[] {
   const navigate = useNavigate();
   const can = useCan();
-  const actions = useAllActions();
+  const here = useAllActions();
+  const creates = useCreates();
   const { data: nodes } = useNodes();
   const { data: users } = useUsers();
   const keysAndRules = useKeysAndRules();
   return useMemo(() => {
     const groups = text.shell.paletteGroups;
+    // What the page offers itself does it in its place.
+    const actions = [...here, ...creates.filter((each) => !here.some((action) => action.id === each.id))];
     const tags = [...new Set(nodes?.items.flatMap((node) => node.tags))].sort();
     return [
       ...actions.map(
@@ -166,7 +178,50 @@ function useEntries(): Entry[] {
       ),
       ...keysAndRules,
     ];
-  }, [actions, nodes, users, keysAndRules, can, navigate]);
+  }, [here, creates, nodes, users, keysAndRules, can, navigate]);
+}
+
+/** What can be made, from wherever one is. */
+function useCreates(): Action[] {
+  const navigate = useNavigate();
+  const can = useCan();
+  const users = useWrites("users:write");
+  const keys = useWrites("preauthkeys:write");
+  const apiKeys = useWrites("apikeys:write");
+  const mayAdd = keys.offered || can("logins:write");
+  const may = [mayAdd, users.offered && users.now, keys.offered && keys.now, apiKeys.offered && apiKeys.now].join();
+  return useMemo(() => {
+    const t = text.shell.create;
+    const create = { create: "1" } as never;
+    const words = ["new"];
+    const all: Action[] = [
+      { id: "nodes.add", title: t.device, words: ["new", "create", "join"], run: () => navigate({ to: "/nodes/new" }) },
+      { id: "users.add", title: t.user, words, run: () => navigate({ to: "/users", search: create }) },
+      { id: "keys.create", title: t.key, words, run: () => navigate({ to: "/keys", search: create }) },
+      {
+        id: "apikeys.create",
+        title: t.apiKey,
+        words,
+        run: () => navigate({ to: "/settings/api-keys", search: create }),
+      },
+    ];
+    const allowed = may.split(",");
+    return all.filter((_, i) => allowed[i] === "true").map((each) => ({ ...each, icon: Plus }));
+  }, [may, navigate]);
+}
+
+/** What can be done with the nodes that were typed, by the dialogues of their menus. */
+function useNodeWork(query: string): Entry[] {
+  const { data } = useNodes();
+  const start = useNodeActions();
+  const nodes = useWrites("nodes:write");
+  const routes = useWrites("routes:write");
+  const may = nodes.offered && nodes.now;
+  const mayApprove = may && routes.offered;
+  return useMemo(
+    () => (may ? nodeWork(data?.items ?? [], query, (name) => name !== "approve" || mayApprove, start) : []),
+    [may, mayApprove, data, query, start],
+  );
 }
 
 /** What is read when the palette opens: few look for it. */

@@ -3,6 +3,7 @@ import { Keyboard, MonitorCog, Settings } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 
 import { useCan, useConnection, usePartLists } from "@/api";
+import { NodeActionsProvider } from "@/nodes";
 import { PolicyTrial } from "@/policy/PolicyTrial";
 
 import { text } from "@/text";
@@ -48,11 +49,13 @@ export function Shell() {
           </Suspense>
         </main>
       </div>
-      {layer === "palette" && (
-        <Suspense>
-          <Palette onClose={close} />
-        </Suspense>
-      )}
+      <NodeActionsProvider>
+        {layer === "palette" && (
+          <Suspense>
+            <Palette onClose={close} />
+          </Suspense>
+        )}
+      </NodeActionsProvider>
       {layer === "help" && <KeyHelp onClose={close} />}
       {layer === "menu" && <RailSheet onClose={close} />}
       <StatusLine />

@@ -11,6 +11,8 @@ export interface Entry {
   icon: LucideIcon;
   keys?: string;
   group: string;
+  /** Is not remembered as used lately. */
+  passing?: true;
   run(): void;
 }
 

@@ -1,7 +1,9 @@
 import { Zap } from "lucide-react";
 import { describe, expect, test } from "vitest";
+import type { Node } from "@/api";
 import { type Entry, found } from "./entries";
 import { rulesOf } from "./rules";
+import { nodeWork } from "./work";
 
 const entry = (id: string, group: string, more: Partial<Entry> = {}): Entry => ({
   id,
@@ -42,6 +44,40 @@ describe("the palette", () => {
   test("shows no more of a group than can be read", () => {
     const many = Array.from({ length: 5000 }, (_, i) => entry(`node-${i}`, "Nodes"));
     expect(found(many, "node", [], "Recent")[0]?.[1]).toHaveLength(8);
+  });
+});
+
+describe("work with nodes", () => {
+  const node = (id: string, givenName: string, more = {}) =>
+    ({
+      id,
+      givenName,
+      ipAddresses: [`100.64.0.${id}`],
+      expired: false,
+      approvedRoutes: [],
+      availableRoutes: [],
+      ...more,
+    }) as unknown as Node;
+  const nodes = [
+    node("1", "web-db"),
+    node("2", "db-1"),
+    node("3", "db-10", { expired: true, expiry: "2026-01-01T00:00:00Z" }),
+  ];
+  const work = (query: string, may = () => true) => nodeWork(nodes, query, may, () => {}).map((entry) => entry.id);
+
+  test("is what the verb says, for the nodes of such a name", () => {
+    expect(work("rename db")).toEqual(["rename:2", "rename:3", "rename:1"]);
+    expect(work("del db-10")).toEqual(["delete:3"]);
+  });
+  test("is everything that fits the one node that is meant", () => {
+    expect(work("db-1")).toEqual(["rename:2", "tags:2", "expire:2", "setExpiry:2", "delete:2"]);
+    expect(work("100.64.0.3")).toEqual(["rename:3", "tags:3", "neverExpire:3", "delete:3"]);
+  });
+  test("is nothing for many, for none and without the right", () => {
+    expect(work("db")).toEqual([]);
+    expect(work("nowhere")).toEqual([]);
+    expect(work("")).toEqual([]);
+    expect(work("db-1", () => false)).toEqual([]);
   });
 });
 

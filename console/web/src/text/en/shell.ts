@@ -34,6 +34,23 @@ export const shell = {
     users: "Users",
     rules: "Rules",
     keys: "Keys",
+    work: "With this node",
+  },
+  create: {
+    device: "Add a device",
+    user: "Create user",
+    key: "Create a pre-auth key",
+    apiKey: "Create an API key",
+  },
+  /** What can be done with a node, and the words that ask for it. */
+  work: {
+    rename: { words: ["rename"], title: (name: string) => `Rename ${name}` },
+    tags: { words: ["tags", "edit"], title: (name: string) => `Edit tags of ${name}` },
+    approve: { words: ["approve", "routes"], title: (name: string) => `Approve routes of ${name}` },
+    expire: { words: ["expire"], title: (name: string) => `Expire the key of ${name}` },
+    setExpiry: { words: ["expiry"], title: (name: string) => `Let the key of ${name} expire` },
+    neverExpire: { words: ["expiry", "never"], title: (name: string) => `Let the key of ${name} never expire` },
+    delete: { words: ["delete", "remove"], title: (name: string) => `Delete ${name}` },
   },
   line: (line: number) => `line ${line}`,
   apiKey: (role: string) => `API key, ${role}`,

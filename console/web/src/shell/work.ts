@@ -1,0 +1,96 @@
+import { Hourglass, type LucideIcon, Pencil, Route, Tag, TimerOff, Trash2 } from "lucide-react";
+import type { Node } from "@/api";
+import { waitingRoutes } from "@/nodes";
+import type { NodeAction } from "@/nodes/actions";
+import { printable, text } from "@/text";
+import type { Entry } from "./entries";
+
+interface Verb {
+  name: keyof typeof text.shell.work;
+  icon: LucideIcon;
+  /** Whether there is something of it to do with this node. */
+  fits(node: Node): boolean;
+  action(node: Node): NodeAction;
+}
+
+const verbs: Verb[] = [
+  { name: "rename", icon: Pencil, fits: () => true, action: (node) => ({ name: "rename", node }) },
+  { name: "tags", icon: Tag, fits: () => true, action: (node) => ({ name: "tags", node }) },
+  {
+    name: "approve",
+    icon: Route,
+    fits: (node) => waitingRoutes(node).length > 0,
+    action: (node) => ({ name: "approve", nodes: [node] }),
+  },
+  {
+    name: "expire",
+    icon: Hourglass,
+    fits: (node) => !node.expired,
+    action: (node) => ({ name: "expire", nodes: [node] }),
+  },
+  {
+    name: "setExpiry",
+    icon: Hourglass,
+    fits: (node) => !node.expiry,
+    action: (node) => ({ name: "setExpiry", node }),
+  },
+  {
+    name: "neverExpire",
+    icon: TimerOff,
+    fits: (node) => Boolean(node.expiry),
+    action: (node) => ({ name: "neverExpire", node }),
+  },
+  { name: "delete", icon: Trash2, fits: () => true, action: (node) => ({ name: "delete", nodes: [node] }) },
+];
+
+/** Fewer letters could be the beginning of a name just as well. */
+const leastOfVerb = 3;
+const most = 8;
+
+/**
+ * What can be done with the nodes that were typed: "rename db" offers it for each node of such a name; the name or the
+ * address of one node alone offers all that can be done with it.
+ */
+export function nodeWork(
+  nodes: readonly Node[],
+  query: string,
+  may: (name: Verb["name"]) => boolean,
+  start: (action: NodeAction) => void,
+): Entry[] {
+  const [first = "", ...rest] = query.split(/\s+/);
+  const named = first.length < leastOfVerb ? [] : verbs.filter((v) => wordsOf(v).some((w) => w.startsWith(first)));
+  const meant = named.length > 0 ? startingFirst(nodes, rest.join(" ")) : onlyOne(nodes, query);
+  return meant
+    .flatMap((node) =>
+      (named.length > 0 ? named : verbs)
+        .filter((verb) => may(verb.name) && verb.fits(node))
+        .map(
+          (verb): Entry => ({
+            id: `${verb.name}:${node.id}`,
+            title: text.shell.work[verb.name].title(printable(node.givenName)),
+            words: "",
+            icon: verb.icon,
+            group: text.shell.paletteGroups.work,
+            passing: true,
+            run: () => start(verb.action(node)),
+          }),
+        ),
+    )
+    .slice(0, most);
+}
+
+const wordsOf = (verb: Verb) => text.shell.work[verb.name].words;
+
+function startingFirst(nodes: readonly Node[], name: string): Node[] {
+  const found = nodes.filter((node) => node.givenName.includes(name));
+  const begins = (node: Node) => (node.givenName.startsWith(name) ? 0 : 1);
+  return name ? found.sort((a, b) => begins(a) - begins(b)) : found;
+}
+
+function onlyOne(nodes: readonly Node[], query: string): Node[] {
+  if (!query) return [];
+  const exact = nodes.filter((node) => node.givenName === query || node.ipAddresses.includes(query));
+  if (exact.length > 0) return exact;
+  const found = nodes.filter((node) => node.givenName.includes(query));
+  return found.length === 1 ? found : [];
+}
