@@ -14,6 +14,8 @@ interface Message {
 }
 
 const undoTime = 6000;
+/** Of what was done; what failed stays until it is dismissed, however much there is of it. */
+const mostDone = 3;
 const listeners = new Set<() => void>();
 let messages: readonly Message[] = [];
 let count = 0;
@@ -23,7 +25,13 @@ function change(next: readonly Message[]) {
   for (const tell of listeners) tell();
 }
 const dismiss = (id: number) => change(messages.filter((m) => m.id !== id));
-const add = (message: Omit<Message, "id">) => change([...messages.slice(-3), { ...message, id: ++count }]);
+const add = (message: Omit<Message, "id">) => change(kept([...messages, { ...message, id: ++count }]));
+
+/** The messages that still stand when a new one came. */
+export function kept<M extends Pick<Message, "failure">>(all: readonly M[]): M[] {
+  const done = all.filter((message) => !message.failure).slice(-mostDone);
+  return all.filter((message) => message.failure || done.includes(message));
+}
 
 const status = {
   /** Something was done; with undo it can be taken back for 6 seconds. */
@@ -52,7 +60,7 @@ export function StatusLine() {
     () => messages,
   );
   return (
-    <div className="pointer-events-none fixed bottom-4 left-4 z-50 flex w-[calc(100vw-32px)] max-w-[400px] flex-col gap-2">
+    <div className="pointer-events-none fixed bottom-4 left-4 z-50 flex w-[calc(100vw-32px)] max-w-[400px] max-h-[calc(100dvh-32px)] flex-col gap-2 overflow-y-auto">
       {shown.map((message) => (
         <Line key={message.id} message={message} />
       ))}
@@ -68,7 +76,7 @@ function Line({ message: { id, words, failure, action } }: { message: Message })
     return () => clearTimeout(timer);
   }, [stays, id]);
   return (
-    <div className="layer-in pointer-events-auto flex items-start gap-2.5 rounded-lg border border-line-strong bg-raised py-2 pr-2 pl-3 text-13 shadow-menu">
+    <div className="layer-in pointer-events-auto flex shrink-0 items-start gap-2.5 rounded-lg border border-line-strong bg-raised py-2 pr-2 pl-3 text-13 shadow-menu">
       {failure ? (
         <CircleAlert className="mt-1.5 size-4 shrink-0 text-bad" aria-hidden />
       ) : (

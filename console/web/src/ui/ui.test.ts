@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { shown } from "@/shell/KeyHelp";
 import { printable, text } from "@/text";
 import { keyName, resolve, type Shortcut } from "./shortcuts";
+import { kept } from "./status";
 import { absolute, relative } from "./time";
 
 const now = Date.parse("2026-03-02T12:00:00Z");
@@ -53,3 +54,10 @@ test("names from devices cannot turn or hide text", () => {
 
 test("counts have their plural", () =>
   expect([text.common.nodes(1), text.common.nodes(1200)]).toEqual(["1 node", "1,200 nodes"]));
+
+test("a failure stands until it is dismissed, whatever is done after it", () => {
+  const failure = { failure: { why: "", requestId: "" } };
+  const done = [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }].map((each) => ({ ...each, failure: undefined }));
+  expect(kept([failure, ...done])).toEqual([failure, ...done.slice(1)]);
+  expect(kept(Array.from({ length: 9 }, () => failure))).toHaveLength(9);
+});
