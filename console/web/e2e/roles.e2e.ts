@@ -33,6 +33,14 @@ describe("a key that may only look", () => {
     expect(offered.filter((words) => writes.test(words))).toEqual([]);
   });
 
+  test("has nothing unsaved in the policy, which it cannot save", async () => {
+    await page.goto(`${stage.url}/admin/policy`);
+    await settled(page);
+    await page.getByText("This API key may not save the policy.").waitFor();
+    expect(await page.locator("main h1").textContent()).toBe("Policy");
+    expect(await page.title()).not.toContain("unsaved");
+  });
+
   test("has no writes in the menu of a row, and no key that starts one", async () => {
     await page.goto(`${stage.url}/admin/nodes`);
     await page.locator("tr[data-row]").first().waitFor();
@@ -48,6 +56,15 @@ describe("a key that may only look", () => {
     for (const key of ["j", "e", "t", "Delete", "c"]) await page.keyboard.press(key);
     expect(await page.getByRole("dialog").count()).toBe(0);
     expect(page.url()).not.toContain("/nodes/new");
+    await page.keyboard.press("Control+k");
+    await page.locator("[cmdk-input]").fill("api-ams-1");
+    await page.getByRole("option").first().waitFor();
+    const found = await page.getByRole("option").allTextContents();
+    await page.locator("[cmdk-input]").fill("create");
+    expect([...found, ...(await page.getByRole("option").allTextContents())].filter((w) => writes.test(w))).toEqual([]);
+    await page.goto(`${stage.url}/admin/keys?create=1`);
+    await settled(page);
+    expect(await page.getByRole("dialog").count()).toBe(0);
   });
 });
 

@@ -108,7 +108,7 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
   const actions = useEffectActions(bench, editor, () => setSearch({ panel: "" }));
   const head = useHead(bench, policy, verdict, () => setLayer("review"));
   useLineOfAddress(search.line, editor);
-  usePageTitle(common.policy.title, dirty && words.unsaved);
+  usePageTitle(common.policy.title, standingOf(bench, head));
   const original = policy && search.changes !== "off" ? saved : null;
   const panel = (
     <EffectPanel
@@ -298,7 +298,7 @@ function Head({
     { id: "policy-review", title: `${common.policy.title}: ${words.review}`, icon: Save, run: head.review },
   ]);
   return (
-    <PageHead title={<Title bench={bench} short={narrow} />} below={<div className="h-3" />}>
+    <PageHead title={<Title bench={bench} head={head} short={narrow} />} below={<div className="h-3" />}>
       {onEffect && narrow && <IconButton label={words.showEffect} icon={ScanSearch} onClick={onEffect} />}
       {onEffect && !narrow && (
         <Button icon={ScanSearch} onClick={onEffect}>
@@ -334,16 +334,23 @@ function Head({
   );
 }
 
-function Title({ bench, short }: { bench: Bench; short: boolean }) {
-  const { document, saved, dirty } = bench;
+/** What the text is beside the saved one; nothing of who cannot save is unsaved. */
+function standingOf({ dirty, draft }: Bench, { readOnly }: HeadState): string {
+  if (!readOnly) return dirty ? words.unsaved : "";
+  return draft ? words.tried : "";
+}
+
+function Title({ bench, head, short }: { bench: Bench; head: HeadState; short: boolean }) {
+  const { document, saved } = bench;
+  const standing = standingOf(bench, head);
   const before = useMemo(() => readDocument(saved), [saved]);
   const rules = useMemo(() => rulesChanged(before, document), [before, document]);
   return (
     <span className="flex items-center gap-3">
       {common.policy.title}
-      {dirty && (
+      {standing && (
         <Badge tone="accent" className="tracking-normal">
-          {rules > 0 && !short ? words.unsavedRules(rules) : words.unsaved}
+          {rules > 0 && !short && !head.readOnly ? words.unsavedRules(rules) : standing}
         </Badge>
       )}
     </span>

@@ -8,6 +8,7 @@ const people = plural({ one: "# person", other: "# people" });
 export const editor = {
   label: "Policy text",
   unsaved: "unsaved",
+  tried: "tried here",
   unsavedRules: plural({ one: "unsaved, # rule changed", other: "unsaved, # rules changed" }),
   versions: "Versions",
   discard: "Discard",
