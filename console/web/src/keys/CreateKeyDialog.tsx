@@ -67,7 +67,7 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
   const [tried, setTried] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const { now: connected } = useWrites("preauthkeys:write");
+  const { now: connected, why } = useWrites("preauthkeys:write");
   const { data: users } = useUsers();
   const now = useNow();
   const policy = usePolicyTags();
@@ -111,7 +111,7 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
         <>
           <ApiCall method="post" path="/api/v1/preauthkey" body={body(end ?? now)} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
-          <Button type="submit" look="primary" busy={busy} disabled={busy || !connected}>
+          <Button type="submit" look="primary" busy={busy} disabled={busy} why={why}>
             {t.submit}
           </Button>
         </>

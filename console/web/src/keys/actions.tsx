@@ -28,7 +28,7 @@ export const KeyActionsProvider = actions.Provider;
 export function KeyMenu({ of: key }: { of: PreAuthKey }) {
   const start = useKeyActions();
   const navigate = useNavigate();
-  const { offered, now: connected } = useWrites("preauthkeys:write");
+  const { offered, why } = useWrites("preauthkeys:write");
   const now = useNow();
   const name = keyName(key);
   return (
@@ -46,7 +46,7 @@ export function KeyMenu({ of: key }: { of: PreAuthKey }) {
         <>
           <MenuLine />
           {keyState(key, now) === "usable" && (
-            <MenuItem icon={Hourglass} disabled={!connected} onSelect={() => start({ name: "expire", keys: [key] })}>
+            <MenuItem icon={Hourglass} why={why} onSelect={() => start({ name: "expire", keys: [key] })}>
               {t.actions.expire}
             </MenuItem>
           )}
@@ -54,7 +54,7 @@ export function KeyMenu({ of: key }: { of: PreAuthKey }) {
             icon={Trash2}
             danger
             keyHint="Del"
-            disabled={!connected}
+            why={why}
             onSelect={() => start({ name: "delete", keys: [key] })}
           >
             {t.actions.delete}

@@ -42,16 +42,16 @@ function Items({ node, here }: { node: Node; here: boolean }) {
       {nodes.offered && (
         <>
           <MenuLine />
-          <MenuItem icon={Pencil} keyHint="e" disabled={!nodes.now} onSelect={() => start({ name: "rename", node })}>
+          <MenuItem icon={Pencil} keyHint="e" why={nodes.why} onSelect={() => start({ name: "rename", node })}>
             {t.rename}
           </MenuItem>
-          <MenuItem icon={Tag} keyHint="t" disabled={!nodes.now} onSelect={() => start({ name: "tags", node })}>
+          <MenuItem icon={Tag} keyHint="t" why={nodes.why} onSelect={() => start({ name: "tags", node })}>
             {t.tags}
           </MenuItem>
         </>
       )}
       {routes.offered && waitingRoutes(node).length > 0 && (
-        <MenuItem icon={Route} disabled={!routes.now} onSelect={() => turn(true, (row) => row.node.id === node.id)}>
+        <MenuItem icon={Route} why={routes.why} onSelect={() => turn(true, (row) => row.node.id === node.id)}>
           {t.approve}
         </MenuItem>
       )}
@@ -62,7 +62,7 @@ function Items({ node, here }: { node: Node; here: boolean }) {
             {t.setExpiry}
           </MenuItem>
           {!node.expired && (
-            <MenuItem icon={Hourglass} disabled={!nodes.now} onSelect={() => start({ name: "expire", nodes: [node] })}>
+            <MenuItem icon={Hourglass} why={nodes.why} onSelect={() => start({ name: "expire", nodes: [node] })}>
               {t.expire}
             </MenuItem>
           )}
@@ -70,7 +70,7 @@ function Items({ node, here }: { node: Node; here: boolean }) {
             icon={Trash2}
             danger
             keyHint="Del"
-            disabled={!nodes.now}
+            why={nodes.why}
             onSelect={() => start({ name: "delete", nodes: [node] })}
           >
             {t.delete}

@@ -15,6 +15,8 @@ export interface ButtonProps extends ComponentProps<"button"> {
   look?: keyof typeof looks;
   icon?: LucideIcon;
   busy?: boolean;
+  /** Why it does nothing now; empty when it does. It can be reached and says so, as nothing that is merely grey does. */
+  why?: string;
 }
 
 const shape =
@@ -24,18 +26,30 @@ export function Button({
   look = "plain",
   icon: Icon,
   busy,
+  why,
   className,
   children,
   type = "button",
   ...rest
 }: ButtonProps) {
   return (
-    <button type={type} className={clsx(shape, looks[look], className)} aria-busy={busy || undefined} {...rest}>
-      {Icon && <Icon className="size-4 shrink-0" aria-hidden />}
-      {children}
-    </button>
+    <Tip label={why}>
+      <button
+        type={why ? "button" : type}
+        className={clsx(shape, looks[look], className)}
+        aria-busy={busy || undefined}
+        {...rest}
+        {...idle(why)}
+      >
+        {Icon && <Icon className="size-4 shrink-0" aria-hidden />}
+        {children}
+      </button>
+    </Tip>
   );
 }
+
+/** What makes a control do nothing, for a reason. */
+const idle = (why: string | undefined) => (why ? { "aria-disabled": true, onClick: undefined } : undefined);
 
 /** The look of a button for a link. */
 export const linkButton = (look: keyof typeof looks = "plain") => clsx(shape, looks[look]);
@@ -46,18 +60,20 @@ export function IconButton({
   icon: Icon,
   className,
   tip = label,
+  why,
   ...rest
-}: Omit<ComponentProps<"button">, "children"> & { label: string; icon: LucideIcon; tip?: ReactNode }) {
+}: Omit<ComponentProps<"button">, "children"> & { label: string; icon: LucideIcon; tip?: ReactNode; why?: string }) {
   return (
-    <Tip label={tip}>
+    <Tip label={why || tip}>
       <button
         type="button"
         aria-label={label}
         className={clsx(
-          "grid size-8 shrink-0 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink data-[state=open]:bg-sunken",
+          "grid size-8 shrink-0 place-items-center rounded-md text-ink-2 hover:bg-sunken hover:text-ink aria-disabled:cursor-not-allowed aria-disabled:opacity-55 data-[state=open]:bg-sunken",
           className,
         )}
         {...rest}
+        {...idle(why)}
       >
         <Icon className="size-4" aria-hidden />
       </button>

@@ -2,6 +2,7 @@ import { clsx } from "clsx";
 import { Check, ChevronDown, Minus } from "lucide-react";
 import { Switch as RadixSwitch } from "radix-ui";
 import { type ComponentProps, type ReactNode, useId } from "react";
+import { Tip } from "./tip";
 
 const box =
   "w-full rounded-md border border-control bg-surface text-13 text-ink outline-offset-0 disabled:opacity-60 aria-invalid:border-bad";
@@ -101,7 +102,7 @@ export function Checkbox({
       onClick={(event) => onChange(checked !== true, event)}
       // As in every browser, Enter does not tick a box.
       onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
-      className="relative grid size-4 shrink-0 place-items-center rounded border border-control bg-surface text-on-accent after:absolute after:-inset-1 disabled:opacity-55 data-[state=checked]:border-accent data-[state=checked]:bg-accent data-[state=indeterminate]:border-accent data-[state=indeterminate]:bg-accent"
+      className="relative grid size-4 shrink-0 place-items-center rounded border border-control bg-surface text-on-accent not-pointer-coarse:after:absolute not-pointer-coarse:after:-inset-1 disabled:opacity-55 data-[state=checked]:border-accent data-[state=checked]:bg-accent data-[state=indeterminate]:border-accent data-[state=indeterminate]:bg-accent"
     >
       {checked === "indeterminate" ? (
         <Minus className="size-3" strokeWidth={3} aria-hidden />
@@ -126,24 +127,30 @@ export function Switch({
   onChange,
   label,
   disabled,
+  why,
   id,
 }: {
   checked: boolean;
   onChange(on: boolean): void;
   label?: string;
   disabled?: boolean;
+  /** Why it does nothing now; empty when it does. */
+  why?: string;
   id?: string;
 }) {
   return (
-    <RadixSwitch.Root
-      id={id}
-      checked={checked}
-      onCheckedChange={onChange}
-      disabled={disabled}
-      aria-label={label}
-      className="relative h-5 w-9 shrink-0 rounded-full border border-control bg-sunken transition-colors duration-100 after:absolute after:-inset-1 disabled:opacity-55 data-[state=checked]:border-accent data-[state=checked]:bg-accent"
-    >
-      <RadixSwitch.Thumb className="block size-3.5 translate-x-0.5 rounded-full bg-control transition-transform duration-100 data-[state=checked]:translate-x-[18px] data-[state=checked]:bg-on-accent" />
-    </RadixSwitch.Root>
+    <Tip label={why}>
+      <RadixSwitch.Root
+        id={id}
+        checked={checked}
+        onCheckedChange={(on) => !why && onChange(on)}
+        disabled={disabled}
+        aria-disabled={why ? true : undefined}
+        aria-label={label}
+        className="relative h-5 w-9 shrink-0 rounded-full border border-control bg-sunken transition-colors duration-100 not-pointer-coarse:after:absolute not-pointer-coarse:after:-inset-1 disabled:opacity-55 aria-disabled:cursor-not-allowed aria-disabled:opacity-55 data-[state=checked]:border-accent data-[state=checked]:bg-accent"
+      >
+        <RadixSwitch.Thumb className="block size-3.5 translate-x-0.5 rounded-full bg-control transition-transform duration-100 data-[state=checked]:translate-x-[18px] data-[state=checked]:bg-on-accent" />
+      </RadixSwitch.Root>
+    </Tip>
   );
 }

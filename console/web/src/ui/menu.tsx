@@ -4,6 +4,7 @@ import { DropdownMenu as M, Slot } from "radix-ui";
 import { type ReactNode, useState } from "react";
 import { text } from "@/text";
 import { Kbd } from "./badge";
+import { Tip } from "./tip";
 
 /**
  * A button with a list of what to do. The trigger is one element that takes a ref. Lists have one in each row, so that it
@@ -59,7 +60,7 @@ export function Menu({
 }
 
 const item =
-  "flex h-8 items-center gap-2 rounded-md px-2 outline-none select-none data-[disabled]:opacity-55 data-[highlighted]:bg-sunken dark:data-[highlighted]:bg-chip";
+  "flex h-8 items-center gap-2 rounded-md px-2 outline-none select-none aria-disabled:opacity-55 data-[disabled]:opacity-55 data-[highlighted]:bg-sunken dark:data-[highlighted]:bg-chip";
 
 export function MenuItem({
   icon: Icon,
@@ -67,29 +68,32 @@ export function MenuItem({
   onSelect,
   danger,
   keyHint,
-  disabled,
+  why,
 }: {
   icon?: LucideIcon;
   children: ReactNode;
   onSelect(): void;
   danger?: boolean;
   keyHint?: string;
-  disabled?: boolean;
+  /** Why it does nothing now; empty when it does. */
+  why?: string;
 }) {
   return (
-    <M.Item
-      className={clsx(item, danger && "text-bad data-[highlighted]:bg-bad-soft dark:data-[highlighted]:bg-bad-soft")}
-      onSelect={onSelect}
-      disabled={disabled}
-    >
-      {Icon && <Icon className={clsx("size-4", !danger && "text-ink-3")} aria-hidden />}
-      <span className="flex-1">{children}</span>
-      {keyHint && (
-        <span aria-hidden>
-          <Kbd>{keyHint}</Kbd>
-        </span>
-      )}
-    </M.Item>
+    <Tip label={why}>
+      <M.Item
+        className={clsx(item, danger && "text-bad data-[highlighted]:bg-bad-soft dark:data-[highlighted]:bg-bad-soft")}
+        onSelect={why ? (event) => event.preventDefault() : onSelect}
+        aria-disabled={why ? true : undefined}
+      >
+        {Icon && <Icon className={clsx("size-4", !danger && "text-ink-3")} aria-hidden />}
+        <span className="flex-1">{children}</span>
+        {keyHint && (
+          <span aria-hidden>
+            <Kbd>{keyHint}</Kbd>
+          </span>
+        )}
+      </M.Item>
+    </Tip>
   );
 }
 

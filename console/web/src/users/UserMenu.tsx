@@ -31,7 +31,7 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
         </MenuItem>
       )}
       {keys.offered && (
-        <MenuItem icon={KeyRound} disabled={!keys.now} onSelect={() => start({ name: "key", user })}>
+        <MenuItem icon={KeyRound} why={keys.why} onSelect={() => start({ name: "key", user })}>
           {t.key}
         </MenuItem>
       )}
@@ -39,7 +39,7 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
         <>
           <MenuLine />
           {isLocal(user) && (
-            <MenuItem icon={Pencil} keyHint="e" disabled={!users.now} onSelect={() => start({ name: "rename", user })}>
+            <MenuItem icon={Pencil} keyHint="e" why={users.why} onSelect={() => start({ name: "rename", user })}>
               {t.rename}
             </MenuItem>
           )}
@@ -47,7 +47,7 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
             icon={Trash2}
             danger
             keyHint="Del"
-            disabled={!users.now}
+            why={users.why}
             onSelect={() => start({ name: "delete", users: [user], onDone: onDeleted })}
           >
             {t.delete}

@@ -57,7 +57,7 @@ function Calls({ node, routes }: { node: Node; routes: readonly NodeRoute[] }) {
 const labelOf = (route: NodeRoute) => (route.exit ? t.exit : (route.prefixes[0] ?? ""));
 
 function Line({ node, route, deleted }: { node: Node; route: NodeRoute; deleted: boolean }) {
-  const { offered, now } = useWrites("routes:write");
+  const { offered, why } = useWrites("routes:write");
   const turn = useTurnRoutes();
   const row = routeId(node, route.prefixes[0] ?? "");
   const id = useId();
@@ -77,7 +77,7 @@ function Line({ node, route, deleted }: { node: Node; route: NodeRoute; deleted:
         <Switch
           label={t.approve(label)}
           checked={route.state !== "waiting"}
-          disabled={!now}
+          why={why}
           onChange={(on) => turn(on, (other) => other.id === row)}
         />
       )}

@@ -48,7 +48,7 @@ function Warnings({ node }: { node: Node }) {
 
 function Identity({ node, deleted }: { node: Node; deleted: boolean }) {
   const start = useNodeActions();
-  const { offered, now } = useWrites("nodes:write");
+  const { offered, why } = useWrites("nodes:write");
   const tagged = node.tags.length > 0;
   return (
     <Section title={t.identity}>
@@ -70,7 +70,7 @@ function Identity({ node, deleted }: { node: Node; deleted: boolean }) {
               text.common.none
             )}
             {offered && !deleted && (
-              <SmallButton disabled={!now} onClick={() => start({ name: "tags", node })}>
+              <SmallButton why={why} onClick={() => start({ name: "tags", node })}>
                 {tagged ? t.editTags : t.addTags}
               </SmallButton>
             )}
@@ -116,7 +116,7 @@ function Joined({ node }: { node: Node }) {
 
 function Expiry({ node, deleted }: { node: Node; deleted: boolean }) {
   const start = useNodeActions();
-  const { offered, now } = useWrites("nodes:write");
+  const { offered, why } = useWrites("nodes:write");
   return (
     <>
       {node.expiry ? (
@@ -131,15 +131,15 @@ function Expiry({ node, deleted }: { node: Node; deleted: boolean }) {
       {offered && !deleted && (
         <span className="mt-1 flex flex-wrap gap-2">
           {!node.expired && (
-            <SmallButton disabled={!now} onClick={() => start({ name: "expire", nodes: [node] })}>
+            <SmallButton why={why} onClick={() => start({ name: "expire", nodes: [node] })}>
               {t.expireNow}
             </SmallButton>
           )}
-          <SmallButton disabled={!now} onClick={() => start({ name: "setExpiry", node })}>
+          <SmallButton why={why} onClick={() => start({ name: "setExpiry", node })}>
             {node.expiry ? t.changeExpiry : t.setExpiry}
           </SmallButton>
           {node.expiry && (
-            <SmallButton disabled={!now} onClick={() => start({ name: "neverExpire", node })}>
+            <SmallButton why={why} onClick={() => start({ name: "neverExpire", node })}>
               {t.disableExpiry}
             </SmallButton>
           )}

@@ -12,7 +12,7 @@ const t = text.node;
 /** The name of a node, which can be changed in its place. */
 export function NodeName({ node, deleted }: { node: Node; deleted: boolean }) {
   const [renaming, setRenaming] = useState(false);
-  const { offered, now } = useWrites("nodes:write");
+  const { offered, now, why } = useWrites("nodes:write");
   const button = useRef<HTMLButtonElement>(null);
   const may = offered && now && !deleted;
   useShortcuts(
@@ -29,14 +29,7 @@ export function NodeName({ node, deleted }: { node: Node; deleted: boolean }) {
     <span className="flex min-w-0 items-center gap-1">
       <span className="min-w-0 truncate">{printable(node.givenName)}</span>
       {offered && !deleted && (
-        <IconButton
-          ref={button}
-          label={t.rename}
-          icon={Pencil}
-          disabled={!now}
-          tip={now ? t.rename : text.common.offlineWrite}
-          onClick={() => setRenaming(true)}
-        />
+        <IconButton ref={button} label={t.rename} icon={Pencil} why={why} onClick={() => setRenaming(true)} />
       )}
     </span>
   );

@@ -87,7 +87,7 @@ export function Remove({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
 export function Rotate({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
   const client = useQueryClient();
   const { key: session } = useSession();
-  const { now: connected } = useWrites("apikeys:write");
+  const { now: connected, why } = useWrites("apikeys:write");
   const status = useStatus();
   const now = useNow();
   const [own] = useState(key.prefix === session.prefix);
@@ -141,7 +141,7 @@ export function Rotate({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
         <>
           <ApiCall method="post" path="/api/v1/apikey" body={body(endOf(life, now) ?? now)} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
-          <Button type="submit" look="primary" busy={busy} disabled={busy || !connected}>
+          <Button type="submit" look="primary" busy={busy} disabled={busy} why={why}>
             {t.rotate.submit}
           </Button>
         </>

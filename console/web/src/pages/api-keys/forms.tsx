@@ -37,7 +37,7 @@ export function CommentField({ value, onChange }: { value: string; onChange(valu
 /** Asks what an API key shall be good for, makes it, and shows it once. */
 export function CreateApiKey({ onClose }: { onClose(): void }) {
   const { key: own } = useSession();
-  const { now: connected } = useWrites("apikeys:write");
+  const { now: connected, why } = useWrites("apikeys:write");
   const now = useNow();
   const [made, setMade] = useState<string | null>(null);
   const [role, setRole] = useState<Role>("admin");
@@ -75,7 +75,7 @@ export function CreateApiKey({ onClose }: { onClose(): void }) {
         <>
           <ApiCall method="post" path="/api/v1/apikey" body={body(end ?? now)} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
-          <Button type="submit" look="primary" busy={busy} disabled={busy || !connected}>
+          <Button type="submit" look="primary" busy={busy} disabled={busy} why={why}>
             {t.submit}
           </Button>
         </>

@@ -7,7 +7,7 @@ import { type ApiKey, apiKeysQuery, useCan, useSession } from "@/api";
 import { matches, useFilter } from "@/filter";
 import { compareText } from "@/nodes";
 import { SettingsPage } from "@/pages/settings";
-import { oneOf, useSearchState } from "@/router/search";
+import { oneOf, useBegun, useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import { apiKeys } from "@/text/settings";
@@ -70,6 +70,7 @@ export function ApiKeysPage() {
   const { offered, now: connected } = useWrites("apikeys:write");
   const create = () => setBegun({ name: "create" });
   const may = offered && connected;
+  useBegun("create", () => may && create());
   useShortcuts(may ? [{ keys: "c", label: t.create.open, group: text.shell.groups.page, run: create }] : []);
   useActions(may ? [{ id: "apikeys.create", title: t.create.title, icon: Plus, keys: "c", run: create }] : []);
   return (
@@ -288,7 +289,7 @@ function apiKeyColumns(session: string, now: number): Column<ApiKey>[] {
 
 function KeyMenu({ of: key }: { of: ApiKey }) {
   const start = useContext(Start);
-  const { offered, now: connected } = useWrites("apikeys:write");
+  const { offered, why } = useWrites("apikeys:write");
   const now = useNow();
   const name = apiKeyName(key.prefix);
   const usable = apiKeyState(key, now) === "usable";
@@ -305,15 +306,15 @@ function KeyMenu({ of: key }: { of: ApiKey }) {
           <MenuLine />
           {usable ? (
             <>
-              <MenuItem icon={RefreshCw} disabled={!connected} onSelect={() => start({ name: "rotate", key })}>
+              <MenuItem icon={RefreshCw} why={why} onSelect={() => start({ name: "rotate", key })}>
                 {t.actions.rotate}
               </MenuItem>
-              <MenuItem icon={Ban} danger disabled={!connected} onSelect={() => start({ name: "revoke", key })}>
+              <MenuItem icon={Ban} danger why={why} onSelect={() => start({ name: "revoke", key })}>
                 {t.actions.revoke}
               </MenuItem>
             </>
           ) : (
-            <MenuItem icon={Trash2} danger disabled={!connected} onSelect={() => start({ name: "delete", key })}>
+            <MenuItem icon={Trash2} danger why={why} onSelect={() => start({ name: "delete", key })}>
               {t.actions.delete}
             </MenuItem>
           )}

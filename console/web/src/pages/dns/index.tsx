@@ -106,7 +106,7 @@ function useForm(dns: DNS, etag: string | null) {
 }
 
 function Settings({ dns, etag }: { dns: DNS; etag: string | null }) {
-  const { offered, now: connected } = useWrites("dns:write");
+  const { offered, now: connected, why } = useWrites("dns:write");
   const state = useForm(dns, etag);
   const { form, begun, changed, failure, theirs, save } = state;
   const [resetting, setResetting] = useState(false);
@@ -130,7 +130,7 @@ function Settings({ dns, etag }: { dns: DNS; etag: string | null }) {
             <span className="basis-full text-12 text-ink-2">{connected ? t.unsaved : text.common.offlineWrite}</span>
             <ApiCall method="patch" path="/api/v1/dns" body={changeOf(begun.form, form).change} />
             <Button onClick={() => state.begin(dns, etag)}>{t.discard}</Button>
-            <Button type="submit" form={formId} look="primary" busy={state.busy} disabled={state.busy || !connected}>
+            <Button type="submit" form={formId} look="primary" busy={state.busy} disabled={state.busy} why={why}>
               {t.save}
             </Button>
           </div>

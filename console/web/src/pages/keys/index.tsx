@@ -19,7 +19,7 @@ import {
   useKeyActions,
   usePolicyTags,
 } from "@/keys";
-import { oneOf, useSearchState } from "@/router/search";
+import { oneOf, useBegun, useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
@@ -175,6 +175,7 @@ function useKeyKeys() {
   const { offered, now } = useWrites("preauthkeys:write");
   const may = offered && now;
   const create = () => start({ name: "create" });
+  useBegun("create", () => may && create());
   useShortcuts(may ? [{ keys: "c", label: t.create.open, group: text.shell.groups.page, run: create }] : []);
   useActions(
     may ? [{ id: "keys.create", title: t.create.title, icon: Plus, keys: "c", words: ["new"], run: create }] : [],
@@ -295,7 +296,7 @@ function Bulk({
   now: number;
 }) {
   const start = useKeyActions();
-  const { offered, now: connected } = useWrites("preauthkeys:write");
+  const { offered, why } = useWrites("preauthkeys:write");
   const chosen = useMemo(() => all.filter((key) => selected.has(key.id)), [all, selected]);
   const usable = chosen.filter((key) => keyState(key, now) === "usable");
   const hidden = chosen.length - rows.filter((key) => selected.has(key.id)).length;
@@ -304,21 +305,11 @@ function Bulk({
       {offered && (
         <>
           {usable.length > 0 && (
-            <Button
-              look="ghost"
-              icon={Hourglass}
-              disabled={!connected}
-              onClick={() => start({ name: "expire", keys: usable })}
-            >
+            <Button look="ghost" icon={Hourglass} why={why} onClick={() => start({ name: "expire", keys: usable })}>
               {t.actions.expire}
             </Button>
           )}
-          <Button
-            look="ghost-danger"
-            icon={Trash2}
-            disabled={!connected}
-            onClick={() => start({ name: "delete", keys: chosen })}
-          >
+          <Button look="ghost-danger" icon={Trash2} why={why} onClick={() => start({ name: "delete", keys: chosen })}>
             {t.actions.delete}
           </Button>
         </>

@@ -377,7 +377,7 @@ function Bulk({
   onClear(): void;
   start: ReturnType<typeof useNodeActions>;
 }) {
-  const { offered, now } = useWrites("nodes:write");
+  const { offered, why } = useWrites("nodes:write");
   const routes = useWrites("routes:write");
   const turn = useTurnRoutes();
   const chosen = useMemo(() => nodes.filter((node) => selected.has(node.id)), [nodes, selected]);
@@ -388,27 +388,27 @@ function Bulk({
     <BulkBar label={t.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
       {offered && (
         <>
-          <Button look="ghost" icon={Tag} disabled={!now} onClick={act("addTags")}>
+          <Button look="ghost" icon={Tag} why={why} onClick={act("addTags")}>
             {t.bulk.tags}
           </Button>
           {routes.offered && waiting && (
             <Button
               look="ghost"
               icon={Route}
-              disabled={!now}
+              why={why}
               onClick={() => turn(true, (row) => selected.has(row.node.id))}
             >
               {t.bulk.approve}
             </Button>
           )}
-          <Button look="ghost" icon={Hourglass} disabled={!now} onClick={act("expire")}>
+          <Button look="ghost" icon={Hourglass} why={why} onClick={act("expire")}>
             {t.bulk.expire}
           </Button>
         </>
       )}
       <ExportMenu what="nodes" columns={files} rows={chosen} selected />
       {offered && (
-        <Button look="ghost-danger" icon={Trash2} disabled={!now} onClick={act("delete")}>
+        <Button look="ghost-danger" icon={Trash2} why={why} onClick={act("delete")}>
           {t.bulk.delete}
         </Button>
       )}

@@ -132,7 +132,7 @@ function OwnerField({ value, onChange, missing }: { value: string; onChange(name
   const words = t.approve;
   const can = useCan();
   const { data } = useUsers();
-  const { offered, now } = useWrites("users:write");
+  const { offered, why } = useWrites("users:write");
   const [creating, setCreating] = useState(false);
   const error = missing ? words.userNeeded : undefined;
   if (!can("users:read"))
@@ -156,7 +156,7 @@ function OwnerField({ value, onChange, missing }: { value: string; onChange(name
               ))}
             </Select>
             {offered && (
-              <Button disabled={!now} onClick={() => setCreating(true)}>
+              <Button why={why} onClick={() => setCreating(true)}>
                 {words.createUser}
               </Button>
             )}

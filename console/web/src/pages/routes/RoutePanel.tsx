@@ -116,7 +116,7 @@ function Calls({ routers, recorded }: { routers: readonly RouteRow[]; recorded: 
 }
 
 function Router({ row, recorded, choice }: { row: RouteRow; recorded: Route | undefined; choice: boolean }) {
-  const { offered, now } = useWrites("routes:write");
+  const { offered, why } = useWrites("routes:write");
   const status = useStatus();
   const forget = async () => {
     if (!recorded) return;
@@ -142,7 +142,7 @@ function Router({ row, recorded, choice }: { row: RouteRow; recorded: Route | un
       </div>
       {choice && recorded && <Preference key={recorded.preference} row={row} recorded={recorded} />}
       {offered && recorded && !recorded.advertised && (
-        <Button disabled={!now} onClick={() => void forget()}>
+        <Button why={why} onClick={() => void forget()}>
           {t.panel.forget}
         </Button>
       )}
@@ -151,7 +151,7 @@ function Router({ row, recorded, choice }: { row: RouteRow; recorded: Route | un
 }
 
 function Preference({ row, recorded }: { row: RouteRow; recorded: Route }) {
-  const { offered, now } = useWrites("routes:write");
+  const { offered, why } = useWrites("routes:write");
   const status = useStatus();
   const id = useId();
   const [typed, setTyped] = useState(String(recorded.preference));
@@ -165,7 +165,7 @@ function Preference({ row, recorded }: { row: RouteRow; recorded: Route }) {
       </p>
     );
   const save = async () => {
-    if (!good) return;
+    if (!good || why) return;
     try {
       await api.call("patch", "/api/v1/routes/{routeId}", {
         params: { routeId: recorded.id },
@@ -198,7 +198,7 @@ function Preference({ row, recorded }: { row: RouteRow; recorded: Route }) {
         onChange={(event) => setTyped(event.target.value)}
       />
       {value !== recorded.preference && (
-        <Button type="submit" disabled={!good || !now}>
+        <Button type="submit" disabled={!good} why={why}>
           {t.panel.save}
         </Button>
       )}

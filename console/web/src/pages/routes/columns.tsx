@@ -32,7 +32,7 @@ export function StateBadge({ state }: { state: RouteState }) {
 
 /** Approves the route or takes that back; it is not there without the right. */
 export function RouteSwitch({ row }: { row: RouteRow }) {
-  const { offered, now } = useWrites("routes:write");
+  const { offered, why } = useWrites("routes:write");
   const turn = useTurnRoutes();
   const on = row.route.state !== "waiting";
   if (!offered) return null;
@@ -40,7 +40,7 @@ export function RouteSwitch({ row }: { row: RouteRow }) {
     <Switch
       label={t.approve(labelOf(row), printable(row.node.givenName))}
       checked={on}
-      disabled={!now}
+      why={why}
       onChange={(next) => turn(next, (other) => other.id === row.id)}
     />
   );

@@ -5,7 +5,7 @@ import { useCallback, useMemo, useState } from "react";
 import { type User, useNodes, useUsers } from "@/api";
 import { matches, useFilter } from "@/filter";
 import { compareText } from "@/nodes";
-import { oneOf, useSearchState } from "@/router/search";
+import { oneOf, useBegun, useSearchState } from "@/router/search";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
@@ -205,6 +205,7 @@ function useUserKeys() {
     [may, start],
   );
   const add = () => start({ name: "create" });
+  useBegun("create", () => may && add());
   useShortcuts(may ? [{ keys: "c", label: t.add, group: text.shell.groups.page, run: add }] : []);
   useActions(may ? [{ id: "users.add", title: t.add, icon: Plus, keys: "c", words: ["new", "person"], run: add }] : []);
   return { keys, start };
@@ -260,7 +261,7 @@ function Bulk({
   onClear(): void;
 }) {
   const start = useUserActions();
-  const { offered, now } = useWrites("users:write");
+  const { offered, why } = useWrites("users:write");
   const chosen = useMemo(() => users.filter((user) => selected.has(user.id)), [users, selected]);
   const hidden = chosen.length - rows.filter((user) => selected.has(user.id)).length;
   return (
@@ -269,7 +270,7 @@ function Bulk({
         <Button
           look="ghost-danger"
           icon={Trash2}
-          disabled={!now}
+          why={why}
           onClick={() => start({ name: "delete", users: chosen, onDone: onClear })}
         >
           {t.bulk.delete}
