@@ -31,7 +31,7 @@ const verbs: Verb[] = [
   {
     name: "setExpiry",
     icon: Hourglass,
-    fits: (node) => !node.expiry,
+    fits: () => true,
     action: (node) => ({ name: "setExpiry", node }),
   },
   {

@@ -1,42 +1,72 @@
 import { Slot } from "radix-ui";
-import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type MouseEvent, type PointerEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { createPortal } from "react-dom";
 
 const delay = 400;
 /** Time for the pointer to reach the words, which can be read and selected. */
 const grace = 120;
+/** How long a finger rests on a control that it does not want to use. */
+const rest = 500;
 
 /**
- * Words about a control, on hover and on focus. They repeat or add; nothing is said here alone that must be known. Lists
- * have hundreds of these, so that one at rest is no more than its control.
+ * Words about a control, on hover and on focus; a finger gets them by a tap where a tap does nothing else, and by resting on
+ * what it would use. They repeat or add; nothing is said here alone that must be known. Lists have hundreds of these, so
+ * that one at rest is no more than its control.
  */
 export function Tip({ label, children }: { label: ReactNode; children: ReactNode }) {
   const [at, setAt] = useState<DOMRect | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const told = useRef(false);
   const id = useId();
   useEffect(() => () => clearTimeout(timer.current), []);
-  if (!label) return children;
   const later = (rect: DOMRect | null, after: number) => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => setAt(rect), after);
+    if (label) timer.current = setTimeout(() => setAt(rect), after);
   };
   const hide = () => {
     clearTimeout(timer.current);
     setAt(null);
   };
+  const down = (event: PointerEvent<HTMLElement>) => {
+    hide();
+    told.current = false;
+    if (!label || event.pointerType === "mouse" || !isUsed(event.currentTarget)) return;
+    const rect = event.currentTarget.getBoundingClientRect();
+    timer.current = setTimeout(() => {
+      told.current = true;
+      setAt(rect);
+    }, rest);
+  };
+  const up = (event: PointerEvent<HTMLElement>) => {
+    if (event.pointerType === "mouse" || told.current) return;
+    if (isUsed(event.currentTarget)) return hide();
+    told.current = Boolean(label);
+    later(event.currentTarget.getBoundingClientRect(), 0);
+  };
+  // A finger that has got the words wants nothing else: not the control, and not the row around it.
+  const click = (event: MouseEvent) => {
+    if (!told.current) return;
+    told.current = false;
+    event.preventDefault();
+    event.stopPropagation();
+  };
   return (
     <>
       <Slot.Root
-        aria-describedby={at ? id : undefined}
+        aria-describedby={at && label ? id : undefined}
         onPointerEnter={(e) => e.pointerType === "mouse" && later(e.currentTarget.getBoundingClientRect(), delay)}
-        onPointerLeave={() => later(null, grace)}
-        onPointerDown={hide}
+        onPointerLeave={(e) => e.pointerType === "mouse" && later(null, grace)}
+        onPointerDown={down}
+        onPointerUp={up}
+        onPointerCancel={hide}
+        onClickCapture={click}
+        onContextMenu={(e) => told.current && e.preventDefault()}
         onFocus={(e) => e.currentTarget.matches(":focus-visible") && later(e.currentTarget.getBoundingClientRect(), 0)}
         onBlur={hide}
       >
         {children}
       </Slot.Root>
-      {at && (
+      {at && label && (
         <Bubble
           id={id}
           at={at}
@@ -49,6 +79,14 @@ export function Tip({ label, children }: { label: ReactNode; children: ReactNode
       )}
     </>
   );
+}
+
+/** Whether a tap does something here. */
+function isUsed(element: Element): boolean {
+  const control = element.closest(
+    'button, a, [role="button"], [role="slider"], [role="switch"], [role="checkbox"], [role="menuitem"]',
+  );
+  return control !== null && control.getAttribute("aria-disabled") !== "true";
 }
 
 interface BubbleProps {
@@ -76,9 +114,15 @@ function Bubble({ id, at, children, onHide, onStay, onLeave }: BubbleProps) {
     const key = (event: KeyboardEvent) => event.key === "Escape" && onHide();
     document.addEventListener("keydown", key, true);
     document.addEventListener("scroll", onHide, true);
+    // A finger leaves nothing that it has touched; it touches something else.
+    const touch = (event: globalThis.PointerEvent) => {
+      if (event.pointerType !== "mouse" && !box.current?.contains(event.target as Element)) onHide();
+    };
+    document.addEventListener("pointerdown", touch, true);
     return () => {
       document.removeEventListener("keydown", key, true);
       document.removeEventListener("scroll", onHide, true);
+      document.removeEventListener("pointerdown", touch, true);
     };
   });
   return createPortal(
@@ -87,7 +131,7 @@ function Bubble({ id, at, children, onHide, onStay, onLeave }: BubbleProps) {
       id={id}
       role="tooltip"
       onPointerEnter={onStay}
-      onPointerLeave={onLeave}
+      onPointerLeave={(event) => event.pointerType === "mouse" && onLeave()}
       style={{ visibility: "hidden", left: 0, top: 0 }}
       className="fixed z-50 max-w-80 rounded-md bg-ink px-2 py-1 text-12 break-words text-canvas shadow-menu"
     >

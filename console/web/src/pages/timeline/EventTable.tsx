@@ -58,7 +58,7 @@ const OpenButton = ({ each, onOpen, className }: { each: Told; onOpen(entry: Tol
     data-event={each.entry.id}
     aria-haspopup="dialog"
     onClick={() => onOpen(each)}
-    className={clsx("min-w-0 text-left break-words after:absolute after:inset-0", className)}
+    className={clsx("static min-w-0 text-left break-words after:absolute after:inset-0", className)}
   >
     {each.words.title}
   </button>

@@ -22,6 +22,7 @@ import { useWidth } from "../useWidth";
 import { isForRow } from "./click";
 import { type Column, columnsFitting, sideWidths, widthOf } from "./columns";
 import { type Entry, freeze, type Group, layOut } from "./order";
+import { PhoneBar } from "./PhoneBar";
 
 interface DataTableProps<T> {
   /** What the list is, for people who hear it. */
@@ -101,6 +102,8 @@ function Table<T>(props: DataTableProps<T>) {
   useEffect(() => virtual.measure(), [height, virtual]);
 
   const toggle = useToggle(ids, selected, onSelect);
+  const [asksBoxes, setAsksBoxes] = useState(false);
+  const boxes = onSelect && (asksBoxes || (selected?.size ?? 0) > 0);
   const { active, setActive } = useRowFocus(
     props,
     entries,
@@ -132,6 +135,19 @@ function Table<T>(props: DataTableProps<T>) {
           <RefreshCw className="size-3" aria-hidden />
           {text.table.refreshOrder(moved)}
         </button>
+      )}
+      {phone && !props.loading && (
+        <PhoneBar
+          columns={columns}
+          sort={sort}
+          onSort={props.onSort}
+          choosing={boxes}
+          onChoosing={(on) => {
+            setAsksBoxes(on);
+            if (!on) onSelect?.(new Set());
+          }}
+          {...selectionOf(ids, selected, onSelect)}
+        />
       )}
       {/* biome-ignore lint/a11y/useSemanticElements: a section with a name is what this is */}
       <div
@@ -167,9 +183,20 @@ function Table<T>(props: DataTableProps<T>) {
                 <li
                   key={entry.id}
                   onClick={(event) => onOpen && isForRow(event) && onOpen(entry.row)}
-                  className="flex items-center border-b border-hair px-4"
+                  className={clsx(
+                    "flex items-center gap-3 border-b border-hair px-4",
+                    boxes && selected?.has(entry.id) && "bg-picked shadow-[inset_2px_0_0_var(--accent)]",
+                  )}
                   style={{ height }}
                 >
+                  {boxes && (
+                    <Checkbox
+                      hideLabel
+                      label={text.table.select(props.rowName(entry.row))}
+                      checked={selected?.has(entry.id) ?? false}
+                      onChange={() => toggle(entry.id, false)}
+                    />
+                  )}
                   {props.phone(entry.row)}
                 </li>
               ),
@@ -342,6 +369,24 @@ function useRowFocus<T>(
   return { active, setActive };
 }
 
+/** Whether all rows are selected, and the way to select all or none. */
+function selectionOf(
+  ids: readonly string[],
+  selected: ReadonlySet<string> | undefined,
+  onSelect: ((s: ReadonlySet<string>) => void) | undefined,
+): { all: boolean | "indeterminate"; onAll(): void } {
+  const count = ids.filter((id) => selected?.has(id)).length;
+  const onAll = () => {
+    const next = new Set(selected);
+    for (const id of ids) {
+      if (count === ids.length) next.delete(id);
+      else next.add(id);
+    }
+    onSelect?.(next);
+  };
+  return { all: count === 0 ? false : count === ids.length ? true : "indeterminate", onAll };
+}
+
 const cellShape = "border-b px-2 first:pl-6 last:pr-6";
 
 function Head<T>({
@@ -353,26 +398,13 @@ function Head<T>({
   onSelect,
   menu,
 }: DataTableProps<T> & { shown: readonly Column<T>[]; ids: readonly string[] }) {
-  const count = ids.filter((id) => selected?.has(id)).length;
-  const toggleAll = () => {
-    const next = new Set(selected);
-    for (const id of ids) {
-      if (count === ids.length) next.delete(id);
-      else next.add(id);
-    }
-    onSelect?.(next);
-  };
+  const { all, onAll } = selectionOf(ids, selected, onSelect);
   return (
     <thead className="sticky top-0 z-10 bg-surface">
       <tr aria-rowindex={1}>
         {onSelect && (
           <td className={clsx(cellShape, "h-9 border-line")} style={{ width: sideWidths.select }}>
-            <Checkbox
-              hideLabel
-              label={text.table.selectAll}
-              checked={count === 0 ? false : count === ids.length ? true : "indeterminate"}
-              onChange={toggleAll}
-            />
+            <Checkbox hideLabel label={text.table.selectAll} checked={all} onChange={onAll} />
           </td>
         )}
         {shown.map((column) => {

@@ -71,8 +71,8 @@ export function ExportMenu<T>({
   return (
     <Menu
       trigger={
-        <Button icon={Download} look={selected ? "ghost" : "plain"} className="max-md:hidden">
-          {text.table.export}
+        <Button icon={Download} look={selected ? "ghost" : "plain"} className="max-md:px-2">
+          <span className="max-md:sr-only">{text.table.export}</span>
         </Button>
       }
     >

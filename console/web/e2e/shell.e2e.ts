@@ -1,0 +1,292 @@
+import type { Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { allow, axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
+
+withBrowser();
+let stage: Stage;
+let page: Page;
+beforeAll(async () => {
+  stage = await Stage.open({ nodes: 40 });
+  page = await signedIn(stage, "/admin/nodes");
+});
+afterAll(async () => {
+  await closeWindow(page);
+  await stage.close();
+});
+
+const asked = () => page.getByRole("dialog", { name: "Go on without storing the key?" });
+
+/** Whether the browser asks before it loads the page again. The answer is no. */
+async function reloadAsks(): Promise<boolean> {
+  let kind = "";
+  page.once("dialog", (dialog) => {
+    kind = dialog.type();
+    void dialog.dismiss();
+  });
+  await page.evaluate(() => location.reload());
+  await page.waitForTimeout(300);
+  return kind === "beforeunload";
+}
+
+describe("a secret that is shown once and not stored", () => {
+  test("is not lost by the palette, Back or a reload", async () => {
+    await go(page, stage, "/admin/nodes");
+    await page.getByRole("link", { name: /^Keys/ }).click();
+    await page.getByRole("button", { name: "Create key" }).first().click();
+    await page.getByRole("dialog").getByLabel("User", { exact: true }).selectOption({ index: 1 });
+    await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+    const field = page.getByRole("textbox", { name: "Your new pre-auth key" });
+    await field.waitFor();
+    await page.keyboard.press("Control+k");
+    expect(await page.locator("[cmdk-input]").count()).toBe(0);
+    expect(await reloadAsks()).toBe(true);
+
+    await page.evaluate(() => history.back());
+    await asked().waitFor();
+    expect(await axe(page)).toEqual([]);
+    await asked().getByRole("button", { name: "Stay here" }).click();
+    await asked().waitFor({ state: "detached" });
+    expect(await field.inputValue()).toMatch(/^flp_/);
+    expect(page.url()).toContain("/admin/keys");
+
+    await page.getByLabel("I have stored it").check();
+    await page.evaluate(() => history.back());
+    await page.getByRole("heading", { name: /^Nodes/, level: 1 }).waitFor();
+    expect(await asked().count()).toBe(0);
+  });
+
+  test("is closed without storing by who says so, and then nothing asks", async () => {
+    await go(page, stage, "/admin/keys");
+    await page.getByRole("button", { name: "Create key" }).first().click();
+    await page.getByRole("dialog").getByLabel("User", { exact: true }).selectOption({ index: 1 });
+    await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("button", { name: "Close without storing" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("link", { name: /^Users/ }).click();
+    await page.getByRole("heading", { name: /^Users/, level: 1 }).waitFor();
+  });
+
+  test("of a device is asked for before another kind or another page takes it away, until somebody copies it", async () => {
+    await go(page, stage, "/admin/nodes/new?kind=server");
+    await page.getByLabel("Tags", { exact: true }).fill("tag:web");
+    await page.getByRole("button", { name: "Create key" }).click();
+    const field = page.getByRole("textbox", { name: "The key" });
+    const key = await field.inputValue();
+    await page.getByRole("tab", { name: "Windows" }).click();
+    await page.getByRole("radio", { name: /^Many servers or CI/ }).click();
+    await asked().waitFor();
+    await asked().getByRole("button", { name: "Stay here" }).click();
+    expect(await field.inputValue()).toBe(key);
+    await page.getByRole("link", { name: /^Users/ }).click();
+    await asked().waitFor();
+    await page.keyboard.press("Escape");
+    await asked().waitFor({ state: "detached" });
+    expect(await field.inputValue()).toBe(key);
+    expect(await reloadAsks()).toBe(true);
+    await page.getByRole("button", { name: "Copy the command" }).click();
+    await page.getByRole("link", { name: /^Users/ }).click();
+    await page.getByRole("heading", { name: /^Users/, level: 1 }).waitFor();
+  });
+});
+
+describe("Esc", () => {
+  test("closes a side panel from the list too, and not what somebody types", async () => {
+    await go(page, stage, "/admin/nodes?node=7");
+    const panel = page.getByRole("complementary").filter({ has: page.getByRole("button", { name: "Close" }) });
+    await panel.waitFor();
+    await page.getByLabel("Filter nodes").focus();
+    await page.keyboard.press("Escape");
+    expect(await panel.count()).toBe(1);
+    await page.locator("tr[data-row]").first().focus();
+    await page.keyboard.press("Escape");
+    await panel.waitFor({ state: "detached" });
+    await eventually(() => expect(page.url()).not.toContain("node="));
+  });
+});
+
+describe("the palette", () => {
+  const ask = async (typed: string) => {
+    await page.keyboard.press("Control+k");
+    await page.locator("[cmdk-input]").fill(typed);
+  };
+  const option = (name: string) => page.getByRole("option", { name, exact: true });
+
+  test.each([
+    ["Create user", "/users", "Create user"],
+    ["Create a pre-auth key", "/keys", "Create a pre-auth key"],
+    ["Create an API key", "/settings/api-keys", "Create an API key"],
+  ])("begins %s from any page, once", async (action, path, title) => {
+    await go(page, stage, "/admin/timeline");
+    await ask(action);
+    await option(action).click();
+    await page.getByRole("dialog", { name: title }).waitFor();
+    await eventually(() => expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe(`/admin${path}`));
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  test("leads to adding a device", async () => {
+    await go(page, stage, "/admin/timeline");
+    await ask("add a dev");
+    await option("Add a device").waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Add a device", level: 1 }).waitFor();
+  });
+
+  test("does with a node what its menu does, by its dialogues", async () => {
+    await go(page, stage, "/admin/timeline");
+    await ask("api-ams-1");
+    for (const words of ["Rename api-ams-1", "Edit tags of api-ams-1", "Delete api-ams-1"])
+      await option(words).waitFor();
+    expect(await axe(page)).toEqual([]);
+    await page.locator("[cmdk-input]").fill("ren api-ams-1");
+    await option("Rename api-ams-1").waitFor();
+    await page.keyboard.press("Enter");
+    const field = page.getByLabel("Name", { exact: true });
+    await field.fill("by-palette");
+    await page.keyboard.press("Enter");
+    await page.getByText("is now by-palette.").first().waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await eventually(async () => expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"api-ams-1"'));
+  });
+
+  test("closes by the key that opened it", async () => {
+    await page.keyboard.press("Control+k");
+    await page.locator("[cmdk-input]").waitFor();
+    await page.keyboard.press("Control+k");
+    await page.locator("[cmdk-input]").waitFor({ state: "detached" });
+  });
+});
+
+describe("without a connection what writes", () => {
+  const why = "The console has no connection, so nothing can be changed now";
+  const tip = () => page.getByRole("tooltip").filter({ hasText: why });
+
+  test("does nothing and says why: buttons, the bar of chosen rows, menus and switches", async () => {
+    allow(page, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /status of 5\d\d/);
+    await go(page, stage, "/admin/nodes");
+    await page.getByText("Live", { exact: true }).first().waitFor();
+    const row = page.locator("tr[data-row]").first();
+    await row.getByRole("checkbox").click();
+    await stage.faults({ path: "/api/v1/events", refuse: true });
+    await stage.cut();
+    await page.getByText(/^Offline since/).waitFor({ timeout: 60_000 });
+
+    const bulk = page.getByRole("toolbar").getByRole("button", { name: "Delete" });
+    await bulk.hover();
+    await tip().waitFor();
+    await bulk.click({ force: true });
+    expect(await page.getByRole("dialog").count()).toBe(0);
+
+    await row.getByRole("button", { name: /^Actions for / }).click();
+    const item = page.getByRole("menuitem", { name: "Rename" });
+    expect(await item.getAttribute("aria-disabled")).toBe("true");
+    await item.hover();
+    await tip().waitFor();
+    await item.click({ force: true });
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    expect(await axe(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+
+    await page.getByRole("link", { name: /^Routes/ }).click();
+    const turn = page.getByRole("switch").first();
+    const before = await turn.getAttribute("aria-checked");
+    await turn.hover();
+    await tip().waitFor();
+    await turn.click({ force: true });
+    expect(await turn.getAttribute("aria-checked")).toBe(before);
+    await stage.faults();
+    await page.getByText("Live", { exact: true }).first().waitFor({ timeout: 60_000 });
+    await eventually(async () => expect(await turn.getAttribute("aria-disabled")).toBe(null));
+  });
+});
+
+describe("with a finger", () => {
+  let phone: Page;
+  beforeAll(async () => {
+    const context = { hasTouch: true, isMobile: true, viewport: { width: 390, height: 844 } };
+    phone = await signedIn(stage, "/admin/nodes", { context });
+    await phone.getByRole("list", { name: "Node list" }).waitFor();
+  });
+  afterAll(() => closeWindow(phone));
+
+  /** Rests on the middle of something. */
+  const rest = async (on: Locator) => {
+    const box = await on.boundingBox();
+    if (!box) throw new Error("it is not there");
+    const touchPoints = [{ x: box.x + box.width / 2, y: box.y + box.height / 2 }];
+    const touch = await phone.context().newCDPSession(phone);
+    await touch.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints });
+    await phone.waitForTimeout(700);
+    await touch.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+    await touch.detach();
+  };
+
+  test("a tap on a moment shows it in full, and a tap elsewhere hides it", async () => {
+    await go(phone, stage, "/admin/nodes?q=is:offline");
+    await phone.locator("li time").first().tap();
+    await phone.getByRole("tooltip").filter({ hasText: "UTC" }).waitFor();
+    await phone.locator("h1").tap();
+    await phone.getByRole("tooltip").waitFor({ state: "detached" });
+  });
+
+  test("to rest on a button tells its name and does not use it", async () => {
+    const theme = phone.getByRole("button", { name: /^Theme: / });
+    const before = await theme.getAttribute("aria-label");
+    await rest(theme);
+    await phone
+      .getByRole("tooltip")
+      .filter({ hasText: before ?? "?" })
+      .waitFor();
+    expect(await theme.getAttribute("aria-label")).toBe(before);
+    await phone.locator("h1").tap();
+    await phone.getByRole("tooltip").waitFor({ state: "detached" });
+    await theme.tap();
+    await eventually(async () => expect(await theme.getAttribute("aria-label")).not.toBe(before));
+  });
+
+  test("what is small is hit from 15 pixels away", async () => {
+    await go(phone, stage, "/admin/nodes/7");
+    await phone
+      .getByRole("button", { name: /^Copy / })
+      .first()
+      .waitFor();
+    const hit = (name: string) =>
+      phone.evaluate((label) => {
+        const button = [...document.querySelectorAll("button")].find((b) => b.ariaLabel?.startsWith(label));
+        const box = button?.getBoundingClientRect();
+        if (!button || !box) return false;
+        const found = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2 - 15);
+        return box.height < 32 && button.contains(found);
+      }, name);
+    expect(await hit("Copy ")).toBe(true);
+    await go(phone, stage, "/admin/nodes?q=tag:db");
+    await phone.getByRole("button", { name: "Remove filter tag:db" }).waitFor();
+    expect(await hit("Remove filter")).toBe(true);
+  });
+
+  test("a list is put in order, chosen from and exported", async () => {
+    await go(phone, stage, "/admin/nodes");
+    await phone.getByLabel("Order").selectOption("-name");
+    await eventually(() => expect(phone.url()).toContain("sort=-name"));
+    const rows = phone.getByRole("list", { name: "Node list" }).getByRole("listitem");
+    const names = async () => (await rows.getByRole("button", { name: /^Actions for / }).all()).slice(0, 3);
+    const first = await Promise.all((await names()).map((each) => each.getAttribute("aria-label")));
+    expect(first).toEqual([...first].sort().reverse());
+
+    await phone.getByRole("button", { name: "Select", exact: true }).tap();
+    expect(await axe(phone)).toEqual([]);
+    await phone
+      .getByRole("checkbox", { name: /^Select / })
+      .nth(1)
+      .tap();
+    await phone.getByText("1 selected").waitFor();
+    await phone.getByRole("button", { name: "Done" }).tap();
+    await phone.getByText("1 selected").waitFor({ state: "detached" });
+
+    await phone.getByRole("button", { name: "Export" }).tap();
+    const file = phone.waitForEvent("download");
+    await phone.getByRole("menuitem", { name: /^CSV/ }).tap();
+    expect((await file).suggestedFilename()).toMatch(/csv$/);
+  });
+});
