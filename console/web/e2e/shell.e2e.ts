@@ -267,8 +267,8 @@ describe("with a finger", () => {
 
   test("a list is put in order, chosen from and exported", async () => {
     await go(phone, stage, "/admin/nodes");
-    await phone.getByLabel("Order").selectOption("-name");
-    await eventually(() => expect(phone.url()).toContain("sort=-name"));
+    await phone.getByLabel("Order").selectOption("-node");
+    await eventually(() => expect(phone.url()).toContain("sort=-node"));
     const rows = phone.getByRole("list", { name: "Node list" }).getByRole("listitem");
     const names = async () => (await rows.getByRole("button", { name: /^Actions for / }).all()).slice(0, 3);
     const first = await Promise.all((await names()).map((each) => each.getAttribute("aria-label")));

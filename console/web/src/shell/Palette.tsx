@@ -116,8 +116,9 @@ function useEntries(): Entry[] {
   const keysAndRules = useKeysAndRules();
   return useMemo(() => {
     const groups = text.shell.paletteGroups;
-    // What the page offers itself does it in its place.
-    const actions = [...here, ...creates.filter((each) => !here.some((action) => action.id === each.id))];
+    // What the page offers itself does it in its place; what is offered everywhere comes last.
+    const more = creates.filter((each) => !here.some((action) => action.id === each.id));
+    const actions = [...here.filter((a) => !a.rank), ...more, ...here.filter((a) => a.rank)];
     const tags = [...new Set(nodes?.items.flatMap((node) => node.tags))].sort();
     return [
       ...actions.map(

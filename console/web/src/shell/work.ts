@@ -1,6 +1,6 @@
 import { Hourglass, type LucideIcon, Pencil, Route, Tag, TimerOff, Trash2 } from "lucide-react";
 import type { Node } from "@/api";
-import { waitingRoutes } from "@/nodes";
+import { byName, waitingRoutes } from "@/nodes";
 import type { NodeAction } from "@/nodes/actions";
 import { printable, text } from "@/text";
 import type { Entry } from "./entries";
@@ -82,9 +82,8 @@ export function nodeWork(
 const wordsOf = (verb: Verb) => text.shell.work[verb.name].words;
 
 function startingFirst(nodes: readonly Node[], name: string): Node[] {
-  const found = nodes.filter((node) => node.givenName.includes(name));
   const begins = (node: Node) => (node.givenName.startsWith(name) ? 0 : 1);
-  return name ? found.sort((a, b) => begins(a) - begins(b)) : found;
+  return nodes.filter((node) => node.givenName.includes(name)).sort((a, b) => begins(a) - begins(b) || byName(a, b));
 }
 
 function onlyOne(nodes: readonly Node[], query: string): Node[] {

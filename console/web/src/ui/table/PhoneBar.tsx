@@ -1,6 +1,7 @@
+import { ArrowUpDown } from "lucide-react";
 import { text } from "@/text";
 import { Button } from "../button";
-import { Checkbox, Select } from "../field";
+import { Checkbox } from "../field";
 import type { Column } from "./columns";
 
 /** What the row of titles is on a wide screen: the order of a list, and the choice of its rows. */
@@ -24,27 +25,38 @@ export function PhoneBar<T>({
 }) {
   const named = sort.replace(/^-/, "");
   const sortable = columns.filter((column) => column.sort && (!column.extra || column.id === named));
+  const orders = [
+    { value: "", label: text.table.usualOrder },
+    ...sortable.flatMap(({ id, title }) => [
+      { value: id, label: text.table.ascending(title) },
+      { value: `-${id}`, label: text.table.descending(title) },
+    ]),
+  ];
   return (
-    <div className="flex h-12 shrink-0 items-center gap-3 border-b border-line bg-surface px-4">
+    <div className="flex h-10 shrink-0 items-center gap-3 border-b border-line bg-surface px-4">
       {choosing && <Checkbox hideLabel label={text.table.selectAll} checked={all} onChange={onAll} />}
-      <Select
-        aria-label={text.table.order}
-        className="min-w-0 flex-1"
-        value={sort}
-        onChange={(event) => onSort(event.target.value)}
-      >
-        <option value="">{text.table.usualOrder}</option>
-        {sortable.flatMap(({ id, title }) => [
-          <option key={id} value={id}>
-            {text.table.ascending(title)}
-          </option>,
-          <option key={`-${id}`} value={`-${id}`}>
-            {text.table.descending(title)}
-          </option>,
-        ])}
-      </Select>
+      <label className="relative -ml-2 flex h-8 min-w-0 items-center gap-1.5 rounded-md px-2 text-12 font-medium text-ink-2 has-focus-visible:outline-2 has-focus-visible:outline-accent">
+        <ArrowUpDown className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+        <span className="truncate" aria-hidden>
+          {orders.find((order) => order.value === sort)?.label ?? text.table.usualOrder}
+        </span>
+        <select
+          aria-label={text.table.order}
+          className="absolute inset-0 appearance-none text-[16px] opacity-0"
+          value={sort}
+          onChange={(event) => onSort(event.target.value)}
+        >
+          {orders.map(({ value, label }) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
       {choosing !== undefined && (
-        <Button onClick={() => onChoosing(!choosing)}>{choosing ? text.table.choosingDone : text.table.choose}</Button>
+        <Button look="ghost" className="-mr-3 ml-auto text-12!" onClick={() => onChoosing(!choosing)}>
+          {choosing ? text.table.choosingDone : text.table.choose}
+        </Button>
       )}
     </div>
   );
