@@ -215,14 +215,9 @@ function useCreates(): Action[] {
 function useNodeWork(query: string): Entry[] {
   const { data } = useNodes();
   const start = useNodeActions();
-  const nodes = useWrites("nodes:write");
-  const routes = useWrites("routes:write");
-  const may = nodes.offered && nodes.now;
-  const mayApprove = may && routes.offered;
-  return useMemo(
-    () => (may ? nodeWork(data?.items ?? [], query, (name) => name !== "approve" || mayApprove, start) : []),
-    [may, mayApprove, data, query, start],
-  );
+  const { offered, now } = useWrites("nodes:write");
+  const may = offered && now;
+  return useMemo(() => (may ? nodeWork(data?.items ?? [], query, start) : []), [may, data, query, start]);
 }
 
 /** What is read when the palette opens: few look for it. */

@@ -1,6 +1,6 @@
-import { Hourglass, type LucideIcon, Pencil, Route, Tag, TimerOff, Trash2 } from "lucide-react";
+import { Hourglass, type LucideIcon, Pencil, Tag, TimerOff, Trash2 } from "lucide-react";
 import type { Node } from "@/api";
-import { byName, waitingRoutes } from "@/nodes";
+import { byName } from "@/nodes";
 import type { NodeAction } from "@/nodes/actions";
 import { printable, text } from "@/text";
 import type { Entry } from "./entries";
@@ -16,12 +16,6 @@ interface Verb {
 const verbs: Verb[] = [
   { name: "rename", icon: Pencil, fits: () => true, action: (node) => ({ name: "rename", node }) },
   { name: "tags", icon: Tag, fits: () => true, action: (node) => ({ name: "tags", node }) },
-  {
-    name: "approve",
-    icon: Route,
-    fits: (node) => waitingRoutes(node).length > 0,
-    action: (node) => ({ name: "approve", nodes: [node] }),
-  },
   {
     name: "expire",
     icon: Hourglass,
@@ -51,19 +45,14 @@ const most = 8;
  * What can be done with the nodes that were typed: "rename db" offers it for each node of such a name; the name or the
  * address of one node alone offers all that can be done with it.
  */
-export function nodeWork(
-  nodes: readonly Node[],
-  query: string,
-  may: (name: Verb["name"]) => boolean,
-  start: (action: NodeAction) => void,
-): Entry[] {
+export function nodeWork(nodes: readonly Node[], query: string, start: (action: NodeAction) => void): Entry[] {
   const [first = "", ...rest] = query.split(/\s+/);
   const named = first.length < leastOfVerb ? [] : verbs.filter((v) => wordsOf(v).some((w) => w.startsWith(first)));
   const meant = named.length > 0 ? startingFirst(nodes, rest.join(" ")) : onlyOne(nodes, query);
   return meant
     .flatMap((node) =>
       (named.length > 0 ? named : verbs)
-        .filter((verb) => may(verb.name) && verb.fits(node))
+        .filter((verb) => verb.fits(node))
         .map(
           (verb): Entry => ({
             id: `${verb.name}:${node.id}`,

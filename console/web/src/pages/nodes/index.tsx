@@ -392,12 +392,7 @@ function Bulk({
             {t.bulk.tags}
           </Button>
           {routes.offered && waiting && (
-            <Button
-              look="ghost"
-              icon={Route}
-              why={why}
-              onClick={() => turn(true, (row) => selected.has(row.node.id))}
-            >
+            <Button look="ghost" icon={Route} why={why} onClick={() => turn(true, (row) => selected.has(row.node.id))}>
               {t.bulk.approve}
             </Button>
           )}

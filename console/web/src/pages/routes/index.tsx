@@ -204,7 +204,7 @@ function Bulk({
   onClear(): void;
 }) {
   const turn = useTurnRoutes();
-  const { offered, now } = useWrites("routes:write");
+  const { offered, why } = useWrites("routes:write");
   const chosen = useMemo(() => all.filter((row) => selected.has(row.id)), [all, selected]);
   const hidden = chosen.length - rows.filter((row) => selected.has(row.id)).length;
   const act = (on: boolean) => () => turn(on, (row) => chosen.some(({ id }) => id === row.id));
@@ -212,12 +212,12 @@ function Bulk({
   return (
     <BulkBar label={text.routes.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
       {chosen.some(isWaiting) && (
-        <Button look="ghost" icon={Check} disabled={!now} onClick={act(true)}>
+        <Button look="ghost" icon={Check} why={why} onClick={act(true)}>
           {t.bulk.approve}
         </Button>
       )}
       {!chosen.every(isWaiting) && (
-        <Button look="ghost-danger" icon={Ban} disabled={!now} onClick={act(false)}>
+        <Button look="ghost-danger" icon={Ban} why={why} onClick={act(false)}>
           {t.bulk.disable}
         </Button>
       )}

@@ -46,7 +46,6 @@ export const shell = {
   work: {
     rename: { words: ["rename"], title: (name: string) => `Rename ${name}` },
     tags: { words: ["tags", "edit"], title: (name: string) => `Edit tags of ${name}` },
-    approve: { words: ["approve", "routes"], title: (name: string) => `Approve routes of ${name}` },
     expire: { words: ["expire"], title: (name: string) => `Expire the key of ${name} now` },
     setExpiry: { words: ["expiry", "set"], title: (name: string) => `Set key expiry of ${name}` },
     neverExpire: { words: ["expiry", "disable", "never"], title: (name: string) => `Disable key expiry of ${name}` },
