@@ -58,7 +58,7 @@ function Items({ node, here }: { node: Node; here: boolean }) {
       {nodes.offered && (
         <>
           <MenuLine />
-          <MenuItem icon={CalendarClock} disabled={!nodes.now} onSelect={() => start({ name: "setExpiry", node })}>
+          <MenuItem icon={CalendarClock} why={nodes.why} onSelect={() => start({ name: "setExpiry", node })}>
             {t.setExpiry}
           </MenuItem>
           {!node.expired && (

@@ -71,7 +71,7 @@ describe("work with nodes", () => {
   });
   test("is everything that fits the one node that is meant", () => {
     expect(work("db-1")).toEqual(["rename:2", "tags:2", "expire:2", "setExpiry:2", "delete:2"]);
-    expect(work("100.64.0.3")).toEqual(["rename:3", "tags:3", "neverExpire:3", "delete:3"]);
+    expect(work("100.64.0.3")).toEqual(["rename:3", "tags:3", "setExpiry:3", "neverExpire:3", "delete:3"]);
   });
   test("is nothing for many, and for none", () => {
     expect(work("db")).toEqual([]);

@@ -182,7 +182,11 @@ function Table<T>(props: DataTableProps<T>) {
                 // biome-ignore lint/a11y/useKeyWithClickEvents: what it holds opens it by keyboard
                 <li
                   key={entry.id}
-                  onClick={(event) => onOpen && isForRow(event) && onOpen(entry.row)}
+                  onClick={(event) => {
+                    if (!isForRow(event)) return;
+                    if (boxes) toggle(entry.id, false);
+                    else onOpen?.(entry.row);
+                  }}
                   className={clsx(
                     "flex items-center gap-3 border-b border-hair px-4",
                     boxes && selected?.has(entry.id) && "bg-picked shadow-[inset_2px_0_0_var(--accent)]",
