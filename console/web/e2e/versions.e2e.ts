@@ -86,6 +86,13 @@ describe("a version", () => {
     await panel.getByRole("link", { name: `version ${first + 1}`, exact: true }).waitFor();
     await panel.getByText("builds too").waitFor();
     expect(await axe(page)).toEqual([]);
+    // Where there is no drawing the way to the rule is a cell.
+    await go(page, stage, "/admin/access?cell=tag:ci>tag:db");
+    await page
+      .getByRole("complementary", { name: "tag:ci → tag:db" })
+      .getByRole("button", { name: "tag:ci → tag:db 5432" })
+      .click();
+    await panel.getByRole("link", { name: `version ${first + 1}`, exact: true }).waitFor();
   });
 
   test("is opened and restored on a phone", async () => {

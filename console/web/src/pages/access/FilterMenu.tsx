@@ -22,7 +22,8 @@ export function MapFilterMenu({
   onChange(value: string): void;
 }) {
   const groups = useMemo((): [string, string[]][] => {
-    const named = (side: "from" | "to") => [...new Set(rows.flatMap((row) => nameOf(row[side])))].slice(0, mostNames);
+    const named = (side: "from" | "to") =>
+      [...new Set(rows.flatMap((row) => nameOf(row[side])))].sort().slice(0, mostNames);
     return [
       [t.draft, draft ? ["is:gained", "is:lost", "is:changed"] : []],
       [t.ports, ["port:all", ...usualPorts(rows).map((port) => `port:${port}`)]],

@@ -264,6 +264,7 @@ function Panel({
           setSearch({ cell: "" });
           ask({ from: a, to: b });
         }}
+        onRule={(rule) => setSearch({ cell: "", rule: ruleId(rule) }, "push")}
         onClose={() => setSearch({ cell: "" })}
       />
     );

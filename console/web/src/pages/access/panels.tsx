@@ -1,6 +1,7 @@
 /** Details beside the map: one pair of principals down to their nodes, or one rule with its text. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { clsx } from "clsx";
 import { FileCode, FlaskConical, MessageCircleQuestion } from "lucide-react";
 import { type ReactNode, useMemo } from "react";
 import {
@@ -41,6 +42,7 @@ export function CellPanel({
   row,
   draft,
   onAsk,
+  onRule,
   onClose,
 }: {
   from: string;
@@ -48,6 +50,7 @@ export function CellPanel({
   row: AccessRow | undefined;
   draft: string | undefined;
   onAsk(from: string, to: string): void;
+  onRule(rule: AccessRule): void;
   onClose(): void;
 }) {
   const title = `${printable(from)} → ${printable(to)}`;
@@ -59,7 +62,7 @@ export function CellPanel({
         {!row ? (
           <p className="text-ink-2">{t.noAccess[0]?.toUpperCase() + t.noAccess.slice(1)}</p>
         ) : (
-          <CellFacts row={row} />
+          <CellFacts row={row} onRule={onRule} />
         )}
         <div className="flex flex-wrap gap-2 empty:hidden">
           {askable(from) && askable(to) && (
@@ -73,7 +76,7 @@ export function CellPanel({
             </Button>
           )}
         </div>
-        {row && <CellNodes from={from} to={to} draft={draft} />}
+        {row && <CellNodes from={from} to={to} draft={draft} each={!test} />}
       </div>
     </SidePanel>
   );
@@ -94,7 +97,7 @@ function useTests() {
 /** What `why` takes for an end: no prefix, no word of ours. */
 const askable = (name: string) => !name.includes("/") && !name.startsWith("autogroup:") && name !== "other users";
 
-function CellFacts({ row }: { row: AccessRow }) {
+function CellFacts({ row, onRule }: { row: AccessRow; onRule(rule: AccessRule): void }) {
   const { cell } = row;
   return (
     <>
@@ -121,7 +124,13 @@ function CellFacts({ row }: { row: AccessRow }) {
         <ul className="divide-y divide-hair rounded-lg border border-line">
           {row.rules.map((use) => (
             <li key={ruleId(use.rule)} className="flex items-center gap-3 px-3 py-2">
-              <RuleWords rule={use.rule} />
+              <button
+                type="button"
+                className="min-w-0 flex-1 rounded text-left hover:underline"
+                onClick={() => onRule(use.rule)}
+              >
+                <RuleWords rule={use.rule} />
+              </button>
               {use.rule.change !== "removed" && lineOf(use.rule) > 0 && <RuleLines lines={[lineOf(use.rule)]} />}
             </li>
           ))}
@@ -144,7 +153,7 @@ function RuleWords({ rule }: { rule: AccessRule }) {
       ? t.panel.ruleNowhereBody
       : `${rule.from.join(", ")} → ${rule.to.map((to) => `${to.name} ${shortPorts(to.ports)}`).join(", ")}`;
   return (
-    <span className="min-w-0 flex-1">
+    <span className="block min-w-0">
       {rule.comment && <span className="block break-words">{printable(rule.comment)}</span>}
       <span className={rule.comment ? "block text-12 break-words text-ink-2" : "block break-words"}>
         {printable(words, 400)}
@@ -158,7 +167,18 @@ function RuleWords({ rule }: { rule: AccessRule }) {
   );
 }
 
-function CellNodes({ from, to, draft }: { from: string; to: string; draft: string | undefined }) {
+function CellNodes({
+  from,
+  to,
+  draft,
+  each,
+}: {
+  from: string;
+  to: string;
+  draft: string | undefined;
+  /** Tests are made of pairs, as none can be made of all. */
+  each: boolean;
+}) {
   const { data, error, refetch, isPlaceholderData } = useQuery(
     accessQuery({ from: [from], to: [to], by: "nodes", policy: draft }),
   );
@@ -175,9 +195,12 @@ function CellNodes({ from, to, draft }: { from: string; to: string; draft: strin
         <>
           <ul className="divide-y divide-hair rounded-lg border border-line">
             {rows.slice(0, mostNodes).map((row) => {
-              const test = tests.of(row);
+              const test = each ? tests.of(row) : null;
               return (
-                <li key={row.id} className="flex min-h-9 items-center gap-2 py-1 pr-1.5 pl-3">
+                <li
+                  key={row.id}
+                  className={clsx("flex min-h-9 items-center gap-2 py-1 pl-3", test ? "pr-1.5" : "pr-3")}
+                >
                   <ChangeSign change={changeOf(row.cell)} />
                   <span className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)] items-center gap-2">
                     <PrincipalName principal={row.from} link />
@@ -193,7 +216,7 @@ function CellNodes({ from, to, draft }: { from: string; to: string; draft: strin
                     <IconButton
                       icon={FlaskConical}
                       label={t.panel.addTestFor(printable(row.from.name), printable(row.to.name))}
-                      className="size-6!"
+                      className="md:size-6!"
                       onClick={() => tests.add(test)}
                     />
                   )}
