@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { asStory, axe, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
+import { allow, asStory, axe, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
 
 withBrowser();
 asStory();
@@ -78,6 +78,24 @@ describe("the access map", () => {
     await cell("bjorn", "tag:db").getByText("gained port 5432").waitFor({ state: "attached" });
     expect(await axe(page)).toEqual([]);
     expect(await stage.cli("policy", "why", "bjorn", "tag:db:5432")).toContain("Not allowed");
+  });
+
+  test("says nothing of what the draft changes before that is known", async () => {
+    allow(page, /status of 502/);
+    const same = page.getByText("The unsaved draft changes nothing");
+    await stage.faults({ method: "POST", path: "/policy/access$", wait: 2000, times: 1 });
+    await page.reload();
+    await page.getByText("Working out what the unsaved draft changes").waitFor();
+    expect(await same.count()).toBe(0);
+    await page.getByText(/^Shown with the unsaved draft: \d+ gained/).waitFor();
+    await stage.faults({ method: "POST", path: "/policy/access$", status: 500 });
+    await page.reload();
+    await page.getByText("What the unsaved draft changes could not be worked out").waitFor();
+    expect(await same.count()).toBe(0);
+    expect(await axe(page)).toEqual([]);
+    await stage.faults();
+    await page.reload();
+    await cell("bjorn", "tag:db").getByText("gained port 5432").waitFor({ state: "attached" });
   });
 
   test("draws the draft, each path a button with a name", async () => {

@@ -70,7 +70,7 @@ export function AccessPage() {
   const by = (choices.some(([value]) => value === search.by) ? search.by : "groups") as Detail;
   const draftText = useDraftText();
   const hidden = search.draft === "off";
-  const { map, rows, draft, broken, error, retry } = useMap(by, hidden ? undefined : draftText);
+  const { map, rows, draft, broken, error, answered, retry } = useMap(by, hidden ? undefined : draftText);
   const ofNode = useNodeRows(view === "flow" ? search.node : "", draft);
   const drawn = (view === "flow" && search.node && ofNode) || rows;
   const { typed, setTyped, terms } = useFilter(
@@ -145,6 +145,8 @@ export function AccessPage() {
             rows={rows}
             hidden={hidden}
             broken={broken}
+            failed={error !== null}
+            answered={answered}
             onToggle={() => setSearch({ draft: hidden ? "" : "off" })}
           />
         )}
@@ -279,11 +281,15 @@ function DraftBanner({
   rows,
   hidden,
   broken,
+  failed,
+  answered,
   onToggle,
 }: {
   rows: readonly AccessRow[];
   hidden: boolean;
   broken: Error | undefined;
+  failed: boolean;
+  answered: boolean;
   onToggle(): void;
 }) {
   const count = (change: Change) => rows.filter((row) => changeOf(row.cell) === change).length;
@@ -301,9 +307,14 @@ function DraftBanner({
         {t.draft.broken}: {broken.message}
       </Banner>
     );
+  const effect = () => {
+    if (failed) return t.draft.unknown;
+    if (!answered) return t.draft.coming;
+    return gained + lost + changed === 0 ? t.draft.same : t.draft.on(gained, lost, changed);
+  };
   return (
     <Banner action={<Button onClick={onToggle}>{hidden ? t.draft.show : t.draft.hide}</Button>}>
-      {hidden ? t.draft.off : gained + lost + changed === 0 ? t.draft.same : t.draft.on(gained, lost, changed)}
+      {hidden ? t.draft.off : effect()}
     </Banner>
   );
 }

@@ -35,6 +35,8 @@ export function useMap(by: Detail, draft: string | undefined) {
     draft: text,
     broken: broken ? (drafted.error as ApiError) : undefined,
     error: used.data ? null : used.error,
+    /** It is of this text, and not of the one before while the answer comes. */
+    answered: used.data !== undefined && !used.isPlaceholderData,
     retry: () => void used.refetch(),
   };
 }

@@ -67,6 +67,8 @@ export const accessMap = {
     on: (gained: number, lost: number, changed: number) =>
       `Shown with the unsaved draft: ${gained} gained, ${lost} lost, ${changed} changed`,
     same: "The unsaved draft changes nothing of who reaches whom",
+    coming: "Working out what the unsaved draft changes",
+    unknown: "What the unsaved draft changes could not be worked out",
     off: "An unsaved draft is not shown",
     broken: "The unsaved draft cannot be read, so this is the policy in force",
     show: "Show the draft",
