@@ -231,17 +231,21 @@ export const useUsers = () => useQuery({ ...usersQuery, enabled: useCan()("users
 export function usePartLists() {
   const client = useQueryClient();
   const cache = client.getQueryCache();
-  const shown = () =>
-    lists.filter((name) => {
-      const query = cache.find({ queryKey: keys[name], exact: true });
-      return query?.isActive() && isPart(query);
-    });
-  const names = useSyncExternalStore(
+  const held = (name: (typeof lists)[number]) => cache.find({ queryKey: keys[name], exact: true });
+  const isPartShown = (name: (typeof lists)[number]) => {
+    const query = held(name);
+    return query?.isActive() && isPart(query);
+  };
+  const found = useSyncExternalStore(
     (tell) => cache.subscribe(tell),
-    () => shown().join(),
+    () => lists.filter(isPartShown).join(),
   );
-  const retry = () => void client.refetchQueries({ type: "active", predicate: isPart });
-  return { names: names.split(",").filter(Boolean) as (typeof lists)[number][], retry };
+  const names = lists.filter((name) => found.split(",").includes(name));
+  return {
+    names,
+    error: names.map((name) => held(name)?.state.error).find(Boolean),
+    retry: () => void client.refetchQueries({ type: "active", predicate: isPart }),
+  };
 }
 
 /** For what counts all of them: nothing while a part is missing. */

@@ -2,7 +2,7 @@ import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { Keyboard, MonitorCog, Settings } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 
-import { useCan, useConnection, usePartLists } from "@/api";
+import { ApiError, useCan, useConnection, usePartLists } from "@/api";
 import { NodeActionsProvider } from "@/nodes";
 import { PolicyTrial } from "@/policy/PolicyTrial";
 
@@ -115,13 +115,14 @@ function OfflineBanner() {
 
 /** Some rows look like all of them: that they are not has to be said. */
 function PartBanner() {
-  const { names, retry } = usePartLists();
+  const { names, error, retry } = usePartLists();
   const offline = useConnection().name === "offline";
   if (names.length === 0 || offline) return null;
   return (
     <div role="alert">
       <Banner tone="warn" action={<Button onClick={retry}>{text.common.retry}</Button>}>
-        {text.shell.partBanner(names.map((name) => text.shell.lists[name]))}
+        {text.shell.partBanner(names.map((name) => text.shell.lists[name]))}{" "}
+        {error instanceof ApiError && error.requestId && text.common.reference(error.requestId)}
       </Banner>
     </div>
   );
