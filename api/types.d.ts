@@ -2511,6 +2511,13 @@ export interface components {
              * @example []
              */
             subnetRoutes: string[];
+            /**
+             * @description The preferences of its routes that are not 0, by route.
+             * @example {}
+             */
+            routePreferences: {
+                [key: string]: number;
+            };
             /** @example [] */
             tags: string[];
             /**

@@ -1224,6 +1224,11 @@ type Node struct {
 	// RegisterMethod How the node joined.
 	RegisterMethod RegisterMethod `json:"registerMethod"`
 
+	// RoutePreferences The preferences of its routes that are not 0, by route.
+	//
+	// Example: {}
+	RoutePreferences map[string]int `json:"routePreferences"`
+
 	// SubnetRoutes Routes that peers use through this node now.
 	//
 	// Example: []

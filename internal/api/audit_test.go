@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // auditor reads the audit as it grows.
@@ -64,6 +65,51 @@ func (u *auditor) shape(kind string, data []byte) (shape object) {
 		u.t.Errorf("%s: %s", kind, m)
 	}
 	return shape
+}
+
+// TestAPreferenceIsShownInTheAudit: it changes the node, and nothing else of it.
+func TestAPreferenceIsShownInTheAudit(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		routers(s, 1, "10.1.0.0/16", "10.2.0.0/16")
+		u := &auditor{service: s, seen: len(s.audit())}
+		admin := mesh.Actor{Kind: mesh.ActorKey, ID: "1", Name: prefixOf(s.key), Addr: "127.0.0.1", RequestID: "r1"}
+		before := object{}
+		for _, c := range []struct {
+			preference float64
+			want       object
+		}{{5, object{"10.1.0.0/16": 5.0}}, {-1, object{"10.1.0.0/16": -1.0}}, {0, object{}}} {
+			row := u.wrote(admin, s.call("PATCH", "/api/v1/routes/1", object{"preference": c.preference}, "X-Request-Id: r1"), "changed node 1")[0]
+			got := []any{row["before"].(object)["routePreferences"], row["after"].(object)["routePreferences"]}
+			if diff := cmp.Diff([]any{before, c.want}, got); diff != "" {
+				t.Errorf("preference %v: before and after (-want +got):\n%s", c.preference, diff)
+			}
+			before = c.want
+		}
+	})
+}
+
+// TestWhatTheServiceChangesUnseenIsNoNews: of what people do there is a row, even
+// if nothing shows it.
+func TestWhatTheServiceChangesUnseenIsNoNews(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		routers(s, 1, "10.1.0.0/16")
+		for kind, want := range map[mesh.ActorKind]int{mesh.ActorServer: 0, mesh.ActorKey: 1, mesh.ActorLocal: 1, mesh.ActorUser: 1} {
+			seen := len(s.audit())
+			_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: kind, ID: "1"}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
+				n, _ := w.Node(1)
+				c := *n
+				c.Net, c.Presence = mesh.Net{}, mesh.Presence{} // no part of a NodePut
+				c.Unwell = !n.Unwell
+				return []mesh.Event{mesh.NodePut{Node: &c}}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(s.audit()) - seen; got != want {
+				t.Errorf("%s: %d rows, want %d", kind, got, want)
+			}
+		}
+	})
 }
 
 // Every write is recorded: who, what, before and after in the shapes of the API.

@@ -381,7 +381,7 @@ func TestUnsetValuesAreSentNotLeftOut(t *testing.T) {
 	node := f.call("GET", "/api/v1/node/"+f.node, nil).ok()["node"].(object)
 	unset := object{
 		"discoKey": "", "createdBy": nil, "os": "", "arch": "", "clientVersion": "", "lastSeen": node["createdAt"], "expiry": nil, "expired": false, "online": false,
-		"approvedRoutes": []any{}, "availableRoutes": []any{}, "subnetRoutes": []any{}, "tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},
+		"approvedRoutes": []any{}, "availableRoutes": []any{}, "subnetRoutes": []any{}, "routePreferences": object{}, "tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},
 	}
 	for name, want := range unset {
 		if got, ok := node[name]; !ok || !cmp.Equal(got, want) {

@@ -81,7 +81,7 @@ func (v nodeView) shape() openapi.Node {
 		CreatedAt: n.CreatedAt.Time(), UpdatedAt: n.UpdatedAt.Time(), RegisterMethod: registerMethod(n.Method), Online: n.Presence.Online,
 		OS: n.OS, Arch: n.Arch, ClientVersion: n.ClientVersion,
 		Tags: tags, ForcedTags: tags, ValidTags: tags, InvalidTags: []string{},
-		AvailableRoutes: texts(n.RoutableIPs), ApprovedRoutes: []string{}, SubnetRoutes: []string{},
+		AvailableRoutes: texts(n.RoutableIPs), ApprovedRoutes: []string{}, SubnetRoutes: []string{}, RoutePreferences: map[string]int{},
 	}
 	for _, r := range n.AllRoutes {
 		if r.Enabled {
@@ -89,6 +89,9 @@ func (v nodeView) shape() openapi.Node {
 		}
 		if (control.NodeRoute{Node: n, Route: r}).Primary() {
 			shape.SubnetRoutes = append(shape.SubnetRoutes, r.Prefix.String())
+		}
+		if r.Preference != 0 {
+			shape.RoutePreferences[r.Prefix.String()] = r.Preference
 		}
 	}
 	if n.Tagged() {

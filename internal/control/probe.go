@@ -174,13 +174,13 @@ func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
 // judge commits whether a router is well, which moves its routes.
 func (p *Prober) judge(ctx context.Context, id mesh.NodeID, well bool) {
 	changed := false
-	_, err := p.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	_, err := p.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
 		n, ok := w.Node(id)
 		if !ok || n.Unwell == !well {
 			return nil, nil
 		}
 		c := *n
-		c.Unwell, c.UpdatedAt, changed = !well, now, true
+		c.Unwell, changed = !well, true // as nobody is shown this, it is no update
 		return []mesh.Event{mesh.NodePut{Node: &c}}, nil
 	})
 	switch {

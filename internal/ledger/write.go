@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -126,7 +127,7 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 		evs = append(evs, mesh.Remember(s, tx.Now(), c.actor.Once, firstObject(audit))...)
 	}
 	f.applyOne(s.Rev+1, tx.Now(), id, evs)
-	audit = l.after(f.draft.Snapshot(), tx.Now(), evs, audit)
+	audit = l.after(f.draft.Snapshot(), tx.Now(), c.actor, evs, audit)
 	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit, Presence: presence, Leaders: led})
 	return result{rev: rev}, err
 }
@@ -173,8 +174,10 @@ func firstObject(rows []store.AuditRow) string {
 	return ""
 }
 
-// after adds what they became, and drops the rows nobody wants to read.
-func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event, rows []store.AuditRow) []store.AuditRow {
+// after adds what they became, and drops the rows nobody wants to read: those of
+// which nothing is shown, and, where nobody asked for it, those in which nothing that is shown
+// changed. What people do has its row, whatever came of it.
+func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mesh.Event, rows []store.AuditRow) []store.AuditRow {
 	kept := rows[:0]
 	for i, row := range rows {
 		if row.Kind == "" {
@@ -186,6 +189,8 @@ func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event, rows [
 			row.Verb = "created"
 		case row.After == nil:
 			row.Verb = "deleted"
+		case by.Kind == mesh.ActorServer && bytes.Equal(row.Before, row.After):
+			continue
 		default:
 			row.Verb = "changed"
 		}

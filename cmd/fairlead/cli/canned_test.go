@@ -131,7 +131,7 @@ func nodes() []openapi.Node {
 		OS: "linux", Arch: "amd64", ClientVersion: "1.92.3", Online: true, LastSeen: at("2026-03-01T09:29:00Z"),
 		RegisterMethod: openapi.RegisterMethodAuthKey, PreAuthKey: new(preAuthKeys()[0]),
 		CreatedAt: at("2026-02-01T09:10:00Z"), UpdatedAt: at("2026-02-02T00:00:00Z"),
-		ApprovedRoutes: []string{}, AvailableRoutes: []string{}, SubnetRoutes: []string{},
+		ApprovedRoutes: []string{}, AvailableRoutes: []string{}, SubnetRoutes: []string{}, RoutePreferences: map[string]int{},
 		Tags: []string{}, ForcedTags: []string{}, ValidTags: []string{}, InvalidTags: []string{},
 	}
 	server := laptop

@@ -69,6 +69,14 @@ describe("a change in words", () => {
     ["10.0.0.0/8 was disabled on web-1", "routes", nodeEntry(node({ approvedRoutes: ["10.0.0.0/8"] }), node())],
     ["10.0.0.0/8 goes through web-1 now", "routes", nodeEntry(node(), node({ subnetRoutes: ["10.0.0.0/8"] }))],
     ["10.0.0.0/8 no longer goes through web-1", "routes", nodeEntry(node({ subnetRoutes: ["10.0.0.0/8"] }), node())],
+    [
+      "Route preference of web-1: 10.1.0.0/16 is now 0, 10.0.0.0/8 is now 5",
+      "routes",
+      nodeEntry(
+        node({ routePreferences: { "10.1.0.0/16": 2 } }),
+        node({ routePreferences: { "10.0.0.0/8": 5 }, updatedAt: "2026-03-01T10:00:00Z" }),
+      ),
+    ],
     ["User ana was created", "users", of("user", null, { name: "ana" })],
     ["User ana was renamed to anna", "users", of("user", { name: "ana" }, { name: "anna" })],
     [
@@ -157,6 +165,13 @@ describe("changes that happened together", () => {
     const other = nodeEntry(null, node(), { at: "2026-03-01T10:06:00Z" });
     expect(groupEvents([joined("10:06:00", []), other])).toHaveLength(2);
   });
+});
+
+test("figures by name have a line each", () => {
+  const after = node({ routePreferences: { "10.0.0.0/8": 5, "10.1.0.0/16": -1 } });
+  expect(differences({ before: node() as never, after: after as never })).toEqual([
+    { field: "Route preferences", before: [], after: ["10.0.0.0/8: 5", "10.1.0.0/16: -1"] },
+  ]);
 });
 
 test("a difference leaves out what did not change and what changes always", () => {

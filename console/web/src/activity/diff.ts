@@ -57,6 +57,9 @@ export function valueWords(value: unknown): string[] {
   if (value === true) return [text.activity.yes];
   if (Array.isArray(value)) return value.flatMap(valueWords);
   if (typeof value === "object") {
+    const members = Object.entries(value);
+    if (members.every(([, member]) => typeof member === "number"))
+      return members.map(([member, figure]) => `${printable(member)}: ${figure}`);
     const { name } = value as { name?: unknown };
     return [typeof name === "string" ? printable(name) : printable(JSON.stringify(value), 400)];
   }

@@ -106,10 +106,19 @@ function routeChange(before: Node, after: Node, name: string): Said | null {
     ["yields", without(before.subnetRoutes, after.subnetRoutes)],
   ] as const;
   const found = changes.find(([, routes]) => routes.length > 0);
-  if (!found) return null;
+  if (!found) return preferenceChange(before, after, name);
   const [sort, routes] = found;
   const ended = sort === "disabled" || sort === "withdraws" || sort === "yields";
   return { lane: "routes", sort, title: t.node[sort](name, routeWords(routes)), ended };
+}
+
+function preferenceChange(before: Node, after: Node, name: string): Said | null {
+  const [was, is] = [before.routePreferences ?? {}, after.routePreferences ?? {}];
+  const moved = [...new Set([...Object.keys(was), ...Object.keys(is)])]
+    .filter((prefix) => (was[prefix] ?? 0) !== (is[prefix] ?? 0))
+    .map((prefix) => t.node.preference(printable(prefix), is[prefix] ?? 0));
+  if (moved.length === 0) return null;
+  return { lane: "routes", sort: "preferred", title: t.node.preferred(name, moved.join(", ")), ended: false };
 }
 
 function nodeChange(entry: Change, before: Node, after: Node, name: string): Said {

@@ -43,7 +43,12 @@ function nodeOutdates(change: Change): Part[] {
   const after = change.after as Partial<Node> | null;
   const parts: Part[] = ["audit", "access"];
   const routes = (n: Partial<Node> | null) =>
-    [n?.availableRoutes ?? [], n?.approvedRoutes ?? [], n?.subnetRoutes ?? []].join("|");
+    JSON.stringify([
+      n?.availableRoutes ?? [],
+      n?.approvedRoutes ?? [],
+      n?.subnetRoutes ?? [],
+      n?.routePreferences ?? {},
+    ]);
   if (routes(before) !== routes(after) || (before && before.givenName !== after?.givenName)) parts.push("routes");
   // A user knows how many nodes it owns.
   if (before?.user?.id !== after?.user?.id || !before !== !after) parts.push("users");

@@ -60,6 +60,11 @@ test.each<[string, Partial<Change>, string[]]>([
     { before: shape(node({ availableRoutes: [] })), after: shape(node({ availableRoutes: ["10.0.0.0/8"] })) },
     ["audit", "access", "routes"],
   ],
+  [
+    "a preference of a node",
+    { before: shape(node({})), after: shape(node({ routePreferences: { "10.0.0.0/8": 5 } })) },
+    ["audit", "access", "routes"],
+  ],
   ["a new node", { verb: "created", after: shape(node({})) }, ["audit", "access", "users"]],
   ["tags of a node", { before: shape(node({})), after: shape(node({ tags: ["tag:a"] })) }, ["audit", "access"]],
   ["the policy", { kind: "policy" }, ["policy", "routes", "audit", "access"]],
