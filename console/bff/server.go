@@ -151,6 +151,9 @@ type Health struct {
 	Coordinator string `json:"coordinator"` // reachable or unreachable
 }
 
+// health costs no more than a file, because what is known of the service is asked
+// once in factsAge, for whomever. A limit on top of that could be used up by strangers, and would fail the
+// probes of whoever watches.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		notAllowed(w, "GET, HEAD")
