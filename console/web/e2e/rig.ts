@@ -94,10 +94,7 @@ class Watch {
   /** What the page waits for: all but the stream, which never ends. */
   pending = new Set<Request>();
   /** Complaints that the test provokes. */
-  allowed: RegExp[] = [
-    // Without a policy the server has none to answer with, and a browser calls every 404 an error.
-    /status of 404.*\/admin\/api\/v1\/policy\)$/,
-  ];
+  allowed: RegExp[] = [];
 
   constructor(
     page: Page,

@@ -194,10 +194,16 @@ export const withPlainLines = <P extends { policy: string }>(policy: P): P => ({
   policy: policy.policy.replace(/\r\n?/g, "\n"),
 });
 
+const newestVersion = async (signal: AbortSignal) =>
+  (await api.get("/api/v1/policy/versions", { query: { limit: "1" }, signal })).versions[0] ?? null;
+
 /** The policy in force, or null where none was saved yet. */
 export const policyQuery = queryOptions({
   queryKey: keys.policyInForce,
-  queryFn: async ({ signal }): Promise<{ policy: Policy | null; etag: string | null }> => {
+  queryFn: async ({ client, signal }): Promise<{ policy: Policy | null; etag: string | null }> => {
+    // Where there is none the server answers 404, of which browsers complain. So it is asked for where there is a version.
+    const before = client.getQueryData<{ policy: Policy | null }>(keys.policyInForce);
+    if (!before?.policy && !(await newestVersion(signal))) return { policy: null, etag: null };
     try {
       const { data, etag } = await api.call("get", "/api/v1/policy", { signal });
       return { policy: withPlainLines(data), etag };
@@ -212,8 +218,7 @@ export const policyQuery = queryOptions({
 /** The newest version without its text, to know whether it waits to be confirmed; null when there is none. */
 export const policyTrialQuery = queryOptions({
   queryKey: [...keys.policyVersions, "newest"],
-  queryFn: async ({ signal }) =>
-    (await api.get("/api/v1/policy/versions", { query: { limit: "1" }, signal })).versions[0] ?? null,
+  queryFn: ({ signal }) => newestVersion(signal),
 });
 
 /** One version of the policy. Of one that was saved nothing changes but whether it waits to be confirmed. */
