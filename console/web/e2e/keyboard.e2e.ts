@@ -92,6 +92,7 @@ describe("by keyboard alone somebody", () => {
 
   test("moves in the list, renames a node, and is back where they were", async () => {
     await press("j", "j");
+    await page.locator("tr[data-row]:focus").waitFor();
     const before = await focused();
     await press("e");
     const field = page.getByLabel("Name", { exact: true });
