@@ -161,6 +161,43 @@ describe("the access map", () => {
     expect(await page.getByRole("img", { name: "Fails" }).count()).toBe(0);
   });
 
+  test("makes tests of shells and networks that an edit opens", async () => {
+    const editor = await signedIn(stage, "/admin/nodes");
+    const saved = (await (
+      await fetch(`${stage.server}/api/v1/policy`, { headers: { authorization: `Bearer ${stage.admin}` } })
+    ).json()) as { version: string; policy: string };
+    const shell = '{"action": "check", "src": ["group:ops"], "dst": ["tag:db"], "users": ["root"]}';
+    const draft = saved.policy
+      .replace('"acls": [', `"ssh": [${shell}],\n  "acls": [`)
+      .replace('"10.20.0.0/14:80,443"', '"10.20.0.0/14:80,443,8080"');
+    await editor.evaluate(
+      (kept) => sessionStorage.setItem("policy-draft", kept),
+      JSON.stringify({
+        base: saved.version,
+        text: draft,
+      }),
+    );
+    await editor.goto(`${stage.url}/admin/policy`);
+    const effect = (title: string) =>
+      editor.locator("section").filter({ has: editor.getByRole("heading", { name: title }) });
+    for (const title of ["Shells by SSH", "Networks and exit nodes"])
+      await effect(title)
+        .getByRole("button", { name: /^Add as test: / })
+        .first()
+        .click();
+    await eventually(async () => {
+      const lines = (await editor.locator(".cm-line").allTextContents()).join("\n");
+      expect(lines).toMatch(/"dst": \["tag:db"\], "check": \["root"\]/);
+      expect(lines).toMatch(/"accept": \["10\.2\d\.\d+\.1:8080"\]/);
+    });
+    await editor
+      .getByText(/^(\d+) of \1 pass$/)
+      .first()
+      .waitFor();
+    expect(await axe(editor)).toEqual([]);
+    await closeWindow(editor);
+  });
+
   test("offers no edits to who may only look", async () => {
     const key = (await stage.key("--role", "read")).trim();
     const reader = await signedIn(stage, "/admin/access?from=bjorn&to=tag:db&port=5432", {}, key);

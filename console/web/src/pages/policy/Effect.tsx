@@ -36,6 +36,8 @@ export interface EffectActions {
   /** Where a line of the text in force is in it. */
   lineNow?(line: number): number;
   addTest?(test: TestEntry): void;
+  /** The text of the rules on lines: of the text in force, and of the one that is being written. */
+  rulesAt?(before: readonly number[], after: readonly number[]): string;
   node(id: string): Node | undefined;
 }
 
@@ -167,6 +169,33 @@ function Remark({ icon: Icon, children }: { icon: LucideIcon; children: ReactNod
 
 const More = ({ count }: { count: number }) =>
   count > 0 ? <p className="text-12 text-ink-2">{words.effect.moreShifts(count)}</p> : null;
+
+/** Makes a test of a change; of the text of its rules only what the person has asked for. */
+type MakeTest = (rules: string) => TestEntry | null;
+
+function AddTest({
+  make,
+  shift,
+  of,
+  actions,
+}: {
+  make: MakeTest;
+  shift: { lostLines: readonly number[]; gainedLines: readonly number[] };
+  of: [from: string, to: string];
+  actions: EffectActions;
+}) {
+  const t = words.effect;
+  if (!actions.addTest || !make("")) return null;
+  const add = () => {
+    const test = make(actions.rulesAt?.(shift.lostLines, shift.gainedLines) ?? "");
+    if (test) actions.addTest?.(test);
+  };
+  return (
+    <Button look="ghost" className="h-6! px-1.5! text-12!" aria-label={t.addTestFor(...of)} onClick={add}>
+      {t.addTest}
+    </Button>
+  );
+}
 
 interface CardProps {
   from: string;
@@ -305,23 +334,14 @@ function Pairs({ shift, actions }: { shift: Shift; actions: EffectActions }) {
   return (
     <ul className="pt-1 pb-1">
       {shift.samples.map(({ from, to }) => {
-        const test = actions.addTest && testOf(shift, actions.node(from.id), actions.node(to.id));
+        const make: MakeTest = (rules) => testOf(shift, actions.node(from.id), actions.node(to.id), rules);
         const [a, b] = [printable(from.name), printable(to.name)];
         return (
           <li key={`${from.id} ${to.id}`} className="flex min-h-7 items-center gap-1.5">
             <span className="min-w-0 truncate text-ink">{a}</span>
             <ArrowRight className="size-3 shrink-0 text-ink-3" role="img" aria-label={t.reaches} />
             <span className="min-w-0 flex-1 truncate text-ink">{b}</span>
-            {test && (
-              <Button
-                look="ghost"
-                className="h-6! px-1.5! text-12!"
-                aria-label={t.addTestFor(a, b)}
-                onClick={() => actions.addTest?.(test)}
-              >
-                {t.addTest}
-              </Button>
-            )}
+            <AddTest make={make} shift={shift} of={[a, b]} actions={actions} />
           </li>
         );
       })}
@@ -329,37 +349,18 @@ function Pairs({ shift, actions }: { shift: Shift; actions: EffectActions }) {
   );
 }
 
-/** What can be done about a change that stands for itself. */
-function TestLine({
-  test,
-  of,
-  actions,
-}: {
-  test: TestEntry | null;
-  of: [from: string, to: string];
-  actions: EffectActions;
-}) {
-  const t = words.effect;
-  if (!test || !actions.addTest) return null;
-  return (
-    <div className="flex justify-end border-t border-hair px-1.5 py-1">
-      <Button
-        look="ghost"
-        className="h-6! px-1.5! text-12!"
-        aria-label={t.addTestFor(...of)}
-        onClick={() => actions.addTest?.(test)}
-      >
-        {t.addTest}
-      </Button>
-    </div>
-  );
-}
+const TestLine = (props: Parameters<typeof AddTest>[0]) => (
+  <div className="flex justify-end border-t border-hair px-1.5 py-1 empty:hidden">
+    <AddTest {...props} />
+  </div>
+);
 
 function ShellCard({ shift, actions }: { shift: ShellShift; actions: EffectActions }) {
   const t = words.effect;
   const [from, to] = [principalWords(shift.from), principalWords(shift.to)];
   const sample = shift.samples[0];
-  const test = sample ? shellTestOf(shift, actions.node(sample.from.id), actions.node(sample.to.id)) : null;
+  const make: MakeTest = (rules) =>
+    sample ? shellTestOf(shift, actions.node(sample.from.id), actions.node(sample.to.id), rules) : null;
   return (
     <Card
       from={from}
@@ -371,7 +372,7 @@ function ShellCard({ shift, actions }: { shift: ShellShift; actions: EffectActio
       gainedLines={shift.gainedLines}
       actions={actions}
     >
-      <TestLine test={test} of={[from, to]} actions={actions} />
+      <TestLine make={make} shift={shift} of={[from, to]} actions={actions} />
     </Card>
   );
 }
@@ -391,7 +392,7 @@ function RouteCard({ shift, actions }: { shift: RouteShift; actions: EffectActio
       gainedLines={shift.gainedLines}
       actions={actions}
     >
-      <TestLine test={routeTestOf(shift)} of={[from, to]} actions={actions} />
+      <TestLine make={(rules) => routeTestOf(shift, rules)} shift={shift} of={[from, to]} actions={actions} />
     </Card>
   );
 }

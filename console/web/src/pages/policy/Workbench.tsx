@@ -1,6 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { Copy, EllipsisVertical, History, ListTree, Save, ScanSearch, Undo2 } from "lucide-react";
 import { type RefObject, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { ruleText } from "@/access/model";
 import { type Policy, useCan, useNodes, useUsers } from "@/api";
 import { type Draft, discardDraft, replaceDraft, useDraft, writeDraft } from "@/policy";
 import { authorWords } from "@/policy/author";
@@ -219,6 +220,10 @@ function useEffectActions(bench: Bench, editor: RefObject<EditorHandle | null>, 
       // A drawer that closes gives the focus back first.
       requestAnimationFrame(() => editor.current?.goTo(line));
     },
+    rulesAt: (before, after) =>
+      [...before.map((line) => ruleText(bench.saved, line)), ...after.map((line) => ruleText(bench.text, line))].join(
+        " ",
+      ),
     addTest(test) {
       doneWithUndo(words.effect.testAdded, bench.replace(addTest(bench.text, test).text));
     },

@@ -100,6 +100,14 @@ describe("a test made of a change", () => {
     });
   });
 
+  it("names a node by the tag of which the rules speak", () => {
+    const rules = '{"src": ["ana"], "dst": ["tag:prod:5432"]}';
+    expect(testOf(shift({ gained: ["port 5432"] }), ana, db, rules)?.accept).toEqual(["tag:prod:5432"]);
+    expect(testOf(shift({ gained: ["port 5432"] }), ana, db, rules.replace("prod", "production"))?.accept).toEqual([
+      "tag:db:5432",
+    ]);
+  });
+
   it("speaks of one address of a network", () => {
     const route = (part: Partial<RouteShift>): RouteShift => ({
       ...shift({}),

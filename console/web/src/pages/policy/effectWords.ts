@@ -57,10 +57,13 @@ export function shellWords(users: ShellShift["lost"]): string {
   return users.map(({ name, check }) => (check ? words.effect.shellCheck(name) : name)).join(", ");
 }
 
-/** A test that holds a change fast: what is gained must stay reachable, what is lost must not come back. */
-export function testOf(shift: Shift, from: Node | undefined, to: Node | undefined): TestEntry | null {
-  const source = from && endOf(from);
-  const target = to && endOf(to);
+/**
+ * A test that holds a change fast: what is gained must stay reachable, what is lost must not come back. It names nodes as
+ * the rules do that make the change, of which it is given the text.
+ */
+export function testOf(shift: Shift, from: Node | undefined, to: Node | undefined, rules = ""): TestEntry | null {
+  const source = from && endOf(from, rules);
+  const target = to && endOf(to, rules);
   const kept = shift.lost.length === 0;
   const port = firstPort(kept ? shift.gained : shift.lost);
   if (!source || !target || !port) return null;
@@ -74,20 +77,25 @@ function claim(src: string, target: string, port: { proto: string; number: numbe
 }
 
 /** The same of a network: one address of it speaks for all. */
-export function routeTestOf({ from, prefix, lost, gained }: RouteShift): TestEntry | null {
+export function routeTestOf({ from, prefix, lost, gained }: RouteShift, rules = ""): TestEntry | null {
   const name = from.names[0];
   const kept = lost.length === 0;
   const port = firstPort(kept ? gained : lost, isInternet(prefix) ? 443 : undefined);
   if (!name || !port) return null;
   // Who has several tags is named by all of them.
-  const source = name.startsWith("tag:") ? (name.split(", ")[0] ?? name) : personOf(name);
-  return claim(source, addressIn(prefix), port, kept);
+  const source = name.startsWith("tag:") ? tagIn(name.split(", "), rules) : personOf(name);
+  return source ? claim(source, addressIn(prefix), port, kept) : null;
 }
 
 /** The same of shells: as whom somebody is let in, must wait for an answer, or is refused. */
-export function shellTestOf(shift: ShellShift, from: Node | undefined, to: Node | undefined): TestEntry | null {
-  const source = from && endOf(from);
-  const target = shift.own ? "autogroup:self" : to && endOf(to);
+export function shellTestOf(
+  shift: ShellShift,
+  from: Node | undefined,
+  to: Node | undefined,
+  rules = "",
+): TestEntry | null {
+  const source = from && endOf(from, rules);
+  const target = shift.own ? "autogroup:self" : to && endOf(to, rules);
   if (!source || !target) return null;
   // A test is about one user, and everybody but root is also this one.
   const names = (users: ShellShift["lost"]) =>
@@ -99,8 +107,12 @@ export function shellTestOf(shift: ShellShift, from: Node | undefined, to: Node 
   return claims.length > 0 ? { src: source, dst: [target], ...Object.fromEntries(claims) } : null;
 }
 
-/** How a policy names what a node is: by its first tag, or by its owner. */
-function endOf(node: Node): string | null {
-  if (node.tags.length > 0) return node.tags[0] ?? null;
+/** Of the tags of a node the one that rules name, or the first. */
+const tagIn = (tags: readonly string[], rules: string) =>
+  tags.find((tag) => rules.includes(`"${tag}"`) || rules.includes(`"${tag}:`)) ?? tags[0];
+
+/** How a policy names what a node is: by a tag, or by its owner. */
+function endOf(node: Node, rules: string): string | null {
+  if (node.tags.length > 0) return tagIn(node.tags, rules) ?? null;
   return node.user?.name ? personOf(node.user.name) : null;
 }
