@@ -23,6 +23,9 @@ const select = async (page: Page, count: number) => {
   for (let i = 0; i < count; i++) await page.locator("tr[data-row]").nth(i).getByRole("checkbox").click();
 };
 
+/** The first key may be that of the session, which is not deleted with others. */
+const deleteOthers = async (page: Page) => [await select(page, 2), await button(page, /^Delete/)];
+
 /** What opens over a page: where, and how. */
 const layers: Record<string, [path: string, open: (page: Page) => Promise<unknown>]> = {
   palette: ["/", (page) => page.keyboard.press("Control+k")],
@@ -30,6 +33,18 @@ const layers: Record<string, [path: string, open: (page: Page) => Promise<unknow
   "menu of the key": ["/", (page) => page.getByRole("button", { name: /Signed in with/ }).click()],
   "menu of a node": ["/nodes", (page) => menu(page)],
   "filters of nodes": ["/nodes", (page) => button(page, /^Filter$/)],
+  "filters of nodes by owner": [
+    "/nodes",
+    async (page) => [await button(page, /^Filter$/), await page.getByRole("menuitem", { name: "Owner" }).click()],
+  ],
+  "filters of routes": ["/routes", (page) => button(page, /^Filter$/)],
+  "filters of pre-auth keys": ["/keys", (page) => button(page, /^Filter$/)],
+  "filters of API keys": ["/settings/api-keys", (page) => button(page, /^Filter$/)],
+  "disable many routes": [
+    "/routes?q=-is:waiting",
+    async (page) => [await select(page, 2), await button(page, /^Disable/)],
+  ],
+  "delete API keys": ["/settings/api-keys?tab=all&q=-is:expired", (page) => deleteOthers(page)],
   "rename a node": ["/nodes", (page) => menu(page, "Rename")],
   "tags of a node": ["/nodes", (page) => menu(page, "Edit tags")],
   "expire a node": ["/nodes?q=is:online", (page) => menu(page, /^Expire key/)],

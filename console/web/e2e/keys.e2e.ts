@@ -1,6 +1,19 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allow, axe, closeWindow, everything, go, newWindow, parts, Stage, signedIn, signIn, withBrowser } from "./rig";
+import {
+  allow,
+  axe,
+  closeWindow,
+  eventually,
+  everything,
+  go,
+  newWindow,
+  parts,
+  Stage,
+  signedIn,
+  signIn,
+  withBrowser,
+} from "./rig";
 
 withBrowser();
 let stage: Stage;
@@ -125,6 +138,36 @@ describe("an API key", () => {
     await other.getByText("You were signed out because this key was revoked.").waitFor({ timeout: 15_000 });
     expect(Date.now() - began).toBeLessThan(15_000);
     await closeWindow(other);
+  });
+
+  test("is deleted together with others, and that of the session stays", async () => {
+    for (const key of [await stage.key(), await stage.key()])
+      await stage.cli("apikeys", "expire", "--prefix", parts(key).id);
+    await go(page, stage, "/admin/settings/api-keys?tab=expired");
+    const rows = page.locator("tr[data-row]");
+    await eventually(async () => expect(await rows.count()).toBeGreaterThanOrEqual(2));
+    const expired = await rows.count();
+    await page.getByRole("checkbox", { name: "Select all" }).click();
+    await page.getByRole("tab", { name: /^Usable/ }).click();
+    await page.getByRole("button", { name: "Filter", exact: true }).click();
+    await page.getByRole("menuitemcheckbox", { name: /^Admin/ }).click();
+    await page.keyboard.press("Escape");
+    expect(await page.getByLabel("Filter API keys").inputValue()).toBe("role:admin");
+    await page.locator("tr[data-row]", { hasText: "This session" }).getByRole("checkbox").click();
+    const bar = page.getByRole("toolbar");
+    await bar.getByText(`${expired + 1} selected, ${expired} not shown`).waitFor();
+    await bar.getByText("The key of this session stays.").waitFor();
+    await bar.getByRole("button", { name: "Delete" }).click();
+    await dialogue().getByText(`Delete ${expired} API keys?`).waitFor();
+    expect(await dialogue().getByText(parts(stage.admin).id).count()).toBe(0);
+    expect(await axe(page)).toEqual([]);
+    if (expired >= 5) await dialogue().getByRole("textbox").fill(String(expired));
+    await dialogue()
+      .getByRole("button", { name: `Delete ${expired} keys` })
+      .click();
+    await page.getByText(`${expired} API keys are deleted.`).first().waitFor();
+    await page.getByRole("tab", { name: /^Expired/ }).click();
+    await page.getByText("Nothing matches").waitFor();
   });
 
   test("of one's own is revoked only by who types its name, and that signs out", async () => {

@@ -138,6 +138,17 @@ describe("routes together", () => {
   });
 });
 
+test("the menu of filters writes the words that find a route", async () => {
+  await page.getByRole("button", { name: "Filter", exact: true }).click();
+  await page.getByRole("menuitem", { name: "Router" }).click();
+  await page.getByRole("menuitemcheckbox", { name: "node:pier" }).click();
+  expect(await page.getByLabel("Filter routes").inputValue()).toBe("node:pier");
+  await page.getByText(subnet).waitFor({ state: "detached" });
+  expect(await axe(page)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Escape");
+});
+
 describe("the same is asked", () => {
   test("when the switch is turned on the page of the node", async () => {
     await go(page, stage, "/admin/nodes?q=pier");

@@ -5,5 +5,5 @@
  */
 export { comparesVersion, longerAgo, prefixContains } from "./compare";
 export { type Fields, matches } from "./match";
-export { addTerm, hasTerm, parse, removeTerm, type Term } from "./parse";
+export { addTerm, hasTerm, parse, removeTerm, type Term, termsOf } from "./parse";
 export { useFilter } from "./useFilter";

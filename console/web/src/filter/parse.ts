@@ -36,6 +36,16 @@ function unquote(text: string): string {
   return text.replace(/"/g, "");
 }
 
+/** As many as a menu can offer; whoever looks for another types it. */
+const mostTerms = 30;
+
+/** The words that find some values of a field, each value once. What cannot be written as one word has none. */
+export const termsOf = (field: string, values: Iterable<string>): string[] =>
+  [...new Set(values)]
+    .filter((value) => value !== "" && !/[",]/.test(value))
+    .slice(0, mostTerms)
+    .map((value) => `${field}:${/\s/.test(value) ? `"${value}"` : value}`);
+
 export function hasTerm(line: string, term: string): boolean {
   return split(line).includes(term);
 }

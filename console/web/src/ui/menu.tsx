@@ -1,5 +1,5 @@
 import { clsx } from "clsx";
-import { Check, type LucideIcon, MoreHorizontal } from "lucide-react";
+import { Check, ChevronRight, type LucideIcon, MoreHorizontal } from "lucide-react";
 import { DropdownMenu as M, Slot } from "radix-ui";
 import { type ReactNode, useState } from "react";
 import { text } from "@/text";
@@ -162,6 +162,31 @@ export function MenuGroup({ label, children }: { label: string; children: ReactN
     <M.Group>
       <M.Label className="px-2 pt-2 pb-1 text-11 font-semibold text-ink-3">{label}</M.Label>
       {children}
+    </M.Group>
+  );
+}
+
+/** A group that is folded until somebody wants it. The count says how much of it is chosen. */
+export function MenuFold({ label, count, children }: { label: string; count: number; children: ReactNode }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <M.Group aria-label={label}>
+      <M.Item
+        className={item}
+        aria-expanded={open}
+        onSelect={(event) => {
+          event.preventDefault();
+          setOpen(!open);
+        }}
+      >
+        <ChevronRight
+          className={clsx("size-4 text-ink-3 transition-transform duration-100", open && "rotate-90")}
+          aria-hidden
+        />
+        <span className="flex-1">{label}</span>
+        {count > 0 && <span className="text-12 text-accent-ink tabular-nums">{count}</span>}
+      </M.Item>
+      {open && children}
     </M.Group>
   );
 }

@@ -2,10 +2,10 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type ApiKey, api, continueWith, newRequestName, useSession } from "@/api";
 import { endOf, Failure, LifeField, units } from "@/keys";
-import { text } from "@/text";
+import { printable, text } from "@/text";
 import { apiKeys } from "@/text/settings";
-import { ApiCall, Button, Choices, Confirm, Dialog, relative, useNow, useStatus, useWrites } from "@/ui";
-import { apiKeyName } from "./facts";
+import { ApiCall, ApiScript, Button, Choices, Confirm, Dialog, relative, useNow, useStatus, useWrites } from "@/ui";
+import { apiKeyName, apiKeyState } from "./facts";
 import { ApiKeyReveal, CommentField, createKey, usualLife } from "./forms";
 
 const t = apiKeys;
@@ -51,31 +51,92 @@ export function Revoke({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
   );
 }
 
-/** Takes a key that is over from the list. */
-export function Remove({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
+/** Takes keys from the list, and says which failed and why, with a way to try those again. */
+function useRemove(onClose: () => void) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);
-  const name = apiKeyName(key.prefix);
-  const submit = async () => {
+  const words = t.remove;
+  const start = async (chosen: readonly ApiKey[]) => {
     setBusy(true);
-    try {
-      await api.call("delete", "/api/v1/apikey/{prefix}", { params: { prefix: name }, once: newRequestName() });
-      status.done(t.remove.done(name));
-    } catch (error) {
-      status.failed(t.remove.failed(name), error);
-    }
+    const failed: { key: ApiKey; error: unknown }[] = [];
+    for (const key of chosen)
+      await api
+        .call("delete", "/api/v1/apikey/{prefix}", {
+          params: { prefix: apiKeyName(key.prefix) },
+          once: newRequestName(),
+        })
+        .catch((error: unknown) => void failed.push({ key, error }));
+    const [first] = chosen;
+    const one = chosen.length === 1 && first ? apiKeyName(first.prefix) : undefined;
+    const done = chosen.length - failed.length;
+    if (done > 0) status.done(one ? words.done(one) : words.doneMany(done));
+    if (failed.length > 0)
+      status.failed(
+        one ? words.failed(one) : words.failedMany(failed.length, chosen.length),
+        one ? failed[0]?.error : reasonsOf(failed),
+        {
+          label: one ? text.common.retry : words.retry(failed.length),
+          run: () => void start(failed.map(({ key }) => key)),
+        },
+      );
     onClose();
   };
+  return { busy, start };
+}
+
+const mostReasons = 3;
+
+function reasonsOf(failed: readonly { key: ApiKey; error: unknown }[]): string {
+  const told = failed
+    .slice(0, mostReasons)
+    .map(({ key, error }) => `${apiKeyName(key.prefix)}: ${error instanceof Error ? error.message : ""}`);
+  if (failed.length > mostReasons) told.push(text.nodes.many.more(failed.length - mostReasons));
+  return told.join(" · ");
+}
+
+/** Asks before keys are taken from the list; those that still open something say so. */
+export function Remove({ of: keys, onClose }: { of: readonly ApiKey[]; onClose(): void }) {
+  const { busy, start } = useRemove(onClose);
+  const now = useNow();
+  const words = t.remove;
+  const [first] = keys;
+  const one = keys.length === 1 && first ? apiKeyName(first.prefix) : undefined;
+  const usable = keys.filter((key) => apiKeyState(key, now) === "usable").length;
   return (
     <Confirm
-      title={t.remove.title(name)}
-      submit={t.remove.submit}
+      title={one ? words.title(one) : words.titleMany(keys.length)}
+      submit={one ? words.submit : words.submitMany(keys.length)}
+      word={keys.length >= 5 ? String(keys.length) : undefined}
       busy={busy}
-      call={<ApiCall method="delete" path={`/api/v1/apikey/${name}`} />}
-      onSubmit={() => void submit()}
+      call={
+        <ApiScript
+          calls={keys.map((key) => ({ method: "delete", path: `/api/v1/apikey/${apiKeyName(key.prefix)}` }))}
+        />
+      }
+      onSubmit={() => void start(keys)}
       onClose={onClose}
     >
-      <p>{t.remove.body}</p>
+      {usable > 0 ? (
+        <p>
+          {one ? t.revoke.body(one) : words.usable(usable)} {words.gone}
+        </p>
+      ) : (
+        <p>{one ? words.body : words.bodyMany}</p>
+      )}
+      {!one && (
+        <ul
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+          tabIndex={0}
+          className="max-h-40 overflow-y-auto rounded-md bg-chip px-3 py-2 text-12 text-ink"
+        >
+          {keys.map((key) => (
+            <li key={key.id} className="flex justify-between gap-4">
+              <span className="font-mono">{apiKeyName(key.prefix)}</span>
+              <span className="truncate">{printable(key.comment)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
     </Confirm>
   );
 }

@@ -14,6 +14,7 @@ import { apiKeys } from "@/text/settings";
 import {
   announce,
   Badge,
+  BulkBar,
   Button,
   type Column,
   columnsShown,
@@ -24,6 +25,7 @@ import {
   ExportMenu,
   FilterChips,
   FilterLine,
+  FilterMenu,
   Mark,
   MenuItem,
   MenuLine,
@@ -46,9 +48,16 @@ const t = apiKeys;
 const usual = { tab: "usable", q: "", sort: "", cols: "", rotate: "" };
 const panelId = "api-keys-list";
 type Tab = keyof typeof t.tabs;
-type Action = { name: "create" } | { name: "rotate" | "revoke" | "delete"; key: ApiKey };
+type Action =
+  | { name: "create" }
+  | { name: "rotate" | "revoke"; key: ApiKey }
+  | { name: "delete"; keys: readonly ApiKey[] };
 
 const Start = createContext<(action: Action) => void>(() => {});
+const filters: [string, string[]][] = [
+  [t.columns.role, ["role:read", "role:operator", "role:admin"]],
+  [t.filters.state, ["is:usable", "is:expired"]],
+];
 const none: readonly ApiKey[] = [];
 const rowId = (key: ApiKey) => key.id;
 const rowName = (key: ApiKey) => apiKeyName(key.prefix);
@@ -95,7 +104,7 @@ export function ApiKeysPage() {
       {action?.name === "create" && <CreateApiKey onClose={close} />}
       {action?.name === "rotate" && <Rotate of={action.key} onClose={close} />}
       {action?.name === "revoke" && <Revoke of={action.key} onClose={close} />}
-      {action?.name === "delete" && <Remove of={action.key} onClose={close} />}
+      {action?.name === "delete" && <Remove of={action.keys} onClose={close} />}
     </Start>
   );
 }
@@ -112,7 +121,9 @@ function KeyList({
   setSearch(change: Partial<typeof usual>): void;
 }) {
   const { key: session } = useSession();
+  const writes = useCan()("apikeys:write");
   const now = useNow();
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const tab = oneOf<Tab>(search.tab, t.tabs, "usable");
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
   const { typed, setTyped, terms } = useFilter(search.q, commit, apiKeyFilterFields);
@@ -127,7 +138,7 @@ function KeyList({
     count: value === "all" ? all.length : all.filter((key) => apiKeyState(key, now) === value).length,
   }));
   return (
-    <>
+    <div className="relative flex min-h-0 flex-1 flex-col">
       <div className="@container shrink-0 border-b border-line bg-canvas px-6 max-md:px-4">
         <div className="flex min-w-0 items-center gap-x-4 @max-[720px]:flex-col @max-[720px]:items-stretch">
           <div className="min-w-0 flex-1">
@@ -141,6 +152,7 @@ function KeyList({
           </div>
           <div className="flex items-center gap-2 @max-[720px]:py-2">
             <FilterLine label={t.filterLabel} placeholder={t.filterPlaceholder} value={typed} onChange={setTyped} />
+            <FilterMenu groups={filters} words={t.filters.words} value={typed} onChange={setTyped} />
             <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
             <ExportMenu what="api-keys" columns={columnsShown(columns, search.cols)} rows={rows} />
           </div>
@@ -169,11 +181,47 @@ function KeyList({
           onSort={(sort) => setSearch({ sort })}
           usual={newestFirst}
           asked={`${tab} ${typed}`}
+          selected={writes ? selected : undefined}
+          onSelect={setSelected}
           menu={rowMenu}
           phone={(key) => <PhoneRow of={key} session={session.prefix} now={now} />}
         />
       </div>
-    </>
+      <Bulk all={all} rows={rows} selected={selected} onClear={() => setSelected(new Set())} />
+    </div>
+  );
+}
+
+/** What can be done with the chosen keys. That of the session is ended by itself only, with its name typed. */
+function Bulk({
+  all,
+  rows,
+  selected,
+  onClear,
+}: {
+  all: readonly ApiKey[];
+  rows: readonly ApiKey[];
+  selected: ReadonlySet<string>;
+  onClear(): void;
+}) {
+  const start = useContext(Start);
+  const { key: session } = useSession();
+  const { offered, why } = useWrites("apikeys:write");
+  const chosen = useMemo(() => all.filter((key) => selected.has(key.id)), [all, selected]);
+  const others = chosen.filter((key) => key.prefix !== session.prefix);
+  const hidden = chosen.length - rows.filter((key) => selected.has(key.id)).length;
+  if (!offered) return null;
+  return (
+    <BulkBar label={text.settings.apiKeys} selected={chosen.length} hidden={hidden} onClear={onClear}>
+      {others.length < chosen.length && (
+        <span className="shrink-0 px-2 whitespace-nowrap text-ink-2">{t.remove.ownStays}</span>
+      )}
+      {others.length > 0 && (
+        <Button look="ghost-danger" icon={Trash2} why={why} onClick={() => start({ name: "delete", keys: others })}>
+          {t.actions.delete}
+        </Button>
+      )}
+    </BulkBar>
   );
 }
 
@@ -314,7 +362,7 @@ function KeyMenu({ of: key }: { of: ApiKey }) {
               </MenuItem>
             </>
           ) : (
-            <MenuItem icon={Trash2} danger why={why} onSelect={() => start({ name: "delete", key })}>
+            <MenuItem icon={Trash2} danger why={why} onSelect={() => start({ name: "delete", keys: [key] })}>
               {t.actions.delete}
             </MenuItem>
           )}

@@ -47,6 +47,7 @@ import {
 } from "@/ui";
 import { keyColumns } from "./columns";
 import { useCreators } from "./creators";
+import { KeyFilterMenu } from "./FilterMenu";
 import { KeySummary } from "./KeySummary";
 
 const t = text.keys;
@@ -228,6 +229,7 @@ function Toolbar({
       </div>
       <div className="flex items-center gap-2 @max-[880px]:py-2">
         <FilterLine label={t.filterLabel} placeholder={t.filterPlaceholder} value={typed} onChange={onType} />
+        <KeyFilterMenu keys={all} value={typed} onChange={onType} />
         {children}
       </div>
     </div>

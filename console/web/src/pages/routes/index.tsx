@@ -32,6 +32,7 @@ import {
   WriteButton,
 } from "@/ui";
 import { labelOf, openRoute, RouteSwitch, routeColumns, StateBadge, usersOf } from "./columns";
+import { RouteFilterMenu } from "./FilterMenu";
 import { autoApprovers, exitUsers, repeatedIn, routeFilter, routeFilterFields, splitWaiting } from "./facts";
 import { RoutePanel } from "./RoutePanel";
 
@@ -106,6 +107,7 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
                   value={typed}
                   onChange={setTyped}
                 />
+                <RouteFilterMenu rows={here} value={typed} onChange={setTyped} />
                 <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
               </div>
             </div>

@@ -6,6 +6,16 @@ export const apiKeys = {
   emptyBody: "Keys open the API and this console.",
   filterLabel: "Filter API keys",
   filterPlaceholder: "Key, comment, role:read",
+  filters: {
+    state: "State",
+    words: {
+      "role:read": "Read",
+      "role:operator": "Operator",
+      "role:admin": "Admin",
+      "is:usable": "Usable",
+      "is:expired": "Expired",
+    } as Record<string, string>,
+  },
   tabs: { usable: "Usable", expired: "Expired", all: "All" },
   columns: {
     key: "Key",
@@ -73,10 +83,22 @@ export const apiKeys = {
   },
   remove: {
     title: (key: string) => `Delete ${key}?`,
+    titleMany: plural({ one: "Delete # API key?", other: "Delete # API keys?" }),
     body: "It has expired already; from now on it is no longer listed.",
+    bodyMany: "They have expired already; from now on they are no longer listed.",
+    usable: plural({
+      one: "# of them is still usable: scripts that use it stop at once.",
+      other: "# of them are still usable: scripts that use them stop at once.",
+    }),
+    gone: "What is deleted is no longer listed; revoke a key to keep its line.",
     submit: "Delete key",
+    submitMany: plural({ one: "Delete # key", other: "Delete # keys" }),
     done: (key: string) => `${key} is deleted.`,
+    doneMany: plural({ one: "# API key is deleted.", other: "# API keys are deleted." }),
     failed: (key: string) => `${key} was not deleted`,
+    failedMany: (bad: number, all: number) => `${bad} of ${all} API keys were not deleted`,
+    retry: (n: number) => `Retry these ${n}`,
+    ownStays: "The key of this session stays.",
   },
   rotate: {
     title: (key: string) => `Rotate ${key}`,

@@ -10,6 +10,19 @@ export const keys = {
   noUsableBody: "Keys that are used up or expired are under the other tabs.",
   filterLabel: "Filter keys",
   filterPlaceholder: "Key, tag:web, user:ana, is:reusable",
+  filters: {
+    kind: "Kind",
+    state: "State",
+    tags: "Tags",
+    owner: "Owner",
+    words: {
+      "is:reusable": "Reusable",
+      "is:ephemeral": "Ephemeral nodes",
+      "is:usable": "Usable",
+      "is:used": "Used at least once",
+      "is:expired": "Expired",
+    } as Record<string, string>,
+  },
   tabs: { usable: "Usable", used: "Used up", expired: "Expired", all: "All" },
   columns: {
     key: "Key",

@@ -61,6 +61,12 @@ export const nodes = {
     system: "System",
     tags: "Tags",
     seen: "Last seen",
+    owner: "Owner",
+    version: "Client version",
+    relay: "Nearest relay",
+    route: "Network behind it",
+    key: "Joined with key",
+    older: "Older than the newest",
     words: {
       "is:online": "Online",
       "is:offline": "Offline",

@@ -16,6 +16,21 @@ export const routesPage = {
   users: plural({ one: "# node", other: "# nodes" }),
   filterLabel: "Filter routes",
   filterPlaceholder: { subnets: "10.20.0.0/16, router, is:waiting", exits: "Node, tag:router, is:waiting" },
+  filters: {
+    state: "State",
+    remarks: "Remarks",
+    router: "Router",
+    tags: "Tags",
+    owner: "Owner",
+    words: {
+      "is:waiting": "Waiting",
+      "is:serving": "In service",
+      "is:standby": "Standby",
+      "is:offline": "Offline",
+      "is:unoffered": "Not offered",
+      "is:overlapping": "Overlaps another",
+    } as Record<string, string>,
+  },
   groups: { waiting: "Waiting for approval", rest: "Everything else" },
   emptySubnetsTitle: "No subnet routes yet",
   emptySubnetsBody:

@@ -4,7 +4,7 @@ export { type Column, columnsShown } from "./columns";
 export { csvCell, downloadCSV, downloadJSON, toCSV } from "./csv";
 export { DataTable, sortRows } from "./DataTable";
 export { FilterChips, FilterLine } from "./FilterLine";
-export { ExportMenu, FilterMenu, ViewMenu } from "./menus";
+export { ExportMenu, FilterButton, FilterGroups, FilterMenu, ViewMenu } from "./menus";
 export { NoMatch } from "./NoMatch";
 export type { Group } from "./order";
 export { useShown } from "./useShown";

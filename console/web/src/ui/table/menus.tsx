@@ -1,8 +1,9 @@
 import { Columns3, Download, ListFilter } from "lucide-react";
+import type { ReactNode } from "react";
 import { addTerm, hasTerm, removeTerm } from "@/filter";
-import { text } from "@/text";
+import { entry, printable, text } from "@/text";
 import { Button } from "../button";
-import { Menu, MenuCheck, MenuGroup, MenuItem, MenuLine, MenuRadio } from "../menu";
+import { Menu, MenuCheck, MenuFold, MenuGroup, MenuItem, MenuLine, MenuRadio } from "../menu";
 import { setPreference, usePreferences } from "../preferences";
 import { type Column, columnsShown } from "./columns";
 import { downloadCSV, downloadJSON } from "./csv";
@@ -86,38 +87,60 @@ export function ExportMenu<T>({
   );
 }
 
-/** Writes words into the filter line, so that people learn them. Those without a wording are shown as they are. */
-export function FilterMenu({
-  groups,
-  words,
-  value,
-  onChange,
-}: {
-  groups: readonly (readonly [title: string, terms: readonly string[]])[];
+type Terms = readonly (readonly [title: string, terms: readonly string[]])[];
+
+interface Offered {
+  groups: Terms;
+  /** Groups that have many terms: they are folded. */
+  more?: Terms;
   words: Readonly<Record<string, string>>;
   value: string;
   onChange(value: string): void;
-}) {
+}
+
+/** Writes words into the filter line, so that people learn them. Those without a wording are shown as they are. */
+export const FilterMenu = (props: Offered) => (
+  <FilterButton>
+    <FilterGroups {...props} />
+  </FilterButton>
+);
+
+/** A FilterMenu whose groups are found out only when it is opened: by what is inside, which ends in FilterGroups. */
+export const FilterButton = ({ children }: { children: ReactNode }) => (
+  <Menu trigger={<Button icon={ListFilter}>{text.table.filter}</Button>} label={text.table.filterBy}>
+    {children}
+  </Menu>
+);
+
+export function FilterGroups({ groups, more = [], words, value, onChange }: Offered) {
+  const check = (term: string) => (
+    <MenuCheck
+      key={term}
+      checked={hasTerm(value, term)}
+      onChange={(on) => onChange(on ? addTerm(value, term) : removeTerm(value, term))}
+    >
+      <span className="flex flex-1 items-center justify-between gap-6">
+        {entry(words, term) ?? <span className="font-mono text-12">{printable(term)}</span>}
+        {entry(words, term) && <span className="font-mono text-11 text-ink-3">{term}</span>}
+      </span>
+    </MenuCheck>
+  );
+  const folded = more.filter(([, terms]) => terms.length > 0);
   return (
-    <Menu trigger={<Button icon={ListFilter}>{text.table.filter}</Button>} label={text.table.filterBy}>
+    <>
       {groups
         .filter(([, terms]) => terms.length > 0)
         .map(([title, terms]) => (
           <MenuGroup key={title} label={title}>
-            {terms.map((term) => (
-              <MenuCheck
-                key={term}
-                checked={hasTerm(value, term)}
-                onChange={(on) => onChange(on ? addTerm(value, term) : removeTerm(value, term))}
-              >
-                <span className="flex flex-1 items-center justify-between gap-6">
-                  {words[term] ?? <span className="font-mono text-12">{term}</span>}
-                  {words[term] && <span className="font-mono text-11 text-ink-3">{term}</span>}
-                </span>
-              </MenuCheck>
-            ))}
+            {terms.map(check)}
           </MenuGroup>
         ))}
-    </Menu>
+      {folded.length > 0 && <MenuLine />}
+      {folded.map(([title, terms]) => (
+        <MenuFold key={title} label={title} count={terms.filter((term) => hasTerm(value, term)).length}>
+          {terms.map(check)}
+        </MenuFold>
+      ))}
+    </>
   );
 }
