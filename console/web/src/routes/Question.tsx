@@ -126,7 +126,7 @@ function useUsers(lost: readonly RouteRow[]): (row: RouteRow) => Users | undefin
     ...accessQuery({ to, by: "nodes" }),
     enabled: useCan()("policy:read") && to.length > 0,
   });
-  return (row) => (data && to.includes(targetOf(row)) ? usersOf(data, targetOf(row), row.node.id) : undefined);
+  return (row) => (data && to.includes(targetOf(row)) ? usersOf(data, targetOf(row), row.node) : undefined);
 }
 
 const mostNames = 5;

@@ -1,4 +1,4 @@
-import type { AccessMap } from "@/api";
+import type { AccessMap, Node } from "@/api";
 import { compareText } from "@/nodes/facts";
 import { printable } from "@/text";
 
@@ -10,11 +10,16 @@ export interface Users {
   complete: boolean;
 }
 
-/** Who may use a network or the internet, by an answer that tells all nodes apart. Its router needs no path to it. */
-export function usersOf(map: AccessMap, target: string, routerId: string): Users {
+/**
+ * Who may use a network or the internet through a router, by an answer that tells all nodes apart. The router itself
+ * needs no path; a rule may lead through the routers of some tags alone.
+ */
+export function usersOf(map: AccessMap, target: string, router: Node): Users {
+  const leads = (via: readonly string[]) => via.length === 0 || via.some((tag) => router.tags.includes(tag));
   const names = map.cells.flatMap((cell) => {
     const [from, to] = [map.from[cell.from], map.to[cell.to]];
-    return from?.kind === "node" && from.id !== routerId && to?.name === target ? [printable(from.name)] : [];
+    const uses = cell.rules.some(({ rule }) => leads(map.rules[rule]?.via ?? []));
+    return from?.kind === "node" && from.id !== router.id && to?.name === target && uses ? [printable(from.name)] : [];
   });
   return { names: [...new Set(names)].sort(compareText), complete: map.moreFrom + map.moreTo + map.moreCells === 0 };
 }

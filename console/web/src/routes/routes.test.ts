@@ -100,27 +100,36 @@ describe("a route that is disabled", () => {
   });
   test("to the internet says what else can be chosen", () => {
     const words = (id: string) => lossWords(of(id), [of(id)], rows, { names: ["ana"], complete: true });
-    expect(words("8")).toMatch(/1 node may use exit nodes: ana\..* There is no other exit node in service\./);
+    expect(words("8")).toMatch(/1 node may use it: ana\..* There is no other exit node in service\./);
   });
 });
 
-test("those who may use a network are the nodes that reach it, without its router", () => {
+test("those who may use a network are the nodes that reach it, without its router, and not by another", () => {
   const principal = (kind: string, id: string, name: string) => ({ kind, id, name, nodes: 1, online: 1, expired: 0 });
   const map = {
-    from: [principal("node", "1", "gw-1"), principal("node", "9", "ana"), principal("route", "", "10.9.0.0/16")],
+    from: [
+      principal("node", "1", "gw-1"),
+      principal("node", "9", "ana"),
+      principal("route", "", "10.9.0.0/16"),
+      principal("node", "10", "bo"),
+      principal("node", "11", "cy"),
+    ],
     to: [principal("route", "", "10.0.0.0/8"), principal("route", "", "10.7.0.0/16")],
     cells: [
-      { from: 0, to: 0 },
-      { from: 1, to: 0 },
-      { from: 2, to: 0 },
-      { from: 1, to: 1 },
+      { from: 0, to: 0, rules: [{ rule: 0 }] },
+      { from: 1, to: 0, rules: [{ rule: 0 }] },
+      { from: 2, to: 0, rules: [{ rule: 0 }] },
+      { from: 3, to: 0, rules: [{ rule: 1 }] },
+      { from: 4, to: 0, rules: [{ rule: 2 }] },
+      { from: 1, to: 1, rules: [{ rule: 0 }] },
     ],
+    rules: [{ via: [] }, { via: ["tag:router"] }, { via: ["tag:other"] }],
     moreFrom: 0,
     moreTo: 0,
     moreCells: 0,
   } as unknown as AccessMap;
-  expect(usersOf(map, "10.0.0.0/8", "1")).toEqual({ names: ["ana"], complete: true });
-  expect(usersOf({ ...map, moreFrom: 3 }, "10.0.0.0/8", "1").complete).toBe(false);
+  expect(usersOf(map, "10.0.0.0/8", of("1").node)).toEqual({ names: ["ana", "bo"], complete: true });
+  expect(usersOf({ ...map, moreFrom: 3 }, "10.0.0.0/8", of("1").node).complete).toBe(false);
 });
 
 test("routes of one node are one call", () => {

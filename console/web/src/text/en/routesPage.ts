@@ -83,10 +83,10 @@ export const routesPage = {
     nobody: "The policy lets no node use it, so that nobody loses the path.",
     allExit: "Nodes that use it lose their way to the internet at once.",
     someExit: (n: number, names: string) =>
-      `${n === 1 ? "1 node" : `${n} nodes`} may use exit nodes: ${names}. Those that use this one lose their way to the internet at once.`,
+      `${n === 1 ? "1 node" : `${n} nodes`} may use it: ${names}. Those that do lose their way to the internet at once.`,
     atLeastExit: (n: number, names: string) =>
-      `At least ${n} nodes may use exit nodes: ${names}. Those that use this one lose their way to the internet at once.`,
-    nobodyExit: "The policy lets no node use exit nodes, so that nobody loses the way to the internet.",
+      `At least ${n} nodes may use it: ${names}. Those that do lose their way to the internet at once.`,
+    nobodyExit: "The policy lets no node use it, so that nobody loses the way to the internet.",
     otherExits: (names: string) => `They can choose ${names} instead.`,
     noExit: "There is no other exit node in service.",
     more: (names: string, n: number) => `${names} and ${n} more`,
