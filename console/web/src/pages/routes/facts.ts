@@ -2,6 +2,7 @@ import { parse } from "jsonc-parser";
 import type { AccessMap, Node } from "@/api";
 import { type Fields, prefixContains } from "@/filter";
 import { byNetwork, isWaiting, type RouteRow } from "@/routes";
+import { internet, usersOf } from "@/routes/losers";
 
 /** All but the first row of each network, in their usual order. */
 export function repeatedIn(rows: readonly RouteRow[]): ReadonlySet<string> {
@@ -72,18 +73,11 @@ export const routeFilter: Fields<RouteRow> = {
 
 /**
  * How many nodes may use each exit node, by its id, as a map of nodes and the internet says it; undefined where the map
- * does not have all nodes. Rules may lead through routers with certain tags alone.
+ * does not have all nodes.
  */
 export function exitUsers(map: AccessMap, exits: readonly Node[]): ReadonlyMap<string, number> | undefined {
-  if (map.moreFrom + map.moreCells > 0) return undefined;
-  const users = map.cells
-    .filter((cell) => cell.pairs > 0)
-    .map((cell) => ({ id: map.from[cell.from]?.id, via: cell.rules.map((share) => map.rules[share.rule]?.via ?? []) }));
-  const leads = (via: readonly string[], exit: Node) => via.length === 0 || via.some((tag) => exit.tags.includes(tag));
-  return new Map(
-    exits.map((exit) => [
-      exit.id,
-      users.filter(({ id, via }) => id !== exit.id && via.some((tags) => leads(tags, exit))).length,
-    ]),
-  );
+  const users = exits.map((exit) => ({ id: exit.id, ...usersOf(map, internet, exit) }));
+  return users.every(({ complete }) => complete)
+    ? new Map(users.map(({ id, names }) => [id, names.length]))
+    : undefined;
 }

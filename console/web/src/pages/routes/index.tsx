@@ -9,6 +9,7 @@ import { matches, useFilter } from "@/filter";
 import { NodeMark, ownerWords } from "@/nodes";
 import { oneOf, useSearchState } from "@/router/search";
 import { byNetwork, isWaiting, RouteActionsProvider, type RouteRow, routeRows, useTurnRoutes } from "@/routes";
+import { internet } from "@/routes/losers";
 import { printable, text } from "@/text";
 import { words as t } from "@/text/routes";
 import {
@@ -162,7 +163,7 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
 function useExitUsers(all: readonly RouteRow[], shown: boolean): ReadonlyMap<string, number> | undefined {
   const exits = useMemo(() => all.filter((row) => row.route.exit).map((row) => row.node), [all]);
   const { data } = useQuery({
-    ...accessQuery({ to: ["autogroup:internet"], by: "nodes" }),
+    ...accessQuery({ to: [internet], by: "nodes" }),
     enabled: useCan()("policy:read") && shown && exits.length > 0,
   });
   return useMemo(() => data && exitUsers(data, exits), [data, exits]);

@@ -69,12 +69,19 @@ test.each([
 
 describe("who may use an exit node", () => {
   const exit = (id: string, ...tags: string[]) => ({ id, tags }) as unknown as Node;
-  const cell = (from: number, ...rules: number[]) => ({ from, pairs: 1, rules: rules.map((rule) => ({ rule })) });
+  const cell = (from: number, ...rules: number[]) => ({
+    from,
+    to: 0,
+    pairs: 1,
+    rules: rules.map((rule) => ({ rule })),
+  });
   const map = {
-    from: [{ id: "1" }, { id: "2" }, { id: "3" }],
+    from: ["1", "2", "3"].map((id) => ({ kind: "node", id, name: `node-${id}` })),
+    to: [{ name: "autogroup:internet" }],
     cells: [cell(0, 0), cell(1, 1), cell(2, 0, 1)],
     rules: [{ via: [] }, { via: ["tag:fra"] }],
     moreFrom: 0,
+    moreTo: 0,
     moreCells: 0,
   } as unknown as AccessMap;
   test("are those whom a rule leads there, without itself", () =>
