@@ -1,11 +1,11 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
 import type { ReactNode } from "react";
-import { type AuditFilter, apiKeysQuery, type Change, useCan } from "@/api";
+import { type AuditFilter, type Change, useCan } from "@/api";
 import { printable, text } from "@/text";
 import { absolute, Button, CopyButton, linkButton, Time, usePreferences } from "@/ui";
 import { type Difference, differences } from "./diff";
+import { useKeyComments } from "./keyComments";
 import { actorWords, eventWords } from "./words";
 
 const t = text.activity.details;
@@ -14,6 +14,7 @@ const t = text.activity.details;
 export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(filter: AuditFilter): void }) {
   const { timeZone } = usePreferences();
   const { actor } = entry;
+  const comment = useKeyComments()(entry);
   const differing = differences(entry);
   return (
     <div className="space-y-5">
@@ -25,7 +26,7 @@ export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(fil
       </div>
       <dl className="grid grid-cols-[96px_minmax(0,1fr)] gap-y-2 text-13">
         <Fact label={t.who}>{actorWords(entry)}</Fact>
-        {actor.kind === "key" && <KeyComment id={actor.name} />}
+        {comment && <Fact label={t.comment}>{printable(comment)}</Fact>}
         {actor.address && (
           <Fact label={t.address} mono>
             {printable(actor.address)}
@@ -60,13 +61,6 @@ export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(fil
 
 /** The actor as the server's filter names it. */
 export const actorFilter = ({ actor }: Change) => (actor.id ? `${actor.kind}:${actor.id}` : actor.kind);
-
-/** What the key is for, which often is whose it is. */
-function KeyComment({ id }: { id: string }) {
-  const { data } = useQuery({ ...apiKeysQuery, enabled: useCan()("apikeys:read") });
-  const comment = data?.items.find((key) => key.prefix.includes(`_${id}_`))?.comment;
-  return comment ? <Fact label={t.comment}>{printable(comment)}</Fact> : null;
-}
 
 function Fact({ label, children, mono }: { label: string; children: ReactNode; mono?: boolean }) {
   return (

@@ -5,6 +5,7 @@
 export { ActivityList, laneIcons } from "./ActivityList";
 export { actorFilter, EventDetails } from "./EventDetails";
 export { type EventGroup, groupEvents } from "./group";
+export { type KeyComments, useKeyComments } from "./keyComments";
 export { PresenceBand, Strip, useSpans } from "./PresenceBand";
 export { lengthWords, percentWords, type Span, shareOnline, spansOf } from "./presence";
 export { actorWords, type EventWords, eventWords, type Lane, lanes, routeWords } from "./words";

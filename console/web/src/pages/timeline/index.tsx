@@ -2,7 +2,7 @@
 import { clsx } from "clsx";
 import { Activity, ChevronRight, Download, Link2 } from "lucide-react";
 import { useCallback, useId, useMemo, useState } from "react";
-import { EventDetails, lanes } from "@/activity";
+import { EventDetails, lanes, useKeyComments } from "@/activity";
 import type { AuditFilter } from "@/api";
 import { matches, useFilter } from "@/filter";
 import { text } from "@/text";
@@ -43,9 +43,14 @@ export function TimelinePage() {
   const open = useOpenEvent(search.event, events.told);
   const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
   const { typed, setTyped, terms } = useFilter(search.q, commit, eventFilterFields);
+  const commentOf = useKeyComments();
+  const fits = useMemo(() => {
+    const filter = eventFilter(commentOf);
+    return (each: Told) => matches(each, terms, filter);
+  }, [commentOf, terms]);
   const told = useMemo(
-    () => events.told.filter((each) => each.at >= period.from && each.at <= end && matches(each, terms, eventFilter)),
-    [events.told, period.from, end, terms],
+    () => events.told.filter((each) => each.at >= period.from && each.at <= end && fits(each)),
+    [events.told, period.from, end, fits],
   );
   const status = useStatus();
   const compact = useMedia("(max-width: 767px)");
@@ -97,10 +102,7 @@ export function TimelinePage() {
   };
   const write = async () => {
     try {
-      const all = await exportEvents(
-        events.filter,
-        (each) => events.lanes.includes(each.words.lane) && matches(each, terms, eventFilter),
-      );
+      const all = await exportEvents(events.filter, (each) => events.lanes.includes(each.words.lane) && fits(each));
       if (!all) status.done(t.exportCut(mostExported.toLocaleString("en")));
     } catch (error) {
       status.failed(t.exportFailed, error);

@@ -1,4 +1,4 @@
-import { type EventWords, eventWords, type Lane, lanes } from "@/activity";
+import { type EventWords, eventWords, type KeyComments, type Lane, lanes } from "@/activity";
 import type { Change } from "@/api";
 import type { Fields } from "@/filter";
 
@@ -11,14 +11,16 @@ export interface Told {
 export const tell = (entry: Change): Told => ({ entry, words: eventWords(entry), at: Date.parse(entry.at) });
 
 /** What the words of the filter line mean for events: anything that a row or its details call it by. */
-export const eventFilter: Fields<Told> = {
-  text: ({ entry, words }, word) =>
-    [words.title, words.actor, entry.actor.address, entry.actor.requestId].some((each) =>
-      each.toLowerCase().includes(word),
-    ),
-  fields: { by: ({ words }, value) => words.actor.toLowerCase().includes(value) },
+export const eventFilter = (commentOf: KeyComments): Fields<Told> => {
+  const names = ({ entry, words }: Told) => [words.actor, commentOf(entry)];
+  const includes = (all: readonly string[], word: string) => all.some((each) => each.toLowerCase().includes(word));
+  return {
+    text: (told, word) =>
+      includes([told.words.title, ...names(told), told.entry.actor.address, told.entry.actor.requestId], word),
+    fields: { by: (told, value) => includes(names(told), value) },
+  };
 };
-export const eventFilterFields = Object.keys(eventFilter.fields);
+export const eventFilterFields = ["by"];
 
 /** Which kinds of object a part of the timeline is about. Routes are a matter of nodes. */
 const kinds: Record<Lane, string> = {

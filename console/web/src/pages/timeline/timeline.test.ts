@@ -109,8 +109,18 @@ test.each([
   ["bob", false],
   ["by:abcde", true],
   ["-by:abcde", false],
-])("events are found by what their line says: %s", (line, found) =>
-  expect(matches(user(0), parse(line, eventFilterFields), eventFilter)).toBe(found),
+  ["by:mei", true],
+  ["laptop created", true],
+  ["-by:mei", false],
+  ["by:ana", false],
+])("events are found by what their line says, and by the comment of the key: %s", (line, found) =>
+  expect(
+    matches(
+      user(0),
+      parse(line, eventFilterFields),
+      eventFilter(() => "Mei, laptop"),
+    ),
+  ).toBe(found),
 );
 
 describe("marks", () => {

@@ -1,0 +1,16 @@
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { apiKeysQuery, type Change, useCan } from "@/api";
+
+/** What the key that made a change is for, which often is whose it is; "" where it was no key, or is not known. */
+export type KeyComments = (entry: Pick<Change, "actor">) => string;
+
+export function useKeyComments(): KeyComments {
+  const { data } = useQuery({ ...apiKeysQuery, enabled: useCan()("apikeys:read") });
+  return useMemo(() => {
+    const comments = new Map(
+      data?.items.map(({ prefix, comment }) => [prefix.replace(/^flk_|_\*\*\*$/g, ""), comment]),
+    );
+    return ({ actor }) => (actor.kind === "key" && comments.get(actor.name)) || "";
+  }, [data]);
+}
