@@ -86,7 +86,12 @@ test("a list that is out of date stays so when the stream tells something of it"
 });
 
 test("that there is no policy yet is a condition of the first", async () => {
-  vi.spyOn(api, "call").mockRejectedValueOnce(new ApiError(404, "", "", "", {}, '"0"'));
+  const [get, call] = [vi.spyOn(api, "get"), vi.spyOn(api, "call")];
+  get.mockResolvedValueOnce({ versions: [] });
   expect(await new QueryClient().fetchQuery(policyQuery)).toEqual({ policy: null, etag: '"0"' });
+  expect(call).not.toHaveBeenCalled();
+  get.mockResolvedValueOnce({ versions: [{ version: "3" }] });
+  call.mockRejectedValueOnce(new ApiError(404, "", "", "", {}, '"3"'));
+  expect(await new QueryClient().fetchQuery(policyQuery)).toEqual({ policy: null, etag: '"3"' });
   vi.restoreAllMocks();
 });

@@ -197,18 +197,21 @@ export const withPlainLines = <P extends { policy: string }>(policy: P): P => ({
 const newestVersion = async (signal: AbortSignal) =>
   (await api.get("/api/v1/policy/versions", { query: { limit: "1" }, signal })).versions[0] ?? null;
 
+/** What the first policy takes the place of: who saves a second "first" one is told. */
+const noneYet = '"0"';
+
 /** The policy in force, or null where none was saved yet. */
 export const policyQuery = queryOptions({
   queryKey: keys.policyInForce,
   queryFn: async ({ client, signal }): Promise<{ policy: Policy | null; etag: string | null }> => {
     // Where there is none the server answers 404, of which browsers complain. So it is asked for where there is a version.
     const before = client.getQueryData<{ policy: Policy | null }>(keys.policyInForce);
-    if (!before?.policy && !(await newestVersion(signal))) return { policy: null, etag: null };
+    if (!before?.policy && !(await newestVersion(signal))) return { policy: null, etag: noneYet };
     try {
       const { data, etag } = await api.call("get", "/api/v1/policy", { signal });
       return { policy: withPlainLines(data), etag };
     } catch (error) {
-      // The ETag of none is what the first one takes the place of.
+      // One that was tried and has given way left none, and a number.
       if (error instanceof ApiError && error.status === 404) return { policy: null, etag: error.etag };
       throw error;
     }
