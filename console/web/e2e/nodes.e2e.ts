@@ -92,6 +92,13 @@ describe("the list of nodes", () => {
       .getByRole("button", { name: /^Actions/ })
       .click();
     await page.getByRole("menuitem", { name: "Copy address" }).click();
+    await cells(first)
+      .getByRole("button", { name: /^Actions/ })
+      .click();
+    await page.getByRole("menu").waitFor();
+    await cells(second).nth(3).click();
+    await page.getByRole("menu").waitFor({ state: "detached" });
+    expect(open()).toBe(first);
     const words = await cells(second).nth(2).locator("span.font-mono").boundingBox();
     const { x, y, width, height } = words ?? { x: 0, y: 0, width: 0, height: 0 };
     await page.mouse.move(x + 1, y + height / 2);

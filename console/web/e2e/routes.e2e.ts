@@ -138,6 +138,33 @@ describe("routes together", () => {
   });
 });
 
+describe("a question", () => {
+  test("stays when the call of the one before ends late", async () => {
+    await through(narrow, "pier").click();
+    await dialogue().getByRole("button", { name: "Approve route", exact: true }).click();
+    await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
+    let pass = () => {};
+    const held = new Promise<void>((done) => {
+      pass = done;
+    });
+    await page.route("**/approve_routes", async (route) => {
+      await held;
+      await route.continue();
+    });
+    await through(narrow, "pier").click();
+    await dialogue().getByRole("button", { name: "Disable route" }).click();
+    await dialogue().waitFor({ state: "detached" });
+    await through(wide, "pier").click();
+    await dialogue().getByText(`No other router serves ${wide}.`).waitFor();
+    pass();
+    await page.getByText(`${narrow} of pier is no longer approved.`).last().waitFor();
+    expect(await dialogue().count()).toBe(1);
+    await page.unroute("**/approve_routes");
+    await page.keyboard.press("Escape");
+    await eventually(async () => expect(await approved("pier")).toEqual([wide]));
+  });
+});
+
 test("the menu of filters writes the words that find a route", async () => {
   await page.getByRole("button", { name: "Filter", exact: true }).click();
   await page.getByRole("menuitem", { name: "Router" }).click();

@@ -75,19 +75,18 @@ const base = "/admin";
 
 export class Client {
   #csrf = "";
+  #key = "";
   #written = "0";
   #ended = false;
   constructor(private readonly options: ClientOptions) {}
 
-  /**
-   * Reads the session anew, when the console refuses the word of the one that the page knows. Answers whether it is
-   * the same key's.
-   */
-  renew: (() => Promise<boolean>) | null = null;
+  /** Reads the session anew, when the console refuses the word of the one that the page knows. */
+  renew: (() => Promise<unknown>) | null = null;
 
-  /** The word that writes carry, from the session. */
-  set csrf(word: string) {
-    this.#csrf = word;
+  /** Takes from the session the word that writes carry, and whose key it is. */
+  goOn(csrf: string, key: string) {
+    this.#csrf = csrf;
+    this.#key = key;
   }
 
   async call<M extends Method, P extends PathOf<M>>(
@@ -141,7 +140,7 @@ export class Client {
    * passed on. In the name of another key nothing is done that was asked for in the name of this one.
    */
   async #write(url: string, init: RequestInit & { headers: Record<string, string> }): Promise<Response> {
-    const word = this.#csrf;
+    const [word, key] = [this.#csrf, this.#key];
     const send = () =>
       this.send(url, {
         ...init,
@@ -151,8 +150,8 @@ export class Client {
       return await send();
     } catch (error) {
       if (!this.renew || !(error instanceof ApiError) || !error.notFromHere) throw error;
-      const same = await this.renew();
-      if (!same) throw new ApiError(error.status, error.title, anotherKey, error.requestId, error.problem);
+      await this.renew();
+      if (this.#key !== key) throw new ApiError(error.status, error.title, anotherKey, error.requestId, error.problem);
       if (this.#csrf === word) throw error;
       return send();
     }

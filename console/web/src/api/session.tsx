@@ -39,7 +39,7 @@ export function allows(role: Role, scopes: readonly string[], right: Right): boo
 }
 
 function taken(session: Session): Session {
-  api.csrf = session.csrf;
+  api.goOn(session.csrf, session.key.id);
   return { ...session, key: { ...session.key, scopes: session.key.scopes ?? [] } };
 }
 
@@ -71,11 +71,7 @@ export function SessionProvider({
   const client = useQueryClient();
   const { data, error, refetch } = useQuery(sessionQuery);
   useEffect(() => {
-    api.renew = async () => {
-      const before = client.getQueryData(sessionQuery.queryKey);
-      const { key } = await client.fetchQuery({ ...sessionQuery, staleTime: 0 });
-      return key.id === before?.key.id;
-    };
+    api.renew = () => client.fetchQuery({ ...sessionQuery, staleTime: 0 });
   }, [client]);
   if (data) return <Context value={data}>{children}</Context>;
   return error ? failed(error, () => void refetch()) : waiting;

@@ -33,7 +33,7 @@ export default function Question({ asked, onClose }: { asked: Asked; onClose(): 
       onClose={onClose}
       onSubmit={() => void submit()}
     >
-      {on ? <Approval asked={asked} /> : <Disabling asked={asked} />}
+      {on ? <Approval asked={asked} /> : <Disabling asked={asked} busy={busy} />}
     </Confirm>
   );
 }
@@ -80,8 +80,11 @@ function Approval({ asked: { rows, all, own } }: { asked: Asked }) {
   );
 }
 
-function Disabling({ asked: { rows, all } }: { asked: Asked }) {
-  const users = useUsers(rows.filter((row) => lossOf(row, all, rows)?.cuts));
+function Disabling({ asked: { rows, all }, busy }: { asked: Asked; busy: boolean }) {
+  const users = useUsers(
+    rows.filter((row) => lossOf(row, all, rows)?.cuts),
+    !busy,
+  );
   const [only] = rows;
   if (rows.length === 1 && only)
     return (
@@ -119,12 +122,15 @@ const List = ({ rows, note }: { rows: readonly RouteRow[]; note(row: RouteRow): 
 const mostAsked = 100;
 const targetOf = (row: RouteRow) => (row.route.exit ? internet : row.prefix);
 
-/** Who may use the paths that are lost; it gives nothing while that is not known, or may not be. */
-function useUsers(lost: readonly RouteRow[]): (row: RouteRow) => Users | undefined {
+/**
+ * Who may use the paths that are lost; it gives nothing while that is not known, or may not be. Of paths that are being
+ * lost it is not asked again.
+ */
+function useUsers(lost: readonly RouteRow[], asks: boolean): (row: RouteRow) => Users | undefined {
   const to = [...new Set(lost.map(targetOf))].slice(0, mostAsked);
   const { data } = useQuery({
     ...accessQuery({ to, by: "nodes" }),
-    enabled: useCan()("policy:read") && to.length > 0,
+    enabled: useCan()("policy:read") && to.length > 0 && asks,
   });
   return (row) => (data && to.includes(targetOf(row)) ? usersOf(data, targetOf(row), row.node) : undefined);
 }

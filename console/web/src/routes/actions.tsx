@@ -1,6 +1,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, lazy, type ReactNode, Suspense, useCallback, useContext, useState } from "react";
 import { apiKeysQuery, nodesQuery, useCan, useSession } from "@/api";
+import { text } from "@/text";
+import { useStatus } from "@/ui";
 import { byNetwork, dangersOf, isWaiting, lossOf, type RouteRow, routeRows } from "./facts";
 import { useTurn } from "./turn";
 
@@ -30,25 +32,29 @@ export function RouteActionsProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const ownAddress = useOwnAddress();
   const turn = useTurn();
+  const status = useStatus();
   const start = useCallback<Start>(
     (on, which) => {
       const begin = async () => {
-        const all = routeRows((await client.ensureQueryData(nodesQuery)).items);
+        // A part of the nodes does not tell who takes over, nor what overlaps.
+        const held = client.getQueryData(nodesQuery.queryKey);
+        const all = routeRows((held?.complete ? held : await client.fetchQuery(nodesQuery)).items);
         const rows = all.filter((row) => which(row) && isWaiting(row) === on).sort(byNetwork);
         const question = { on, rows, all, own: on ? await ownAddress() : "" };
         if (asks(question)) setAsked(question);
         else if (rows.length > 0) await turn(question);
       };
-      void begin();
+      begin().catch((error) => status.failed(text.node.routes.unread, error));
     },
-    [client, ownAddress, turn],
+    [client, ownAddress, turn, status],
   );
   return (
     <Context value={start}>
       {children}
       {asked && (
         <Suspense>
-          <Question asked={asked} onClose={() => setAsked(null)} />
+          {/* What was asked since stays: a call may end late. */}
+          <Question asked={asked} onClose={() => setAsked((now) => (now === asked ? null : now))} />
         </Suspense>
       )}
     </Context>

@@ -9,7 +9,8 @@ export function actionsOf<A>(Dialogs: ComponentType<{ action: A; onClose(): void
   function Provider({ children }: { children: ReactNode }) {
     const [action, setAction] = useState<A | null>(null);
     const start = useCallback((next: A) => setAction(() => next), []);
-    const close = useCallback(() => setAction(null), []);
+    // What was begun since stays: a call of an earlier dialogue may end late.
+    const close = useCallback(() => setAction((now) => (now === action ? null : now)), [action]);
     return (
       <Context value={start}>
         {children}

@@ -99,6 +99,7 @@ export const node = {
     disabledMany: plural({ one: "# route is disabled.", other: "# routes are disabled." }),
     undone: (name: string) => `Routes of ${name} are as before.`,
     undoneMany: plural({ one: "# route is as before.", other: "# routes are as before." }),
+    unread: "No route was changed",
     failed: (name: string) => `Routes of ${name} were not changed`,
     failedMany: (bad: number, all: number) => `${bad} of ${all} routes were not changed`,
     retry: (n: number) => `Retry these ${n}`,

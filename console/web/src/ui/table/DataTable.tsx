@@ -19,7 +19,7 @@ import { type Shortcut, useShortcuts } from "../shortcuts";
 import { Delayed, Skeleton } from "../states";
 import { useMedia } from "../useMedia";
 import { useWidth } from "../useWidth";
-import { isForRow } from "./click";
+import { isForRow, notePress } from "./click";
 import { type Column, columnsFitting, sideWidths, widthOf } from "./columns";
 import { type Entry, freeze, type Group, layOut } from "./order";
 import { PhoneBar } from "./PhoneBar";
@@ -182,6 +182,7 @@ function Table<T>(props: DataTableProps<T>) {
                 // biome-ignore lint/a11y/useKeyWithClickEvents: what it holds opens it by keyboard
                 <li
                   key={entry.id}
+                  onPointerDown={notePress}
                   onClick={(event) => {
                     if (!isForRow(event)) return;
                     if (boxes) toggle(entry.id, false);
@@ -496,6 +497,7 @@ const Row = memo(function Row<T>({
       aria-selected={selected}
       onFocus={(event) => event.target === event.currentTarget && onFocus(id)}
       onKeyDown={onKeyDown}
+      onPointerDown={notePress}
       onClick={onClick}
       style={{ height }}
       className={clsx("group/row scroll-mt-9 -outline-offset-2", onOpen && "cursor-pointer")}

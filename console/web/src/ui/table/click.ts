@@ -1,13 +1,24 @@
 import type { MouseEvent } from "react";
 
+/** Whether the last press on a row closed a menu. */
+let closed = false;
+const isMenuOpen = () => document.querySelector('[role="menu"]') !== null;
+
+/** Takes note of a press on a row, before a menu that it closes is gone. */
+export function notePress() {
+  closed = isMenuOpen();
+}
+
 /**
  * Whether a click is for the row: not for something in it that has a meaning of its own, not in a layer that a menu of
- * the row has opened, and not at the end of marking words.
+ * the row has opened, not to close a menu, and not at the end of marking words.
  */
 export function isForRow(event: MouseEvent): boolean {
   const { target, currentTarget } = event;
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return false;
   if (!(target instanceof Element) || !currentTarget.contains(target)) return false;
   if (target.closest("a, button, input, select, textarea, label, summary, [data-apart]")) return false;
+  // A finger closes a menu at its click only.
+  if (closed || isMenuOpen()) return false;
   return getSelection()?.isCollapsed !== false;
 }
