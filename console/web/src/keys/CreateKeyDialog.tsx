@@ -105,12 +105,15 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
   return (
     <Dialog
       title={t.title}
+      sticky={busy} // the key that is being made is shown here alone
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
           <ApiCall method="post" path="/api/v1/preauthkey" body={body(end ?? now)} />
-          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button disabled={busy} onClick={onClose}>
+            {text.common.cancel}
+          </Button>
           <Button type="submit" look="primary" busy={busy} disabled={busy} why={why}>
             {t.submit}
           </Button>

@@ -196,12 +196,15 @@ export function Rotate({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
   return (
     <Dialog
       title={t.rotate.title(name)}
+      sticky={busy} // the key that is being made is shown here alone
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
           <ApiCall method="post" path="/api/v1/apikey" body={body(endOf(life, now) ?? now)} />
-          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button disabled={busy} onClick={onClose}>
+            {text.common.cancel}
+          </Button>
           <Button type="submit" look="primary" busy={busy} disabled={busy} why={why}>
             {t.rotate.submit}
           </Button>

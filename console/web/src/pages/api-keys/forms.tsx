@@ -69,12 +69,15 @@ export function CreateApiKey({ onClose }: { onClose(): void }) {
   return (
     <Dialog
       title={t.title}
+      sticky={busy} // the key that is being made is shown here alone
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={
         <>
           <ApiCall method="post" path="/api/v1/apikey" body={body(end ?? now)} />
-          <Button onClick={onClose}>{text.common.cancel}</Button>
+          <Button disabled={busy} onClick={onClose}>
+            {text.common.cancel}
+          </Button>
           <Button type="submit" look="primary" busy={busy} disabled={busy} why={why}>
             {t.submit}
           </Button>

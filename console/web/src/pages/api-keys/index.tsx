@@ -72,10 +72,11 @@ export function ApiKeysPage() {
   const all = data?.items ?? none;
   const asked = search.rotate ? all.find((key) => key.id === search.rotate) : undefined;
   const action: Action | null = begun ?? (asked && can("apikeys:write") ? { name: "rotate", key: asked } : null);
+  // What was begun since stays, such as a key that is shown once: a call of an earlier dialogue may end late.
   const close = useCallback(() => {
-    setBegun(null);
-    setSearch({ rotate: "" });
-  }, [setSearch]);
+    setBegun((now) => (now === begun ? null : now));
+    if (!begun) setSearch({ rotate: "" });
+  }, [begun, setSearch]);
   const { offered, now: connected } = useWrites("apikeys:write");
   const create = () => setBegun({ name: "create" });
   const may = offered && connected;

@@ -83,7 +83,7 @@ export function RequestsPage() {
           </>
         )}
       </div>
-      {action && <RequestDialogs action={action} onClose={() => setAction(null)} />}
+      {action && <RequestDialogs action={action} onClose={() => setAction((now) => (now === action ? null : now))} />}
     </div>
   );
 }
