@@ -41,6 +41,15 @@ describe("a key that may only look", () => {
     expect(await page.title()).not.toContain("unsaved");
   });
 
+  test.each(["/users", "/routes", "/keys", "/settings/api-keys"])(
+    "selects nothing on %s, where it could only be changed",
+    async (path) => {
+      await page.goto(`${stage.url}/admin${path}`);
+      await page.locator("tr[data-row]").first().waitFor();
+      expect(await page.getByRole("checkbox").count()).toBe(0);
+    },
+  );
+
   test("has no writes in the menu of a row, and no key that starts one", async () => {
     await page.goto(`${stage.url}/admin/nodes`);
     await page.locator("tr[data-row]").first().waitFor();

@@ -182,8 +182,8 @@ function KeyList({
           onSort={(sort) => setSearch({ sort })}
           usual={newestFirst}
           asked={`${tab} ${typed}`}
-          selected={writes ? selected : undefined}
-          onSelect={setSelected}
+          selected={selected}
+          onSelect={writes ? setSelected : undefined}
           menu={rowMenu}
           phone={(key) => <PhoneRow of={key} session={session.prefix} now={now} />}
         />

@@ -77,6 +77,7 @@ function KeysList() {
   const now = useNow();
   const [search, setSearch] = useSearchState(usual);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const writes = can("preauthkeys:write");
   const tab = oneOf<Tab>(search.tab, t.tabs, "usable");
   const all = data?.items ?? none;
 
@@ -147,7 +148,7 @@ function KeysList() {
               usual={newestFirst}
               asked={`${tab} ${query}`}
               selected={selected}
-              onSelect={setSelected}
+              onSelect={writes ? setSelected : undefined}
               onOpen={onOpen}
               openId={open?.id}
               menu={rowMenu}

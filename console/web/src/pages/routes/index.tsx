@@ -138,8 +138,8 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
             usual={byNetwork}
             group={terms.length === 0 ? group : undefined}
             asked={`${tab} ${query}`}
-            selected={switches ? selected : undefined}
-            onSelect={setSelected}
+            selected={selected}
+            onSelect={switches ? setSelected : undefined}
             onOpen={onOpen}
             openId={open?.id}
             phone={(row) => <PhoneRow row={row} />}

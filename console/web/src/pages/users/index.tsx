@@ -2,7 +2,7 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Plus, Trash2, UserRound } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
-import { type User, useNodes, useUsers } from "@/api";
+import { type User, useCan, useNodes, useUsers } from "@/api";
 import { matches, useFilter } from "@/filter";
 import { compareText } from "@/nodes";
 import { oneOf, useBegun, useSearchState } from "@/router/search";
@@ -79,6 +79,7 @@ function UsersList() {
   const navigate = useNavigate();
   const [search, setSearch] = useSearchState(usual);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const writes = useCan()("users:write");
   const tab = oneOf<Tab>(search.tab, inTab, "all");
   const users = data?.items ?? nobody;
   const of = useMemo(() => holdingsOf(nodes?.items ?? [], nodes?.complete ?? false), [nodes]);
@@ -171,7 +172,7 @@ function UsersList() {
             usual={byName}
             asked={`${tab} ${query}`}
             selected={selected}
-            onSelect={setSelected}
+            onSelect={writes ? setSelected : undefined}
             onOpen={onOpen}
             menu={rowMenu}
             rowKeys={keys}
