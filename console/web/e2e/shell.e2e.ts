@@ -281,8 +281,10 @@ describe("with a finger", () => {
       .nth(1)
       .tap();
     await phone.getByText("1 selected").waitFor();
+    await rows.getByRole("link").nth(3).tap();
+    await phone.getByText("2 selected").waitFor();
     await phone.getByRole("button", { name: "Done" }).tap();
-    await phone.getByText("1 selected").waitFor({ state: "detached" });
+    await phone.getByText("2 selected").waitFor({ state: "detached" });
 
     await phone.getByRole("button", { name: "Export" }).tap();
     const file = phone.waitForEvent("download");

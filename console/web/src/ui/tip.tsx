@@ -45,8 +45,10 @@ export function Tip({ label, children }: { label: ReactNode; children: ReactNode
   };
   // A finger that has got the words wants nothing else: not the control, and not the row around it.
   const click = (event: MouseEvent) => {
-    if (!told.current) return;
+    const words = told.current;
     told.current = false;
+    // Of a finger that rested there may be no click; one without a pointer is by a key or a screen reader.
+    if (!words || event.detail === 0) return;
     event.preventDefault();
     event.stopPropagation();
   };

@@ -19,7 +19,7 @@ import { type Shortcut, useShortcuts } from "../shortcuts";
 import { Delayed, Skeleton } from "../states";
 import { useMedia } from "../useMedia";
 import { useWidth } from "../useWidth";
-import { isForRow, notePress } from "./click";
+import { isForRow, isTapOnLink, notePress } from "./click";
 import { type Column, columnsFitting, sideWidths, widthOf } from "./columns";
 import { type Entry, freeze, type Group, layOut } from "./order";
 import { PhoneBar } from "./PhoneBar";
@@ -183,6 +183,13 @@ function Table<T>(props: DataTableProps<T>) {
                 <li
                   key={entry.id}
                   onPointerDown={notePress}
+                  onClickCapture={(event) => {
+                    // The name is a link as wide as the row: while rows are chosen it chooses too.
+                    if (!boxes || !isTapOnLink(event)) return;
+                    event.preventDefault();
+                    event.stopPropagation();
+                    toggle(entry.id, false);
+                  }}
                   onClick={(event) => {
                     if (!isForRow(event)) return;
                     if (boxes) toggle(entry.id, false);

@@ -22,3 +22,8 @@ export function isForRow(event: MouseEvent): boolean {
   if (closed || isMenuOpen()) return false;
   return getSelection()?.isCollapsed !== false;
 }
+
+/** Whether a pointer, not a key or a screen reader, was used on a link of the row. */
+export function isTapOnLink({ target, currentTarget, detail }: MouseEvent): boolean {
+  return detail > 0 && target instanceof Element && currentTarget.contains(target) && target.closest("a") !== null;
+}
