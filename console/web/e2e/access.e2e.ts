@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allow, asStory, axe, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
+import { allow, asStory, axe, closeWindow, eventually, hold, Stage, signedIn, withBrowser } from "./rig";
 
 withBrowser();
 asStory();
@@ -83,10 +83,11 @@ describe("the access map", () => {
   test("says nothing of what the draft changes before that is known", async () => {
     allow(page, /status of 502/);
     const same = page.getByText("The unsaved draft changes nothing");
-    await stage.faults({ method: "POST", path: "/policy/access$", wait: 2000, times: 1 });
+    const pass = await hold(page, "**/policy/access");
     await page.reload();
     await page.getByText("Working out what the unsaved draft changes").waitFor();
     expect(await same.count()).toBe(0);
+    await pass();
     await page.getByText(/^Shown with the unsaved draft: \d+ gained/).waitFor();
     await stage.faults({ method: "POST", path: "/policy/access$", status: 500 });
     await page.reload();

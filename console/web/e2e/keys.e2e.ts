@@ -7,6 +7,7 @@ import {
   eventually,
   everything,
   go,
+  hold,
   newWindow,
   parts,
   Stage,
@@ -92,23 +93,15 @@ describe("a pre-auth key", () => {
     await go(page, stage, "/admin/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
     await dialogue().getByLabel("User", { exact: true }).selectOption("ana");
-    let pass = () => {};
-    const held = new Promise<void>((done) => {
-      pass = done;
-    });
-    await page.route("**/api/v1/preauthkey", async (route) => {
-      if (route.request().method() === "POST") await held;
-      await route.continue();
-    });
+    const pass = await hold(page, "**/api/v1/preauthkey");
     await dialogue().getByRole("button", { name: "Create key" }).click();
     await eventually(async () =>
       expect(await dialogue().getByRole("button", { name: "Cancel" }).isDisabled()).toBe(true),
     );
     await page.keyboard.press("Escape");
     await page.mouse.click(5, 5);
-    pass();
+    await pass();
     await shownOnce("Your new pre-auth key");
-    await page.unroute("**/api/v1/preauthkey");
   });
 
   test("is expired, with what that means said first", async () => {

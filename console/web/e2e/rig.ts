@@ -299,3 +299,19 @@ export async function everything(page: Page): Promise<string> {
   });
   return kept + watch(page).requests.join("\n");
 }
+
+/** Keeps what is posted to an address in the browser, however slow the machine is, until the answer is called. */
+export async function hold(page: Page, address: string): Promise<() => Promise<void>> {
+  let pass = () => {};
+  const passed = new Promise<void>((done) => {
+    pass = done;
+  });
+  await page.route(address, async (route) => {
+    if (route.request().method() === "POST") await passed;
+    await route.continue().catch(() => {}); // of a page that was left
+  });
+  return async () => {
+    pass();
+    await page.unroute(address);
+  };
+}

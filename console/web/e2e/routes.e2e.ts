@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allow, asStory, axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
+import { allow, asStory, axe, closeWindow, eventually, go, hold, Stage, signedIn, withBrowser } from "./rig";
 
 withBrowser();
 asStory();
@@ -143,23 +143,15 @@ describe("a question", () => {
     await through(narrow, "pier").click();
     await dialogue().getByRole("button", { name: "Approve route", exact: true }).click();
     await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
-    let pass = () => {};
-    const held = new Promise<void>((done) => {
-      pass = done;
-    });
-    await page.route("**/approve_routes", async (route) => {
-      await held;
-      await route.continue();
-    });
+    const pass = await hold(page, "**/approve_routes");
     await through(narrow, "pier").click();
     await dialogue().getByRole("button", { name: "Disable route" }).click();
     await dialogue().waitFor({ state: "detached" });
     await through(wide, "pier").click();
     await dialogue().getByText(`No other router serves ${wide}.`).waitFor();
-    pass();
+    await pass();
     await page.getByText(`${narrow} of pier is no longer approved.`).last().waitFor();
     expect(await dialogue().count()).toBe(1);
-    await page.unroute("**/approve_routes");
     await page.keyboard.press("Escape");
     await eventually(async () => expect(await approved("pier")).toEqual([wide]));
   });
