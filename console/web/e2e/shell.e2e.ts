@@ -283,8 +283,21 @@ describe("with a finger", () => {
     await phone.getByText("1 selected").waitFor();
     await rows.getByRole("link").nth(3).tap();
     await phone.getByText("2 selected").waitFor();
+    await phone.getByRole("checkbox", { name: "Select all" }).tap();
+    const bar = phone.getByRole("toolbar");
+    await bar.getByRole("button", { name: "Delete" }).waitFor();
+    for (const button of await bar.getByRole("button").all()) {
+      const box = await button.boundingBox();
+      expect(box && box.x >= 0 && box.x + box.width <= 390, `${await button.innerText()} is on the screen`).toBe(true);
+    }
+    await phone.getByRole("region", { name: /scroll/i }).evaluate((list) => list.scrollTo(0, list.scrollHeight));
+    await eventually(async () => {
+      const last = await rows.last().boundingBox();
+      const above = await bar.boundingBox();
+      expect(last && above && last.y + last.height <= above.y, "the bar covers no row").toBe(true);
+    });
     await phone.getByRole("button", { name: "Done" }).tap();
-    await phone.getByText("2 selected").waitFor({ state: "detached" });
+    await bar.waitFor({ state: "detached" });
 
     await phone.getByRole("button", { name: "Export" }).tap();
     const file = phone.waitForEvent("download");

@@ -58,7 +58,9 @@ export default function Palette({ onClose }: { onClose(): void }) {
                 placeholder={text.shell.palette}
                 className="h-full min-w-0 flex-1 bg-transparent text-14 outline-none max-md:text-[16px]"
               />
-              <Kbd>Esc</Kbd>
+              <span className="max-md:hidden">
+                <Kbd>Esc</Kbd>
+              </span>
             </div>
             <Command.List className="max-h-[60vh] overflow-y-auto p-1.5">
               <Command.Empty className="px-3 py-8 text-center text-ink-2">{text.shell.paletteEmpty}</Command.Empty>
@@ -85,7 +87,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
                         <span className="ml-auto truncate font-mono text-12 text-ink-3">{entry.note}</span>
                       )}
                       {entry.keys && (
-                        <span className="ml-auto flex gap-1" aria-hidden>
+                        <span className="ml-auto flex gap-1 max-md:hidden" aria-hidden>
                           {shown(entry.keys).map((key) => (
                             <Kbd key={key}>{key}</Kbd>
                           ))}

@@ -16,11 +16,17 @@ import { accessPages, mainPages } from "./pages";
 import { Rail, RailSheet } from "./Rail";
 import { TopBar } from "./TopBar";
 
-const Palette = lazy(() => import("./Palette"));
+const loadPalette = () => import("./Palette");
+const Palette = lazy(loadPalette);
 
 export function Shell() {
   const [layer, setLayer] = useState<"palette" | "help" | "menu" | null>(null);
   const close = () => setLayer(null);
+  // It is there before somebody types into it: what is typed in vain would be shortcuts of the page.
+  useEffect(() => {
+    const soon = setTimeout(() => void loadPalette().catch(() => {}), 1000);
+    return () => clearTimeout(soon);
+  }, []);
   useKeyboard();
   useShellKeys(
     () => setLayer((open) => (open === "palette" ? null : "palette")),

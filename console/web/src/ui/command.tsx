@@ -1,11 +1,20 @@
 import { CopyButton } from "./copy";
 
-/** A command to copy. Long ones break; what is copied does not. */
+/** A command to copy. Long ones break between their words where they can; what is copied does not. */
 export function Command({ value, what, onCopied }: { value: string; what: string; onCopied?(): void }) {
   return (
     <div className="flex items-start gap-2 rounded-md bg-chip py-1.5 pr-1.5 pl-3">
-      <code className="min-w-0 flex-1 py-1 font-mono text-12 leading-4 break-all whitespace-pre-wrap text-ink">
-        {value}
+      <code className="min-w-0 flex-1 py-1 font-mono text-12 leading-4 whitespace-pre-wrap text-ink">
+        {value.split(/(\s+)/).map((part, index) =>
+          index % 2 === 1 ? (
+            part
+          ) : (
+            // biome-ignore lint/suspicious/noArrayIndexKey: the parts have no other name
+            <span key={index} className="inline-block max-w-full align-top break-all">
+              {part}
+            </span>
+          ),
+        )}
       </code>
       <CopyButton value={value} what={what} onCopied={onCopied} />
     </div>

@@ -64,7 +64,12 @@ export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmi
                 </D.Close>
               )}
             </div>
-            <div className="min-h-0 space-y-3 overflow-y-auto px-5 pt-1 pb-4 text-13 text-ink-2">{children}</div>
+            <div
+              tabIndex={footer ? undefined : 0}
+              className="min-h-0 space-y-3 overflow-y-auto px-5 pt-1 pb-4 text-13 text-ink-2 -outline-offset-2"
+            >
+              {children}
+            </div>
             {footer && <div className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{footer}</div>}
           </Body>
         </D.Content>

@@ -88,7 +88,7 @@ export function MenuItem({
         {Icon && <Icon className={clsx("size-4", !danger && "text-ink-3")} aria-hidden />}
         <span className="flex-1">{children}</span>
         {keyHint && (
-          <span aria-hidden>
+          <span className="max-md:hidden" aria-hidden>
             <Kbd>{keyHint}</Kbd>
           </span>
         )}

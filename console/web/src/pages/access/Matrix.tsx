@@ -3,7 +3,7 @@
 /** Who reaches whom at a glance: those who reach down the side, those who are reached along the top. */
 import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
 import { clsx } from "clsx";
-import { type KeyboardEvent, memo, type PointerEvent, useCallback, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, memo, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type AccessRow, ChangeSign, changeOf, rowId, shortPorts, splitName } from "@/access";
 import type { AccessCell, AccessMap, AccessPrincipal } from "@/api";
 import { printable } from "@/text";
@@ -304,9 +304,15 @@ const Cell = memo(function Cell({
   onActive(at: Place): void;
   onOpen(from: AccessPrincipal, to: AccessPrincipal): void;
 }) {
+  const shown = useRef<HTMLDivElement>(null);
+  // What opens beside the grid takes room of it.
+  useEffect(() => {
+    if (open) shown.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [open]);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the grid takes the keys
     <div
+      ref={shown}
       id={id}
       role="gridcell"
       aria-colindex={column + 2}

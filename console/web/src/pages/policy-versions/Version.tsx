@@ -58,13 +58,7 @@ export function PolicyVersionPage() {
         </Link>
         {data && <Restore version={data} />}
       </PageHead>
-      {data ? (
-        <Content version={data} />
-      ) : (
-        <Delayed>
-          <Skeleton className="m-6 h-40!" />
-        </Delayed>
-      )}
+      {data ? <Content version={data} /> : <Waiting />}
     </div>
   );
 }
@@ -151,7 +145,7 @@ function Content({ version }: { version: Policy }) {
           />
         </div>
         <div id={panel} role="tabpanel" aria-labelledby={`${panel}-${view}`} className="min-h-0 flex-1">
-          <Suspense>
+          <Suspense fallback={<Waiting />}>
             {before !== undefined && (
               <DiffView
                 before={view === "text" ? null : before}
@@ -172,6 +166,12 @@ function Content({ version }: { version: Policy }) {
     </div>
   );
 }
+
+const Waiting = () => (
+  <Delayed>
+    <Skeleton className="m-6 h-40! max-md:m-4" />
+  </Delayed>
+);
 
 /** With which version this one is compared: with the one before until somebody chooses. */
 function Compare({

@@ -98,7 +98,7 @@ export function routeColumns({ exits, by, repeated, switches, users }: RouteFact
     id: "network",
     title: t.columns.network,
     fixed: true,
-    width: 184,
+    width: 168,
     sort: byNetwork,
     csv: (row) => row.prefix,
     cell: (row) => (
@@ -120,7 +120,7 @@ export function routeColumns({ exits, by, repeated, switches, users }: RouteFact
       id: "router",
       title: exits ? t.columns.node : t.columns.router,
       fixed: true,
-      width: exits ? 260 : 168,
+      width: exits ? 260 : 148,
       sort: (a, b) => compareText(a.node.givenName, b.node.givenName),
       csv: (row) => row.node.givenName,
       cell: (row) => <Router row={row} exits={exits} />,
@@ -128,7 +128,7 @@ export function routeColumns({ exits, by, repeated, switches, users }: RouteFact
     {
       id: "approved",
       title: t.columns.approved,
-      width: 84,
+      width: 76,
       sort: (a, b) => Number(a.route.state === "waiting") - Number(b.route.state === "waiting"),
       csv: (row) => (row.route.state === "waiting" ? "no" : "yes"),
       cell: (row) => (

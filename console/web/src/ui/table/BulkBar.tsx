@@ -22,14 +22,14 @@ export function BulkBar({
     <div
       role="toolbar"
       aria-label={text.table.bulk(label)}
-      className="layer-in absolute bottom-5 left-1/2 z-30 flex max-w-[calc(100%-16px)] -translate-x-1/2 items-center gap-1 overflow-x-auto rounded-xl border border-line-strong bg-raised p-1.5 shadow-bar"
+      className="layer-in absolute bottom-5 left-1/2 z-30 flex w-max max-w-[calc(100%-16px)] -translate-x-1/2 flex-wrap items-center gap-1 rounded-xl border border-line-strong bg-raised p-1.5 shadow-bar max-md:[&>button]:px-2 max-md:[&>button:not(:has(>span),[aria-label])>svg]:hidden"
     >
       <span className="shrink-0 px-2 font-semibold whitespace-nowrap tabular-nums">
         {text.table.selected(selected)}
         {hidden > 0 && <span className="font-normal text-ink-3">, {text.table.notShown(hidden)}</span>}
       </span>
       {children}
-      <IconButton label={text.table.clearSelection} icon={X} onClick={onClear} />
+      <IconButton label={text.table.clearSelection} icon={X} onClick={onClear} className="max-md:order-first" />
     </div>
   );
 }

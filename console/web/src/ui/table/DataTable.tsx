@@ -160,7 +160,11 @@ function Table<T>(props: DataTableProps<T>) {
         onPointerLeave={() => release("pointer")}
         onFocus={(e) => e.target !== e.currentTarget && hold("focus")}
         onBlur={(e) => !e.currentTarget.contains(e.relatedTarget) && release("focus")}
-        className="min-h-0 flex-1 overflow-auto bg-surface -outline-offset-2"
+        className={clsx(
+          "min-h-0 flex-1 overflow-auto bg-surface -outline-offset-2",
+          // The bar of the chosen rows covers none that can be scrolled to.
+          (selected?.size ?? 0) > 0 && (phone ? "pb-28" : "pb-20"),
+        )}
       >
         {props.loading ? (
           <Delayed>
