@@ -98,7 +98,7 @@ export function routeColumns({ exits, by, repeated, switches, users }: RouteFact
     id: "network",
     title: t.columns.network,
     fixed: true,
-    width: 168,
+    width: 164,
     sort: byNetwork,
     csv: (row) => row.prefix,
     cell: (row) => (
@@ -128,7 +128,7 @@ export function routeColumns({ exits, by, repeated, switches, users }: RouteFact
     {
       id: "approved",
       title: t.columns.approved,
-      width: 76,
+      width: 84,
       sort: (a, b) => Number(a.route.state === "waiting") - Number(b.route.state === "waiting"),
       csv: (row) => (row.route.state === "waiting" ? "no" : "yes"),
       cell: (row) => (
