@@ -92,15 +92,22 @@ func explainPostgres(pg *pgconn.PgError, err error) error {
 }
 
 // sqliteCode is SQLite's primary code of an error, or zero.
-func sqliteCode(err error) int {
+func sqliteCode(err error) int { return extendedCode(err) & 0xff }
+
+func extendedCode(err error) int {
 	var lite *sqlite.Error
 	if !errors.As(err, &lite) {
 		return sqlite3.SQLITE_OK
 	}
-	return lite.Code() & 0xff
+	return lite.Code()
 }
 
 func explainSQLite(err error) error {
+	// Files of the service have a journal that can be rolled back, which who only
+	// reads cannot do, until their first change: then they have a log.
+	if extendedCode(err) == sqlite3.SQLITE_READONLY_ROLLBACK {
+		return unavailable("the database file was being made when its process ended, and holds nothing yet: repeat the restore, or start the service: %w", err)
+	}
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_FULL:
 		return unavailable("database write failed: no space left on device: free some space: %w", err)

@@ -193,3 +193,41 @@ func TestOrphanedLogOfSQLiteIsNotOverwritten(t *testing.T) {
 		t.Fatalf("opening beside an orphaned log: %v", err)
 	}
 }
+
+// A process that is killed while it makes the file leaves a journal that only a
+// writer can roll back.
+func TestFileOfSQLiteThatWasBeingMadeIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "db.sqlite")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=cache_size(1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, statement := range []string{
+		"CREATE TABLE t (a)", "BEGIN",
+		"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO t SELECT randomblob(2000) FROM n",
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := filepath.Join(dir, "killed.sqlite")
+	for _, suffix := range []string{"", "-journal"} {
+		text, err := os.ReadFile(path + suffix)
+		if err == nil {
+			err = os.WriteFile(killed+suffix, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := sqlstore.OpenRaw(t.Context(), sqlstore.Location{SQLite: killed}, sqlstore.Look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	says(t, raw.View(t.Context(), func(*sqlstore.View) error { return nil }), "holds nothing yet", "repeat the restore, or start the service")
+	heals(t, openSQLite(t, killed))
+}
