@@ -147,13 +147,13 @@ func (r *replica) try(ctx context.Context, db sqlstore.PostgresConfig) (store.St
 }
 
 // describe gives the audit a row for each event that belongs there: no two events
-// of a command are about one object.
-func describe(_ *mesh.Snapshot, _ mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
+// of a command are about one object, and each changes what it is about.
+func describe(s *mesh.Snapshot, _ mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	if !chaos.Audited(e) {
 		return "", "", nil
 	}
 	text, _ := mesh.EncodeEvents([]mesh.Event{e}) // cannot fail
-	return string(e.Kind()), fmt.Sprintf("%x", sha256.Sum256(text)), []byte("{}")
+	return string(e.Kind()), fmt.Sprintf("%x", sha256.Sum256(text)), fmt.Append(nil, s.Rev)
 }
 
 // settle waits until the heartbeats of all replicas have met at a revision,
