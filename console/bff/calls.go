@@ -68,7 +68,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	if query != "" {
 		path += "?" + query
 	}
-	answer, err := s.send(ctx, r, held, method, path, body, requestID(w))
+	answer, err := s.send(ctx, r, held, question{method, path, body, op.repeatable()}, requestID(w))
 	if err != nil {
 		s.unreachable(w, err)
 		return
@@ -97,12 +97,22 @@ func (s *Server) mayChange(r *http.Request, held session) bool {
 		fromHere(r)
 }
 
+// question is what the service is asked.
+type question struct {
+	method, path string // below /api/v1/
+	body         []byte
+	repeatable   bool
+}
+
 // send asks the service with the key of the person. Nothing of the browser's
 // request goes along that is not named here.
-func (s *Server) send(ctx context.Context, from *http.Request, held session, method, path string, body []byte, requestID string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, s.upstream.base+"/api/v1/"+path, bytes.NewReader(body))
+func (s *Server) send(ctx context.Context, from *http.Request, held session, q question, requestID string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, q.method, s.upstream.base+"/api/v1/"+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return nil, err
+	}
+	if q.repeatable {
+		r.Header["Idempotency-Key"] = nil // which is not sent, and lets the transport ask again
 	}
 	for _, edit := range []apiclient.RequestEditorFn{bearer(held.Key), forwarded(visitorOf(from), requestID)} {
 		if err := edit(ctx, r); err != nil {
@@ -114,7 +124,7 @@ func (s *Server) send(ctx context.Context, from *http.Request, held session, met
 			r.Header.Set(name, text)
 		}
 	}
-	if len(body) > 0 {
+	if len(q.body) > 0 {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	return s.upstream.http.Do(r)

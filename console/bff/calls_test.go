@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -217,6 +218,35 @@ func TestErrorsOfTheServiceStayAndOthersAreReplaced(t *testing.T) {
 	}
 	f.set(nil)
 	c.must(http.StatusOK, http.MethodGet, "/admin/api/v1/node", "")
+}
+
+// A service, or what stands before it, may end a connection as it is used again.
+func TestWhatChangesNothingIsAskedAgainOverAnotherConnection(t *testing.T) {
+	t.Parallel()
+	f := startFaults(t)
+	c := start(t, f.URL, nil)
+	c.login(newKey(t))
+	for body, repeated := range map[[2]string]bool{
+		{"policy/access", `{"by":"users"}`}: true,
+		{"policy/check", `{"policy":"{}"}`}: true,
+		{"user", `{"name":"once"}`}:         false,
+	} {
+		c.must(http.StatusOK, http.MethodGet, "/admin/api/v1/user", "") // leaves a connection to use again
+		var asked atomic.Int32
+		f.set(func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			f.set(nil)
+			hangUp(w, r)
+		})
+		want := http.StatusBadGateway
+		if repeated {
+			want = http.StatusOK
+		}
+		if a := c.do(http.MethodPost, "/admin/api/v1/"+body[0], body[1]); a.StatusCode != want || asked.Load() != 1 {
+			t.Errorf("%s: %s, cut off %d times: %s", body[0], a.Status, asked.Load(), a.text)
+		}
+		f.set(nil)
+	}
 }
 
 func TestARevokedKeyEndsItsSessions(t *testing.T) {

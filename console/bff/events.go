@@ -106,7 +106,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
-	answer, err := s.send(ctx, r, held, http.MethodGet, path, nil, requestID(w))
+	answer, err := s.send(ctx, r, held, question{http.MethodGet, path, nil, true}, requestID(w))
 	if err != nil {
 		s.unreachable(w, err)
 		return

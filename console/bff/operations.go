@@ -32,6 +32,16 @@ type operation struct {
 	limit  int64  // of the body; 0 for none
 }
 
+// repeatable says that an operation changes nothing, so that it is asked once more
+// when the service ends the connection that was to carry it.
+func (o operation) repeatable() bool {
+	switch o.id {
+	case "checkPolicy", "previewPolicy", "askPolicy", "mapAccess":
+		return true
+	}
+	return o.method == http.MethodGet
+}
+
 // operations is all that pages may ask of the service. Events are not among them:
 // they have a handler of their own.
 //
