@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -156,6 +157,11 @@ func (r *rig) close(w http.ResponseWriter, req *http.Request) {
 	s := r.scenes[req.PathValue("stage")]
 	r.mu.Unlock()
 	if s != nil {
+		for line := range strings.Lines(s.console.log.String() + s.nginx.log()) {
+			if strings.Contains(line, "level=WARN") || strings.Contains(line, "[error]") {
+				r.t.Logf("stage %s: %s", req.PathValue("stage"), line) // shown when a test fails
+			}
+		}
 		s.scope.end()
 	}
 	answer(w, object{}, nil)

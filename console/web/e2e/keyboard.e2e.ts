@@ -112,7 +112,7 @@ describe("by keyboard alone somebody", () => {
     await page.getByRole("menu").waitFor();
     await press("ArrowDown", "ArrowDown", "Escape");
     await page.getByRole("menu").waitFor({ state: "detached" });
-    expect(await focused()).toEqual(before);
+    await eventually(async () => expect(await focused()).toEqual(before));
   });
 
   test("makes a key in a dialogue that holds the focus", async () => {
