@@ -3,8 +3,10 @@
 package consoletest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -57,6 +59,13 @@ func startFaultProxy(t testing.TB, server string) *faultProxy {
 	serve(t, p.addr, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer p.enter(r, cancel)()
+		// Whole, since ReverseProxy ends the server's answer when it comes while the end of the request is still
+		// being handed on.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		f := p.matching(r)
 		if f.Wait > 0 {
 			select {

@@ -78,6 +78,7 @@ describe("the list of nodes", () => {
 
   test("opens a row at a click, and not at one that means something else", async () => {
     await go(page, stage, "/admin/nodes");
+    await rows().nth(1).waitFor();
     const [first, second] = (await rows().evaluateAll((all) =>
       all.map((r) => (r as HTMLElement).dataset.row),
     )) as string[];
