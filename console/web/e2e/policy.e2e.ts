@@ -129,16 +129,15 @@ describe("the policy", () => {
     await write(policy(anaOnly, `${bobToo}, // since May`));
     await review().click();
     const dialogue = page.getByRole("dialog");
+    // Where the effect is not known, a reason is asked for.
+    await dialogue.getByLabel("Why").fill("with a comment");
     const submit = dialogue.getByRole("button", { name: /^Save/ });
     await submit.click();
     await dialogue.getByText("The policy was not saved").waitFor();
     await eventually(async () => expect(await versions()).toBe(before + 1));
     await stage.faults();
     await submit.click();
-    await page
-      .getByText(/^Version \d+ is in force$/)
-      .first()
-      .waitFor();
+    await dialogue.waitFor({ state: "detached" });
     expect(await versions()).toBe(before + 1);
     expect(await page.getByText("unsaved").count()).toBe(0);
   });
