@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead-mesh/fairlead/apiclient"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // transport answers in place of the network, which has no place where time is
@@ -21,23 +21,6 @@ import (
 type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
-
-// pipes is a listener whose connections are in memory.
-type pipes struct {
-	connections chan net.Conn
-	closed      chan struct{}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.connections:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-func (p pipes) Close() error   { close(p.closed); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 // readOnSlowLine asks for the list of nodes, of which each part takes a while,
 // and returns what arrived of it and when.
@@ -55,13 +38,11 @@ func readOnSlowLine(t *testing.T, body []byte, each time.Duration) (got []byte, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := pipes{make(chan net.Conn), make(chan struct{})}
+	near, listener := waittest.Caller()
+	defer near.Close()
 	server := &http.Server{Handler: s.Handler(), WriteTimeout: writeTimeout}
 	go server.Serve(listener) //nolint:errcheck // it ends with Close
 	defer server.Close()
-	near, far := net.Pipe()
-	defer near.Close()
-	listener.connections <- far
 	began := time.Now()
 	request := "GET /admin/api/v1/node HTTP/1.1\r\nHost: console\r\nConnection: close\r\nCookie: " + cookieName + "=" + cookie + "\r\n\r\n"
 	if _, err := io.Copy(near, strings.NewReader(request)); err != nil {

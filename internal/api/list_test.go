@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // crowded is a service with this many thousand nodes.
@@ -94,9 +95,7 @@ func TestListThatCannotBeWrittenIsCutOff(t *testing.T) {
 func TestLargeListArrivesOverASlowLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := crowded(t, 1)
-		caller, conn := net.Pipe()
-		l := oneConn{make(chan net.Conn, 1), make(chan struct{})}
-		l.conn <- conn
+		caller, l := waittest.Caller()
 		server := &http.Server{Handler: s.handler, WriteTimeout: time.Minute}
 		run(t, func(context.Context) error {
 			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 func TestWhatNoOperationDoesIsAProblem(t *testing.T) {
@@ -210,23 +211,6 @@ func TestBodyThatEndsEarlyIsTheCallersFault(t *testing.T) {
 	}
 }
 
-// oneConn is a listener that hands out one connection.
-type oneConn struct {
-	conn chan net.Conn
-	done chan struct{}
-}
-
-func (l oneConn) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conn:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-func (l oneConn) Close() error   { close(l.done); return nil }
-func (l oneConn) Addr() net.Addr { return &net.TCPAddr{} }
-
 func TestBodyThatTricklesInTimesOut(t *testing.T) {
 	for path, patience := range map[string]time.Duration{"/api/v1/user": 30 * time.Second, "/api/v1/machine": 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) { trickleIn(t, path, patience) })
@@ -235,9 +219,7 @@ func TestBodyThatTricklesInTimesOut(t *testing.T) {
 
 func trickleIn(t *testing.T, path string, patience time.Duration) {
 	s := sqlite(t)
-	caller, conn := net.Pipe()
-	l := oneConn{make(chan net.Conn, 1), make(chan struct{})}
-	l.conn <- conn
+	caller, l := waittest.Caller()
 	server := &http.Server{Handler: s.handler}
 	run(t, func(context.Context) error {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -13,31 +13,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
-
-// pipeListener hands out one connection.
-type pipeListener struct {
-	conns chan net.Conn
-	done  chan struct{}
-}
-
-func (l pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-func (l pipeListener) Close() error   { close(l.done); return nil }
-func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // dial serves h on one connection, by the clock of the test.
 func dial(t *testing.T, h http.HandlerFunc) (*http.Server, net.Conn) {
 	t.Helper()
-	caller, conn := net.Pipe()
-	l := pipeListener{make(chan net.Conn, 1), make(chan struct{})}
-	l.conns <- conn
+	caller, l := waittest.Caller()
 	server, ended := newServer(h, slog.New(slog.DiscardHandler)), make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	t.Cleanup(func() {
