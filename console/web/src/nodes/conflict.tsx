@@ -23,12 +23,19 @@ export function ConflictView({ conflict, onMine, onTheirs }: { conflict: Conflic
         <dt>{t.theirs}</dt>
         <dd className="font-mono break-words text-ink">{conflict.theirs}</dd>
       </dl>
-      <div className="flex gap-2">
-        <Button look="primary" onClick={onMine}>
-          {t.keepMine}
-        </Button>
-        <Button onClick={onTheirs}>{t.keepTheirs}</Button>
-      </div>
+      <Choice onMine={onMine} onTheirs={onTheirs} />
+    </div>
+  );
+}
+
+/** Whose is to stay. */
+export function Choice({ onMine, onTheirs }: { onMine(): void; onTheirs(): void }) {
+  return (
+    <div className="flex gap-2">
+      <Button look="primary" onClick={onMine}>
+        {text.nodes.conflict.keepMine}
+      </Button>
+      <Button onClick={onTheirs}>{text.nodes.conflict.keepTheirs}</Button>
     </div>
   );
 }

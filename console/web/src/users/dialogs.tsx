@@ -13,6 +13,7 @@ import {
   useUsers,
 } from "@/api";
 import { CreateKeyDialog, keyState } from "@/keys";
+import { Choice } from "@/nodes/conflict";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import { ApiCall, Button, Checkbox, Dialog, Field, Input, useNow, useStatus } from "@/ui";
@@ -124,12 +125,7 @@ function Renamed({ user, theirs, onMine, onTheirs }: { user: User; theirs: strin
   return (
     <div role="alert" className="space-y-2 rounded-lg border border-line-strong p-3">
       <p className="font-medium text-ink">{last ? t.conflictBy(last.who, last.when, theirs) : t.conflict(theirs)}</p>
-      <div className="flex gap-2">
-        <Button look="primary" onClick={onMine}>
-          {text.nodes.conflict.keepMine}
-        </Button>
-        <Button onClick={onTheirs}>{text.nodes.conflict.keepTheirs}</Button>
-      </div>
+      <Choice onMine={onMine} onTheirs={onTheirs} />
     </div>
   );
 }

@@ -1,9 +1,11 @@
 /** What devices are told about names. */
+
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { useLastChange } from "@/activity/lastChange";
 import { ApiError, api, type DNS, dnsQuery, keys, newRequestName, useCan } from "@/api";
 import { Failure } from "@/keys";
+import { Choice } from "@/nodes/conflict";
 import { SettingsPage } from "@/pages/settings";
 import { text } from "@/text";
 import { dnsPage as t } from "@/text/settings";
@@ -269,12 +271,7 @@ function Conflict({
           </dl>
         </div>
       ))}
-      <div className="flex gap-2">
-        <Button look="primary" onClick={onMine}>
-          {text.nodes.conflict.keepMine}
-        </Button>
-        <Button onClick={onTheirs}>{text.nodes.conflict.keepTheirs}</Button>
-      </div>
+      <Choice onMine={onMine} onTheirs={onTheirs} />
     </div>
   );
 }
