@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func TestLoginLeadsWhereThePersonWantedToGo(t *testing.T) {
@@ -158,6 +160,33 @@ func TestGuessingIsSlowedDownPerNetwork(t *testing.T) {
 	}
 	if a := c.tryLogin("/admin/", key, "X-Forwarded-For: 2001:db8:0:1::1"); a.StatusCode != http.StatusSeeOther {
 		t.Errorf("another network: %s", a.Status)
+	}
+}
+
+func TestStrangersCannotLockAdministratorsOut(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	key := newKey(t)
+	token := formToken(t, c.get("/admin/").text)
+	const strangers = 100
+	var group errgroup.Group
+	group.SetLimit(20)
+	for i := range strangers {
+		group.Go(func() error {
+			wrong := fmt.Sprintf("flk_%012d_%s", i, strings.Repeat("x", 43))
+			a := c.do(http.MethodPost, "/admin/login", url.Values{"token": {token}, "key": {wrong}}.Encode(), "Content-Type: application/x-www-form-urlencoded",
+				fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", i))
+			if a.StatusCode != http.StatusUnauthorized {
+				return fmt.Errorf("stranger %d: %s", i, a.Status)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	if a := c.tryLogin("/admin/", key, "X-Forwarded-For: 198.51.100.7"); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("after %d bad tries from other addresses a good key gets %s, Retry-After %s", strangers, a.Status, a.Header.Get("Retry-After"))
 	}
 }
 

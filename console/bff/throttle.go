@@ -12,16 +12,16 @@ const (
 	longestPause = time.Minute
 	// forgiveAfter is when nothing is left of failed tries.
 	forgiveAfter = 15 * time.Minute
-
-	triesPerMinute = 30 // of all together
+	// maxNetworks bounds the memory of a throttle.
+	maxNetworks = 4096
 )
 
-// throttle slows down those who guess keys.
+// throttle limits failed logins per source network, to spare the server. It has
+// no limit across networks: strangers could exhaust that and lock administrators
+// out, and a key has 256 bits, so more tries guess nothing.
 type throttle struct {
 	mu       sync.Mutex
-	networks map[netip.Prefix]*tries // guarded by mu; at most triesPerMinute for each minute of forgiveAfter
-	minute   time.Time               // guarded by mu; when the count of all began
-	count    int                     // guarded by mu
+	networks map[netip.Prefix]*tries // guarded by mu; at most maxNetworks
 }
 
 type tries struct {
@@ -46,25 +46,16 @@ func (t *tries) next() time.Time {
 func (t *throttle) admit(from netip.Prefix, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.minute) >= time.Minute {
-		t.minute, t.count = now, 0
-	}
 	known := t.networks[from]
 	if known != nil && now.Sub(known.last) >= forgiveAfter {
 		delete(t.networks, from)
 		known = nil
 	}
 	if known != nil {
-		wait = known.next().Sub(now)
-	}
-	if t.count >= triesPerMinute {
-		wait = max(wait, t.minute.Add(time.Minute).Sub(now))
-	}
-	if wait > 0 {
-		return wait
-	}
-	t.count++
-	if known == nil {
+		if wait := known.next().Sub(now); wait > 0 {
+			return wait
+		}
+	} else {
 		known = t.add(from, now)
 	}
 	known.failed++
@@ -72,15 +63,24 @@ func (t *throttle) admit(from netip.Prefix, now time.Time) (wait time.Duration) 
 	return 0
 }
 
-// add begins to count a network, and forgets those that are forgiven: with the
-// limit of all together that bounds how many there are.
+// add begins to count a network. It drops those that are forgiven, and if too
+// many are left, the one that tried longest ago. Someone with that many networks
+// is then counted from the start again, but never delays anyone else.
 func (t *throttle) add(from netip.Prefix, now time.Time) *tries {
 	if t.networks == nil {
 		t.networks = map[netip.Prefix]*tries{}
 	}
-	for network, tried := range t.networks {
-		if now.Sub(tried.last) >= forgiveAfter {
-			delete(t.networks, network)
+	if len(t.networks) >= maxNetworks {
+		oldest, last := netip.Prefix{}, now
+		for network, tried := range t.networks {
+			if now.Sub(tried.last) >= forgiveAfter {
+				delete(t.networks, network)
+			} else if !tried.last.After(last) {
+				oldest, last = network, tried.last
+			}
+		}
+		if len(t.networks) >= maxNetworks {
+			delete(t.networks, oldest)
 		}
 	}
 	t.networks[from] = &tries{}

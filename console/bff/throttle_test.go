@@ -41,25 +41,24 @@ func TestTriesGetSlowerAndAreForgiven(t *testing.T) {
 	}
 }
 
-func TestTriesOfAllTogetherAreBounded(t *testing.T) {
+func TestTheThrottleRemembersABoundedNumberOfNetworks(t *testing.T) {
 	var th throttle
 	now := time.Now()
 	network := func(i int) netip.Prefix {
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), 32)
 	}
-	for i := range triesPerMinute {
-		if th.admit(network(i), now) != 0 {
-			t.Fatal(i)
+	for i := range maxNetworks + 1000 {
+		now = now.Add(time.Millisecond)
+		if wait := th.admit(network(i), now); wait != 0 {
+			t.Fatalf("network %d has to wait %v for the tries of others", i, wait)
 		}
 	}
-	if got := th.admit(network(1000), now.Add(20*time.Second)); got != 40*time.Second {
-		t.Errorf("one too many waits %v", got)
+	if len(th.networks) != maxNetworks || th.networks[network(999)] != nil || th.networks[network(1000)] == nil {
+		t.Errorf("it remembers %d networks, or the wrong ones", len(th.networks))
 	}
-	for i := range 60 * triesPerMinute {
-		th.admit(network(i), now.Add(time.Duration(i/triesPerMinute)*time.Minute))
-	}
-	if most := triesPerMinute * int(forgiveAfter/time.Minute+1); len(th.networks) > most {
-		t.Errorf("it remembers %d networks", len(th.networks))
+	th.admit(network(0), now.Add(forgiveAfter))
+	if len(th.networks) != 1 {
+		t.Errorf("it remembers %d networks that are forgiven", len(th.networks)-1)
 	}
 }
 
