@@ -40,7 +40,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 		s.noCall(w, r)
 		return
 	}
-	v, now := visitorOf(r), s.now()
+	v, now := s.visitor(r), s.now()
 	held, ok, _ := s.heldSession(r, v, now)
 	if !ok {
 		noSession(w)
@@ -114,7 +114,7 @@ func (s *Server) send(ctx context.Context, from *http.Request, held session, q q
 	if q.repeatable {
 		r.Header["Idempotency-Key"] = nil // which is not sent, and lets the transport ask again
 	}
-	for _, edit := range []apiclient.RequestEditorFn{bearer(held.Key), forwarded(visitorOf(from), requestID)} {
+	for _, edit := range []apiclient.RequestEditorFn{bearer(held.Key), forwarded(s.visitor(from), requestID)} {
 		if err := edit(ctx, r); err != nil {
 			return nil, err
 		}

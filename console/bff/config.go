@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -27,6 +28,8 @@ const (
 	configVariable = variablePrefix + "CONFIG"
 	fileSuffix     = "_FILE"
 
+	trustedProxies = "trusted_proxies"
+
 	howToMakeSecret = "make one with: openssl rand -hex 16"
 )
 
@@ -41,6 +44,7 @@ type Config struct {
 	CookieSecret   string
 	LogLevel       slog.Level
 	ListenAddr     string
+	TrustedProxies []netip.Prefix // whose X-Forwarded-* headers count
 
 	// Warnings are for the log. None of them hinders the console.
 	Warnings []string
@@ -74,7 +78,7 @@ type loader struct {
 }
 
 func configKeys() []string {
-	return []string{"api_key", "coordinator_url", "cookie_secret", "listen_addr", "log_level", "server.cookie_secret"}
+	return []string{"api_key", "coordinator_url", "cookie_secret", "listen_addr", "log_level", "server.cookie_secret", trustedProxies}
 }
 
 func (l *loader) problem(at, format string, args ...any) {
@@ -151,15 +155,33 @@ func (l *loader) readMapping(node *yaml.Node, prefix string) {
 			l.readMapping(content, "server.")
 		case !slices.Contains(configKeys(), key):
 			l.problem(l.place(name), "unknown key %s; known are %s", key, strings.Join(configKeys(), ", "))
+		case key == trustedProxies && content.Kind == yaml.SequenceNode:
+			l.setFromFile(key, joined(content), content)
 		case content.Kind != yaml.ScalarNode:
 			l.problem(l.place(content), "yaml: unmarshal errors: %s must be one value", key)
 		default:
-			if _, set := l.values[key]; !set && content.Tag != "!!null" {
-				l.values[key] = value{content.Value, l.place(content)}
+			if content.Tag != "!!null" {
+				l.setFromFile(key, content.Value, content)
 			}
 		}
 		seen[key] = true
 	}
+}
+
+// setFromFile takes a value unless the environment has one.
+func (l *loader) setFromFile(key, text string, node *yaml.Node) {
+	if _, set := l.values[key]; !set {
+		l.values[key] = value{text, l.place(node)}
+	}
+}
+
+// joined writes a list the way the environment does.
+func joined(list *yaml.Node) string {
+	texts := make([]string, 0, len(list.Content))
+	for _, item := range list.Content {
+		texts = append(texts, item.Value)
+	}
+	return strings.Join(texts, ",")
 }
 
 func (l *loader) place(node *yaml.Node) string { return fmt.Sprintf("%s:%d", l.path, node.Line) }
@@ -176,6 +198,7 @@ func (l *loader) settle() Config {
 	c := Config{ListenAddr: "0.0.0.0:3000", Warnings: l.warnings, APIKey: strings.TrimSpace(l.values["api_key"].text)}
 	c.CoordinatorURL = l.coordinatorURL()
 	c.CookieSecret = l.cookieSecret()
+	c.TrustedProxies = l.trustedProxies()
 	if v, ok := l.values["log_level"]; ok {
 		level, known := map[string]slog.Level{"info": slog.LevelInfo, "debug": slog.LevelDebug, "warn": slog.LevelWarn}[v.text]
 		if c.LogLevel = level; !known {
@@ -212,6 +235,31 @@ func (l *loader) coordinatorURL() string {
 		l.problem(l.at("coordinator_url"), "coordinator_url: %s: it is the internal URL of the service, such as http://fairlead:8080", wrong)
 	}
 	return strings.TrimRight(text, "/")
+}
+
+// trustedProxies defaults to this machine, from which no stranger connects.
+func (l *loader) trustedProxies() []netip.Prefix {
+	v, set := l.values[trustedProxies]
+	if !set {
+		v.text = "127.0.0.0/8,::1"
+	}
+	var proxies []netip.Prefix
+	for text := range strings.SplitSeq(v.text, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		proxy, err := netip.ParsePrefix(text)
+		if addr, addrErr := netip.ParseAddr(text); addrErr == nil && addr.Zone() == "" {
+			proxy, err = addr.Unmap().Prefix(addr.Unmap().BitLen())
+		}
+		if err != nil {
+			l.problem(v.at, "trusted_proxies: %q must be an address or a range, such as 127.0.0.1 or 10.0.0.0/8", text)
+			continue
+		}
+		proxies = append(proxies, proxy.Masked())
+	}
+	return proxies
 }
 
 func (l *loader) cookieSecret() string {

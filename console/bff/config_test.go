@@ -1,7 +1,9 @@
 package bff
 
 import (
+	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +24,7 @@ func configFile(t *testing.T, text string) string {
 }
 
 func TestConfigurationIsReadWithItsDefaults(t *testing.T) {
-	want := Config{CoordinatorURL: "http://fairlead:8080", CookieSecret: cookieSecret, ListenAddr: "0.0.0.0:3000", LogLevel: slog.LevelInfo}
+	want := Config{CoordinatorURL: "http://fairlead:8080", CookieSecret: cookieSecret, ListenAddr: "0.0.0.0:3000", LogLevel: slog.LevelInfo, TrustedProxies: loopback()}
 	changed := want
 	changed.APIKey, changed.LogLevel, changed.ListenAddr = "flk_7Qd0XhVb2mTa_m3vYk9c0TzR1qJ5uWx8LbN2sD6hGfPaE", slog.LevelDebug, "127.0.0.1:99"
 	for text, want := range map[string]Config{
@@ -33,7 +35,7 @@ func TestConfigurationIsReadWithItsDefaults(t *testing.T) {
 		"coordinator_url: http://fairlead:8080\ncookie_secret: " + cookieSecret + "\nlisten_addr: 127.0.0.1:99\nlog_level: debug\napi_key: " + changed.APIKey: changed,
 	} {
 		got, err := LoadConfig(configFile(t, text), nil)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
 			t.Errorf("%s\n%v (-want +got):\n%s", text, err, diff)
 		}
 	}
@@ -53,6 +55,7 @@ func TestConfigurationNamesEveryProblemAndItsLine(t *testing.T) {
 		good + "server:\n  port: 1":                                {":4: unknown key server.port"},
 		good + "log_level: [info]":                                 {":3: yaml: unmarshal errors: log_level must be one value"},
 		good + "log_level: info\nlog_level: debug":                 {":4", "log_level"},
+		good + "trusted_proxies: [10.0.0.0/8, nginx]":              {`:3: trusted_proxies: "nginx" must be an address or a range, such as 127.0.0.1 or 10.0.0.0/8`},
 		good + "listen_addr: '3000'":                               {":3: listen_addr: must be an address and a port"},
 		"- a":                                                      {":1: yaml: unmarshal errors"},
 		"coordinator_url: [\n":                                     {"yaml: line"},
@@ -73,6 +76,27 @@ func TestConfigurationNamesEveryProblemAndItsLine(t *testing.T) {
 	}
 }
 
+func TestTrustedProxiesAreAListOrSeparatedByCommas(t *testing.T) {
+	const good = "coordinator_url: http://f\ncookie_secret: " + cookieSecret + "\n"
+	const name = "FAIRLEAD_CONSOLE_TRUSTED_PROXIES="
+	for _, c := range []struct {
+		text string
+		env  []string
+		want string
+	}{
+		{"", nil, "[127.0.0.0/8 ::1/128]"},
+		{"trusted_proxies: []", nil, "[]"},
+		{"trusted_proxies: [10.1.2.3/8, '2001:db8::1', '::ffff:192.0.2.1']", nil, "[10.0.0.0/8 2001:db8::1/128 192.0.2.1/32]"},
+		{"trusted_proxies: 10.1.2.3", nil, "[10.1.2.3/32]"},
+		{"trusted_proxies: [10.1.2.3]", []string{name + "192.0.2.0/24, fd00::/8"}, "[192.0.2.0/24 fd00::/8]"},
+	} {
+		got, err := LoadConfig(configFile(t, good+c.text), c.env)
+		if text := fmt.Sprint(got.TrustedProxies); err != nil || text != c.want {
+			t.Errorf("%q %v: %v, %s, want %s", c.text, c.env, err, text, c.want)
+		}
+	}
+}
+
 func TestTheEnvironmentWinsOverTheFile(t *testing.T) {
 	const prefix = "FAIRLEAD_CONSOLE_"
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -84,10 +108,10 @@ func TestTheEnvironmentWinsOverTheFile(t *testing.T) {
 		"FAIRLEAD_DATABASE_TYPE=sqlite", prefix + "CONFIG=x", prefix + "API_KEY=", prefix + "SERVICE_HOST=10.0.0.1", prefix + "PORT=tcp://10.0.0.1:3000",
 		prefix + "PORT_3000_TCP_ADDR=10.0.0.1",
 	}
-	want := Config{CoordinatorURL: "http://env:8080", CookieSecret: cookieSecret, ListenAddr: "0.0.0.0:3000", LogLevel: slog.LevelWarn}
+	want := Config{CoordinatorURL: "http://env:8080", CookieSecret: cookieSecret, ListenAddr: "0.0.0.0:3000", LogLevel: slog.LevelWarn, TrustedProxies: loopback()}
 	for _, file := range []string{configFile(t, "coordinator_url: http://file\ncookie_secret: short"), configFile(t, "server: {cookie_secret: short}"), filepath.Join(t.TempDir(), "missing")} {
 		got, err := LoadConfig(file, append(noise, full...))
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", file, err, diff)
 		}
 	}

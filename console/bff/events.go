@@ -77,7 +77,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		notAllowed(w, http.MethodGet)
 		return
 	}
-	v, now := visitorOf(r), s.now()
+	v, now := s.visitor(r), s.now()
 	held, ok, _ := s.heldSession(r, v, now)
 	if !ok {
 		noSession(w)

@@ -41,7 +41,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Request-Id", rand.Text())
-		v := visitorOf(r)
+		v := s.visitor(r)
 		if v.trusted() {
 			h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		}

@@ -44,7 +44,7 @@ type loginForm struct {
 
 // login answers the form, and its own address when somebody comes back to it.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	v, now := visitorOf(r), s.now()
+	v, now := s.visitor(r), s.now()
 	if r.Method != http.MethodPost {
 		if _, ok, _ := s.heldSession(r, v, now); ok {
 			http.Redirect(w, r, adminPath, http.StatusSeeOther)
@@ -154,7 +154,7 @@ func (k keyState) text() string {
 
 // logout ends the session of this browser. The key stays valid.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	v := visitorOf(r)
+	v := s.visitor(r)
 	if r.Method != http.MethodPost {
 		notAllowed(w, http.MethodPost)
 		return

@@ -14,6 +14,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -219,7 +220,7 @@ type console struct {
 // start runs a console that speaks to the service at this address.
 func start(t *testing.T, coordinator string, change func(*Config)) *console {
 	t.Helper()
-	config := Config{CoordinatorURL: coordinator, CookieSecret: cookieSecret, LogLevel: slog.LevelDebug}
+	config := Config{CoordinatorURL: coordinator, CookieSecret: cookieSecret, LogLevel: slog.LevelDebug, TrustedProxies: loopback()}
 	if change != nil {
 		change(&config)
 	}
@@ -246,6 +247,11 @@ func start(t *testing.T, coordinator string, change func(*Config)) *console {
 		}
 	})
 	return c
+}
+
+// loopback is what trusted_proxies is by default.
+func loopback() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
 // browser keeps cookies and says what browsers say.

@@ -136,7 +136,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 		http.NotFound(w, r)
 		return
 	}
-	v, now := visitorOf(r), s.now()
+	v, now := s.visitor(r), s.now()
 	held, ok, why := s.heldSession(r, v, now)
 	if ok && errors.Is(s.judge(r.Context(), held, v, requestID(w)).err, errEnded) {
 		ok, why = false, revokedMark

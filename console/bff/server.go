@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,6 +39,8 @@ type Server struct {
 	operations []operation
 	stopping   chan struct{} // closed when event streams have to end
 	now        func() time.Time
+
+	warnOfProxy sync.Once // of one that is not in TrustedProxies
 
 	throttle throttle
 	verdicts verdicts

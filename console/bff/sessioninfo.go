@@ -41,7 +41,7 @@ type consoleInfo struct {
 
 // session tells a page who is logged in, and changes the key of a session.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
-	v, now := visitorOf(r), s.now()
+	v, now := s.visitor(r), s.now()
 	held, ok, _ := s.heldSession(r, v, now)
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:

@@ -3,8 +3,11 @@ package bff
 import (
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 func TestTriesGetSlowerAndAreForgiven(t *testing.T) {
@@ -62,25 +65,40 @@ func TestTheThrottleRemembersABoundedNumberOfNetworks(t *testing.T) {
 	}
 }
 
-func TestAVisitorIsWhoANearProxySaysItIs(t *testing.T) {
-	for _, c := range []struct{ peer, forwarded, proto, addr, network string }{
-		{"203.0.113.9:1", "198.51.100.7", "https", "203.0.113.9", "203.0.113.9/32"}, // not near: not believed
-		{"127.0.0.1:1", "", "http", "127.0.0.1", "127.0.0.1/32"},
-		{"172.18.0.3:1", "198.51.100.7", "https", "198.51.100.7", "198.51.100.7/32"},
-		{"172.18.0.3:1", "9.9.9.9, 198.51.100.7, 10.0.0.2", "https", "198.51.100.7", "198.51.100.7/32"},
-		{"172.18.0.3:1", "192.168.1.5", "https", "192.168.1.5", "192.168.1.5/32"},
-		{"172.18.0.3:1", "192.168.1.5, 10.0.0.2", "https", "10.0.0.2", "10.0.0.2/32"},
-		{"172.18.0.3:1", "198.51.100.7, nonsense", "https", "172.18.0.3", "172.18.0.3/32"},
-		{"[fd00::3]:1", "2001:db8:1:2:3::4", "https", "2001:db8:1:2:3::4", "2001:db8:1:2::/64"},
-		{"[::ffff:127.0.0.1]:1", "::ffff:198.51.100.7", "https", "198.51.100.7", "198.51.100.7/32"},
+func TestAVisitorIsWhoATrustedProxySaysItIs(t *testing.T) {
+	var log waittest.Transcript
+	config := Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("172.18.0.0/16"), netip.MustParsePrefix("fd00::3/128"), netip.MustParsePrefix("127.0.0.1/32")}}
+	s := &Server{config: config, log: NewLogger(&log, config)}
+	for _, c := range []struct {
+		peer, forwarded, addr, network string
+		believed                       bool
+	}{
+		{"127.0.0.1:1", "", "127.0.0.1", "127.0.0.1/32", true},
+		{"172.18.0.3:1", "198.51.100.7", "198.51.100.7", "198.51.100.7/32", true},
+		{"172.18.0.3:1", "9.9.9.9, 198.51.100.7, 172.18.0.9", "198.51.100.7", "198.51.100.7/32", true},
+		{"172.18.0.3:1", "9.9.9.9, 10.0.0.2", "10.0.0.2", "10.0.0.2/32", true}, // private, but not listed
+		{"172.18.0.3:1", "172.18.0.1", "172.18.0.1", "172.18.0.1/32", true},
+		{"172.18.0.3:1", "198.51.100.7, nonsense", "172.18.0.3", "172.18.0.3/32", true},
+		{"[fd00::3]:1", "2001:db8:1:2:3::4", "2001:db8:1:2:3::4", "2001:db8:1:2::/64", true},
+		{"[::ffff:127.0.0.1]:1", "::ffff:198.51.100.7", "198.51.100.7", "198.51.100.7/32", true},
+		{"203.0.113.9:1", "198.51.100.7", "203.0.113.9", "203.0.113.9/32", false},
+		{"10.0.0.2:1", "198.51.100.7", "10.0.0.2", "10.0.0.2/32", false},
+		{"127.0.0.2:1", "198.51.100.7", "127.0.0.2", "127.0.0.2/32", false},
+		{"[fd00::4%eth0]:1", "198.51.100.7", "fd00::4", "fd00::/64", false},
 	} {
+		if c.believed && log.String() != "" {
+			t.Errorf("it warns of a trusted proxy: %s", log.String())
+		}
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 		r.RemoteAddr = c.peer
 		r.Header.Set("X-Forwarded-For", c.forwarded)
-		r.Header.Set("X-Forwarded-Proto", c.proto)
-		v := visitorOf(r)
-		if v.addr.String() != c.addr || v.network().String() != c.network || v.secure != (c.proto == "https" && c.peer != "203.0.113.9:1") {
+		r.Header.Set("X-Forwarded-Proto", "https")
+		v := s.visitor(r)
+		if v.addr.String() != c.addr || v.network().String() != c.network || v.secure != c.believed {
 			t.Errorf("%+v: %+v", c, v)
 		}
+	}
+	if strings.Count(log.String(), "trusted_proxies") != 1 || !strings.Contains(log.String(), "203.0.113.9") {
+		t.Errorf("want one warning of the first other peer: %s", log.String())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -19,46 +20,48 @@ type visitor struct {
 // they complain about some headers instead of heeding them.
 func (v visitor) trusted() bool { return v.secure || v.local }
 
-// visitorOf believes what a proxy adds only if it is near: on this machine or in
-// a private network, as the proxy of a deployment is.
-func visitorOf(r *http.Request) visitor {
+// visitor tells who sent a request. X-Forwarded-* counts only from the proxies
+// that trusted_proxies lists: anyone else could write anything there.
+func (s *Server) visitor(r *http.Request) visitor {
 	v := visitor{secure: r.TLS != nil, local: isLocalName(r.Host)}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return v
 	}
-	v.addr = peer.Addr().Unmap()
-	if !isNear(v.addr) {
+	v.addr = peer.Addr().Unmap().WithZone("")
+	proto, hops := r.Header.Get("X-Forwarded-Proto"), r.Header.Values("X-Forwarded-For")
+	if !s.isProxy(v.addr) {
+		if proto != "" || len(hops) > 0 {
+			s.warnOfProxy.Do(func() {
+				s.log.Warn("ignoring X-Forwarded-For and X-Forwarded-Proto; if this is your proxy, list it in trusted_proxies", "addr", v.addr.String())
+			})
+		}
 		return v
 	}
-	v.secure = v.secure || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
-	v.addr = forwardedAddr(r.Header.Values("X-Forwarded-For"), v.addr)
+	v.secure = v.secure || strings.EqualFold(proto, "https")
+	v.addr = s.forwardedAddr(hops, v.addr)
 	return v
 }
 
-// forwardedAddr is the last address on the way that is not a near one: what
-// stands before it was written by whoever sits there. With near ones only it is
-// the last of them, which our own proxy wrote.
-func forwardedAddr(lines []string, peer netip.Addr) netip.Addr {
-	hops := strings.Split(strings.Join(lines, ","), ",")
-	nearest := peer
-	for i := len(hops) - 1; i >= 0; i-- {
-		addr, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+func (s *Server) isProxy(a netip.Addr) bool {
+	return slices.ContainsFunc(s.config.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// forwardedAddr is the last hop that is not a trusted proxy. What stands before it
+// was written by an untrusted sender. If all are proxies, it is the first.
+func (s *Server) forwardedAddr(lines []string, peer netip.Addr) netip.Addr {
+	found := peer
+	for _, hop := range slices.Backward(strings.Split(strings.Join(lines, ","), ",")) {
+		addr, err := netip.ParseAddr(strings.TrimSpace(hop))
 		if err != nil {
 			break
 		}
-		addr = addr.Unmap()
-		if !isNear(addr) {
-			return addr
-		}
-		if i == len(hops)-1 {
-			nearest = addr
+		if found = addr.Unmap().WithZone(""); !s.isProxy(found) {
+			break
 		}
 	}
-	return nearest
+	return found
 }
-
-func isNear(a netip.Addr) bool { return a.IsLoopback() || a.IsPrivate() }
 
 func isLocalName(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -75,7 +78,7 @@ func (v visitor) network() netip.Prefix {
 	if v.addr.Is6() {
 		bits = 64
 	}
-	p, _ := v.addr.WithZone("").Prefix(bits) // of the zero Addr the zero Prefix
+	p, _ := v.addr.Prefix(bits) // of the zero Addr the zero Prefix
 	return p
 }
 

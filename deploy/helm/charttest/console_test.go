@@ -73,3 +73,25 @@ func TestConsoleMayCallTheService(t *testing.T) {
 		t.Errorf("the console may not call the service: %+v", p.Spec.Egress)
 	}
 }
+
+// The console believes the proxies that its own value names, else those of the
+// service, else private ones, so that an Ingress works without either.
+func TestConsoleTrustsTheIngressController(t *testing.T) {
+	for file, want := range map[string]string{
+		"testdata/everything.yaml":          "10.244.0.0/16,fd00::/8",
+		chart + "/examples/company.yaml":    "10.244.0.0/16",
+		"testdata/console-and-nothing.yaml": "10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7",
+	} {
+		r, got := render(t, file), ""
+		for _, pods := range r.pods {
+			for _, e := range pods.Spec.Containers[0].Env {
+				if e.Name == "FAIRLEAD_CONSOLE_TRUSTED_PROXIES" {
+					got = e.Value
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", file, got, want)
+		}
+	}
+}
