@@ -136,7 +136,8 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 	// A browser tells the origin of a form only to where it may tell the referrer.
 	w.Header().Set("Referrer-Policy", "same-origin")
 	s.plainPage(w, r, status, "login", plainPage{
-		Token: token, Message: message, Unencrypted: !v.trusted(), OwnKey: known.ownKey.text(), ServerVersion: known.productVersion,
+		Unreachable: !known.reachable && status != http.StatusServiceUnavailable, // which says so itself
+		Token:       token, Message: message, Unencrypted: !v.trusted(), OwnKey: known.ownKey.text(), ServerVersion: known.productVersion,
 	})
 }
 

@@ -1,6 +1,8 @@
 package bff
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 func TestLoginLeadsWhereThePersonWantedToGo(t *testing.T) {
@@ -204,6 +208,57 @@ func TestAServiceThatIsAwayIsToldApartFromAWrongKey(t *testing.T) {
 	}
 	f.set(nil)
 	c.login(key)
+}
+
+func TestLogAndLoginPageTellOfAServerThatIsUnreachable(t *testing.T) {
+	t.Parallel()
+	const notice = "cannot be reached. You can sign in when it is back"
+	f := startFaults(t)
+	f.set(hangUp)
+	c := start(t, f.URL, nil)
+	wantText(t, c.get("/admin/").text, notice, f.Listener.Addr().String(), `name="token"`)
+	wantText(t, c.log.String(), "level=WARN", "the server is unreachable; nobody can sign in until it answers")
+	page := func(want bool) {
+		t.Helper()
+		eventually(t, func() error {
+			if a := c.get("/admin/"); strings.Contains(a.text, notice) != want {
+				return fmt.Errorf("the notice is not %v: %s", want, a.text)
+			}
+			return nil
+		})
+	}
+	f.set(nil)
+	page(false)
+	wantText(t, c.log.String(), "the server is reachable again")
+	f.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }) // a proxy between
+	page(true)
+	if n := strings.Count(c.log.String(), "the server is unreachable"); n != 2 {
+		t.Errorf("the log tells of two outages %d times", n)
+	}
+}
+
+// TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable: before anyone visits it.
+func TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable(t *testing.T) {
+	t.Parallel()
+	config := Config{CoordinatorURL: "http://" + freeAddr(t), CookieSecret: cookieSecret, ListenAddr: "127.0.0.1:0"}
+	var log waittest.Transcript
+	s, err := New(config, "v1", testBundle(), NewLogger(&log, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var group errgroup.Group
+	group.Go(func() error { return s.Run(ctx) })
+	eventually(t, func() error {
+		if !strings.Contains(log.String(), "the server is unreachable") || !strings.Contains(log.String(), config.CoordinatorURL) {
+			return errors.New(log.String())
+		}
+		return nil
+	})
+	stop()
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestTheLoginPageWarnsOfPlainHTTP(t *testing.T) {

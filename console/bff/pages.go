@@ -180,7 +180,7 @@ type plainPage struct {
 	Nonce, Font, Icon            string
 	Host, Version, ServerVersion string
 	Token, Message, OwnKey       string
-	Unencrypted                  bool
+	Unencrypted, Unreachable     bool
 }
 
 func (s *Server) plainPage(w http.ResponseWriter, r *http.Request, status int, name string, p plainPage) {

@@ -149,12 +149,23 @@ func (u *upstream) known(ctx context.Context) facts {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()
 	answer, err := u.api.VersionWithResponse(ctx, bearer(u.key))
+	if err == nil && answer.StatusCode() >= http.StatusInternalServerError {
+		err = fmt.Errorf("it answers %s", answer.Status()) // or something between us does
+	}
+	switch first := u.asked.IsZero(); {
+	case err != nil && (first || u.facts.reachable):
+		u.log.Warn("the server is unreachable; nobody can sign in until it answers", "coordinator_url", u.base, "err", err)
+	case err == nil && !first && !u.facts.reachable:
+		u.log.Info("the server is reachable again", "coordinator_url", u.base)
+	}
 	if u.facts.reachable = err == nil; err != nil {
-		u.log.Debug("the service does not answer", "err", err)
-	} else if v := answer.JSON200; v != nil {
+		u.asked = time.Now()
+		return u.facts
+	}
+	if v := answer.JSON200; v != nil {
 		u.facts.version, u.facts.productVersion, u.facts.serverURL = v.Version, v.ProductVersion, v.ServerURL
 	}
-	if u.facts.reachable && time.Since(u.ownKey) >= ownKeyAge {
+	if time.Since(u.ownKey) >= ownKeyAge {
 		u.tryOwnKey(ctx)
 	}
 	u.asked = time.Now()
