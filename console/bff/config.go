@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ type Config struct {
 	LogLevel       slog.Level
 	ListenAddr     string
 	TrustedProxies []netip.Prefix // whose X-Forwarded-* headers count
+	StateDir       string         // optional: where sign-outs survive a restart
 
 	// Warnings are for the log. None of them hinders the console.
 	Warnings []string
@@ -78,7 +80,7 @@ type loader struct {
 }
 
 func configKeys() []string {
-	return []string{"api_key", "coordinator_url", "cookie_secret", "listen_addr", "log_level", "server.cookie_secret", trustedProxies}
+	return []string{"api_key", "coordinator_url", "cookie_secret", "listen_addr", "log_level", "server.cookie_secret", "state_dir", trustedProxies}
 }
 
 func (l *loader) problem(at, format string, args ...any) {
@@ -197,6 +199,11 @@ func (l *loader) at(key string) string {
 func (l *loader) settle() Config {
 	c := Config{ListenAddr: "0.0.0.0:3000", Warnings: l.warnings, APIKey: strings.TrimSpace(l.values["api_key"].text)}
 	c.CoordinatorURL = l.coordinatorURL()
+	if v := l.values["state_dir"]; v.text != "" {
+		if c.StateDir = v.text; !filepath.IsAbs(v.text) {
+			l.problem(v.at, "state_dir: must be an absolute path, got %q", v.text)
+		}
+	}
 	c.CookieSecret = l.cookieSecret()
 	c.TrustedProxies = l.trustedProxies()
 	if v, ok := l.values["log_level"]; ok {

@@ -27,12 +27,13 @@ func TestConfigurationIsReadWithItsDefaults(t *testing.T) {
 	want := Config{CoordinatorURL: "http://fairlead:8080", CookieSecret: cookieSecret, ListenAddr: "0.0.0.0:3000", LogLevel: slog.LevelInfo, TrustedProxies: loopback()}
 	changed := want
 	changed.APIKey, changed.LogLevel, changed.ListenAddr = "flk_7Qd0XhVb2mTa_m3vYk9c0TzR1qJ5uWx8LbN2sD6hGfPaE", slog.LevelDebug, "127.0.0.1:99"
+	changed.StateDir = "/var/lib/x"
 	for text, want := range map[string]Config{
-		"coordinator_url: http://fairlead:8080/\ncookie_secret: " + cookieSecret:                                                                              want,
-		"coordinator_url: http://fairlead:8080\nserver: {cookie_secret: " + cookieSecret + "}":                                                                want,
-		"coordinator_url: http://fairlead:8080\ncookie_secret: " + cookieSecret + "\nserver: {cookie_secret: " + cookieSecret + "}":                           want,
-		"coordinator_url: http://fairlead:8080\napi_key:\nlog_level: info\ncookie_secret: " + cookieSecret:                                                    want,
-		"coordinator_url: http://fairlead:8080\ncookie_secret: " + cookieSecret + "\nlisten_addr: 127.0.0.1:99\nlog_level: debug\napi_key: " + changed.APIKey: changed,
+		"coordinator_url: http://fairlead:8080/\ncookie_secret: " + cookieSecret:                                                                                                     want,
+		"coordinator_url: http://fairlead:8080\nserver: {cookie_secret: " + cookieSecret + "}":                                                                                       want,
+		"coordinator_url: http://fairlead:8080\ncookie_secret: " + cookieSecret + "\nserver: {cookie_secret: " + cookieSecret + "}":                                                  want,
+		"coordinator_url: http://fairlead:8080\napi_key:\nlog_level: info\ncookie_secret: " + cookieSecret:                                                                           want,
+		"coordinator_url: http://fairlead:8080\ncookie_secret: " + cookieSecret + "\nlisten_addr: 127.0.0.1:99\nlog_level: debug\nstate_dir: /var/lib/x\napi_key: " + changed.APIKey: changed,
 	} {
 		got, err := LoadConfig(configFile(t, text), nil)
 		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
@@ -56,6 +57,7 @@ func TestConfigurationNamesEveryProblemAndItsLine(t *testing.T) {
 		good + "log_level: [info]":                                 {":3: yaml: unmarshal errors: log_level must be one value"},
 		good + "log_level: info\nlog_level: debug":                 {":4", "log_level"},
 		good + "trusted_proxies: [10.0.0.0/8, nginx]":              {`:3: trusted_proxies: "nginx" must be an address or a range, such as 127.0.0.1 or 10.0.0.0/8`},
+		good + "state_dir: here":                                   {`:3: state_dir: must be an absolute path, got "here"`},
 		good + "listen_addr: '3000'":                               {":3: listen_addr: must be an address and a port"},
 		"- a":                                                      {":1: yaml: unmarshal errors"},
 		"coordinator_url: [\n":                                     {"yaml: line"},

@@ -131,7 +131,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(why, errEnded):
-		s.log.Info("a session ended: its key is refused, or its time is over", "key", held.Prefix, "addr", v.addr.String())
+		s.log.Info("a session ended: it was signed out, its key is refused, or its time is over", "key", held.Prefix, "addr", v.addr.String())
 		_ = out.write([]byte(sessionEndedText)) // the browser has gone; there is nobody to tell
 	case errors.Is(why, errStopping):
 		_ = out.write([]byte(restartText)) // as above
@@ -195,7 +195,7 @@ func (s *Server) watch(ctx context.Context, held session, doubt <-chan struct{})
 		case <-tick.C:
 		case <-doubt:
 		}
-		if s.isRefused(ctx, held) {
+		if s.signOuts.has(held.login()) || s.isRefused(ctx, held) {
 			return errEnded
 		}
 	}

@@ -153,7 +153,7 @@ func (k keyState) text() string {
 	return ""
 }
 
-// logout ends the session of this browser. The key stays valid.
+// logout ends the session, also for copies of its cookie. The key stays valid.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	v := s.visitor(r)
 	if r.Method != http.MethodPost {
@@ -177,6 +177,9 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		case !allowed:
 			refuse(w)
 			return
+		}
+		if err := s.signOuts.add(held.login(), s.now()); err != nil {
+			s.log.Error("a sign-out cannot be stored; revoke the key if its cookie may be stolen", "key", held.Prefix, "err", err)
 		}
 		s.log.Info("logged out", "key", held.Prefix, "addr", v.addr.String())
 	}

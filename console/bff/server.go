@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ type Server struct {
 
 	throttle throttle
 	verdicts verdicts
+	signOuts signOuts
 	streams  streams
 }
 
@@ -51,6 +53,9 @@ type Server struct {
 // which may be empty: the console then says so.
 func New(config Config, version string, files fs.FS, log *slog.Logger) (*Server, error) {
 	s := &Server{config: config, version: version, log: log, operations: operations(), stopping: make(chan struct{}), now: time.Now}
+	if config.StateDir != "" {
+		s.signOuts.dir = filepath.Join(config.StateDir, "signed-out")
+	}
 	var err error
 	if s.seals, err = newSeals(config.CookieSecret); err != nil {
 		return nil, err
@@ -75,6 +80,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	for _, warning := range s.config.Warnings {
 		s.log.Warn("configuration", "warning", warning)
+	}
+	if err := s.signOuts.prepare(); err != nil {
+		s.log.Warn("state_dir cannot be used: a restart forgets who signed out", "err", err)
 	}
 	if s.bundle.index == "" {
 		s.log.Warn("this build has no pages: its web bundle is missing")

@@ -1,6 +1,7 @@
 package bff
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -58,6 +59,7 @@ func (m endMark) text() string {
 // session is what the cookie holds.
 type session struct {
 	ID      string    `json:"id"`
+	Login   string    `json:"login,omitempty"` // id of the session with which the person logged in, if the key was changed since
 	Key     string    `json:"key"`
 	Prefix  string    `json:"prefix"` // the key with its secret masked
 	Issued  time.Time `json:"issued"`
@@ -74,6 +76,10 @@ func newSession(key string, caller *apiclient.Caller, now time.Time) session {
 	}
 	return s
 }
+
+// login names what signing out ends: this session, and those before it whose key
+// it replaced.
+func (s session) login() string { return cmp.Or(s.Login, s.ID) }
 
 // end is when the session ends if nothing more happens.
 func (s session) end() time.Time {
@@ -146,6 +152,9 @@ func (s *Server) heldSession(r *http.Request, v visitor, now time.Time) (held se
 	}
 	if !now.Before(held.end()) {
 		return session{}, false, held.endedBy()
+	}
+	if s.signOuts.has(held.login()) {
+		return session{}, false, ""
 	}
 	return held, true, ""
 }

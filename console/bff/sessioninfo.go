@@ -116,6 +116,7 @@ func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session,
 		return
 	}
 	s.throttle.success(v.network())
+	next.Login = held.login()
 	if err := s.keepSession(w, v, next, now); err != nil {
 		s.log.Error("a session cannot be made", "err", err)
 		writeProblem(w, http.StatusInternalServerError, typeNone, "the console failed")

@@ -72,6 +72,7 @@ func TestDebOfTheConsoleRunsAsItsUnitSays(t *testing.T) {
 		}
 	}
 	m.says("stat -c %U /proc/$(systemctl show --property=MainPID --value fairlead-console)", "fairlead-console")
+	m.says("stat -c '%U %a' /var/lib/fairlead-console/signed-out", "fairlead-console 700")
 	// It reaches the service beside it, and has pages.
 	m.eventually("journalctl --unit=fairlead-console | grep listening")
 	m.says("journalctl --unit=fairlead-console | grep -e 'bundle is missing' -e 'does not answer' || echo fine", "fine")
