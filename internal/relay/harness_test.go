@@ -33,7 +33,7 @@ type running struct {
 }
 
 // start runs a relay on the loopback address until the test ends.
-func start(t *testing.T, c relay.ServerConfig) *running {
+func start(t testing.TB, c relay.ServerConfig) *running {
 	t.Helper()
 	r := &running{metrics: prometheus.NewRegistry(), log: &waittest.Transcript{}}
 	r.key = key.NewNode()

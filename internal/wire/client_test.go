@@ -40,7 +40,7 @@ func up(ctx context.Context, s *service, d *clienttest.Daemon, args ...string) (
 	return stdout + stderr, code
 }
 
-func mustUp(ctx context.Context, t *testing.T, s *service, d *clienttest.Daemon, args ...string) {
+func mustUp(ctx context.Context, t testing.TB, s *service, d *clienttest.Daemon, args ...string) {
 	t.Helper()
 	if text, code := up(ctx, s, d, args...); code != 0 {
 		t.Fatalf("up %v: %d %s", args, code, text)

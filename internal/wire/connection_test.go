@@ -239,7 +239,7 @@ func TestClientInABrowserRegisters(t *testing.T) {
 }
 
 // next reads one message of a map stream.
-func next(t *testing.T, r io.Reader) tailcfg.MapResponse {
+func next(t testing.TB, r io.Reader) tailcfg.MapResponse {
 	t.Helper()
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {

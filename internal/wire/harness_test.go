@@ -46,7 +46,7 @@ var admin = mesh.Actor{Kind: mesh.ActorServer}
 // behind an HTTP server.
 type service struct {
 	*control.Service
-	t      *testing.T
+	t      testing.TB
 	ledger *ledger.Ledger
 	wire   *wire.Server
 	noise  key.MachinePrivate
@@ -89,7 +89,7 @@ func (j *journal) Write(b []byte) (int, error) {
 }
 
 // lines returns the lines with this message.
-func (j *journal) lines(t *testing.T, msg string) (found []map[string]any) {
+func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 	t.Helper()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -118,7 +118,7 @@ func (nobody) Opened(mesh.NodeID, int64) {}
 func (nobody) Closed(mesh.NodeID, int64) {}
 
 // open runs a service; stop ends it, at the end of the test at the latest.
-func open(t *testing.T, o options) (s *service, stop func()) {
+func open(t testing.TB, o options) (s *service, stop func()) {
 	t.Helper()
 	if o.path == "" {
 		o.path = filepath.Join(t.TempDir(), "db")
@@ -406,7 +406,7 @@ func (c *client) joins(changes object) tailcfg.RegisterResponse {
 }
 
 // until polls for what another goroutine does.
-func until(t *testing.T, what string, done func() bool) {
+func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for !done() {

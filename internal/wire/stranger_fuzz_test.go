@@ -1,0 +1,272 @@
+package wire_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"tailscale.com/control/controlbase"
+	"tailscale.com/net/netutil"
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// fuzzPatience is far longer than the server waits for a silent peer.
+const fuzzPatience = 20 * time.Second
+
+// during returns the service for one input of a fuzz target, which must not use the
+// target's own methods.
+func (s *service) during(t *testing.T) *service {
+	c := *s
+	c.t = t
+	return &c
+}
+
+// dialAsStranger connects from a random loopback address, so that neither local ports nor
+// limits per network run out.
+func (s *service) dialAsStranger() *net.TCPConn {
+	t := s.t
+	t.Helper()
+	from := net.IPv4(127, byte(1+rand.N(250)), byte(rand.N(256)), byte(1+rand.N(250)))
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}
+	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(fuzzPatience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*net.TCPConn)
+}
+
+// mustEnd sends the rest of what a stranger says, ends that direction, and fails unless
+// the server then ends the connection without a panic.
+func (s *service) mustEnd(conn *net.TCPConn, w io.Writer, rest []byte) {
+	s.t.Helper()
+	_, _ = w.Write(rest) // the server may have closed the connection already
+	_ = conn.CloseWrite()
+	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		s.t.Fatal("the server keeps a connection whose peer is gone")
+	}
+	s.mustNotPanic()
+}
+
+func (s *service) mustNotPanic() {
+	s.t.Helper()
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if text := s.log.buf.String(); strings.Contains(text, "panicked") {
+		s.t.Fatal(text)
+	}
+}
+
+// encodedInitiation is the first message of a new machine, as the header has it.
+func (s *service) encodedInitiation() (init string, finish controlbase.HandshakeContinuation) {
+	message, finish := s.initiation(key.NewMachine())
+	return base64.StdEncoding.EncodeToString(message), finish
+}
+
+// headerSafe drops what would end a header line: net/http parses those.
+func headerSafe(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+func upgradeRequest(method, protocol, subprotocol, init string) string {
+	return fmt.Sprintf("%s /ts2021 HTTP/1.1\r\nHost: control\r\nUpgrade: %s\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: %s\r\nX-Tailscale-Handshake: %s\r\nContent-Length: 0\r\n\r\n",
+		method, headerSafe(protocol), headerSafe(subprotocol), headerSafe(init))
+}
+
+// FuzzUpgrade: whatever a stranger asks for at /ts2021 and sends afterwards, the
+// connection ends when the stranger is done.
+func FuzzUpgrade(f *testing.F) {
+	s, _ := open(f, options{})
+	init, _ := s.encodedInitiation()
+	f.Add(true, "tailscale-control-protocol", "", init, []byte("\x01\x00\x00"))
+	f.Add(true, "tailscale-control-protocol", "", init[:40], []byte{})
+	f.Add(false, "websocket", "tailscale-control-protocol", init, []byte("\x82\xff\x00\x00\x00\x00\x40\x00\x00\x00"))
+	f.Add(false, "websocket", "", "", []byte("\x82\xff\x00\x00\x00\x00\x40\x00\x00\x00"))
+	f.Add(false, "websocket", "derp", "", []byte("\x88\x80\x00\x00\x00\x00"))
+	f.Add(false, "websocket", "tailscale-control-protocol", "", []byte("\x82\x81\x00\x00\x00\x00\x01\x89\x80\x00\x00\x00\x00"))
+	f.Add(true, "", "", "", []byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, post bool, protocol, subprotocol, init string, rest []byte) {
+		method := http.MethodGet
+		if post {
+			method = http.MethodPost
+		}
+		s := s.during(t)
+		conn := s.dialAsStranger()
+		s.mustEnd(conn, conn, append([]byte(upgradeRequest(method, protocol, subprotocol, init)), rest...))
+	})
+}
+
+// FuzzNoise: whatever follows a correct first message.
+func FuzzNoise(f *testing.F) {
+	s, _ := open(f, options{})
+	f.Add([]byte{})
+	f.Add([]byte("\x04\x00\x10aaaaaaaaaaaaaaaa"))
+	f.Add([]byte("\x04\xff\xff" + strings.Repeat("a", 4096)))
+	f.Add([]byte("\x03\x00\x00\x01\x00\x00"))
+	f.Fuzz(func(t *testing.T, rest []byte) {
+		s := s.during(t)
+		init, _ := s.encodedInitiation()
+		conn := s.dialAsStranger()
+		s.mustEnd(conn, conn, append([]byte(upgradeRequest(http.MethodPost, "tailscale-control-protocol", "", init)), rest...))
+	})
+}
+
+// FuzzHTTP2InsideNoise: whatever a machine that nobody knows sends after its handshake.
+func FuzzHTTP2InsideNoise(f *testing.F) {
+	s, _ := open(f, options{})
+	frames := func(write func(*http2.Framer) error) []byte {
+		var b bytes.Buffer
+		fr := http2.NewFramer(&b, nil)
+		if err := errors.Join(fr.WriteSettings(), write(fr)); err != nil {
+			f.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	f.Add(true, frames(func(fr *http2.Framer) error { return fr.WritePing(false, [8]byte{1}) }))
+	f.Add(true, frames(func(fr *http2.Framer) error { return fr.WriteRSTStream(1, http2.ErrCodeCancel) }))
+	f.Add(true, frames(func(fr *http2.Framer) error {
+		// :method POST, :scheme https, :path "/machine/map"
+		head := append([]byte{0x83, 0x87, 0x04, 0x0c}, "/machine/map"...)
+		return errors.Join(fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head, EndHeaders: true}),
+			fr.WriteData(1, false, []byte(`{"Version":142`)), fr.WriteWindowUpdate(0, 1<<30), fr.WriteData(1, true, []byte(`}`)))
+	}))
+	f.Add(true, frames(func(fr *http2.Framer) error {
+		return fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x83, 0x87, 0x84}})
+	}))
+	f.Add(false, []byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, preface bool, rest []byte) {
+		s := s.during(t)
+		init, finish := s.encodedInitiation()
+		conn := s.dialAsStranger()
+		if _, err := io.WriteString(conn, upgradeRequest(http.MethodPost, "tailscale-control-protocol", "", init)); err != nil {
+			t.Fatal(err)
+		}
+		br := bufio.NewReader(conn)
+		res, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		noise, err := finish(t.Context(), netutil.NewDrainBufConn(conn, br))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if preface {
+			rest = append([]byte(http2.ClientPreface), rest...)
+		}
+		s.mustEnd(conn, noise, rest)
+	})
+}
+
+// FuzzMachineCalls: no request inside Noise fails on the server's side, neither from a
+// machine that nobody knows nor from a node.
+func FuzzMachineCalls(f *testing.F) {
+	s, _ := open(f, options{})
+	s.user("alice")
+	member, stranger := s.client(), s.client()
+	member.joins(withKey(s.key(control.NewPreAuthKey{User: "alice"})))
+	node := member.node.Public().String()
+	f.Add(true, true, "/machine/register", `{"Version":142,"NodeKey":"`+node+`","Hostinfo":{"Hostname":"h"}}`)
+	f.Add(true, false, "/machine/register", `{"Version":142,"NodeKey":"`+node+`","Auth":{"AuthKey":"flp_AAAAAAAAAAAA_a"}}`)
+	f.Add(true, true, "/machine/map", `{"Version":142,"NodeKey":"`+node+`","Stream":false,"Endpoints":["1.2.3.4:5"],"OmitPeers":true}`)
+	f.Add(true, true, "/machine/map", `{"Version":142,"NodeKey":"`+node+`","Stream":true,"Compress":"zstd","KeepAlive":true}`)
+	f.Add(true, true, "/machine/update-health", `{"NodeKey":"`+node+`","Subsys":"x","Error":"y"}`)
+	f.Add(true, true, "/machine/set-dns", `{"NodeKey":"`+node+`","Name":"a","Type":"TXT"}`)
+	f.Add(true, false, "/machine/audit-log", `{}`)
+	f.Add(true, false, "/machine/feature/query", `{"Feature":"funnel"}`)
+	f.Add(false, true, "/machine/ping/token", "")
+	f.Add(false, true, "/machine/ssh/action/from/1/to/2", "")
+	f.Fuzz(func(t *testing.T, post, known bool, path, body string) {
+		method, c := http.MethodGet, stranger
+		if post {
+			method = http.MethodPost
+		}
+		if known {
+			c = member
+		}
+		target := &url.URL{Scheme: "https", Host: "control", Path: "/" + strings.TrimPrefix(path, "/")}
+		ctx, cancel := context.WithTimeout(t.Context(), fuzzPatience)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, method, target.String(), strings.NewReader(body))
+		if err != nil {
+			t.Skip() // the client's side cannot send it
+		}
+		res, err := c.http.RoundTrip(req)
+		if err != nil {
+			t.Fatalf("%s %q with %q: %v", method, path, body, err)
+		}
+		res.Body.Close() // a stream of maps would not end by itself
+		if res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented {
+			t.Errorf("%s %q with %q: %s", method, path, body, res.Status)
+		}
+		s.during(t).mustNotPanic()
+	})
+}
+
+// FuzzLoginPage: no link and no device makes a login page fail, or speak in the name of
+// the server.
+func FuzzLoginPage(f *testing.F) {
+	s, _ := open(f, options{})
+	mux := http.NewServeMux()
+	for pattern, h := range s.wire.Routes() {
+		mux.Handle(pattern, h)
+	}
+	sealer := identity.NewLoginSealer(s.noise)
+	machine, node := key.NewMachine().Public(), key.NewNode().Public()
+	f.Add("laptop", "linux", int64(0), "", false)
+	f.Add("<script>alert(1)</script>", "\"'><img src=x>", int64(-3600), "", true)
+	f.Add("\x00\u202e\xff", "{{.}}", int64(1<<40), "", false)
+	f.Add("a", "b", int64(0), "../../etc/passwd", true)
+	f.Add("a", "b", int64(0), strings.Repeat("A", 5000), false)
+	f.Fuzz(func(t *testing.T, host, system string, age int64, token string, old bool) {
+		if token == "" {
+			at := mesh.TimeOf(time.Now()) - mesh.Time(age)
+			token = sealer.SealLogin(identity.Login{MachineKey: machine, NodeKey: node, Hostname: host, OS: system, IssuedAt: at})
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.URL.Path = "/auth/" + token
+		if old {
+			r.URL.Path = "/register/" + token
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		switch w.Code {
+		case http.StatusOK:
+			for _, text := range []string{host, system} {
+				if strings.ContainsAny(text, "<>\"") && strings.Contains(w.Body.String(), text) {
+					t.Errorf("the page has %q as it came:\n%s", text, w.Body)
+				}
+			}
+		case http.StatusNotFound, http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		default:
+			t.Errorf("%q: %d %s", r.URL.Path, w.Code, w.Body)
+		}
+	})
+}
