@@ -38,7 +38,8 @@ type Server struct {
 	bundle     *bundle
 	templates  *template.Template
 	operations []operation
-	stopping   chan struct{} // closed when event streams have to end
+	own        map[string]http.HandlerFunc // Routes
+	stopping   chan struct{}               // closed when event streams have to end
 	now        func() time.Time
 
 	warnOfProxy sync.Once // of one that is not in TrustedProxies
@@ -56,6 +57,7 @@ func New(config Config, version string, files fs.FS, log *slog.Logger) (*Server,
 	if config.StateDir != "" {
 		s.signOuts.dir = filepath.Join(config.StateDir, "signed-out")
 	}
+	s.own = s.Routes()
 	var err error
 	if s.seals, err = newSeals(config.CookieSecret); err != nil {
 		return nil, err
@@ -117,28 +119,34 @@ func (s *Server) Run(ctx context.Context) error {
 // Handler is the console's HTTP interface.
 func (s *Server) Handler() http.Handler { return s.guard(http.HandlerFunc(s.route)) }
 
+// Routes returns what the console answers itself, by path. What else it answers
+// are its files, its pages, and calls that it passes on to the server.
+func (s *Server) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"/health":                   s.health,
+		adminPath + "login":         s.login,
+		adminPath + "logout":        s.logout,
+		adminPath + "api/session":   s.session,
+		adminPath + "api/v1/events": s.events,
+	}
+}
+
 // route chooses by the path as it was sent. A path that has to be cleaned or
 // decoded first is none of ours.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
+	if own, ok := s.own[path]; ok {
+		own(w, r)
+		return
+	}
 	name, below := strings.CutPrefix(path, adminPath)
 	operation, isCall := strings.CutPrefix(name, "api/v1/")
 	switch file, isFile := s.bundle.assets[name]; {
-	case path == "/health":
-		s.health(w, r)
 	case (path == "/" || path+"/" == adminPath) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		s.logNoRoute(r)
 		s.plainPage(w, r, http.StatusNotFound, "notfound", plainPage{}) // with the way to the console: many come here first
 	case !below:
 		s.noRoute(w, r)
-	case name == "login":
-		s.login(w, r)
-	case name == "logout":
-		s.logout(w, r)
-	case name == "api/session":
-		s.session(w, r)
-	case name == "api/v1/events":
-		s.events(w, r)
 	case isCall:
 		s.call(w, r, operation)
 	case name == "api" || strings.HasPrefix(name, "api/"):

@@ -57,7 +57,12 @@ type Options struct {
 type Build struct{ Version, Commit, Time string }
 
 // Addrs are the addresses the service listens on.
-type Addrs struct{ API, Metrics, Socket string }
+type Addrs struct {
+	API, Metrics, Socket string
+	// Routes are the patterns that the public listener answers besides the
+	// operations of the API.
+	Routes []string
+}
 
 const (
 	stopTimeout = 15 * time.Second
@@ -214,7 +219,9 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	}
 	notify("READY=1")
 	if s.Ready != nil {
-		s.Ready(ls.addrs())
+		addrs := ls.addrs()
+		addrs.Routes = p.routes
+		s.Ready(addrs)
 	}
 	select {
 	case <-ctx.Done():

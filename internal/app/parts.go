@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,6 +38,7 @@ type parts struct {
 	relay    *relay.Server // nil when there is none
 	// public and local answer on their listeners.
 	public, local http.Handler
+	routes        []string // patterns of public, besides the operations of the API
 	loops         []func(context.Context) error
 }
 
@@ -136,6 +139,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Checks:   s.checksNow,
 		Document: apispec.Document, Docs: docs, TrustedProxies: c.TrustedProxies,
 	})
+	p.routes = slices.Sorted(maps.Keys(routes))
 	p.public, p.local = server.Handler(routes), server.LocalHandler(peer)
 	s.parts.Store(p)
 	return p, nil

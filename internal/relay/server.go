@@ -100,14 +100,24 @@ func NewServer(c ServerConfig) (*Server, error) {
 	return s, err
 }
 
-// Handler answers /derp, where clients connect by an upgrade to DERP or to a
-// WebSocket, and /derp/probe and /derp/latency-check, by which those without UDP
-// measure how far the relay is. It needs connections of HTTP/1.1.
+// Routes returns what the relay answers over HTTP, by pattern: /derp, where
+// clients connect by an upgrade to DERP or to a WebSocket, and /derp/probe and
+// /derp/latency-check, with which clients without UDP measure the distance to the
+// relay. It needs connections of HTTP/1.1.
+func (s *Server) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /derp":           s.serveDERP,
+		"/derp/probe":         derpserver.ProbeHandler,
+		"/derp/latency-check": derpserver.ProbeHandler,
+	}
+}
+
+// Handler answers Routes.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /derp", s.serveDERP)
-	mux.HandleFunc("/derp/probe", derpserver.ProbeHandler)
-	mux.HandleFunc("/derp/latency-check", derpserver.ProbeHandler)
+	for pattern, handler := range s.Routes() {
+		mux.HandleFunc(pattern, handler)
+	}
 	return mux
 }
 

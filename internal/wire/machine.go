@@ -35,21 +35,30 @@ const (
 	oldestClient = 106
 )
 
+// MachineRoutes returns what the server answers inside Noise, by pattern.
+func (s *Server) MachineRoutes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"POST /machine/register":                         s.register,
+		"POST /machine/map":                              s.netmap,
+		"GET " + netmap.SSHActionPath + "{src}/to/{dst}": s.sshAction,
+		"GET " + pingPath + "{token}":                    s.answered,
+		"POST /machine/set-dns": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "certificates are not offered by this server", http.StatusNotImplemented)
+		},
+		"POST /machine/update-health": s.updateHealth,
+		"POST /machine/audit-log":     func(http.ResponseWriter, *http.Request) {},
+		"POST /machine/feature/query": func(w http.ResponseWriter, _ *http.Request) {
+			writeJSON(w, tailcfg.QueryFeatureResponse{Complete: true})
+		},
+	}
+}
+
 // machineHandler answers inside of Noise.
 func (s *Server) machineHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /machine/register", s.register)
-	mux.HandleFunc("POST /machine/map", s.netmap)
-	mux.HandleFunc("GET "+netmap.SSHActionPath+"{src}/to/{dst}", s.sshAction)
-	mux.HandleFunc("GET "+pingPath+"{token}", s.answered)
-	mux.HandleFunc("POST /machine/set-dns", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "certificates are not offered by this server", http.StatusNotImplemented)
-	})
-	mux.HandleFunc("POST /machine/update-health", s.updateHealth)
-	mux.HandleFunc("POST /machine/audit-log", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("POST /machine/feature/query", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, tailcfg.QueryFeatureResponse{Complete: true})
-	})
+	for pattern, handler := range s.MachineRoutes() {
+		mux.HandleFunc(pattern, handler)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.panicked(r)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
