@@ -2787,6 +2787,18 @@ export interface components {
              */
             enabled: boolean;
             /**
+             * @description Who approved the route; empty while it is disabled.
+             * @example policy
+             * @enum {string}
+             */
+            approvedBy: "administrator" | "policy" | "";
+            /**
+             * @description The version of the policy whose `autoApprovers` approved the route. Empty if an administrator did, or if the
+             *     version is unknown because an older release of the server was running then.
+             * @example 7
+             */
+            policyVersion: string;
+            /**
              * @description Peers use the route through this node now. One node is primary for a network; every exit node that may
              *     serve is for the internet.
              * @example true

@@ -224,6 +224,27 @@ func (e Role) Valid() bool {
 	}
 }
 
+// Defines values for RouteApprovedBy.
+const (
+	RouteApprovedByAdministrator RouteApprovedBy = "administrator"
+	RouteApprovedByEmpty         RouteApprovedBy = ""
+	RouteApprovedByPolicy        RouteApprovedBy = "policy"
+)
+
+// Valid indicates whether the value is a known member of the RouteApprovedBy enum.
+func (e RouteApprovedBy) Valid() bool {
+	switch e {
+	case RouteApprovedByAdministrator:
+		return true
+	case RouteApprovedByEmpty:
+		return true
+	case RouteApprovedByPolicy:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ServerCheckStatus.
 const (
 	ServerCheckFail ServerCheckStatus = "fail"
@@ -2348,6 +2369,11 @@ type Route struct {
 	// Example: true
 	Advertised bool `json:"advertised"`
 
+	// ApprovedBy Who approved the route; empty while it is disabled.
+	//
+	// Example: policy
+	ApprovedBy RouteApprovedBy `json:"approvedBy"`
+
 	// CreatedAt Example: 2026-03-01T09:31:00Z
 	CreatedAt time.Time `json:"createdAt"`
 
@@ -2372,6 +2398,13 @@ type Route struct {
 	IsPrimary bool `json:"isPrimary"`
 	Node      Node `json:"node"`
 
+	// PolicyVersion The version of the policy whose `autoApprovers` approved the route. Empty if an administrator did, or if the
+	// version is unknown because an older release of the server was running then.
+	//
+	//
+	// Example: 7
+	PolicyVersion string `json:"policyVersion"`
+
 	// Preference Of several routers of a network the one with the greatest is asked first.
 	//
 	// Example: 0
@@ -2387,6 +2420,11 @@ type Route struct {
 	// Example: 2026-03-01T09:31:00Z
 	UpdatedAt time.Time `json:"updatedAt"`
 }
+
+// RouteApprovedBy Who approved the route; empty while it is disabled.
+//
+// Example: policy
+type RouteApprovedBy string
 
 // RouteChange defines model for RouteChange.
 type RouteChange struct {

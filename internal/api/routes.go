@@ -95,10 +95,21 @@ func (s *Server) replyHistory(w http.ResponseWriter, r *http.Request, snap *mesh
 }
 
 func routeShape(s *mesh.Snapshot, r control.NodeRoute, at mesh.Time) openapi.Route {
-	return openapi.Route{
+	shape := openapi.Route{
 		ID: r.Route.ID.String(), Node: nodeShape(s, r.Node, at), Prefix: r.Prefix.String(), Advertised: r.Announced(), Enabled: r.Enabled,
 		IsPrimary: r.Primary(), Preference: r.Preference, CreatedAt: r.Route.CreatedAt.Time(), UpdatedAt: r.Route.UpdatedAt.Time(),
 	}
+	switch {
+	case !r.Enabled:
+	case r.Decided:
+		shape.ApprovedBy = openapi.RouteApprovedByAdministrator
+	default:
+		shape.ApprovedBy = openapi.RouteApprovedByPolicy
+		if r.ApprovedBy != 0 {
+			shape.PolicyVersion = r.ApprovedBy.String()
+		}
+	}
+	return shape
 }
 
 // EnableRoute implements POST /api/v1/routes/{routeId}/enable.

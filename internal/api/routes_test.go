@@ -92,6 +92,22 @@ func TestRoutesAreEnabledAndDisabled(t *testing.T) {
 	})
 }
 
+// A route names who approved it.
+func TestRouteNamesItsApprover(t *testing.T) {
+	s := sqlite(t)
+	routers(s, 1, "10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16")
+	s.call("POST", "/api/v1/routes/2/enable", nil).ok()
+	s.call("PUT", "/api/v1/policy", object{"policy": `{"acls": []}`}).ok()
+	s.call("PUT", "/api/v1/policy", object{"policy": `{"acls": [], "autoApprovers": {"routes": {"10.1.0.0/16": ["alice"]}}}`}).ok()
+	var got []string
+	for _, r := range s.call("GET", "/api/v1/routes", nil).ok()["routes"].([]any) {
+		got = append(got, fmt.Sprint(r.(object)["prefix"], " ", r.(object)["approvedBy"], " ", r.(object)["policyVersion"]))
+	}
+	if diff := cmp.Diff([]string{"10.1.0.0/16 policy 2", "10.2.0.0/16 administrator ", "10.3.0.0/16  "}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestRoutesAreFiltered(t *testing.T) {
 	s := sqlite(t)
 	routers(s, 2, "10.1.0.0/16", "fd00:1::/64")

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,7 +218,7 @@ func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, 
 		}
 		changed = giveTags(&n, tags)
 	}
-	changed = n.KeepRoutes(*last, now, func(p netip.Prefix) bool { return w.Approves(&n, p) }) || changed
+	changed = n.KeepRoutes(*last, now, autoApproval(w, &n)) || changed
 	if !changed {
 		return nil, nil
 	}

@@ -160,10 +160,11 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft,
 	return p, enact(w, now, p, doc), nil
 }
 
-// enact is what happens when a version comes into force: routes that wait are
-// approved with it, not with the next word of their devices.
+// enact is what happens when a version comes into force: with it, and not with the
+// next report of their devices, routes that wait are approved, and those that only
+// a version on trial had approved are withdrawn.
 func enact(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) []mesh.Event {
-	return append([]mesh.Event{mesh.PolicyPut{Policy: p}}, approvals(w.Snapshot, now, doc)...)
+	return append([]mesh.Event{mesh.PolicyPut{Policy: p}}, reapprove(w, now, p, doc)...)
 }
 
 // policyLog names what became of the policy. The ledger says what is in force.

@@ -13,7 +13,21 @@ import (
 // keepRoutes brings the routes of a node that is about to be committed in line with
 // what it announces and with the policy.
 func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
-	return n.KeepRoutes(w.Counters.Route, now, func(p netip.Prefix) bool { return w.Approves(n, p) })
+	return n.KeepRoutes(w.Counters.Route, now, autoApproval(w, n))
+}
+
+// autoApproval is what the policy in force says about the routes of a node. A node
+// that changed its owner or its tags keeps no approval that it would not get now,
+// whichever version of the policy gave it.
+func autoApproval(w *policy.World, n *mesh.Node) mesh.AutoApproval {
+	auto := mesh.AutoApproval{Approves: func(p netip.Prefix) bool { return w.Approves(n, p) }}
+	if p, ok := w.Policy(); ok {
+		auto.Version = p.Version
+	}
+	if before, ok := w.Node(n.ID); ok && (before.Owner != n.Owner || !slices.Equal(before.Tags, n.Tags)) {
+		auto.Withdraws = func(mesh.Route) bool { return true }
+	}
+	return auto
 }
 
 // commitRoutes commits and says which routes that enabled or disabled.
@@ -43,16 +57,38 @@ func (s *Service) commitRoutes(ctx context.Context, a mesh.Actor, decide ledger.
 	return nil
 }
 
-// approvals are the events by which a document that comes into force enables the
-// routes that it approves and nobody decided about.
-func approvals(s *mesh.Snapshot, now mesh.Time, doc *policy.Doc) (evs []mesh.Event) {
+// reapprove is what a version that comes into force does to routes: it enables those
+// that it approves and nobody decided about. In place of a version on trial, it
+// withdraws what only that one had approved.
+func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) (evs []mesh.Event) {
+	auto := mesh.AutoApproval{Version: p.Version}
+	if before, ok := w.Policy(); ok && before.ConfirmBy != 0 {
+		auto.Withdraws = func(r mesh.Route) bool { return r.ApprovedBy == before.Version }
+	}
+	return keepAllRoutes(w.Snapshot, now, doc, auto, func(*mesh.Node) bool { return true })
+}
+
+// renamedOwner is what another name of a user does to the routes of the user's nodes,
+// as if they had moved: autoApprovers know people by name.
+func renamedOwner(w *policy.World, now mesh.Time, u *mesh.User) []mesh.Event {
+	auto := mesh.AutoApproval{Withdraws: func(mesh.Route) bool { return true }}
+	if p, ok := w.Policy(); ok {
+		auto.Version = p.Version
+	}
+	renamed, _ := mesh.Apply(w.Snapshot, w.Rev+1, mesh.UserPut{User: u})
+	return keepAllRoutes(renamed, now, w.Doc, auto, func(n *mesh.Node) bool { return n.Owner == u.ID })
+}
+
+// keepAllRoutes brings the routes of nodes in line with a document.
+func keepAllRoutes(s *mesh.Snapshot, now mesh.Time, doc *policy.Doc, auto mesh.AutoApproval, of func(*mesh.Node) bool) (evs []mesh.Event) {
 	last := s.Counters.Route
 	for n := range s.Nodes() {
-		if len(n.RoutableIPs) == 0 {
+		if len(n.RoutableIPs)+len(n.AllRoutes) == 0 || !of(n) {
 			continue
 		}
 		changed := *n
-		if changed.KeepRoutes(last, now, func(p netip.Prefix) bool { return doc.Approves(s, n, p) }) {
+		auto.Approves = func(p netip.Prefix) bool { return doc.Approves(s, n, p) }
+		if changed.KeepRoutes(last, now, auto) {
 			changed.UpdatedAt = now
 			evs = append(evs, mesh.NodePut{Node: &changed})
 			for _, r := range changed.AllRoutes {
@@ -118,7 +154,7 @@ func (s *Service) EnableRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID
 // decide notes what a person wants.
 func decide(r *mesh.Route, enabled bool, now mesh.Time) {
 	if r.Enabled != enabled || !r.Decided {
-		r.Enabled, r.Decided, r.UpdatedAt = enabled, true, now
+		r.Enabled, r.Decided, r.ApprovedBy, r.UpdatedAt = enabled, true, 0, now
 	}
 }
 

@@ -146,7 +146,7 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRev
 		return nil, err
 	}
 	var was, user *mesh.User
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
 		if was, err = userAt(w.Snapshot, ref, ifRevision); err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRev
 		if was.Name == name {
 			return nil, nil
 		}
-		return []mesh.Event{mesh.UserPut{User: user}}, nil
+		return append([]mesh.Event{mesh.UserPut{User: user}}, renamedOwner(w, now, user)...), nil
 	})
 	if err != nil {
 		return nil, err

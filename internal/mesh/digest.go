@@ -9,7 +9,7 @@ import (
 )
 
 // DigestForm is raised whenever Digest is made from something else.
-const DigestForm = 2
+const DigestForm = 3
 
 // Digest is equal for equal snapshots and, but for luck, only for those. The
 // digest of a page is kept with the page, so asking again costs what changed.
@@ -109,7 +109,7 @@ func (n *Node) fields(f fields) fields {
 	f = list(f, n.RoutableIPs, fields.prefix)
 	f = list(f, n.Routes, fields.prefix)
 	f = list(f, n.AllRoutes, func(f fields, r Route) fields {
-		return f.int(int64(r.ID)).prefix(r.Prefix).bool(r.Enabled).bool(r.Decided).int(int64(r.Preference)).int(int64(r.CreatedAt)).int(int64(r.UpdatedAt))
+		return f.int(int64(r.ID)).prefix(r.Prefix).bool(r.Enabled).bool(r.Decided).int(int64(r.ApprovedBy)).int(int64(r.Preference)).int(int64(r.CreatedAt)).int(int64(r.UpdatedAt))
 	})
 	f = list(f, n.Primary, fields.prefix).bool(n.Unwell)
 	f = f.int(int64(n.Expiry)).bool(n.Lapsed).int(int64(n.CreatedAt)).int(int64(n.UpdatedAt))

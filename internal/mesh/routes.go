@@ -16,6 +16,9 @@ type Route struct {
 	// Decided says that a person enabled or disabled it: the policy does not
 	// change that.
 	Decided bool `json:"decided,omitempty"`
+	// ApprovedBy is the version of the policy that enabled it. It is zero if a
+	// person decided, and unknown where an older release enabled it.
+	ApprovedBy PolicyVersion `json:"approvedBy,omitempty"`
 	// Preference says which of several routers is asked first: the one with
 	// the greatest.
 	Preference int  `json:"preference,omitempty"`
@@ -41,13 +44,39 @@ func (n *Node) AddRoute(r Route) {
 	n.AllRoutes = slices.Insert(slices.Clip(n.AllRoutes), i, r)
 }
 
-// KeepRoutes brings AllRoutes and Routes in line with what the device announces,
-// and reports whether they changed. Routes that are new get the ids after last.
-// What nobody decided about is enabled when approve says so; what was decided
-// about the internet of one family holds for the other. A route that is no longer
-// announced stays known, and enabled: devices restart.
-func (n *Node) KeepRoutes(last RouteID, now Time, approve func(netip.Prefix) bool) (changed bool) {
+// AutoApproval is what the policy says about the routes of one node.
+type AutoApproval struct {
+	Version  PolicyVersion
+	Approves func(netip.Prefix) bool
+	// Withdraws selects the routes that an earlier approval no longer holds for.
+	// Of those that only a policy had enabled, Approves decides again. Nil selects
+	// none: an approval outlives the autoApprovers that it came from.
+	Withdraws func(Route) bool
+}
+
+// review withdraws the approvals that no longer hold. Routes that a person decided
+// about stay as they are.
+func (a AutoApproval) review(routes []Route, now Time) {
+	for i := range routes {
+		switch r := &routes[i]; {
+		case !r.Enabled || r.Decided || a.Withdraws == nil || !a.Withdraws(*r):
+		case a.Approves(r.Prefix):
+			r.ApprovedBy = a.Version
+		default:
+			r.Enabled, r.ApprovedBy, r.UpdatedAt = false, 0, now
+		}
+	}
+}
+
+// KeepRoutes brings AllRoutes and Routes in line with what the device announces
+// and with the policy, and reports whether they changed. Routes that are new get
+// the ids after last. What nobody decided about is enabled when the policy
+// approves it; what was decided about the internet of one family holds for the
+// other. A route that is no longer announced stays known, and enabled: devices
+// restart.
+func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bool) {
 	all := slices.Clone(n.AllRoutes)
+	auto.review(all, now)
 	for _, p := range n.RoutableIPs {
 		i, ok := slices.BinarySearchFunc(all, p, Route.comparePrefix)
 		if !ok {
@@ -58,8 +87,8 @@ func (n *Node) KeepRoutes(last RouteID, now Time, approve func(netip.Prefix) boo
 			}
 			all = slices.Insert(all, i, r)
 		}
-		if r := &all[i]; !r.Enabled && !r.Decided && approve(p) {
-			r.Enabled, r.UpdatedAt = true, now
+		if r := &all[i]; !r.Enabled && !r.Decided && auto.Approves(p) {
+			r.Enabled, r.ApprovedBy, r.UpdatedAt = true, auto.Version, now
 		}
 	}
 	var served []netip.Prefix

@@ -177,10 +177,10 @@ func TestInternetOfTheOtherFamilyFollowsWhatWasDecided(t *testing.T) {
 	for _, enabled := range []bool{true, false} {
 		for _, first := range []netip.Prefix{v4, v6} {
 			n := &mesh.Node{RoutableIPs: []netip.Prefix{first}}
-			n.KeepRoutes(0, 1, never)
+			n.KeepRoutes(0, 1, mesh.AutoApproval{Approves: never})
 			n.AllRoutes[0].Enabled, n.AllRoutes[0].Decided = enabled, true
 			n.RoutableIPs = []netip.Prefix{v4, v6}
-			n.KeepRoutes(1, 2, func(netip.Prefix) bool { return true })
+			n.KeepRoutes(1, 2, mesh.AutoApproval{Approves: func(netip.Prefix) bool { return true }})
 			for _, r := range n.AllRoutes {
 				if r.Enabled != enabled || !r.Decided {
 					t.Errorf("%v was decided as %v first; %v is enabled: %v, decided: %v", first, enabled, r.Prefix, r.Enabled, r.Decided)
