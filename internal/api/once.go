@@ -72,34 +72,37 @@ func onceOf(r *http.Request, a mesh.Actor) *mesh.Once {
 	return &mesh.Once{Owner: string(a.Kind) + ":" + a.ID, Key: n.key, Request: mesh.Secret(n.asked.Sum(nil))}
 }
 
-// answeredBefore answers a request that was done before. A refusal may be no more than
-// the trace of it: what was to be changed has changed.
-func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, err error) bool {
+// answeredBefore answers a request that was done before, or returns what to fail with. A
+// refusal may be no more than the trace of it: what was to be changed has changed.
+func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why error) (bool, error) {
 	once := actor(r).Once
 	if once == nil {
-		return false
+		return false, why
 	}
 	var done *ledger.DoneBefore
-	if !errors.As(err, &done) {
+	if !errors.As(why, &done) {
 		var refusal *control.Refusal
-		if !errors.As(err, &refusal) {
-			return false
+		if !errors.As(why, &refusal) {
+			return false, why
 		}
 		m, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.Receipt, bool) {
 			m, ok := snap.Receipt(once)
 			return m, ok && !m.Until.Reached(now())
 		})
 		if err != nil {
-			return false
+			return false, why
+		}
+		if err := s.ledger.Confirm(r.Context(), m.Rev); err != nil {
+			return false, err
 		}
 		done = &ledger.DoneBefore{Receipt: m}
 	}
 	if done.Receipt.Request != once.Request {
 		writeProblem(w, problem(http.StatusConflict, "this "+onceHeader+" was sent with another request before; give each request a key of its own"))
-		return true
+		return true, nil
 	}
 	s.replay(w, r, done.Receipt)
-	return true
+	return true, nil
 }
 
 // replay answers as the operation did, from the objects as they are now.

@@ -66,7 +66,8 @@ func badParameter(err error) error {
 // before. An error that is not
 // an answer is "internal" to the caller and complete in the log.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if s.answeredBefore(w, r, err) {
+	answered, err := s.answeredBefore(w, r, err)
+	if answered {
 		return
 	}
 	var bad *badRequest

@@ -193,6 +193,14 @@ func (l *Ledger) judge(what string, err error) {
 	c.faults[what] = f
 }
 
+// failing reports whether the last try of something failed.
+func (l *Ledger) failing(what string) bool {
+	l.health.mu.Lock()
+	defer l.health.mu.Unlock()
+	_, failing := l.health.faults[what]
+	return failing
+}
+
 // withoutNumbers makes errors equal that differ in a port or a file number.
 func withoutNumbers(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -29,7 +29,8 @@ var (
 	ErrStopped = errors.New("the service is stopping")
 	// ErrUnavailable says that nothing was written.
 	ErrUnavailable = store.ErrUnavailable
-	// ErrUnknownOutcome says that nobody can tell.
+	// ErrUnknownOutcome says that nobody can tell whether anything was written,
+	// or whether what was written is safe.
 	ErrUnknownOutcome = store.ErrUnknownOutcome
 )
 
@@ -72,6 +73,9 @@ type Config struct {
 	Pace func() time.Duration
 	// BatchLimit is how many commands share a transaction; 64 unless told.
 	BatchLimit int
+	// ResolveFor is how long a commit without an answer is looked for in the log
+	// before its callers hear that the outcome is unknown; 10 s by default.
+	ResolveFor time.Duration
 }
 
 const (
@@ -89,17 +93,19 @@ type Ledger struct {
 	self       store.Report
 	fill       func(*store.Report)
 	batchLimit int
+	resolveFor time.Duration
 
-	metrics  *metrics
-	world    atomic.Pointer[policy.World]
-	commands chan *command
-	syncs    chan chan error
-	ended    chan struct{}
-	health   condition
-	cluster  cluster
-	feed     feed
-	waiters  waiters
-	disagree atomic.Bool // another replica holds another snapshot
+	metrics   *metrics
+	world     atomic.Pointer[policy.World]
+	confirmed atomic.Int64 // see safe
+	commands  chan *command
+	syncs     chan chan error
+	ended     chan struct{}
+	health    condition
+	cluster   cluster
+	feed      feed
+	waiters   waiters
+	disagree  atomic.Bool // another replica holds another snapshot
 
 	// Used by Run alone.
 	lastBatch  int
@@ -113,6 +119,7 @@ type command struct {
 	actor  mesh.Actor
 	decide Decide
 	done   chan result
+	told   bool // somebody acts on the answer, also on one without events
 }
 
 type result struct {
@@ -125,11 +132,14 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	if c.BatchLimit == 0 {
 		c.BatchLimit = defaultBatchLimit
 	}
+	if c.ResolveFor == 0 {
+		c.ResolveFor = resolveFor
+	}
 	if c.Self.ID == "" {
 		c.Self.ID = store.ReplicaID(rand.Text()[:12])
 	}
 	l := &Ledger{
-		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, self: c.Self, fill: c.Fill, batchLimit: c.BatchLimit,
+		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, self: c.Self, fill: c.Fill, batchLimit: c.BatchLimit, resolveFor: c.ResolveFor,
 		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}),
 	}
 	s, err := c.Store.Load(ctx)
@@ -158,12 +168,43 @@ func (l *Ledger) Self() store.Report { return l.self }
 // If the actor asks once, what d decides is remembered with it, also that nothing is
 // to change, and d does not run when it was decided before: that is a DoneBefore.
 //
+// What comes back without a new revision (a refusal, a DoneBefore, that nothing is
+// to change) also rests on a safe state; see Confirm. The server's own commands, of
+// which nobody is told, are answered from what is visible.
+//
 // When ctx ends first, the command may or may not be committed.
 func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
-	if err := doneBefore(l.World().Snapshot, a, mesh.TimeOf(time.Now())); err != nil {
+	var done *DoneBefore
+	err := doneBefore(l.World().Snapshot, a, mesh.TimeOf(time.Now()))
+	if errors.As(err, &done) && l.safe(done.Receipt.Rev) {
 		return 0, err
 	}
-	c := &command{ctx: ctx, actor: a, decide: d, done: make(chan result, 1)}
+	return l.submit(&command{ctx: ctx, actor: a, decide: d, told: a.Kind != mesh.ActorServer, done: make(chan result, 1)})
+}
+
+// Confirm blocks until everything up to rev is safe: what was acknowledged
+// afterwards is not lost by a failover to a synchronous standby. Most of the time
+// that is known.
+//
+// To be visible is not to be safe. PostgreSQL shows a commit that its standby
+// does not have when the wait for the standby was cancelled, when the waiting
+// process was ended, and after a crash. Commits reach the standby in order, so
+// a later commit of this replica that ended as it should makes all before it safe.
+func (l *Ledger) Confirm(ctx context.Context, rev mesh.Revision) error {
+	if l.safe(rev) {
+		return nil
+	}
+	nothing := func(*policy.World, mesh.Time) ([]mesh.Event, error) { return nil, nil }
+	_, err := l.submit(&command{ctx: ctx, actor: mesh.Actor{Kind: mesh.ActorServer}, decide: nothing, told: true, done: make(chan result, 1)})
+	return err
+}
+
+// safe reports whether a commit of this replica, at or after rev, has ended as it
+// should.
+func (l *Ledger) safe(rev mesh.Revision) bool { return int64(rev) <= l.confirmed.Load() }
+
+func (l *Ledger) submit(c *command) (mesh.Revision, error) {
+	ctx := c.ctx
 	select {
 	case l.commands <- c:
 	case <-ctx.Done():

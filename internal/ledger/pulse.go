@@ -57,10 +57,7 @@ func (p Pulse) after(now time.Time, ok, others bool) Pulse {
 // Pulse tells how the beating of this replica goes.
 func (l *Ledger) Pulse() Pulse {
 	p := *l.cluster.pulse.Load()
-	l.health.mu.Lock()
-	defer l.health.mu.Unlock()
-	_, failing := l.health.faults["follow"]
-	p.Follows = !failing
+	p.Follows = !l.failing("follow")
 	return p
 }
 

@@ -17,7 +17,7 @@ const (
 	storeTimeout = 20 * time.Second       // for one transaction
 	loadEvery    = 5 * time.Second        // how often the tables may be read anew
 	retryEvery   = 200 * time.Millisecond // between tries to learn the fate of a batch
-	resolveFor   = 10 * time.Second       // for all of them
+	resolveFor   = 10 * time.Second       // for all of them; the default of Config.ResolveFor
 )
 
 // Run moves the world until ctx ends: it commits what callers ask for and
@@ -143,6 +143,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.metrics.loads.Inc()
 	l.log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
+	l.confirmed.Store(0)            // and so may what was safe
 	w := l.worldOf(ctx, s)
 	l.tellPolicy(w)
 	l.world.Store(w)

@@ -20,8 +20,10 @@ import (
 // write commits a batch and answers its callers.
 func (l *Ledger) write(ctx context.Context, batch []*command) {
 	start := time.Now()
-	results, err := l.commit(ctx, batch)
-	l.judge("write", err)
+	results, committed, err := l.commit(ctx, batch)
+	if err != nil || committed {
+		l.judge("write", err)
+	}
 	if err == nil {
 		l.metrics.commitSeconds.Observe(time.Since(start).Seconds())
 		l.metrics.batchCommands.Observe(float64(len(batch)))
@@ -37,25 +39,33 @@ func (l *Ledger) write(ctx context.Context, batch []*command) {
 }
 
 // commit tries until the batch is decided. An error is that of every command.
-func (l *Ledger) commit(ctx context.Context, batch []*command) ([]result, error) {
+// Without one it tells whether anything had to be committed.
+func (l *Ledger) commit(ctx context.Context, batch []*command) (_ []result, committed bool, _ error) {
 	for range 3 {
 		id := newBatchID()
-		results, f, err := l.attempt(ctx, id, batch)
+		a, err := l.attempt(ctx, id, batch)
 		switch {
 		case err == nil:
-			l.publish(f)
-			return results, nil
+			rev := a.f.rev()
+			l.publish(a.f)
+			if a.commits() {
+				l.confirmed.Store(int64(rev))
+			}
+			return a.results, a.commits(), nil
+		case errors.Is(err, store.ErrUnknownOutcome) && a.confirmed:
+			l.log.Warn("a commit without rows was not confirmed", "error", err)
+			return nil, false, fmt.Errorf("%w: what the database shows is not known to be safe; try again: %v", store.ErrUnavailable, err) //nolint:errorlint // nothing was written
 		case errors.Is(err, store.ErrUnknownOutcome):
-			return results, l.resolve(ctx, id, err)
+			return a.results, true, l.resolve(ctx, id, err)
 		case mustLoad(err), errors.Is(err, errFarBehind):
 			if err := l.reread(ctx, err); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		default:
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return nil, fmt.Errorf("%w: cannot catch up with the log", store.ErrUnavailable)
+	return nil, false, fmt.Errorf("%w: cannot catch up with the log", store.ErrUnavailable)
 }
 
 func (l *Ledger) reread(ctx context.Context, why error) error {
@@ -67,16 +77,24 @@ func (l *Ledger) reread(ctx context.Context, why error) error {
 
 var errFarBehind = errors.New("too far behind the log to decide")
 
+// attempt is what became of a batch in one transaction.
+type attempt struct {
+	results             []result
+	f                   *follower
+	appended, confirmed bool // commands; or the transaction is there to confirm others
+}
+
+func (a *attempt) commits() bool { return a.appended || a.confirmed }
+
 // attempt runs the batch in one transaction. The shutdown of the service does
 // not interrupt it: a commit cut short is a commit of unknown outcome.
-func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command) ([]result, *follower, error) {
+func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command) (a attempt, _ error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	base := l.World().Snapshot
-	results := make([]result, len(batch))
-	var f *follower
 	err := l.store.Lock(ctx, base.Rev, id, func(tx store.Tx) error {
-		f = newFollower(base)
+		a = attempt{results: make([]result, len(batch)), f: newFollower(base)}
+		f := a.f
 		missed, err := tx.Missed()
 		if err != nil {
 			return err
@@ -90,20 +108,32 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 		if f.draft.Snapshot().Batch != tx.Last() {
 			return fmt.Errorf("%w: another history at %d", errGap, f.rev())
 		}
-		w, read := l.World(), base.PolicyRev
+		w, read, head := l.World(), base.PolicyRev, f.rev()
 		for i, c := range batch {
 			s := f.draft.Snapshot() // which changes, so that w may not tell that its policy did
 			if s.PolicyRev != read {
 				w, read = l.World(), s.PolicyRev
 			}
 			w = w.Glance(s)
-			if results[i], err = l.run(tx, id, f, w, c); err != nil {
+			if a.results[i], err = l.run(tx, id, f, w, c); err != nil {
 				return err
 			}
 		}
+		a.appended = f.rev() > head
+		if !a.appended && l.mustConfirm(f.rev(), batch) {
+			a.confirmed = true
+			tx.Confirm()
+		}
 		return nil
 	})
-	return results, f, err
+	return a, err
+}
+
+// mustConfirm reports whether a batch that has nothing to write commits all the
+// same: because somebody is told of a state that may not be safe, or because
+// only a commit shows that writing works again.
+func (l *Ledger) mustConfirm(rev mesh.Revision, batch []*command) bool {
+	return !l.safe(rev) && slices.ContainsFunc(batch, func(c *command) bool { return c.told }) || l.failing("write")
 }
 
 // run decides one command in the world that those before it made. A refusal
@@ -264,12 +294,13 @@ func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []store.Leader) {
 	return rows
 }
 
-// resolve learns whether a batch is in the log. Under the lock no commit is
-// under way, so the log has the last word.
+// resolve learns whether a batch is in the log, and stays there. Under the lock no
+// commit is under way, so the log has the last word; and a commit of our own,
+// after that of the batch, shows that the batch is safe.
 // While nobody can tell, nothing else is decided; so after a while the callers
 // hear that the outcome is unknown, and whoever follows the log will see it.
 func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) error {
-	ctx, cancel := context.WithTimeout(ctx, resolveFor)
+	ctx, cancel := context.WithTimeout(ctx, l.resolveFor)
 	defer cancel()
 	l.log.Warn("connection lost during a commit; asking the log", "error", cause)
 	l.judge("write", cause)
@@ -306,10 +337,16 @@ func (l *Ledger) look(ctx context.Context, id store.BatchID) (found bool, err er
 		for _, e := range missed {
 			found = found || e.Batch == id
 		}
+		if found {
+			tx.Confirm()
+		}
 		return f.apply(missed)
 	})
 	if err != nil {
 		return false, err
+	}
+	if found {
+		defer l.confirmed.Store(int64(f.rev())) // when it is published
 	}
 	if f.rev() != l.World().Rev {
 		behind := f.rev() < head

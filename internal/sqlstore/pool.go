@@ -21,12 +21,12 @@ const (
 	// connectTimeout is shorter, so that a server which does not answer is not
 	// taken for a pool in use.
 	connectTimeout = 4 * time.Second
-	// answerTimeout bounds what one call asks of the server. It ends the wait
-	// for a server that is gone without a word; one that lives gives up earlier
-	// by its own limits.
+	// answerTimeout is the default of PostgresConfig.AnswerTimeout.
 	answerTimeout = 15 * time.Second
 	loadTimeout   = 5 * time.Minute
 )
+
+func (c PostgresConfig) answer() time.Duration { return cmp.Or(c.AnswerTimeout, answerTimeout) }
 
 func (c PostgresConfig) pool() (*pgxpool.Config, error) {
 	quote := func(s string) string {
@@ -54,14 +54,15 @@ func (c PostgresConfig) pool() (*pgxpool.Config, error) {
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	// The connection that listens says nothing for hours: only this tells it
 	// that the server is gone.
-	config.ConnConfig.DialFunc = (&net.Dialer{
+	config.ConnConfig.DialFunc = dial(&net.Dialer{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
-	}).DialContext
+	})
+	config.ConnConfig.OnNotice = noteWarning
 	// A replica that was stopped in the middle of a commit must not hold the
 	// head row against the others.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "3000"
-	config.ConnConfig.RuntimeParams["lock_timeout"] = "5000"
-	config.ConnConfig.RuntimeParams["statement_timeout"] = "10000"
+	config.ConnConfig.RuntimeParams["lock_timeout"] = strconv.FormatInt(c.answer().Milliseconds()/3, 10)
+	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(c.answer().Milliseconds()*2/3, 10)
 	config.ConnConfig.RuntimeParams["tcp_user_timeout"] = "5000"
 	return config, nil
 }

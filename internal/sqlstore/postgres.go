@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -35,6 +34,10 @@ type PostgresConfig struct {
 	MaxOpenConns int
 	MaxIdleConns int
 	MaxIdleTime  time.Duration
+	// AnswerTimeout bounds what one call asks of the server, 15 seconds by
+	// default. It ends the wait for a server that is gone without a word; one
+	// that lives gives up earlier, by limits that are parts of this one.
+	AnswerTimeout time.Duration
 }
 
 const (
@@ -49,6 +52,7 @@ type Postgres struct {
 	history
 	config  *pgx.ConnConfig
 	pool    *pgxpool.Pool
+	answer  time.Duration // AnswerTimeout
 	idle    idleLimit
 	self    string // tells our own notifications from others'
 	changed chan struct{}
@@ -83,7 +87,7 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 		return poolStat{open: int(s.TotalConns()), idle: int(s.IdleConns()), max: int(s.MaxConns())}
 	})
 	p := &Postgres{
-		config: config.ConnConfig, pool: pool, idle: idleLimit{most: cmp.Or(int32(c.MaxIdleConns), config.MaxConns)},
+		config: config.ConnConfig, pool: pool, answer: c.answer(), idle: idleLimit{most: cmp.Or(int32(c.MaxIdleConns), config.MaxConns)},
 		self: rand.Text(), changed: make(chan struct{}, 1),
 	}
 	p.history = history{p, newSchema()}
@@ -149,8 +153,8 @@ func readEntries(rows rowsReader) ([]rawEntry, error) {
 func (p *Postgres) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
 	var h head
 	var raws []rawEntry
-	err := p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		h, raws, err = p.tail(ctx, conn, after, selectHead+", "+nowMicros+" FROM head WHERE id = 1", "")
+	err := p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		h, raws, err = p.tail(ctx, conn, after, readHead, "")
 		return err
 	})
 	if err != nil {
@@ -180,10 +184,11 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 		}
 	}
 	var now mesh.Time
-	if h, err = scanHead(res.QueryRow(), &now); err != nil {
+	var durability string
+	if h, err = scanHead(res.QueryRow(), &now, &durability); err != nil {
 		return h, nil, err
 	}
-	h.now = max(h.at, now)
+	h.now, h.lazy = max(h.at, now), durability == "off"
 	rows, err := res.Query()
 	if err != nil {
 		return h, nil, err
@@ -193,13 +198,16 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 	return h, raws, err
 }
 
+// readHead also asks for the database's clock, and how a commit would be kept.
+const readHead = selectHead + ", " + nowMicros + ", current_setting('synchronous_commit') FROM head WHERE id = 1"
+
 // Lock costs three round trips whatever the size of the batch: begin, head and
 // tail; all rows; commit.
 func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
-	return p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) error {
-		lockHead := selectHead + ", " + nowMicros + " FROM head WHERE id = 1 FOR UPDATE"
+	return p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) error {
+		lockHead := readHead + " FOR UPDATE"
 		if faultSkipHeadLock() {
-			lockHead = selectHead + ", " + nowMicros + " FROM head WHERE id = 1"
+			lockHead = readHead
 		}
 		h, raws, err := p.tail(ctx, conn, after, lockHead, "BEGIN")
 		if err != nil {
@@ -216,27 +224,11 @@ func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.Ba
 			return err
 		}
 		if err = conn.SendBatch(ctx, b).Close(); err == nil {
-			err = commit(ctx, conn)
+			err = commit(ctx, conn, p.answer)
 		}
 		p.suspect.Store(err != nil)
 		return explain(err)
 	})
-}
-
-// commit cannot be cancelled by the caller, who would only learn less. It tells
-// a refused commit from one whose answer never came.
-func commit(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
-	defer cancel()
-	_, err := conn.Exec(ctx, "COMMIT")
-	var pg *pgconn.PgError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR":
-		return err // the server decided, and it decided no
-	}
-	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 }
 
 // rollback lets go of the head row at once. If it fails, the pool closes the
@@ -249,6 +241,13 @@ func rollback(conn *pgx.Conn) {
 
 func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
 	b := &pgx.Batch{}
+	if tx.head.lazy {
+		defer b.Queue("SET LOCAL synchronous_commit = on")
+	}
+	if tx.bare() {
+		b.Queue("UPDATE head SET rev = rev WHERE id = 1")
+		return b, nil
+	}
 	for _, table := range slices.Sorted(maps.Keys(tx.changes.gone)) {
 		b.Queue("DELETE FROM "+table+" WHERE id = ANY($1)", slices.Collect(maps.Keys(tx.changes.gone[table])))
 	}
@@ -370,7 +369,11 @@ func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report,
 	p.beatMu.Lock()
 	defer p.beatMu.Unlock()
 	if p.beating == nil || p.beating.IsClosed() {
-		conn, err := pgx.ConnectConfig(ctx, p.config)
+		// A beat is true for seconds. It waits neither for the disk nor for a
+		// standby: one that stalls must not make all replicas look dead.
+		config := p.config.Copy()
+		config.RuntimeParams["synchronous_commit"] = "off"
+		conn, err := pgx.ConnectConfig(ctx, config)
 		if err != nil {
 			return nil, explain(err)
 		}
@@ -443,9 +446,19 @@ func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Durat
 	}
 }
 
+// affect drops or marks what is old. Nobody is told that this was done, so it
+// waits for no standby, which may not answer.
 func (p *Postgres) affect(ctx context.Context, statement string, args ...any) (n int64, err error) {
-	err = p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) error {
-		tag, err := conn.Exec(ctx, statement, args...)
+	err = p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		b := &pgx.Batch{}
+		b.Queue("SELECT set_config('synchronous_commit', 'off', true)")
+		b.Queue(statement, args...)
+		res := conn.SendBatch(ctx, b)
+		defer func() { err = errors.Join(err, res.Close()) }()
+		if _, err := res.Exec(); err != nil {
+			return err
+		}
+		tag, err := res.Exec()
 		n = tag.RowsAffected()
 		return err
 	})
@@ -453,7 +466,7 @@ func (p *Postgres) affect(ctx context.Context, statement string, args ...any) (n
 }
 
 func (p *Postgres) read(ctx context.Context, into func(rowsReader) error, query string, args ...any) error {
-	return p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) error {
+	return p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, query, args...)
 		if err != nil {
 			return err

@@ -308,6 +308,7 @@ type head struct {
 	// stay.
 	members map[string]json.RawMessage
 	now     mesh.Time // not before at
+	lazy    bool      // PostgreSQL would acknowledge a commit before it is on disk
 }
 
 // countersText is what the row keeps.

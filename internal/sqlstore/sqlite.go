@@ -292,6 +292,10 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 }
 
 func (l *SQLite) write(ctx context.Context, t *sql.Tx, tx *tx) error {
+	if tx.bare() {
+		// A row that does not change would leave SQLite nothing to sync.
+		return errors.Join(l.exec(ctx, t, putProbe, probeName+"commit", ""), l.exec(ctx, t, dropProbe, probeName+"commit"))
+	}
 	for _, table := range slices.Sorted(maps.Keys(tx.changes.gone)) {
 		for id := range tx.changes.gone[table] {
 			if err := l.exec(ctx, t, "DELETE FROM "+table+" WHERE id = ?", id); err != nil {

@@ -16,6 +16,7 @@ type tx struct {
 	last    store.BatchID // and its batch
 	raws    []rawEntry
 	batch   store.BatchID
+	confirm bool
 	changes *changes
 }
 
@@ -31,7 +32,12 @@ func (t *tx) Last() store.BatchID { return t.last }
 
 func (t *tx) Now() mesh.Time { return t.head.now }
 
-func (t *tx) empty() bool { return len(t.changes.log) == 0 }
+func (t *tx) Confirm() { t.confirm = true }
+
+// empty reports whether there is nothing to commit, and bare whether the commit
+// itself is all that is wanted.
+func (t *tx) empty() bool { return len(t.changes.log) == 0 && !t.confirm }
+func (t *tx) bare() bool  { return len(t.changes.log) == 0 && t.confirm }
 
 var errBehind = errors.New("append without having seen all that was missed")
 

@@ -20,7 +20,8 @@ var (
 	// ErrPruned says that the log no longer reaches back far enough: load.
 	ErrPruned = errors.New("the log no longer holds these revisions")
 	// ErrUnknownOutcome says that the connection was lost during commit. The
-	// batch is in the log or it is not; only a later Lock tells.
+	// batch is in the log or it is not; only a later Lock tells, and only one
+	// that confirms tells whether it stays there.
 	ErrUnknownOutcome = errors.New("connection lost during commit; the outcome is unknown")
 	// ErrUnavailable says that the database could not be reached or is not
 	// usable now. Nothing was written.
@@ -65,6 +66,9 @@ type Store interface {
 	// Lock runs fn while no other writer, on any replica, can commit. What fn
 	// appends becomes durable and visible, all or nothing, when Lock returns
 	// nil. Any error but ErrUnknownOutcome means that nothing was written.
+	//
+	// A commit whose wait for a synchronous standby was given up, by whomever,
+	// is one of unknown outcome: its rows may be visible, and lost by a failover.
 	Lock(ctx context.Context, after mesh.Revision, batch BatchID, fn func(Tx) error) error
 	// Changed is signalled after a commit through another handle. It is a
 	// hint: it may be spurious, merged or lost.
@@ -97,6 +101,10 @@ type Tx interface {
 	Now() mesh.Time
 	// Append buffers one command and returns its revision.
 	Append(c Command) (mesh.Revision, error)
+	// Confirm makes Lock commit even if nothing is appended. Commits become
+	// durable in order, so when Lock returns nil, everything up to Head is
+	// durable, whatever became of the commits that wrote it.
+	Confirm()
 }
 
 // ReplicaID names one run of one process.

@@ -1,0 +1,95 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// commit cannot be cancelled by the caller, who would only learn less. It tells
+// a refused commit from one whose answer never came.
+//
+// PostgreSQL with a synchronous standby answers when the standby has the
+// commit. A cancel request ends that wait and makes the commit visible without
+// the standby; so none is ever sent, not even when the connection is given up.
+// Whoever else ends the wait makes PostgreSQL warn.
+func commit(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	s := socketOf(conn.PgConn())
+	if s == nil {
+		return errors.New("committing on a connection that was not made by dial")
+	}
+	s.warning = ""
+	s.committing.Store(true)
+	tag, err := conn.Exec(ctx, "COMMIT")
+	var pg *pgconn.PgError
+	switch {
+	case err == nil && s.warning != "":
+		return fmt.Errorf("%w: PostgreSQL warns: %s", store.ErrUnknownOutcome, s.warning)
+	case err == nil && tag.String() != "COMMIT":
+		err = unavailable("PostgreSQL answered COMMIT with %s", tag)
+	case err == nil:
+	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR": // the server decided, and it decided no
+	default:
+		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+	}
+	s.committing.Store(false)
+	return err
+}
+
+// socket is a connection to PostgreSQL.
+type socket struct {
+	net.Conn
+	committing atomic.Bool
+	warning    string // the last one; used by whoever uses the connection
+}
+
+func dial(d *net.Dialer) pgconn.DialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &socket{Conn: conn}, nil
+	}
+}
+
+// RemoteAddr is where the driver sends its cancel requests, which is all it asks
+// this for. During COMMIT that is an address that cannot be dialled.
+func (s *socket) RemoteAddr() net.Addr {
+	if s.committing.Load() {
+		return nowhere{}
+	}
+	return s.Conn.RemoteAddr()
+}
+
+type nowhere struct{}
+
+func (nowhere) Network() string { return "nowhere" }
+func (nowhere) String() string  { return "nowhere" }
+
+func socketOf(conn *pgconn.PgConn) *socket {
+	c := conn.Conn()
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	s, _ := c.(*socket)
+	return s
+}
+
+// noteWarning keeps what PostgreSQL warns of.
+func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if s := socketOf(conn); s != nil && n.SeverityUnlocalized == "WARNING" {
+		s.warning = n.Message
+	}
+}
