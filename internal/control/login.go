@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -75,9 +74,9 @@ func (r *waitingRoom) recall(code string) (WaitingLogin, bool) {
 func (r *waitingRoom) enter(l *WaitingLogin) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	same, network := 0, networkOf(l.Addr)
+	same, network := 0, identity.Network(l.Addr)
 	for other := range r.all {
-		if networkOf(other.Addr) == network {
+		if identity.Network(other.Addr) == network {
 			same++
 		}
 	}
@@ -106,16 +105,6 @@ func (r *waitingRoom) list() []WaitingLogin {
 		list = append(list, *l)
 	}
 	return list
-}
-
-// networkOf is what one stranger is taken to have: an IPv4 address, or the /64
-// that a household gets of IPv6.
-func networkOf(addr string) string {
-	a, err := netip.ParseAddr(addr)
-	if err != nil || a.Unmap().Is4() {
-		return addr
-	}
-	return netip.PrefixFrom(a.WithZone(""), 64).Masked().String()
 }
 
 // WaitingLogins returns the devices that wait on this replica, newest first, a

@@ -34,3 +34,13 @@ func ClientAddr(r *http.Request, proxies []netip.Prefix) string {
 	}
 	return addr.String()
 }
+
+// Network is the unit by which strangers are counted and limited: one IPv4
+// address, or an IPv6 /64, of which every host has all addresses.
+func Network(addr string) string {
+	a, err := netip.ParseAddr(addr)
+	if err != nil || a.Unmap().Is4() {
+		return addr
+	}
+	return netip.PrefixFrom(a.WithZone(""), 64).Masked().String()
+}

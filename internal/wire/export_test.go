@@ -32,3 +32,18 @@ func Decoded(machine key.MachinePublic, body string) (j control.Joining, r contr
 	}
 	return j, r, ok
 }
+
+// HandshakesAtOnce is how many are computed at once.
+const HandshakesAtOnce = handshakesAtOnce
+
+// TakeTurn waits for a turn to compute a handshake.
+func TakeTurn(ctx context.Context, s *Server, network string) (done func(), err error) {
+	return s.turns.take(ctx, network)
+}
+
+// NetworksWithTurns counts those that have a turn or wait for one.
+func NetworksWithTurns(s *Server) int {
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
+	return len(s.turns.of)
+}

@@ -63,6 +63,9 @@ type Config struct {
 	// RequestTimeout is how long a request may take to arrive, and its answer to
 	// be taken, 15 s unless told. Streams and logins that wait are apart.
 	RequestTimeout time.Duration
+	// HandshakeTimeout bounds all that a client is waited for between its request
+	// for a connection and the first byte inside of Noise; it defaults to 5s.
+	HandshakeTimeout time.Duration
 }
 
 const (
@@ -70,10 +73,9 @@ const (
 	pingTimeout      = 5 * time.Second
 	writeByteTimeout = 10 * time.Second
 	requestTimeout   = 15 * time.Second
+	handshakeTimeout = 5 * time.Second
 	// idleTimeout ends connections on which nothing is asked.
 	idleTimeout = 3 * time.Minute
-	// handshakesAtOnce is enough for all processors: a handshake only computes.
-	handshakesAtOnce = 16
 	// maxRequests is how much a client may ask at once: its map, what it
 	// reports, and its login.
 	maxRequests = 32
@@ -96,8 +98,7 @@ type Server struct {
 	// the work for ten thousand that are.
 	http2 [3]*http2.Server
 	inner *http.Server
-	// handshakes holds one for each that is under way.
-	handshakes chan struct{}
+	turns *turns
 
 	mu     sync.Mutex
 	open   map[*controlbase.Conn]time.Time // guarded by mu; since when
@@ -116,10 +117,11 @@ func New(c Config) *Server {
 	orDefault(&c.PingTimeout, pingTimeout)
 	orDefault(&c.WriteByteTimeout, writeByteTimeout)
 	orDefault(&c.RequestTimeout, requestTimeout)
+	orDefault(&c.HandshakeTimeout, handshakeTimeout)
 	s := &Server{
 		config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
 		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]time.Time{},
-		handshakes: make(chan struct{}, handshakesAtOnce),
+		turns: newTurns(),
 	}
 	for i := range s.http2 {
 		s.http2[i] = &http2.Server{

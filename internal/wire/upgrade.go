@@ -1,17 +1,18 @@
 package wire
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"io"
-	"net"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"strconv"
+	"time"
 
 	"golang.org/x/net/http2"
 	"tailscale.com/control/controlbase"
-	"tailscale.com/control/controlhttp/controlhttpserver"
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
 
@@ -25,35 +26,67 @@ func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, tailcfg.OverTLSPublicKeyResponse{PublicKey: s.config.Noise.Public()})
 }
 
-// upgrade takes over a connection. It is served elsewhere: the goroutine that
-// answers a request holds buffers and a stack that ten thousand quiet
-// connections would pay for.
+// upgrade turns a request into a Noise connection. The connection is served by
+// another goroutine: the one that answers a request holds buffers and a stack
+// that ten thousand quiet connections would pay for.
+//
+// The client sends its part of the handshake with the request, so all of it is
+// computed before the connection is taken over. Whatever is wrong gets a plain
+// answer, and nothing that waits for the client happens while it has a turn.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
-	// When all clients come back at once, those that were let in must be heard
-	// within two seconds, or HTTP/2 gives them up: the others wait.
-	select {
-	case s.handshakes <- struct{}{}:
-		defer func() { <-s.handshakes }()
-	case <-r.Context().Done():
-		return
-	}
 	p := peer{addr: identity.ClientAddr(r, s.config.TrustedProxies)}
-	if r.ProtoMajor != 1 {
-		http.Error(w, "this connection cannot be taken over; ask by HTTP/1.1", http.StatusBadRequest)
+	init, err := initiation(r)
+	if err != nil {
+		s.refuse(w, p, http.StatusBadRequest, err)
 		return
 	}
-	// The context outlives the request. The outer server lifts its deadlines
-	// from a connection that is taken over.
-	conn, err := controlhttpserver.AcceptHTTP(context.WithoutCancel(r.Context()), hijackable{w}, r, s.config.Noise, s.writeEarly)
-	if err != nil {
-		if s.refusals.Admit(p.addr) {
-			s.config.Log.Warn("client connection refused", "addr", p.addr, "error", err)
-		}
+	late := &lateConn{}
+	conn, err := s.shake(r, late, init, p)
+	switch {
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5))) // not all at once
+		s.refuse(w, p, http.StatusServiceUnavailable, err)
+		return
+	case err != nil:
+		s.refuse(w, p, http.StatusBadRequest, fmt.Errorf("noise handshake failed: %w", err))
+		return
+	}
+	if err := late.open(w, r, time.Now().Add(s.config.HandshakeTimeout)); err != nil {
+		s.refused(p, err)
 		return
 	}
 	p.machine = conn.Peer()
 	if !s.begin(conn, p) {
 		_ = conn.Close() // nothing was said on it
+	}
+}
+
+// shake computes the handshake when it is the network's turn. What the client is
+// to be sent is kept in late.
+func (s *Server) shake(r *http.Request, late *lateConn, init []byte, p peer) (*controlbase.Conn, error) {
+	done, err := s.turns.take(r.Context(), identity.Network(p.addr))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	conn, err := controlbase.Server(context.Background(), late, s.config.Noise, init)
+	if err != nil || isWebSocket(r) { // a client in a browser expects nothing early
+		return conn, err
+	}
+	_, err = conn.Write(s.early)
+	return conn, err
+}
+
+// refuse answers a client whose connection was not taken over.
+func (s *Server) refuse(w http.ResponseWriter, p peer, status int, err error) {
+	s.refused(p, err)
+	w.Header().Set("Connection", "close") // nobody who gets this needs the connection
+	http.Error(w, err.Error(), status)
+}
+
+func (s *Server) refused(p peer, err error) {
+	if s.refusals.Admit(p.addr) {
+		s.config.Log.Warn("client connection refused", "addr", p.addr, "error", err)
 	}
 }
 
@@ -67,22 +100,6 @@ func (s *Server) serve(conn *controlbase.Conn, p peer) {
 	}()
 	s.speaker().ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(context.Background(), peerKey{}, p), BaseConfig: s.inner})
 }
-
-func (s *Server) writeEarly(_ int, w io.Writer) error {
-	_, err := w.Write(s.early)
-	return err
-}
-
-// hijackable finds the connection below writers that wrap others.
-type hijackable struct{ http.ResponseWriter }
-
-// Hijack takes the connection over.
-func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return http.NewResponseController(w.ResponseWriter).Hijack()
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w hijackable) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 type peerKey struct{}
 

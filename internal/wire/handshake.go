@@ -1,0 +1,246 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"tailscale.com/control/controlhttp/controlhttpcommon"
+	"tailscale.com/net/netutil"
+	"tailscale.com/net/wsconn"
+)
+
+const (
+	// turnTimeout bounds how long a request waits for its turn. Clients give up
+	// after 15 s.
+	turnTimeout = 10 * time.Second
+	// handshakesAtOnce is enough for all processors: a handshake only computes.
+	// One network gets half of it, which keeps them busy as well.
+	handshakesAtOnce  = 16
+	handshakesOfOne   = handshakesAtOnce / 2
+	maxInitiationText = 512 // the text of an initiation has 136 bytes
+)
+
+var errBusy = errors.New("too many clients are connecting; try again")
+
+// initiation is the client's part of the handshake, from a request that can be
+// upgraded.
+func initiation(r *http.Request) ([]byte, error) {
+	if r.ProtoMajor != 1 {
+		return nil, errors.New("this connection cannot be upgraded; use HTTP/1.1")
+	}
+	var text string
+	switch next := strings.ToLower(r.Header.Get("Upgrade")); next {
+	case controlhttpcommon.UpgradeHeaderValue:
+		text = r.Header.Get(controlhttpcommon.HandshakeHeaderName)
+	case "websocket":
+		if !offersProtocol(r.Header) {
+			return nil, fmt.Errorf("the WebSocket subprotocol must be %s", controlhttpcommon.UpgradeHeaderValue)
+		}
+		text = r.URL.Query().Get(controlhttpcommon.HandshakeHeaderName)
+	case "":
+		return nil, errors.New("the request has no Upgrade header; a proxy may have removed it")
+	default:
+		return nil, fmt.Errorf("cannot upgrade to %.40q", next)
+	}
+	if text == "" || len(text) > maxInitiationText {
+		return nil, fmt.Errorf("%s is missing or too long", controlhttpcommon.HandshakeHeaderName)
+	}
+	init, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not base64", controlhttpcommon.HandshakeHeaderName)
+	}
+	return init, nil
+}
+
+func isWebSocket(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+func offersProtocol(h http.Header) bool {
+	for _, line := range h.Values("Sec-WebSocket-Protocol") {
+		if slices.ContainsFunc(strings.Split(line, ","), func(p string) bool {
+			return strings.EqualFold(strings.TrimSpace(p), controlhttpcommon.UpgradeHeaderValue)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// lateConn is a connection that is taken over after the handshake was computed.
+// Until then it keeps what is written to it.
+type lateConn struct {
+	net.Conn // nil until open
+	kept     []byte
+}
+
+// Write implements net.Conn.
+func (c *lateConn) Write(b []byte) (int, error) {
+	if c.Conn == nil {
+		c.kept = append(c.kept, b...)
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// open takes the connection of a request over and sends what was kept, by the
+// deadline. When it fails the connection is closed, or answered.
+func (c *lateConn) open(w http.ResponseWriter, r *http.Request, deadline time.Time) (err error) {
+	taken := &taking{ResponseWriter: w, deadline: deadline}
+	if err := http.NewResponseController(w).SetWriteDeadline(deadline); err != nil { // the answer is sent before
+		return err
+	}
+	if isWebSocket(r) {
+		err = c.openWebSocket(taken, r)
+	} else {
+		err = c.openPlain(taken)
+	}
+	if err == nil {
+		_, err = c.Conn.Write(c.kept)
+		c.kept = nil
+	}
+	if taken.conn == nil {
+		return err
+	}
+	if err == nil {
+		err = taken.conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = taken.conn.Close() // it is useless
+	}
+	return err
+}
+
+func (c *lateConn) openPlain(w *taking) error {
+	w.Header().Set("Upgrade", controlhttpcommon.UpgradeHeaderValue)
+	w.Header().Set("Connection", "upgrade")
+	w.WriteHeader(http.StatusSwitchingProtocols)
+	conn, buf, err := w.Hijack()
+	if err != nil {
+		return fmt.Errorf("taking the connection over: %w", err)
+	}
+	c.Conn = netutil.NewDrainBufConn(conn, buf.Reader)
+	return buf.Flush()
+}
+
+func (c *lateConn) openWebSocket(w *taking, r *http.Request) error {
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols:    []string{controlhttpcommon.UpgradeHeaderValue},
+		OriginPatterns:  []string{"*"}, // a client in a browser is a page of another site
+		CompressionMode: websocket.CompressionDisabled,
+	})
+	if err != nil {
+		return err // Accept has answered
+	}
+	c.Conn = webSocket{wsconn.NetConn(context.Background(), ws, websocket.MessageBinary, r.RemoteAddr), ws}
+	return nil
+}
+
+// webSocket closes without the closing handshake, in which the peer could keep
+// the server waiting for ever.
+type webSocket struct {
+	net.Conn
+	ws *websocket.Conn
+}
+
+func (w webSocket) Close() error { return w.ws.CloseNow() }
+
+// taking is a response whose connection is taken over, also from below writers
+// that wrap others, with a deadline for all that is read or written.
+type taking struct {
+	http.ResponseWriter
+	deadline time.Time
+	conn     net.Conn // nil until it is taken over
+}
+
+// Hijack implements http.Hijacker.
+func (t *taking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buf, err := http.NewResponseController(t.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	t.conn = conn
+	// The outer server lifts its own deadlines from a connection that is taken
+	// over. One that is closed already fails at the next step.
+	_ = conn.SetDeadline(t.deadline)
+	return conn, buf, nil
+}
+
+// turns bounds how many handshakes are computed at once, in total and for one
+// network. When all clients come back at once, those that were let in must be
+// heard within two seconds, or HTTP/2 gives them up: the others wait.
+type turns struct {
+	all chan struct{}
+
+	mu sync.Mutex
+	of map[string]*turnsOf // guarded by mu; those somebody has or waits for
+}
+
+type turnsOf struct {
+	taken chan struct{}
+	users int // guarded by turns.mu
+}
+
+func newTurns() *turns {
+	return &turns{all: make(chan struct{}, handshakesAtOnce), of: map[string]*turnsOf{}}
+}
+
+// take waits for a turn of the network. Whoever gets one calls done, soon.
+func (t *turns) take(ctx context.Context, network string) (done func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	own := t.enter(network)
+	if !acquire(ctx, own.taken) {
+		t.leave(network, own)
+		return nil, errBusy
+	}
+	if !acquire(ctx, t.all) {
+		<-own.taken
+		t.leave(network, own)
+		return nil, errBusy
+	}
+	return func() {
+		<-t.all
+		<-own.taken
+		t.leave(network, own)
+	}, nil
+}
+
+func acquire(ctx context.Context, c chan<- struct{}) bool {
+	select {
+	case c <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (t *turns) enter(network string) *turnsOf {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own := t.of[network]
+	if own == nil {
+		own = &turnsOf{taken: make(chan struct{}, handshakesOfOne)}
+		t.of[network] = own
+	}
+	own.users++
+	return own
+}
+
+func (t *turns) leave(network string, own *turnsOf) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own.users--; own.users == 0 {
+		delete(t.of, network)
+	}
+}
