@@ -301,7 +301,7 @@ func randomNode(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, user mesh.User
 		}
 		for _, p := range n.RoutableIPs {
 			n.AllRoutes = append(n.AllRoutes, mesh.Route{
-				ID: s.Counters.Route + mesh.RouteID(len(n.AllRoutes)+1), Prefix: p, Enabled: slices.Contains(n.Routes, p), ApprovedBy: mesh.PolicyVersion(r.IntN(3)), Preference: r.IntN(3),
+				ID: s.Counters.Route + mesh.RouteID(len(n.AllRoutes)+1), Prefix: p, Enabled: slices.Contains(n.Routes, p), ApprovedBy: mesh.PolicyVersion(s.Rev % 3), Preference: r.IntN(3),
 			})
 		}
 		n.Unwell = r.IntN(4) == 0
