@@ -2076,6 +2076,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Readiness of this replica (no key)
+         * @description For load balancers. Passes while this replica can serve maps to devices, also while the database is away, so that
+         *     an outage of the database does not take every replica out of service. Like `/health`, it never waits for the
+         *     database. Use `/health` to learn whether changes can be saved.
+         */
+        get: operations["ready"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/version": {
         parameters: {
             query?: never;
@@ -8171,6 +8193,56 @@ export interface operations {
                      *           {
                      *             "status": "fail",
                      *             "output": "failed to connect to database: connection refused"
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/health+json": components["schemas"]["Health"];
+                };
+            };
+            default: components["responses"]["Failure"];
+        };
+    };
+    ready: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description this replica can serve maps */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "pass"
+                     *     }
+                     */
+                    "application/health+json": components["schemas"]["Health"];
+                };
+            };
+            /** @description send devices to another replica */
+            503: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "fail",
+                     *       "checks": {
+                     *         "service": [
+                     *           {
+                     *             "status": "fail",
+                     *             "output": "the service is stopping"
                      *           }
                      *         ]
                      *       }

@@ -4710,6 +4710,15 @@ type ClientInterface interface {
 	// Corresponds with GET /health (the `Health` operationId).
 	Health(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// Ready Readiness of this replica (no key)
+	//
+	// For load balancers. Passes while this replica can serve maps to devices, also while the database is away, so that
+	// an outage of the database does not take every replica out of service. Like `/health`, it never waits for the
+	// database. Use `/health` to learn whether changes can be saved.
+	//
+	// Corresponds with GET /ready (the `Ready` operationId).
+	Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// Version Version of this replica (no key)
 	//
 	// Corresponds with GET /version (the `Version` operationId).
@@ -6940,6 +6949,25 @@ func (c *Client) Whoami(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 // Corresponds with GET /health (the `Health` operationId).
 func (c *Client) Health(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewHealthRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Ready Readiness of this replica (no key)
+//
+// For load balancers. Passes while this replica can serve maps to devices, also while the database is away, so that
+// an outage of the database does not take every replica out of service. Like `/health`, it never waits for the
+// database. Use `/health` to learn whether changes can be saved.
+//
+// Corresponds with GET /ready (the `Ready` operationId).
+func (c *Client) Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReadyRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -11149,6 +11177,33 @@ func NewHealthRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewReadyRequest constructs an http.Request for the Ready method
+func NewReadyRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/ready")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewVersionRequest constructs an http.Request for the Version method
 func NewVersionRequest(server string) (*http.Request, error) {
 	var err error
@@ -12429,6 +12484,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /health (the `Health` operationId).
 	HealthWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*HealthResponse, error)
+
+	// ReadyWithResponse Readiness of this replica (no key)
+	//
+	// For load balancers. Passes while this replica can serve maps to devices, also while the database is away, so that
+	// an outage of the database does not take every replica out of service. Like `/health`, it never waits for the
+	// database. Use `/health` to learn whether changes can be saved.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /ready (the `Ready` operationId).
+	ReadyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ReadyResponse, error)
 
 	// VersionWithResponse Version of this replica (no key)
 	//
@@ -14890,6 +14956,33 @@ func (r HealthResponse) StatusCode() int {
 	return 0
 }
 
+type ReadyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationHealthJSON200 the response for an HTTP 200 `application/health+json` response
+	ApplicationHealthJSON200 *Health
+	// ApplicationHealthJSON503 the response for an HTTP 503 `application/health+json` response
+	ApplicationHealthJSON503 *Health
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r ReadyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReadyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type VersionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -16795,6 +16888,23 @@ func (c *ClientWithResponses) HealthWithResponse(ctx context.Context, reqEditors
 		return nil, err
 	}
 	return ParseHealthResponse(rsp)
+}
+
+// ReadyWithResponse Readiness of this replica (no key)
+//
+// For load balancers. Passes while this replica can serve maps to devices, also while the database is away, so that
+// an outage of the database does not take every replica out of service. Like `/health`, it never waits for the
+// database. Use `/health` to learn whether changes can be saved.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /ready (the `Ready` operationId).
+func (c *ClientWithResponses) ReadyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ReadyResponse, error) {
+	rsp, err := c.Ready(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReadyResponse(rsp)
 }
 
 // VersionWithResponse Version of this replica (no key)
@@ -21001,6 +21111,46 @@ func ParseHealthResponse(rsp *http.Response) (*HealthResponse, error) {
 	}
 
 	response := &HealthResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Health
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationHealthJSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Health
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationHealthJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReadyResponse parses an HTTP response from a ReadyWithResponse call
+func ParseReadyResponse(rsp *http.Response) (*ReadyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReadyResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -67,9 +67,11 @@ func TestStopFinishesWhatWasBegun(t *testing.T) {
 		p.signal(t, syscall.SIGTERM)
 		public := p.client(key)
 		eventually(t, func() error {
-			status, body, err := public.do("GET", "/health", "")
-			if want := `"service":[{"output":"the service is stopping","status":"fail"}]},"status":"fail"}`; err != nil || status != 503 || !strings.HasSuffix(body, want) {
-				return fmt.Errorf("health while stopping: %d %s (%w)", status, body, err)
+			for _, path := range []string{"/health", "/ready"} {
+				status, body, err := public.do("GET", path, "")
+				if want := `"service":[{"output":"the service is stopping","status":"fail"}]},"status":"fail"}`; err != nil || status != 503 || !strings.HasSuffix(body, want) {
+					return fmt.Errorf("%s while stopping: %d %s (%w)", path, status, body, err)
+				}
 			}
 			return nil
 		})

@@ -30,6 +30,7 @@ func needs() map[string]need {
 	return map[string]need{
 		"/":                        {anyone: true}, // what is no operation
 		"GET /health":              {anyone: true},
+		"GET /ready":               {anyone: true},
 		"GET /version":             {anyone: true},
 		"GET /api/v1/openapi.yaml": {anyone: true},
 		"GET /api/v1/docs":         {anyone: true},

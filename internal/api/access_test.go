@@ -32,7 +32,7 @@ func (s *service) limited(role mesh.Role, scopes ...string) string {
 func leastRoles() map[string]string {
 	least := map[string]string{}
 	for role, lines := range map[string]string{
-		"": `GET /health, GET /version, GET /api/v1/openapi.yaml, GET /api/v1/docs, POST /api/v1/machine, GET /api/v1/whoami`,
+		"": `GET /health, GET /ready, GET /version, GET /api/v1/openapi.yaml, GET /api/v1/docs, POST /api/v1/machine, GET /api/v1/whoami`,
 		"read": `GET /api/v1/health, GET /api/v1/server, GET /api/v1/debug/digest, GET /api/v1/user, GET /api/v1/user/{id}, GET /api/v1/preauthkey, GET /api/v1/apikey, GET /api/v1/node,
 			GET /api/v1/node/{nodeId}, GET /api/v1/node/{nodeId}/routes, GET /api/v1/node/{nodeId}/presence, GET /api/v1/routes, GET /api/v1/routes/{routeId}/history, GET /api/v1/routes/history,
 			GET /api/v1/auth/pending, GET /api/v1/ssh/pending, GET /api/v1/dns, GET /api/v1/policy, GET /api/v1/policy/versions,

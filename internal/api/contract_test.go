@@ -144,6 +144,7 @@ func examples() map[string]func(f fixture) *answer {
 		"GET /api/v1/openapi.yaml":  list("/api/v1/openapi.yaml"),
 		"GET /api/v1/docs":          list("/api/v1/docs"),
 		"GET /health":               list("/health"),
+		"GET /ready":                list("/ready"),
 		"GET /version":              list("/version"),
 		"GET /api/v1/presence": func(f fixture) *answer {
 			f.move(1, true)

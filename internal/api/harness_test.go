@@ -218,6 +218,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 		Ledger: s.ledger, Log: log, Registerer: s.metrics, Document: apispec.Document,
 		Version: openapi.Version{Version: "0.28.0", Product: "Fairlead", ProductVersion: "0.0.1"},
 		Health:  func() openapi.Health { return openapi.Health{Status: openapi.HealthStatusPass} },
+		Ready:   func() openapi.Health { return openapi.Health{Status: openapi.HealthStatusPass} },
 		Facts:   openapi.ServerState{URL: "https://mesh.example.com", Database: openapi.DatabaseSQLite},
 		Checks: func() []openapi.ServerCheck {
 			return []openapi.ServerCheck{{Part: "database", Status: openapi.ServerCheckPass, Output: []string{}}}

@@ -285,15 +285,20 @@ func TestFailureOfTheDatabaseIsAnAnswer(t *testing.T) {
 
 func TestHealthSaysPassOrFail(t *testing.T) {
 	state := openapi.Health{Status: openapi.HealthStatusPass}
-	s := sqlite(t, config{api: func(c *api.Config) { c.Health = func() openapi.Health { return state } }})
+	s := sqlite(t, config{api: func(c *api.Config) {
+		c.Health = func() openapi.Health { return state }
+		c.Ready = c.Health
+	}})
 	check := func(status int, want object) {
 		t.Helper()
-		a := s.call("GET", "/health", nil, noKey)
-		if a.status != status || a.header.Get("Content-Type") != "application/health+json" {
-			t.Errorf("status %d, %s", a.status, a.header.Get("Content-Type"))
-		}
-		if diff := cmp.Diff(want, a.decoded()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+		for _, path := range []string{"/health", "/ready"} {
+			a := s.call("GET", path, nil, noKey)
+			if a.status != status || a.header.Get("Content-Type") != "application/health+json" {
+				t.Errorf("%s: status %d, %s", path, a.status, a.header.Get("Content-Type"))
+			}
+			if diff := cmp.Diff(want, a.decoded()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", path, diff)
+			}
 		}
 	}
 	check(200, object{"status": "pass"})

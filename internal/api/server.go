@@ -26,6 +26,8 @@ type Config struct {
 	Version    openapi.Version
 	// Health is the state of the service as of the last background check.
 	Health func() openapi.Health
+	// Ready tells whether this replica can serve maps; like Health it only reads.
+	Ready func() openapi.Health
 	// Facts are what Server says of this replica and what does not change while
 	// it runs, and Checks how well each part is.
 	Facts  openapi.ServerState
@@ -42,7 +44,7 @@ type Server struct {
 	ledger         *ledger.Ledger
 	log            *slog.Logger
 	version        openapi.Version
-	health         func() openapi.Health
+	health, ready  func() openapi.Health
 	facts          openapi.ServerState
 	checks         func() []openapi.ServerCheck
 	document, docs []byte
@@ -66,7 +68,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 // New returns a server; Handler makes it answer.
 func New(c Config) *Server {
 	s := &Server{
-		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, facts: c.Facts, checks: c.Checks,
+		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, ready: c.Ready, facts: c.Facts, checks: c.Checks,
 		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(), turns: newTurns(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
@@ -91,8 +93,12 @@ func now() mesh.Time { return mesh.TimeOf(time.Now()) }
 
 // Health implements GET /health. It reports the last background check and never
 // asks the database.
-func (s *Server) Health(w http.ResponseWriter, _ *http.Request) {
-	h := s.health()
+func (s *Server) Health(w http.ResponseWriter, _ *http.Request) { writeHealth(w, s.health()) }
+
+// Ready implements GET /ready. It does not depend on the database.
+func (s *Server) Ready(w http.ResponseWriter, _ *http.Request) { writeHealth(w, s.ready()) }
+
+func writeHealth(w http.ResponseWriter, h openapi.Health) {
 	status := http.StatusOK
 	if h.Status != openapi.HealthStatusPass {
 		status = http.StatusServiceUnavailable

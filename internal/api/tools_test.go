@@ -120,6 +120,7 @@ func calls() []toolCall {
 	const nodes, node, user, key, routes = "nodes[]=node", "node=node", "user=user", "preAuthKey=newKey", "routes[]=route"
 	return []toolCall{
 		{"GET /health", "", "", 200, "status=text"},
+		{"GET /ready", "", "", 200, "status=text"},
 		{"GET /version", "", "", 200, "version=text commit=any buildTime=any"},
 		{"GET /api/v1/health", "", "", 200, "databaseConnectivity=true"}, // Terraform
 

@@ -277,6 +277,9 @@ const (
 	checkReplicas = "replicas"
 )
 
+// stopping is what probes are told after the signal to stop.
+const stopping = "the service is stopping"
+
 // health is asked often and by strangers: it only reads.
 func (s *service) health() openapi.Health {
 	h := openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{}}
@@ -290,7 +293,7 @@ func (s *service) health() openapi.Health {
 		report(checkDatabase, openapi.HealthCheckStatusFail, publicText(err))
 	}
 	if s.draining.Load() {
-		report(checkService, openapi.HealthCheckStatusFail, "the service is stopping")
+		report(checkService, openapi.HealthCheckStatusFail, stopping)
 	}
 	if ahead := s.ledger.World().At.Sub(mesh.TimeOf(time.Now())); ahead > clockSlack {
 		report(checkClock, openapi.HealthCheckStatusWarn,

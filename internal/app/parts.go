@@ -134,7 +134,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	server := api.New(api.Config{
-		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health,
+		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health, Ready: s.ready,
 		Facts:    openapi.ServerState{URL: c.ServerURL, StartedAt: time.Now(), Database: openapi.ServerStateDatabase(c.Database.Type)},
 		Checks:   s.checksNow,
 		Document: apispec.Document, Docs: docs, TrustedProxies: c.TrustedProxies,

@@ -81,7 +81,7 @@ func TestProxyInProductionSpeaksTLS13Only(t *testing.T) {
 	if a := get(t, p.client(true), "https://mesh.example:443/x"); a.Proto != "HTTP/2.0" || a.Seen.By != ":8080" || a.Seen.Header.Get("X-Forwarded-Proto") != "https" {
 		t.Errorf("got %+v", a)
 	}
-	mustAnswer(t, p.client(false), map[string]int{"http://mesh.example:8080/health": 200, "http://mesh.example:8080/": 404})
+	mustAnswer(t, p.client(false), map[string]int{"http://mesh.example:8080/health": 200, "http://mesh.example:8080/ready": 200, "http://mesh.example:8080/": 404})
 }
 
 func TestProxyOnPort80AnswersChallengesAndRedirectsTheRest(t *testing.T) {

@@ -27,9 +27,9 @@ func testContainerValues(t *testing.T, s *Stack) {
 		"proxy":    {Interval: 30 * time.Second, Timeout: 5 * time.Second, StartPeriod: 10 * time.Second, Retries: 3},
 	}
 	commands := map[string]string{
-		"fairlead": "CMD fairlead health",
+		"fairlead": "CMD fairlead health --ready",
 		"db":       "CMD pg_isready --quiet --username=fairlead --dbname=fairlead",
-		"proxy":    "CMD curl -fsS -o /dev/null http://127.0.0.1:8080/health",
+		"proxy":    "CMD curl -fsS -o /dev/null http://127.0.0.1:8080/ready",
 	}
 	users := map[string]string{"fairlead": "10001:10001", "console": "10002:10002", "proxy": "10003:10003", "certbot": "10003:10003", "db": "999:999"}
 	for _, service := range s.Services() {

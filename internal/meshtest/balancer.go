@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -11,7 +12,8 @@ import (
 )
 
 // Balancer gives each TCP connection to the next of its backends that takes
-// one. It knows nothing of what the connections carry.
+// one. It knows nothing of what the connections carry. With Check it gives none
+// to backends that fail their health check.
 type Balancer struct {
 	Addr string
 	URL  string
@@ -23,6 +25,43 @@ type Balancer struct {
 	backends []string           // guarded by mu; the next first
 	open     map[*gate]struct{} // guarded by mu; nil once it is closed
 	frozen   bool               // guarded by mu
+	down     map[string]bool    // guarded by mu; backends that failed their last check
+}
+
+// checkEvery and checkLimit are those of an impatient balancer.
+const (
+	checkEvery = 100 * time.Millisecond
+	checkLimit = 2 * time.Second
+)
+
+// Check asks each backend for a path, again and again until the test ends, and
+// gives connections only to those that answer with 200.
+func (b *Balancer) Check(t testing.TB, path string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	client := &http.Client{Timeout: checkLimit, Transport: &http.Transport{DisableKeepAlives: true}}
+	b.wait.Go(func() {
+		tick := time.NewTicker(checkEvery)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			b.mu.Lock()
+			backends := slices.Clone(b.backends)
+			b.mu.Unlock()
+			down := map[string]bool{}
+			for _, addr := range backends {
+				_, err := fetch(ctx, client, http.MethodGet, "http://"+addr+path, "")
+				down[addr] = err != nil
+			}
+			b.mu.Lock()
+			b.down = down
+			b.mu.Unlock()
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	})
 }
 
 // NewBalancer starts a balancer on loopback.
@@ -78,7 +117,7 @@ func (b *Balancer) turn() []string {
 	if len(order) > 1 {
 		b.backends = append(b.backends[1:], b.backends[0])
 	}
-	return order
+	return slices.DeleteFunc(order, func(addr string) bool { return b.down[addr] })
 }
 
 func (b *Balancer) accept() {

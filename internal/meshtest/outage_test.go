@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,11 +48,22 @@ func testOutage(t *testing.T, outage func(*testing.T, *pgtest.Server, *Balancer)
 		t.Fatal(err)
 	}
 	r := startReplicas(t, server, 2, map[string]string{"database.postgres.port": port})
+	r.Check(t, "/ready")
 	r.servers[0].CLI("users", "create", "alice")
 	all := join(t, NewCrowd(t, r.URL), r.servers[0].PreAuthKey("alice", "--reusable"), nodes)
 
 	end := outage(t, server, way)
 	began := time.Now()
+	eventually(t, patience, func() error {
+		for _, s := range r.servers {
+			if _, err := fetch(t.Context(), &http.Client{}, http.MethodGet, s.URL+"/health", ""); err == nil || !strings.Contains(err.Error(), "503") {
+				return fmt.Errorf("/health does not fail with 503: %w", err)
+			}
+		}
+		return nil
+	})
+	t.Logf("all replicas are unhealthy %v after the outage began", time.Since(began).Round(time.Millisecond))
+	mustBeReady(t, r.servers...)
 	back, maps := all[0], 0
 	back.Disconnect()
 	back.Look(func(v *View) { maps = v.Maps })
@@ -70,6 +82,7 @@ func testOutage(t *testing.T, outage func(*testing.T, *pgtest.Server, *Balancer)
 		t.Logf("a change during the outage: %v", err)
 	}
 	watch(t, lasting-time.Since(began), 0, all)
+	mustBeReady(t, r.servers...)
 	end()
 	eventually(t, patience, func() error {
 		for _, s := range r.servers {
@@ -87,6 +100,17 @@ func testOutage(t *testing.T, outage func(*testing.T, *pgtest.Server, *Balancer)
 		}
 	}
 	mustAgree(t, r.servers...)
+}
+
+// mustBeReady wants servers to say that they can serve maps.
+func mustBeReady(t *testing.T, servers ...*Server) {
+	t.Helper()
+	for _, s := range servers {
+		if _, err := fetch(t.Context(), &http.Client{}, http.MethodGet, s.URL+"/ready", ""); err != nil {
+			t.Error(err)
+		}
+		s.CLI("health", "--ready") // also over the local socket
+	}
 }
 
 // Long enough that the server gives all clients up, which notice nothing.

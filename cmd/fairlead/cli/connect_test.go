@@ -72,12 +72,14 @@ func TestRemoteServerIsAskedWithTheKey(t *testing.T) {
 	fairlead(t, noSocket, []string{"apikeys", "list"}, fromEnv)
 	fairlead(t, noSocket, []string{"apikeys", "list", "--api-key", "flk_flag"}, fromEnv)
 	fairlead(t, noSocket, []string{"health", "--server", server.URL})
+	fairlead(t, noSocket, []string{"health", "--ready", "--server", server.URL})
 
 	want := []request{
 		{Method: "GET", Path: "/api/v1/apikey", Authorization: "Bearer flk_flag"},
 		{Method: "GET", Path: "/api/v1/apikey", Authorization: "Bearer flk_env"},
 		{Method: "GET", Path: "/api/v1/apikey", Authorization: "Bearer flk_flag"},
 		{Method: "GET", Path: "/health"},
+		{Method: "GET", Path: "/ready"},
 	}
 	if diff := cmp.Diff(want, log.requests()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -161,6 +163,10 @@ func TestFailureIsOneLineThatSaysWhatToDo(t *testing.T) {
 		{
 			answering(503, "application/health+json", `{"status":"fail","checks":{"database":[{"status":"fail","output":"connection refused"}]}}`), "health", 1,
 			"Error: the server is not healthy: database fail: connection refused; look at its log\n",
+		},
+		{
+			answering(503, "application/health+json", `{"status":"fail","checks":{"service":[{"status":"fail","output":"the service is stopping"}]}}`), "health --ready", 1,
+			"Error: the server is not ready: service fail: the service is stopping; look at its log\n",
 		},
 		{
 			answering(503, "application/health+json", `{"status":"fail"}`), "health", 1,

@@ -24,12 +24,17 @@ const (
 )
 
 func (t *tool) health() *cobra.Command {
-	return &cobra.Command{
+	var ready bool
+	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Say whether the server is healthy",
 		Long: `Say whether the server is healthy. Exit status 0 if it is, 1 if it is not or
-does not answer within 5 seconds. No key is needed.`,
+does not answer within 5 seconds. No key is needed.
+
+With --ready, say whether the server can serve maps to devices. It can do so
+while its database is away, when it is not healthy.`,
 		Example: `  fairlead health
+  fairlead health --ready
   fairlead health --server https://mesh.example.com`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,7 +44,11 @@ does not answer within 5 seconds. No key is needed.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthLimit)
 			defer cancel()
-			health, err := decodeHealth(answer(client.Health(ctx)))
+			ask, state := client.Health, "healthy"
+			if ready {
+				ask, state = client.Ready, "ready"
+			}
+			health, err := decodeHealth(answer(ask(ctx)))
 			if err != nil {
 				return err
 			}
@@ -48,11 +57,13 @@ does not answer within 5 seconds. No key is needed.`,
 				if reasons == "" {
 					reasons = "it does not say why"
 				}
-				return fmt.Errorf("the server is not healthy: %s; look at its log", reasons)
+				return fmt.Errorf("the server is not %s: %s; look at its log", state, reasons)
 			}
 			return t.show(health, strings.Join(append([]string{"pass"}, findings(health)...), "\n")+"\n")
 		},
 	}
+	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether the server can serve maps, whatever its database does")
+	return cmd
 }
 
 func (t *tool) status() *cobra.Command {

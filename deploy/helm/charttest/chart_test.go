@@ -217,7 +217,8 @@ func (r release) services(t *testing.T) map[string]core.PodTemplateSpec {
 	return found
 }
 
-// While the database is away /health fails on all replicas.
+// While the database is away /health fails on all replicas, and /ready on none.
+// When /ready fails, devices should go elsewhere soon.
 func TestPodsOutliveTheirDatabase(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, pods := range r.services(t) {
@@ -225,11 +226,11 @@ func TestPodsOutliveTheirDatabase(t *testing.T) {
 			if got := c.LivenessProbe.HTTPGet.Path; got != "/version" {
 				t.Errorf("%s is killed by %s", name, got)
 			}
-			if got := c.ReadinessProbe.HTTPGet.Path; got != "/health" {
+			if got := c.ReadinessProbe.HTTPGet.Path; got != "/ready" {
 				t.Errorf("%s is ready by %s", name, got)
 			}
-			if c.ReadinessProbe.PeriodSeconds*c.ReadinessProbe.FailureThreshold < 30 {
-				t.Errorf("%s is taken out while PostgreSQL fails over", name)
+			if seconds := c.ReadinessProbe.PeriodSeconds * c.ReadinessProbe.FailureThreshold; seconds > 10 {
+				t.Errorf("%s gets devices for %d seconds after it asked for none", name, seconds)
 			}
 		}
 	})

@@ -3767,6 +3767,9 @@ type ServerInterface interface {
 	// Health Health of this replica (no key)
 	// (GET /health)
 	Health(w http.ResponseWriter, r *http.Request)
+	// Ready Readiness of this replica (no key)
+	// (GET /ready)
+	Ready(w http.ResponseWriter, r *http.Request)
 	// Version Version of this replica (no key)
 	// (GET /version)
 	Version(w http.ResponseWriter, r *http.Request)
@@ -6765,6 +6768,20 @@ func (siw *ServerInterfaceWrapper) Health(w http.ResponseWriter, r *http.Request
 	handler.ServeHTTP(w, r)
 }
 
+// Ready operation middleware
+func (siw *ServerInterfaceWrapper) Ready(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.Ready(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // Version operation middleware
 func (siw *ServerInterfaceWrapper) Version(w http.ResponseWriter, r *http.Request) {
 
@@ -6981,6 +6998,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/webhooks/{webhookId}/test", wrapper.TestWebhook)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/whoami", wrapper.Whoami)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/health", wrapper.Health)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/ready", wrapper.Ready)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/version", wrapper.Version)
 
 	return m

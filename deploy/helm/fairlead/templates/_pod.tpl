@@ -58,12 +58,13 @@ spec:
         httpGet: {path: /version, port: http, scheme: {{ $scheme }}}
         periodSeconds: 2
         failureThreshold: 450
-      # Thirty seconds: a PostgreSQL that fails over does not take every replica out at once.
+      # Not /health, which fails on all replicas while the database is away: devices that come back
+      # still get their map then. Quick, because /ready fails only when devices should go elsewhere.
       readinessProbe:
-        httpGet: {path: /health, port: http, scheme: {{ $scheme }}}
-        periodSeconds: 5
+        httpGet: {path: /ready, port: http, scheme: {{ $scheme }}}
+        periodSeconds: 3
         timeoutSeconds: 3
-        failureThreshold: 6
+        failureThreshold: 2
       # Not /health, which fails while the database is away: a restart would not bring it back,
       # and would throw out the devices that are still served meanwhile.
       livenessProbe:
