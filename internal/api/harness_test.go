@@ -196,6 +196,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	var running atomic.Pointer[control.Service]
 	s.ledger, err = ledger.Open(t.Context(), ledger.Config{
 		Store: s.store, Log: log, Registerer: s.metrics, Describe: api.Describe, History: st.(store.History),
+		Reserved: mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")),
 		Fill: func(r *store.Report) {
 			if c := running.Load(); c != nil {
 				r.Facts, r.Uses = c.Observed(store.MaxSeen)

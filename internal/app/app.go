@@ -170,7 +170,8 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 func (s *service) openLedger(ctx context.Context, st database) (err error) {
 	s.ledger, err = ledger.Open(ctx, ledger.Config{
 		Store: st, Log: s.log, Registerer: s.registry, Describe: api.Describe, History: st, Retention: s.Config.History.Retention,
-		Self: store.Report{Version: s.Build.Version, ConfigHash: s.Config.Hash()}, Pace: s.pace, Fill: s.fill,
+		Reserved: mesh.ReservedFor(s.Config.Prefixes.V4, s.Config.Prefixes.V6),
+		Self:     store.Report{Version: s.Build.Version, ConfigHash: s.Config.Hash()}, Pace: s.pace, Fill: s.fill,
 	})
 	return err
 }

@@ -206,7 +206,7 @@ func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, 
 	case BulkApproveRoutes:
 		n.AllRoutes = slices.Clone(n.AllRoutes)
 		for i := range n.AllRoutes {
-			if r := &n.AllRoutes[i]; slices.Contains(n.RoutableIPs, r.Prefix) {
+			if r := &n.AllRoutes[i]; slices.Contains(n.RoutableIPs, r.Prefix) && !forbidden(w)(r.Prefix) {
 				decide(r, true, now)
 			}
 		}

@@ -37,6 +37,8 @@ type service struct {
 }
 
 // open runs the use cases over a ledger on SQLite; all ends with the test.
+var reserved = mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48"))
+
 func open(t *testing.T, configure ...func(*ledger.Config)) service {
 	t.Helper()
 	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "db"), prometheus.NewRegistry())
@@ -45,7 +47,7 @@ func open(t *testing.T, configure ...func(*ledger.Config)) service {
 	}
 	t.Cleanup(func() { st.Close() })
 	log, reg := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
-	config := ledger.Config{Store: st, Log: log, Registerer: reg, History: st}
+	config := ledger.Config{Store: st, Log: log, Registerer: reg, History: st, Reserved: reserved}
 	for _, change := range configure {
 		change(&config)
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 const (
@@ -82,10 +83,14 @@ func sortedRoutes(routes []netip.Prefix) []netip.Prefix {
 }
 
 // describe puts h into n and reports whether that changed anything. The name in
-// DNS follows the hostname unless a person chose it.
-func (h Host) describe(s *mesh.Snapshot, n *mesh.Node) (changed bool) {
+// DNS follows the hostname unless a person chose it. Routes that the mesh does not
+// allow are left out.
+func (h Host) describe(w *policy.World, n *mesh.Node) (changed bool) {
+	if forbids := forbidden(w); slices.ContainsFunc(h.RoutableIPs, forbids) {
+		h.RoutableIPs = sortedRoutes(slices.DeleteFunc(slices.Clone(h.RoutableIPs), forbids))
+	}
 	if n.Name == "" || h.Hostname != n.Hostname && !n.Renamed {
-		n.Name = s.UniqueName(h.Hostname, n.ID)
+		n.Name = w.UniqueName(h.Hostname, n.ID)
 	}
 	before := Host{n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs}
 	n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs = h.Hostname, h.OS, h.Arch, h.ClientVersion, h.Object, h.RoutableIPs

@@ -225,7 +225,7 @@ func (s *Service) admit(w *policy.World, now mesh.Time, g grant, j Joining, addr
 		}
 		evs = append(evs, mesh.AddressCursor{V4: n.IPv4, V6: n.IPv6})
 	}
-	j.Host.describe(w.Snapshot, n)
+	j.Host.describe(w, n)
 	n.NodeKey, n.CapVersion, n.Tags, n.Method, n.UpdatedAt = j.NodeKey, j.CapVersion, tags, g.method, now
 	n.Ephemeral, n.PreAuthKey = j.Ephemeral, 0
 	n.Owner, n.CreatedBy, n.Expiry, n.Lapsed = 0, 0, 0, false

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -143,6 +145,24 @@ func (s *Service) Warn(ctx context.Context, machine key.MachinePublic, node key.
 	source = strings.TrimPrefix(source, flagPrefix)
 	s.observe(n.ID, func(f *mesh.Facts, now mesh.Time) { warn(f, source, text, now) })
 	return nil
+}
+
+// warnRoutes is the source of the warning about routes that are ignored.
+const warnRoutes = "routes"
+
+// noteForbidden warns of the routes of a node that are ignored, or no longer does.
+func (s *Service) noteForbidden(a mesh.Actor, n *mesh.Node, announced []netip.Prefix, f *mesh.Facts, now mesh.Time) {
+	const shown = 3
+	w, before, text := s.ledger.World(), f.Warnings, ""
+	ignored := slices.DeleteFunc(slices.Clone(announced), func(p netip.Prefix) bool { return !forbidden(w)(p) })
+	if len(ignored) > 0 {
+		text = fmt.Sprintf("advertises routes that overlap addresses of the mesh itself, which are ignored: %v", ignored[:min(len(ignored), shown)])
+	}
+	warn(f, warnRoutes, text, now)
+	if text != "" && !slices.Equal(before, f.Warnings) && s.refusals.Admit(a.Addr) {
+		s.log.Warn("advertised routes ignored: they overlap addresses of the mesh itself", "node", n.ID, "name", n.Name,
+			"routes", ignored[:min(len(ignored), shown)], "ignored", len(ignored), "addr", a.Addr)
+	}
 }
 
 // observe changes what is known of a node and returns it.

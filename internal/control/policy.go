@@ -67,6 +67,9 @@ func (s *Service) CheckPolicy(text string) (*policy.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	if problems := doc.CheckApprovers(s.ledger.World().Reserved); len(problems) > 0 {
+		return nil, &BadPolicy{Problems: problems}
+	}
 	if !hasTests(doc) {
 		return doc, nil
 	}

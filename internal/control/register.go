@@ -30,7 +30,7 @@ type Registration struct {
 }
 
 // check bounds the request and brings its lists into one form.
-func (r *Registration) check() (err error) {
+func (r *Registration) check(w *policy.World) (err error) {
 	switch {
 	case r.MachineKey.IsZero():
 		return refuse(Invalid, "machineKey", "a machine key is required, as mkey: and 64 hexadecimal digits")
@@ -58,8 +58,12 @@ func (r *Registration) check() (err error) {
 	}
 	routes := make([]netip.Prefix, 0, len(r.RoutableIPs))
 	for i, p := range r.RoutableIPs {
+		path := fmt.Sprintf("routableIPs[%d]", i)
 		if !p.IsValid() || p != p.Masked() {
-			return refuse(Invalid, fmt.Sprintf("routableIPs[%d]", i), "%s is not a network: write it as %s", p, p.Masked())
+			return refuse(Invalid, path, "%s is not a network: write it as %s", p, p.Masked())
+		}
+		if err := mayRoute(w, path, p); err != nil {
+			return err
 		}
 		routes = append(routes, p)
 	}
@@ -78,7 +82,7 @@ func (r *Registration) joining() Joining {
 // here, so it only creates: a machine that is known is refused, unless it is
 // the same request again, which gets the same answer.
 func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*mesh.Node, error) {
-	if err := r.check(); err != nil {
+	if err := r.check(s.ledger.World()); err != nil {
 		return nil, err
 	}
 	if a.Kind == mesh.ActorNode {

@@ -97,6 +97,9 @@ func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
 			f.Warnings = nil // each run of a client has a disco key of its own
 		}
 		r.Measured.change(f, now)
+		if r.Host != nil {
+			s.noteForbidden(a, n, r.Host.RoutableIPs, f, now)
+		}
 	})
 	w := s.ledger.World()
 	if evs, err := decideReport(w, max(w.At, mesh.TimeOf(time.Now())), r); err != nil || len(evs) == 0 {
@@ -134,7 +137,7 @@ func decideReport(w *policy.World, now mesh.Time, r Report) ([]mesh.Event, error
 	}
 	var evs []mesh.Event
 	changed := *n
-	described := r.Host != nil && r.Host.describe(w.Snapshot, &changed)
+	described := r.Host != nil && r.Host.describe(w, &changed)
 	if r.CapVersion != 0 && r.CapVersion != n.CapVersion {
 		changed.CapVersion, described = r.CapVersion, true
 	}

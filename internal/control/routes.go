@@ -20,7 +20,7 @@ func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
 // that changed its owner or its tags keeps no approval that it would not get now,
 // whichever version of the policy gave it.
 func autoApproval(w *policy.World, n *mesh.Node) mesh.AutoApproval {
-	auto := mesh.AutoApproval{Approves: func(p netip.Prefix) bool { return w.Approves(n, p) }}
+	auto := mesh.AutoApproval{Forbids: forbidden(w), Approves: func(p netip.Prefix) bool { return w.Approves(n, p) }}
 	if p, ok := w.Policy(); ok {
 		auto.Version = p.Version
 	}
@@ -28,6 +28,23 @@ func autoApproval(w *policy.World, n *mesh.Node) mesh.AutoApproval {
 		auto.Withdraws = func(mesh.Route) bool { return true }
 	}
 	return auto
+}
+
+// forbidden reports whether a route would take traffic from the mesh itself.
+func forbidden(w *policy.World) func(netip.Prefix) bool {
+	return func(p netip.Prefix) bool {
+		_, yes := w.Forbids(p)
+		return yes
+	}
+}
+
+// mayRoute refuses a route that would take traffic from the mesh itself.
+func mayRoute(w *policy.World, path string, p netip.Prefix) error {
+	if own, yes := w.Forbids(p); yes {
+		return refuse(Invalid, path, "%s overlaps %s, which belongs to the mesh itself, and cannot be a route; name the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node",
+			p, own)
+	}
+	return nil
 }
 
 // commitRoutes commits and says which routes that enabled or disabled.
@@ -61,7 +78,7 @@ func (s *Service) commitRoutes(ctx context.Context, a mesh.Actor, decide ledger.
 // that it approves and nobody decided about. In place of a version on trial, it
 // withdraws what only that one had approved.
 func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) (evs []mesh.Event) {
-	auto := mesh.AutoApproval{Version: p.Version}
+	auto := mesh.AutoApproval{Version: p.Version, Forbids: forbidden(w)}
 	if before, ok := w.Policy(); ok && before.ConfirmBy != 0 {
 		auto.Withdraws = func(r mesh.Route) bool { return r.ApprovedBy == before.Version }
 	}
@@ -71,7 +88,7 @@ func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) 
 // renamedOwner is what another name of a user does to the routes of the user's nodes,
 // as if they had moved: autoApprovers know people by name.
 func renamedOwner(w *policy.World, now mesh.Time, u *mesh.User) []mesh.Event {
-	auto := mesh.AutoApproval{Withdraws: func(mesh.Route) bool { return true }}
+	auto := mesh.AutoApproval{Forbids: forbidden(w), Withdraws: func(mesh.Route) bool { return true }}
 	if p, ok := w.Policy(); ok {
 		auto.Version = p.Version
 	}
@@ -142,12 +159,16 @@ func FindRoute(s *mesh.Snapshot, id mesh.RouteID) (NodeRoute, error) {
 // EnableRoute lets peers use a route, or no longer. Of the routes to the internet
 // the other one goes with it.
 func (s *Service) EnableRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, enabled bool, ifRevision string) (NodeRoute, error) {
-	return s.changeRoute(ctx, a, id, ifRevision, func(n *mesh.Node, r *mesh.Route, now mesh.Time) {
+	return s.changeRoute(ctx, a, id, ifRevision, func(w *policy.World, n *mesh.Node, r *mesh.Route, now mesh.Time) error {
+		if err := mayRoute(w, "route", r.Prefix); enabled && err != nil {
+			return err
+		}
 		for i := range n.AllRoutes {
 			if o := &n.AllRoutes[i]; o.ID == r.ID || mesh.Exit(r.Prefix) && mesh.Exit(o.Prefix) {
 				decide(o, enabled, now)
 			}
 		}
+		return nil
 	})
 }
 
@@ -164,10 +185,11 @@ func (s *Service) PreferRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID
 	if preference < -maxPreference || preference > maxPreference {
 		return NodeRoute{}, refuse(Invalid, "preference", "a preference is a number from %d to %d", -maxPreference, maxPreference)
 	}
-	return s.changeRoute(ctx, a, id, ifRevision, func(_ *mesh.Node, r *mesh.Route, now mesh.Time) {
+	return s.changeRoute(ctx, a, id, ifRevision, func(_ *policy.World, _ *mesh.Node, r *mesh.Route, now mesh.Time) error {
 		if r.Preference != preference {
 			r.Preference, r.UpdatedAt = preference, now
 		}
+		return nil
 	})
 }
 
@@ -175,7 +197,7 @@ const maxPreference = 1000
 
 // changeRoute commits what change makes of a route and returns the route.
 func (s *Service) changeRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string,
-	change func(n *mesh.Node, r *mesh.Route, now mesh.Time),
+	change func(w *policy.World, n *mesh.Node, r *mesh.Route, now mesh.Time) error,
 ) (NodeRoute, error) {
 	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		found, err := routeAt(w.Snapshot, id, ifRevision)
@@ -185,7 +207,9 @@ func (s *Service) changeRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID
 		n := *found.Node
 		n.AllRoutes = slices.Clone(n.AllRoutes)
 		i := slices.IndexFunc(n.AllRoutes, func(r mesh.Route) bool { return r.ID == id })
-		change(&n, &n.AllRoutes[i], now)
+		if err := change(w, &n, &n.AllRoutes[i], now); err != nil {
+			return nil, err
+		}
 		return putRoutes(w, now, found.Node, &n), nil
 	})
 	if err != nil {
@@ -238,6 +262,11 @@ func (s *Service) ApproveRoutes(ctx context.Context, a mesh.Actor, ref string, p
 			return nil, err
 		}
 		id = before.ID
+		for _, p := range wanted {
+			if err := mayRoute(w, "routes", p); err != nil {
+				return nil, err
+			}
+		}
 		n := *before
 		n.AllRoutes = slices.Clone(n.AllRoutes)
 		for i := range n.AllRoutes {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -138,6 +139,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		{"replica is gone", lostNodes(lost)},
 		{"login answer has ended", endedLogins},
 		{"SSH answer has ended", endedSSHGrants},
+		{"route overlaps the mesh itself", forbiddenRoutes(s.ledger.World().Reserved)},
 		{"request need not be remembered", endedReceipts},
 		{"replica is gone", lostRelays(lost)},
 	} {
@@ -177,6 +179,10 @@ func (s *Sweeper) tell(before *mesh.Snapshot, found []mesh.Event) {
 	for _, e := range found {
 		switch e := e.(type) {
 		case mesh.NodePut:
+			if n, ok := before.Node(e.Node.ID); ok && n.Lapsed == e.Node.Lapsed {
+				s.log.Warn("routes disabled: they overlap addresses of the mesh itself", "node", n.ID, "name", n.Name, "routes", n.Routes, "left", e.Node.Routes)
+				continue
+			}
 			s.nodes.WithLabelValues(sweptExpired).Inc()
 			s.log.Info("node expired", "node", e.Node.ID, "name", e.Node.Name)
 		case mesh.NodeGone:
@@ -216,6 +222,30 @@ func expired(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 		lapsed.Lapsed, lapsed.UpdatedAt = true, now
 		return mesh.NodePut{Node: &lapsed}
 	})
+}
+
+// forbiddenRoutes finds nodes with routes that were announced or enabled before the
+// range that they overlap was reserved.
+func forbiddenRoutes(reserved mesh.Reserved) finding {
+	overlaps := func(p netip.Prefix) bool {
+		_, yes := reserved.Overlap(p)
+		return yes
+	}
+	return func(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
+		last := s.Counters.Route
+		return eachNode(s, func(n *mesh.Node) mesh.Event {
+			if !slices.ContainsFunc(n.RoutableIPs, overlaps) && !slices.ContainsFunc(n.AllRoutes, func(r mesh.Route) bool { return r.Enabled && overlaps(r.Prefix) }) {
+				return nil
+			}
+			cleaned := *n
+			cleaned.KeepRoutes(last, now, mesh.AutoApproval{Forbids: overlaps, Approves: func(netip.Prefix) bool { return false }})
+			cleaned.UpdatedAt = now
+			for _, r := range cleaned.AllRoutes {
+				last = max(last, r.ID)
+			}
+			return mesh.NodePut{Node: &cleaned}
+		})
+	}
 }
 
 func nothing(*mesh.Snapshot, mesh.Time) []mesh.Event { return nil }

@@ -63,6 +63,8 @@ type Config struct {
 	// the policy that counts when the newest cannot be read.
 	History   store.History
 	Retention time.Duration
+	// Reserved is what every world of this ledger has.
+	Reserved mesh.Reserved
 	// Self is what this replica says of itself; a missing ID is drawn.
 	Self store.Report
 	// Fill, if set, adds to each report what other parts know. It is called
@@ -90,6 +92,7 @@ type Ledger struct {
 	describe   Describe
 	history    store.History
 	retention  time.Duration
+	reserved   mesh.Reserved
 	self       store.Report
 	fill       func(*store.Report)
 	batchLimit int
@@ -139,7 +142,7 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 		c.Self.ID = store.ReplicaID(rand.Text()[:12])
 	}
 	l := &Ledger{
-		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, self: c.Self, fill: c.Fill, batchLimit: c.BatchLimit, resolveFor: c.ResolveFor,
+		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, reserved: c.Reserved, self: c.Self, fill: c.Fill, batchLimit: c.BatchLimit, resolveFor: c.ResolveFor,
 		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}),
 	}
 	s, err := c.Store.Load(ctx)

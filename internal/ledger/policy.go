@@ -12,12 +12,14 @@ const maxOldPolicies = 100
 
 // worldOf sees a snapshot that was loaded through its policy.
 func (l *Ledger) worldOf(ctx context.Context, s *mesh.Snapshot) *policy.World {
-	return policy.NewWorld(s, func() *policy.Doc {
+	w := policy.NewWorld(s, func() *policy.Doc {
 		if w := l.World(); w != nil {
 			return w.Doc
 		}
 		return l.lastGood(ctx, s)
 	})
+	w.Reserved = l.reserved
+	return w
 }
 
 // lastGood is the newest stored policy that can be read; nil if there is none.

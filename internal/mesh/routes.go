@@ -52,13 +52,17 @@ type AutoApproval struct {
 	// Of those that only a policy had enabled, Approves decides again. Nil selects
 	// none: an approval outlives the autoApprovers that it came from.
 	Withdraws func(Route) bool
+	// Forbids selects what can be no route, whoever approved it; nil selects nothing.
+	Forbids func(netip.Prefix) bool
 }
 
 // review withdraws the approvals that no longer hold. Routes that a person decided
-// about stay as they are.
+// about stay as they are, unless they are forbidden.
 func (a AutoApproval) review(routes []Route, now Time) {
 	for i := range routes {
 		switch r := &routes[i]; {
+		case r.Enabled && a.Forbids != nil && a.Forbids(r.Prefix):
+			r.Enabled, r.ApprovedBy, r.UpdatedAt = false, 0, now
 		case !r.Enabled || r.Decided || a.Withdraws == nil || !a.Withdraws(*r):
 		case a.Approves(r.Prefix):
 			r.ApprovedBy = a.Version
@@ -73,10 +77,16 @@ func (a AutoApproval) review(routes []Route, now Time) {
 // the ids after last. What nobody decided about is enabled when the policy
 // approves it; what was decided about the internet of one family holds for the
 // other. A route that is no longer announced stays known, and enabled: devices
-// restart.
+// restart. What is announced and forbidden is forgotten.
 func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bool) {
-	all := slices.Clone(n.AllRoutes)
+	all, announced := slices.Clone(n.AllRoutes), n.RoutableIPs
 	auto.review(all, now)
+	if auto.Forbids != nil && slices.ContainsFunc(announced, auto.Forbids) {
+		n.RoutableIPs = slices.DeleteFunc(slices.Clone(announced), auto.Forbids)
+		if len(n.RoutableIPs) == 0 {
+			n.RoutableIPs = nil
+		}
+	}
 	for _, p := range n.RoutableIPs {
 		i, ok := slices.BinarySearchFunc(all, p, Route.comparePrefix)
 		if !ok {
@@ -97,7 +107,7 @@ func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bo
 			served = append(served, r.Prefix)
 		}
 	}
-	changed = !slices.Equal(all, n.AllRoutes) || !slices.Equal(served, n.Routes)
+	changed = !slices.Equal(all, n.AllRoutes) || !slices.Equal(served, n.Routes) || len(announced) != len(n.RoutableIPs)
 	n.AllRoutes, n.Routes = all, served
 	return changed
 }

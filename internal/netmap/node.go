@@ -13,7 +13,7 @@ import (
 
 // Peer renders a node for its peers.
 func Peer(s *Scene, n *mesh.Node) *Node {
-	p := common(s.Settings, n)
+	p := common(s, n)
 	if marks := s.Marks(n); len(marks) > 0 {
 		p.CapMap = make(map[string][]json.RawMessage, len(marks))
 		for _, m := range marks {
@@ -44,7 +44,7 @@ func Peer(s *Scene, n *mesh.Node) *Node {
 func PeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
 	p := Peer(s, n)
 	if s.Steers(v.Class) && len(n.Routes) > 0 {
-		routes := s.RoutesFor(v.Class, n)
+		routes := permitted(s, s.RoutesFor(v.Class, n))
 		p.AllowedIPs = slices.Concat(p.Addresses, routes)
 		if p.PrimaryRoutes = slices.DeleteFunc(routes, mesh.Exit); len(p.PrimaryRoutes) == 0 {
 			p.PrimaryRoutes = nil
@@ -65,7 +65,7 @@ func sameRoutesFor(from, to *Scene, before, after Viewpoint, old, node *mesh.Nod
 // Self renders a node for itself. How peers reach it is left out: it knows, and
 // would rebuild its whole map for the news.
 func Self(s *Scene, n *mesh.Node) *Node {
-	p := common(s.Settings, n)
+	p := common(s, n)
 	p.Machine = n.MachineKey
 	p.Hostinfo = plainHost(n)
 	p.Online, p.LastSeen = true, p.Created
@@ -90,7 +90,7 @@ func plainHost(n *mesh.Node) json.RawMessage {
 	return encode(map[string]string{"Hostname": n.Hostname, "OS": n.OS})
 }
 
-func common(s *Settings, n *mesh.Node) *Node {
+func common(s *Scene, n *mesh.Node) *Node {
 	p := &Node{
 		ID: n.ID, StableID: "n" + n.ID.String(), Name: n.Name + "." + s.domain + ".", User: userOf(n), Key: n.NodeKey, KeyExpiry: n.Expiry.Time(),
 		Created: n.CreatedAt.Time(), Tags: n.Tags, MachineAuthorized: true,
@@ -100,10 +100,26 @@ func common(s *Settings, n *mesh.Node) *Node {
 	}
 	p.AllowedIPs = p.Addresses
 	if len(n.Routes) > 0 {
-		p.PrimaryRoutes = n.Primary
-		p.AllowedIPs = slices.Concat(p.Addresses, n.Primary, exits(n))
+		p.PrimaryRoutes = permitted(s, n.Primary)
+		p.AllowedIPs = slices.Concat(p.Addresses, p.PrimaryRoutes, exits(n))
 	}
 	return p
+}
+
+// permitted leaves out routes that would take traffic from other nodes. They are not
+// committed; nodes that were stored before the range was reserved may still have some.
+func permitted(s *Scene, routes []netip.Prefix) []netip.Prefix {
+	taken := func(p netip.Prefix) bool {
+		_, overlaps := s.Reserved.Overlap(p)
+		return overlaps
+	}
+	if !slices.ContainsFunc(routes, taken) {
+		return routes
+	}
+	if routes = slices.DeleteFunc(slices.Clone(routes), taken); len(routes) == 0 {
+		return nil
+	}
+	return routes
 }
 
 // exits are the routes to the internet: unlike others, several nodes may have them,

@@ -1,11 +1,37 @@
 package policy
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
+
+// Forbids reports which addresses of the mesh a route would take traffic from, if it
+// would: a reserved range, or the address of a node from an earlier range.
+func (w *World) Forbids(route netip.Prefix) (netip.Prefix, bool) {
+	if own, ok := w.Reserved.Overlap(route); ok {
+		return own, true
+	}
+	if _, held := w.NodeByAddr(route.Addr().Unmap()); held && route.IsSingleIP() {
+		return route, true
+	}
+	return netip.Prefix{}, false
+}
+
+// CheckApprovers finds the autoApprovers that would approve only routes that are
+// refused anyway, or next to others. Those for 0.0.0.0/0 and ::/0 mean every route
+// that may be approved.
+func (d *Doc) CheckApprovers(reserved mesh.Reserved) (problems Problems) {
+	for _, r := range d.approvers.Routes {
+		if own, ok := reserved.Overlap(r.Prefix); ok {
+			problems = append(problems, Problem{Line: int(r.Line), Column: r.Column, Text: fmt.Sprintf(
+				"autoApprovers cannot approve %s: it overlaps %s, which belongs to the mesh itself; name the networks behind your routers", r.Prefix, own)})
+		}
+	}
+	return problems
+}
 
 // Approves reports whether a route that a node announces needs nobody's approval:
 // autoApprovers names the node's owner or one of its tags for a prefix that holds

@@ -148,6 +148,15 @@ func (r *reader) line(at int) Line {
 	return Line(before + 1)
 }
 
+// column counts the characters of the line, from 1.
+func (r *reader) column(at int) int {
+	start := 0
+	if line := r.line(at); line > 1 {
+		start = r.newlines[line-2] + 1
+	}
+	return 1 + utf8.RuneCount(r.text[start:at])
+}
+
 // full reports that enough was found wrong: reading may stop.
 func (r *reader) full() bool { return len(r.problems) >= maxProblems }
 
@@ -155,13 +164,8 @@ func (r *reader) problem(at int, format string, args ...any) {
 	if r.full() {
 		return
 	}
-	line := r.line(at)
-	start := 0
-	if line > 1 {
-		start = r.newlines[line-2] + 1
-	}
 	r.problems = append(r.problems, Problem{
-		Line: int(line), Column: 1 + utf8.RuneCount(r.text[start:at]), Text: shortened(fmt.Sprintf(format, args...)),
+		Line: int(r.line(at)), Column: r.column(at), Text: shortened(fmt.Sprintf(format, args...)),
 	})
 }
 

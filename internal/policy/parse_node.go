@@ -20,7 +20,7 @@ func (r *reader) approvers(v hujson.Value) {
 				return
 			}
 			r.doc.approvers.Routes = append(r.doc.approvers.Routes, RouteApprovers{
-				Prefix: prefix, Who: r.targetsOf(value, name, asNode),
+				Line: r.line(key.StartOffset), Column: r.column(key.StartOffset), Prefix: prefix, Who: r.targetsOf(value, name, asNode),
 			})
 		})
 	}

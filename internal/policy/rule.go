@@ -100,6 +100,8 @@ type Approvers struct {
 
 // RouteApprovers may announce any part of a prefix.
 type RouteApprovers struct {
+	Line   Line
+	Column int
 	Prefix netip.Prefix
 	Who    []Target
 }

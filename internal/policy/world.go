@@ -17,6 +17,9 @@ type World struct {
 	// Problems say why the stored text is not in force. Doc is then the last one
 	// that could be read.
 	Problems Problems
+	// Reserved are the ranges that no route may overlap. Nothing is reserved in a
+	// world that is made for a question.
+	Reserved mesh.Reserved
 
 	rules   *Compiled
 	classes classTable // nil in a world that is only glanced at

@@ -132,7 +132,11 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	}
 	s = &service{t: t, noise: o.noise, reg: prometheus.NewRegistry(), log: &journal{}, fault: &fault{Store: st}}
 	log := slog.New(slog.NewJSONHandler(s.log, nil))
-	if s.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: s.fault, Log: log, Registerer: s.reg}); err != nil {
+	s.ledger, err = ledger.Open(t.Context(), ledger.Config{
+		Store: s.fault, Log: log, Registerer: s.reg,
+		Reserved: mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")),
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(nil)
