@@ -37,7 +37,8 @@ type proxy struct {
 }
 
 // startProxy runs the image as the Compose files do, with settings beside.
-// Local is the text of a file in /etc/nginx/local.
+// Local is the text of a file in /etc/nginx/local. A setting is a variable, or an
+// option of Docker.
 func startProxy(t *testing.T, local string, settings ...string) *proxy {
 	t.Helper()
 	p := &proxy{t: t, Name: fmt.Sprintf("fairlead-test-%d", rand.Uint32()), TLS: t.TempDir(), Challenges: t.TempDir()}
@@ -61,7 +62,10 @@ func startProxy(t *testing.T, local string, settings ...string) *proxy {
 		args = append(args, "--volume="+file+":/etc/nginx/local/local.conf:ro")
 	}
 	for _, s := range settings {
-		args = append(args, "--env="+s)
+		if !strings.HasPrefix(s, "--") {
+			s = "--env=" + s
+		}
+		args = append(args, s)
 	}
 	for _, port := range []string{"80", "443", "3001", "8080"} {
 		args = append(args, "--publish=127.0.0.1::"+port)

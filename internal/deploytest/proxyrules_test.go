@@ -8,6 +8,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -86,7 +88,7 @@ func TestProxyInProductionSpeaksTLS13Only(t *testing.T) {
 
 func TestProxyOnPort80AnswersChallengesAndRedirectsTheRest(t *testing.T) {
 	t.Parallel()
-	p := startProxy(t, "", "PROXY_MODE=prod", "PROXY_RATE_LIMIT=on")
+	p := startProxy(t, "", "PROXY_MODE=prod")
 	c := p.client(false)
 	for request, want := range map[string]string{
 		"GET /":                  "https://mesh.example/",
@@ -142,7 +144,7 @@ func mustBeSecure(t *testing.T, what string, h http.Header) {
 
 func TestProxySetsSecurityHeadersOnceOnEveryAnswer(t *testing.T) {
 	t.Parallel()
-	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_RATE_LIMIT=on", "PROXY_ADMIN=on")
+	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_RATE_LIMIT=strict", "PROXY_ADMIN=on")
 	check := func(c *http.Client, method, url string, status int, headers ...string) {
 		t.Helper()
 		a, err := fetch(t, c, method, url, headers...)
@@ -173,9 +175,7 @@ func TestProxySetsSecurityHeadersOnceOnEveryAnswer(t *testing.T) {
 		check(c, http.MethodGet, "https://mesh.example/admin/", 403, "X-Forwarded-For", stranger)
 		check(c, http.MethodTrace, "https://mesh.example/", 405)
 		client := fmt.Sprintf("198.51.100.%d", i)
-		for range 3 {
-			check(c, http.MethodGet, "https://mesh.example/auth/", 200, "X-Forwarded-For", client)
-		}
+		ask(t, c, 20, "https://mesh.example/auth/", client)
 		check(c, http.MethodGet, "https://mesh.example/auth/", 429, "X-Forwarded-For", client)
 	}
 	mustBeSecure(t, "an upgrade", p.upgrade(443, true, http.MethodPost, "/ts2021", "tailscale-control-protocol").Header)
@@ -290,7 +290,7 @@ func TestProxyProtectsAdminPaths(t *testing.T) {
 // Of what a client asks at once, the burst and one more pass, and what the time
 // that it took allows.
 func TestProxyLimitsRates(t *testing.T) {
-	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_RATE_LIMIT=on")
+	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_RATE_LIMIT=strict")
 	c := p.client(true)
 	get(t, c, "https://mesh.example/health") // from here on the connection is open
 	n := 0
@@ -305,10 +305,8 @@ func TestProxyLimitsRates(t *testing.T) {
 		}
 		return nil
 	})
-	for i, want := range []int{200, 200, 200, 429, 429} {
-		if a := get(t, c, "https://mesh.example/auth/x", "X-Forwarded-For", stranger); a.Status != want {
-			t.Errorf("request %d to /auth: %d, want %d", i+1, a.Status, want)
-		}
+	if passed, refused, took := ask(t, c, 40, "https://mesh.example/auth/x", stranger); passed < 11 || passed > 12+int(took/(2*time.Second)) || passed+refused != 40 {
+		t.Errorf("in %v %d of 40 requests to /auth passed, and %d were refused", took, passed, refused)
 	}
 	if a := get(t, c, "https://mesh.example/auth", "X-Forwarded-For", "10.9.9.9"); a.Status != 200 {
 		t.Errorf("the limit of one client is that of another: %d", a.Status)
@@ -317,6 +315,110 @@ func TestProxyLimitsRates(t *testing.T) {
 		if passed, _, _ := ask(t, c, 60, "https://mesh.example"+path, stranger); passed != 60 {
 			t.Errorf("%s: %d of 60 passed", path, passed)
 		}
+	}
+}
+
+// By default no client can take the service from others, and nothing that the
+// product does by itself meets a limit.
+func TestProxyLimitsClientsByDefault(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, believing, "PROXY_MODE=prod")
+	c := p.client(true)
+	const site = "https://mesh.example"
+	for _, flood := range []struct {
+		url         string
+		n, at, perS int
+	}{
+		{site + "/api/v1/node", 600, 201, 50}, {site + "/auth/token", 300, 101, 10}, {site + "/register/token", 300, 101, 10}, {site + ":3001/admin/x", 1200, 501, 50},
+	} {
+		client := fmt.Sprintf("203.0.113.%d", len(flood.url)) // the pages share a limit
+		passed, refused, took := ask(t, c, flood.n, flood.url, client)
+		if most := flood.at + flood.perS*int(took/time.Second+1); passed < flood.at || passed > most || passed+refused != flood.n {
+			t.Errorf("%s: of %d in %v %d passed, want %d to %d, and %d were refused", flood.url, flood.n, took, passed, flood.at, most, refused)
+		}
+		if a := get(t, c, flood.url, "X-Forwarded-For", "198.51.100.7"); a.Status != 200 {
+			t.Errorf("%s: another client gets %d", flood.url, a.Status)
+		}
+	}
+	for url, n := range map[string]int{
+		site + "/key":            3000, // devices behind one address come back
+		site + "/health":         1000, // monitoring
+		site + "/auth/other":     60,   // people wait behind one address: five seconds of 60
+		site + ":3001/admin/app": 300,  // five people load the console
+	} {
+		if passed, _, _ := ask(t, c, n, url, "192.0.2.1"); passed != n {
+			t.Errorf("%s: %d of %d passed", url, passed, n)
+		}
+	}
+	// Addresses of one /64 are one client.
+	refused := map[bool]int{}
+	for i := range 400 {
+		for _, one := range []bool{true, false} {
+			client := fmt.Sprintf("2001:db8:0:1::%x", i+1)
+			if !one {
+				client = fmt.Sprintf("2001:db8:1:%x::1", i)
+			}
+			if a := get(t, c, site+"/auth/x", "X-Forwarded-For", client); a.Status == 429 {
+				refused[one]++
+			}
+		}
+	}
+	if refused[true] == 0 || refused[false] != 0 {
+		t.Errorf("of one network %d requests are refused, of many %d", refused[true], refused[false])
+	}
+}
+
+// The limit is that of the file but for its number, which is too large for a test.
+func TestProxyLimitsTheConnectionsOfAClient(t *testing.T) {
+	t.Parallel()
+	const line, most = "limit_conn fairlead_connections 12000;", 20
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "nginx", "limit-clients.conf"))
+	if err != nil || strings.Count(string(text), line) != 1 {
+		t.Fatalf("there is no %q: %v", line, err)
+	}
+	file := filepath.Join(t.TempDir(), "limit-clients.conf")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), line, fmt.Sprintf("limit_conn fairlead_connections %d;", most), 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := startProxy(t, believing, "PROXY_MODE=prod", "--volume="+file+":/etc/nginx/limit-clients.conf:ro")
+	for range most {
+		p.upgrade(443, true, http.MethodPost, "/ts2021", "tailscale-control-protocol")
+	}
+	c := p.client(true)
+	mustAnswer(t, c, map[string]int{"https://mesh.example/key": 429, "https://mesh.example/health": 200, "https://mesh.example:3001/admin/": 429})
+	mustAnswer(t, c, map[string]int{"https://mesh.example/key": 200}, "X-Forwarded-For", stranger)
+}
+
+// TestProxyLetsSlowClientsGo: who does not send a whole head of a request in ten
+// seconds.
+func TestProxyLetsSlowClientsGo(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, "", "PROXY_MODE=prod")
+	for what, begin := range map[string]func(net.Conn) (net.Conn, error){
+		"no TLS handshake": func(c net.Conn) (net.Conn, error) { return c, nil },
+		"half a head": func(c net.Conn) (net.Conn, error) {
+			secure := tls.Client(c, p.trusting())
+			_, err := fmt.Fprint(secure, "GET / HTTP/1.1\r\nHost: mesh.example\r\n")
+			return secure, err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			conn, err := p.dial(t.Context(), 443)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if conn, err = begin(conn); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("it is still there after 30 seconds")
+			}
+		})
 	}
 }
 
@@ -341,11 +443,11 @@ func TestProxyRefusesPathsThatClimb(t *testing.T) {
 	}
 }
 
-func TestProxyLimitsNoRatesUnlessTold(t *testing.T) {
-	p := startProxy(t, "", "PROXY_MODE=prod")
+func TestProxyLimitsNothingWhenOff(t *testing.T) {
+	p := startProxy(t, "", "PROXY_MODE=prod", "PROXY_RATE_LIMIT=off")
 	for _, path := range []string{"/api/v1/node", "/auth/x"} {
-		if passed, _, _ := ask(t, p.client(true), 60, "https://mesh.example"+path, stranger); passed != 60 {
-			t.Errorf("%s: %d of 60 passed", path, passed)
+		if passed, _, _ := ask(t, p.client(true), 400, "https://mesh.example"+path, stranger); passed != 400 {
+			t.Errorf("%s: %d of 400 passed", path, passed)
 		}
 	}
 }

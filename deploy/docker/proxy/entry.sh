@@ -64,7 +64,7 @@ watch() {
 
 mkdir -p /run/nginx/chosen
 choose PROXY_MODE "${PROXY_MODE:-dev}" mode
-choose PROXY_RATE_LIMIT "${PROXY_RATE_LIMIT:-off}" rate-limit
+choose PROXY_RATE_LIMIT "${PROXY_RATE_LIMIT:-on}" rate-limit
 choose PROXY_ADMIN "${PROXY_ADMIN:-off}" admin
 deny_gateway
 
