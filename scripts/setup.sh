@@ -133,6 +133,8 @@ write_env() {
     set_setting ACME_EMAIL "$email"
   fi
   if [ -z "$sqlite" ] && [ -z "$(setting POSTGRES_PASSWORD)" ]; then set_setting POSTGRES_PASSWORD "$(random 32)"; fi
+  # Grafana keeps the password of its first start: one that may have started keeps the old one.
+  if [[ ,$profiles, != *,grafana,* ]] && [ -z "$(setting GRAFANA_PASSWORD)" ]; then set_setting GRAFANA_PASSWORD "$(random 32)"; fi
   # Last, so that a file which has it has all.
   set_setting COMPOSE_FILE "$files"
   chmod 600 .env
@@ -505,7 +507,7 @@ main() {
   same_environment
   build_images
   # For the users of containers, after a clone under a strict umask.
-  as_owner 'chmod -R a+rX deploy/nginx/local deploy/monitoring' </dev/null
+  as_owner 'chmod -R a+rX deploy/nginx/local deploy/monitoring deploy/postgres' </dev/null
   write_config
   accept_config || die "config.yaml has the problems above; edit it (as root) and run this again"
   write_certificate

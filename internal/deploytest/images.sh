@@ -74,8 +74,8 @@ D
 # build NAME reads a Dockerfile that copies nothing; Docker's cache makes the second time short.
 build() { "$docker" build --quiet --tag "fairlead-test/$1" - >/dev/null; }
 
-# As the official image: user postgres with id 999, PGDATA, and POSTGRES_USER, _PASSWORD and _DB looked
-# at when the data directory is empty.
+# As the official image: user postgres with id 999, PGDATA, and POSTGRES_USER, _PASSWORD and the scripts of
+# /docker-entrypoint-initdb.d looked at when the data directory is empty.
 postgres() {
   debian
   build postgres <<'D'
@@ -91,7 +91,9 @@ RUN groupadd --system --gid 999 postgres && useradd --system --uid 999 --gid 999
       '  initdb --username="$POSTGRES_USER" --pwfile=/tmp/pass --auth-local=trust --auth-host=scram-sha-256' \
       '  rm /tmp/pass' \
       '  echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"' \
-      '  echo "CREATE DATABASE \"$POSTGRES_DB\"" | postgres --single -jE postgres' \
+      '  pg_ctl --wait --options="-c listen_addresses= -c unix_socket_directories=/run/postgresql" start' \
+      '  for script in /docker-entrypoint-initdb.d/*.sh; do [ ! -e "$script" ] || . "$script"; done' \
+      '  pg_ctl --wait --mode=fast stop' \
       'fi' \
       'exec "$@" -c "listen_addresses=*" -c unix_socket_directories=/run/postgresql' >/usr/local/bin/entrypoint \
  && chmod 755 /usr/local/bin/entrypoint

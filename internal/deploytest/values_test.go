@@ -56,6 +56,12 @@ func testContainerValues(t *testing.T, s *Stack) {
 			t.Errorf("%s may do more than it needs: read-only %t, capabilities without %q, options %q",
 				service, c.HostConfig.ReadonlyRootfs, c.HostConfig.CapDrop, c.HostConfig.SecurityOpt)
 		}
+		if service == "db" {
+			const query = "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
+			if got := strings.TrimSpace(s.Exec("db", "psql", "--username=fairlead", "--dbname=fairlead", "--tuples-only", "--command="+query)); got != "f" {
+				t.Errorf("that the role of the service is a superuser is %q", got)
+			}
+		}
 		if c.HostConfig.RestartPolicy.Name != "unless-stopped" {
 			t.Errorf("%s is restarted %q", service, c.HostConfig.RestartPolicy.Name)
 		}

@@ -55,12 +55,20 @@ setup() {
   run scripts/setup.sh --domain mesh.example.test --email ops@example.test
   [ "$(stat -c %a .env)" = 600 ]
   grep -Eqx 'POSTGRES_PASSWORD=[A-Za-z0-9]{32}' .env
+  grep -Eqx 'GRAFANA_PASSWORD=[A-Za-z0-9]{32}' .env
   grep -qx COMPOSE_FILE=deploy/compose/base.yaml:deploy/compose/postgres.yaml:deploy/compose/prod.yaml:deploy/compose/relay.yaml .env
   echo PROXY_RATE_LIMIT=on >>.env
   sed -i 's/relay.yaml$/relay.yaml:own.yaml/; s/^COMPOSE_PROFILES=.*/COMPOSE_PROFILES=monitoring,acme/' .env
   cp .env before
   run scripts/setup.sh
   diff <(sort before) <(sort .env)
+}
+
+@test "a Grafana that may have started keeps its password" {
+  run scripts/setup.sh --dev
+  sed -i '/^GRAFANA_PASSWORD=/d; s/^COMPOSE_PROFILES=.*/COMPOSE_PROFILES=monitoring,grafana/' .env
+  run scripts/setup.sh --dev
+  run ! grep -q GRAFANA_PASSWORD .env
 }
 
 @test "development leaves PostgreSQL out when told" {
