@@ -59,8 +59,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.loginPage(w, r, v, http.StatusForbidden, adminPath, textOldForm)
 		return
 	}
-	network := v.network()
-	if wait := s.throttle.admit(network, now); wait > 0 {
+	from := s.sourceOf(r, v, now)
+	if wait := s.throttle.admit(from, now); wait > 0 {
 		s.log.Warn("login throttled", "addr", v.addr.String(), "seconds", seconds(wait))
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(wait)))
 		s.loginPage(w, r, v, http.StatusTooManyRequests, path, tooMany(wait))
@@ -74,20 +74,48 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.loginPage(w, r, v, http.StatusUnauthorized, path, textRefused)
 		return
 	case err != nil:
-		s.throttle.undo(network)
+		s.throttle.undo(from)
 		s.log.Warn("login impossible: the service does not answer", "addr", v.addr.String(), "err", err)
 		s.loginPage(w, r, v, http.StatusServiceUnavailable, path, "The server at "+s.host()+" does not answer. Try again in a moment.")
 		return
 	}
-	s.throttle.success(network)
+	s.throttle.success(from)
 	if err := s.keepSession(w, v, held, now); err != nil {
 		s.log.Error("a session cannot be made", "err", err)
 		s.loginPage(w, r, v, http.StatusInternalServerError, path, "The console failed. Try again.")
 		return
 	}
 	s.dropCookie(w, v, loginName)
+	s.makeKnown(w, v, now)
 	s.log.Info("logged in", "key", held.Prefix, "addr", v.addr.String())
 	http.Redirect(w, r, path, http.StatusSeeOther)
+}
+
+// knownBrowser is one from which somebody logged in before. Its failed logins
+// count for it alone: strangers who share its address, as behind a NAT or a proxy
+// that is not trusted, cannot lock it out.
+type knownBrowser struct {
+	ID   string    `json:"id"`
+	Made time.Time `json:"made"`
+}
+
+func (s *Server) makeKnown(w http.ResponseWriter, v visitor, now time.Time) {
+	text, err := s.seals.seal(cookieFor(knownName, v.secure), knownBrowser{ID: rand.Text(), Made: now})
+	if err != nil {
+		s.log.Error("a browser cannot be remembered", "err", err)
+		return
+	}
+	s.setCookie(w, v, knownName, text, knownTime)
+}
+
+func (s *Server) sourceOf(r *http.Request, v visitor, now time.Time) source {
+	var known knownBrowser
+	name := cookieFor(knownName, v.secure)
+	cookie, err := r.Cookie(name)
+	if err == nil && s.seals.open(name, cookie.Value, &known) == nil && now.Sub(known.Made) < knownTime {
+		return source(known.ID)
+	}
+	return source(v.network().String())
 }
 
 // begin makes a session for a key, if the service takes it.

@@ -194,6 +194,29 @@ func TestStrangersCannotLockAdministratorsOut(t *testing.T) {
 	}
 }
 
+func TestABrowserThatWasLoggedInIsNotSlowedDownByItsNeighbours(t *testing.T) {
+	t.Parallel()
+	c := start(t, service().url, nil)
+	key := newKey(t)
+	c.login(key)
+	c.must(http.StatusNoContent, http.MethodPost, "/admin/logout", "")
+	stranger := newBrowser(t, c.base) // with the same address
+	for range freeTries {
+		stranger.tryLogin("/admin/", "wrong")
+	}
+	if a := stranger.tryLogin("/admin/", key); a.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("the stranger: %s", a.Status)
+	}
+	c.login(key)
+	c.must(http.StatusNoContent, http.MethodPost, "/admin/logout", "")
+	for range freeTries {
+		c.tryLogin("/admin/", "wrong")
+	}
+	if a := c.tryLogin("/admin/", key); a.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("its own tries do not count: %s", a.Status)
+	}
+}
+
 func TestAServiceThatIsAwayIsToldApartFromAWrongKey(t *testing.T) {
 	t.Parallel()
 	f := startFaults(t)

@@ -22,12 +22,16 @@ const (
 	adminPath    = "/admin/"
 	cookieName   = "fairlead_session"
 	loginName    = "fairlead_login"
+	knownName    = "fairlead_known"
 	securePrefix = "__Secure-"
 	// endedKeptTime is for how long a browser keeps a session that ended by itself, so
 	// that the login page can tell why: over a weekend. It opens nothing any more.
 	endedKeptTime = 3 * 24 * time.Hour
 	endedMarkTime = time.Hour
 	toldMarkTime  = time.Minute
+	// knownTime is for how long a browser that was logged in is not slowed down by
+	// the failed logins of others in its network.
+	knownTime = 90 * 24 * time.Hour
 )
 
 // endMark in place of a session says why it ended, until the login page has told

@@ -98,7 +98,8 @@ func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session,
 		writeProblem(w, http.StatusBadRequest, typeRefused, `the request must be {"key": "flk_…"}`)
 		return
 	}
-	if wait := s.throttle.admit(v.network(), now); wait > 0 {
+	from := source(held.login())
+	if wait := s.throttle.admit(from, now); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(wait)))
 		writeProblem(w, http.StatusTooManyRequests, typeRefused, tooMany(wait))
 		return
@@ -111,11 +112,11 @@ func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session,
 		writeProblem(w, http.StatusUnprocessableEntity, typeRefused, textRefused) // 401 would say that this session ended
 		return
 	case err != nil:
-		s.throttle.undo(v.network())
+		s.throttle.undo(from)
 		s.unreachable(w, err)
 		return
 	}
-	s.throttle.success(v.network())
+	s.throttle.success(from)
 	next.Login = held.login()
 	if err := s.keepSession(w, v, next, now); err != nil {
 		s.log.Error("a session cannot be made", "err", err)

@@ -1,7 +1,6 @@
 package bff
 
 import (
-	"net/netip"
 	"sync"
 	"time"
 )
@@ -12,16 +11,20 @@ const (
 	longestPause = time.Minute
 	// forgiveAfter is when nothing is left of failed tries.
 	forgiveAfter = 15 * time.Minute
-	// maxNetworks bounds the memory of a throttle.
-	maxNetworks = 4096
+	// maxSources bounds the memory of a throttle.
+	maxSources = 4096
 )
 
-// throttle limits failed logins per source network, to spare the server. It has
-// no limit across networks: strangers could exhaust that and lock administrators
-// out, and a key has 256 bits, so more tries guess nothing.
+// source is what failed logins count against: a network, or a browser that was
+// logged in before.
+type source string
+
+// throttle limits failed logins per source, to spare the server. It has no limit
+// across sources: strangers could exhaust that and lock administrators out, and a
+// key has 256 bits, so more tries guess nothing.
 type throttle struct {
-	mu       sync.Mutex
-	networks map[netip.Prefix]*tries // guarded by mu; at most maxNetworks
+	mu      sync.Mutex
+	sources map[source]*tries // guarded by mu; at most maxSources
 }
 
 type tries struct {
@@ -43,12 +46,12 @@ func (t *tries) next() time.Time {
 
 // admit counts a try as failed until success takes that back, and returns for how
 // long to wait when it may not be made. Tries that may not be made count nothing.
-func (t *throttle) admit(from netip.Prefix, now time.Time) (wait time.Duration) {
+func (t *throttle) admit(from source, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.networks[from]
+	known := t.sources[from]
 	if known != nil && now.Sub(known.last) >= forgiveAfter {
-		delete(t.networks, from)
+		delete(t.sources, from)
 		known = nil
 	}
 	if known != nil {
@@ -63,42 +66,42 @@ func (t *throttle) admit(from netip.Prefix, now time.Time) (wait time.Duration) 
 	return 0
 }
 
-// add begins to count a network. It drops those that are forgiven, and if too
+// add begins to count a source. It drops those that are forgiven, and if too
 // many are left, the one that tried longest ago. Someone with that many networks
 // is then counted from the start again, but never delays anyone else.
-func (t *throttle) add(from netip.Prefix, now time.Time) *tries {
-	if t.networks == nil {
-		t.networks = map[netip.Prefix]*tries{}
+func (t *throttle) add(from source, now time.Time) *tries {
+	if t.sources == nil {
+		t.sources = map[source]*tries{}
 	}
-	if len(t.networks) >= maxNetworks {
-		oldest, last := netip.Prefix{}, now
-		for network, tried := range t.networks {
+	if len(t.sources) >= maxSources {
+		oldest, last := source(""), now
+		for each, tried := range t.sources {
 			if now.Sub(tried.last) >= forgiveAfter {
-				delete(t.networks, network)
+				delete(t.sources, each)
 			} else if !tried.last.After(last) {
-				oldest, last = network, tried.last
+				oldest, last = each, tried.last
 			}
 		}
-		if len(t.networks) >= maxNetworks {
-			delete(t.networks, oldest)
+		if len(t.sources) >= maxSources {
+			delete(t.sources, oldest)
 		}
 	}
-	t.networks[from] = &tries{}
-	return t.networks[from]
+	t.sources[from] = &tries{}
+	return t.sources[from]
 }
 
-// success takes back what was counted against a network.
-func (t *throttle) success(from netip.Prefix) {
+// success takes back what was counted against a source.
+func (t *throttle) success(from source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.networks, from)
+	delete(t.sources, from)
 }
 
 // undo takes back one try that the service could not judge.
-func (t *throttle) undo(from netip.Prefix) {
+func (t *throttle) undo(from source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known := t.networks[from]; known != nil && known.failed > 0 {
+	if known := t.sources[from]; known != nil && known.failed > 0 {
 		known.failed--
 	}
 }

@@ -1,6 +1,7 @@
 package bff
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -13,7 +14,7 @@ import (
 func TestTriesGetSlowerAndAreForgiven(t *testing.T) {
 	var th throttle
 	now := time.Now()
-	from := netip.MustParsePrefix("198.51.100.7/32")
+	from := source("198.51.100.7/32")
 	for i := range freeTries {
 		if wait := th.admit(from, now); wait != 0 {
 			t.Fatalf("try %d waits %v", i, wait)
@@ -47,21 +48,19 @@ func TestTriesGetSlowerAndAreForgiven(t *testing.T) {
 func TestTheThrottleRemembersABoundedNumberOfNetworks(t *testing.T) {
 	var th throttle
 	now := time.Now()
-	network := func(i int) netip.Prefix {
-		return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), 32)
-	}
-	for i := range maxNetworks + 1000 {
+	network := func(i int) source { return source(fmt.Sprint(i)) }
+	for i := range maxSources + 1000 {
 		now = now.Add(time.Millisecond)
 		if wait := th.admit(network(i), now); wait != 0 {
 			t.Fatalf("network %d has to wait %v for the tries of others", i, wait)
 		}
 	}
-	if len(th.networks) != maxNetworks || th.networks[network(999)] != nil || th.networks[network(1000)] == nil {
-		t.Errorf("it remembers %d networks, or the wrong ones", len(th.networks))
+	if len(th.sources) != maxSources || th.sources[network(999)] != nil || th.sources[network(1000)] == nil {
+		t.Errorf("it remembers %d networks, or the wrong ones", len(th.sources))
 	}
 	th.admit(network(0), now.Add(forgiveAfter))
-	if len(th.networks) != 1 {
-		t.Errorf("it remembers %d networks that are forgiven", len(th.networks)-1)
+	if len(th.sources) != 1 {
+		t.Errorf("it remembers %d networks that are forgiven", len(th.sources)-1)
 	}
 }
 
