@@ -54,7 +54,7 @@ func startNginx(t testing.TB, tls bool, server, console string) *nginx {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copies := map[string]string{mode + ".conf": "run/chosen/mode.conf", "rate-limit-off.conf": "run/chosen/rate-limit.conf", "admin-off.conf": "run/chosen/admin.conf"}
+	copies := map[string]string{mode + ".conf": "run/chosen/mode.conf", "rate-limit-on.conf": "run/chosen/rate-limit.conf", "admin-off.conf": "run/chosen/admin.conf"}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -146,8 +146,9 @@ describe("a session", () => {
     const own = await Stage.open({ tls: true });
     const page = await signedIn(own);
     const cookies = await page.context().cookies();
-    expect(cookies.map((c) => c.name)).toEqual(["__Secure-fairlead_session"]);
-    expect(cookies[0]).toMatchObject({ httpOnly: true, sameSite: "Lax", path: "/admin/", secure: true });
+    expect(cookies.map((c) => c.name).sort()).toEqual(["__Secure-fairlead_known", "__Secure-fairlead_session"]);
+    for (const cookie of cookies)
+      expect(cookie).toMatchObject({ httpOnly: true, sameSite: "Lax", path: "/admin/", secure: true });
     const answer = await page.request.get(`${own.url}/admin/`);
     expect(answer.headers()["strict-transport-security"]).toMatch(/max-age=\d{8}/);
     await closeWindow(page);
