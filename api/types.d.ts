@@ -4120,7 +4120,7 @@ export interface components {
              */
             verb: string;
             /**
-             * @description `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook`; more may come.
+             * @description `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook`, `clock`; more may come.
              * @example node
              */
             kind: string;
@@ -7528,7 +7528,7 @@ export interface operations {
             query?: {
                 /**
                  * @description only changes to objects of this kind, `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`,
-                 *     `dns` or `webhook`; several with commas between
+                 *     `dns`, `webhook` or `clock`; several with commas between
                  * @example node,user
                  */
                 kind?: string;

@@ -802,7 +802,7 @@ type Change struct {
 	// Example: 4711-0
 	ID string `json:"id"`
 
-	// Kind `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook`; more may come.
+	// Kind `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook`, `clock`; more may come.
 	//
 	// Example: node
 	Kind string `json:"kind"`
@@ -3065,7 +3065,7 @@ type DeleteAPIKeyParams struct {
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Kind only changes to objects of this kind, `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`,
-	// `dns` or `webhook`; several with commas between
+	// `dns`, `webhook` or `clock`; several with commas between
 	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
 
 	// Object only changes to the object with this id, of whatever kind

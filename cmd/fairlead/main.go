@@ -28,6 +28,8 @@ func main() {
 		Environ:  os.Environ(),
 		Now:      time.Now,
 		Build:    build,
+
+		RepairClock: repairClock,
 	})
 	root.AddCommand(serve(build))
 	os.Exit(cli.Execute(context.Background(), root, os.Args[1:]))

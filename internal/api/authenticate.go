@@ -51,7 +51,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			return
 		}
 		k, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
-			return identity.APIKey(snap, token, now())
+			return identity.APIKey(snap, token, s.ledger.Now())
 		})
 		switch {
 		case errors.Is(err, errAbsent):

@@ -28,7 +28,7 @@ func (s *Server) ChangeNodes(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	snap := s.ledger.World().Snapshot
-	reply(w, snap, nodeBulkShape(snap, results))
+	reply(w, snap, nodeBulkShape(snap, s.ledger.Now(), results))
 }
 
 // ChangePreAuthKeys implements POST /api/v1/preauthkey/bulk.
@@ -84,8 +84,8 @@ func bulkShape(results []control.BulkResult) openapi.BulkResults {
 	return out
 }
 
-func nodeBulkShape(snap *mesh.Snapshot, results []control.BulkResult) openapi.NodeBulkResults {
-	out, at := openapi.NodeBulkResults{Results: []openapi.NodeBulkResult{}}, now()
+func nodeBulkShape(snap *mesh.Snapshot, at mesh.Time, results []control.BulkResult) openapi.NodeBulkResults {
+	out := openapi.NodeBulkResults{Results: []openapi.NodeBulkResult{}}
 	for _, r := range results {
 		item := openapi.NodeBulkResult{ID: strconv.FormatInt(r.ID, 10), Ok: r.Refused == nil, Error: bulkError(r.Refused)}
 		if n, there := snap.Node(mesh.NodeID(r.ID)); there && item.Ok {
@@ -107,7 +107,7 @@ func bulkError(r *control.Refusal) *openapi.BulkError {
 
 func replayNodesChange(c replayed) (any, error) {
 	results, err := control.RememberedResults(c.receipt.Answer, control.NoNode)
-	return nodeBulkShape(c.snap, results), err
+	return nodeBulkShape(c.snap, c.now, results), err
 }
 
 func replayBulk(absent func(ref string) error) again {

@@ -217,7 +217,7 @@ func (st *eventStream) admitted() bool {
 	id, err := strconv.ParseInt(st.actor.ID, 10, 64)
 	snap := s.ledger.World().Snapshot
 	k, ok := snap.APIKey(mesh.KeyID(id))
-	return err == nil && ok && !k.Expiry.Reached(max(now(), snap.At))
+	return err == nil && ok && !k.Expiry.Reached(s.ledger.Now())
 }
 
 // advance sends what is new, or some of it.

@@ -23,7 +23,7 @@ func (s *Server) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p opena
 		s.fail(w, r, err)
 		return
 	}
-	at := now()
+	at := s.ledger.Now()
 	lister[*mesh.PreAuthKey, mesh.KeyID]{
 		name: "preAuthKeys", id: func(k *mesh.PreAuthKey) mesh.KeyID { return k.ID },
 		encode: func(k *mesh.PreAuthKey) []byte { return encoded(preAuthKeyShape(snap, k, "", at)) },
@@ -64,7 +64,7 @@ func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	snap := s.ledger.World().Snapshot
-	reply(w, snap, openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(snap, k, text, now())})
+	reply(w, snap, openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(snap, k, text, s.ledger.Now())})
 }
 
 // ExpirePreAuthKey implements POST /api/v1/preauthkey/expire.
@@ -119,7 +119,7 @@ func (s *Server) ListAPIKeys(w http.ResponseWriter, r *http.Request, p openapi.L
 		s.fail(w, r, err)
 		return
 	}
-	snap, at := s.ledger.World().Snapshot, now()
+	snap, at := s.ledger.World().Snapshot, s.ledger.Now()
 	lister[*mesh.APIKey, mesh.KeyID]{
 		name: "apiKeys", id: func(k *mesh.APIKey) mesh.KeyID { return k.ID },
 		encode: func(k *mesh.APIKey) []byte {
@@ -151,7 +151,7 @@ func (s *Server) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	shape := apiKeyShape(k, now())
+	shape := apiKeyShape(k, s.ledger.Now())
 	reply(w, s.ledger.World().Snapshot, openapi.APIKeyResult{
 		APIKey: text, ID: shape.ID, Prefix: shape.Prefix, Role: shape.Role, Scopes: shape.Scopes, Expiration: shape.Expiration,
 	})

@@ -50,7 +50,7 @@ func (s *Server) approve(w http.ResponseWriter, r *http.Request, user, auth stri
 	snap := s.ledger.World().Snapshot
 	out := openapi.LoginApproval{Login: loginShape(snap, login)}
 	if node != nil {
-		shape := nodeShape(snap, node, now())
+		shape := nodeShape(snap, node, s.ledger.Now())
 		out.Node = &shape
 	}
 	reply(w, snap, out)

@@ -23,7 +23,7 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 		s.fail(w, r, err)
 		return
 	}
-	snap, at := filter.snap, now()
+	snap, at := filter.snap, s.ledger.Now()
 	encode := func(n *mesh.Node) []byte { return s.nodes.encoded(snap, n, at) }
 	if or(p.Host) {
 		regions := snap.Regions()

@@ -24,14 +24,14 @@ func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string)
 }
 
 func (s *Server) nodeWithHost(snap *mesh.Snapshot, n *mesh.Node) openapi.Node {
-	shape := nodeShape(snap, n, now())
+	shape := nodeShape(snap, n, s.ledger.Now())
 	shape.Host = hostShape(n, s.control.Facts(n.ID), snap.Regions())
 	return shape
 }
 
-func replyNodeIn(w http.ResponseWriter, snap *mesh.Snapshot, n *mesh.Node) {
+func (s *Server) replyNodeIn(w http.ResponseWriter, snap *mesh.Snapshot, n *mesh.Node) {
 	w.Header().Set("ETag", etag(control.NodeRevision(n)))
-	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, now())})
+	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, s.ledger.Now())})
 }
 
 func (s *Server) findNode(r *http.Request, ref string) (*mesh.Node, *mesh.Snapshot, error) {
@@ -43,7 +43,7 @@ func (s *Server) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node,
 		s.fail(w, r, err)
 		return
 	}
-	replyNodeIn(w, s.ledger.World().Snapshot, n)
+	s.replyNodeIn(w, s.ledger.World().Snapshot, n)
 }
 
 // DeleteNode implements DELETE /api/v1/node/{nodeId}.

@@ -87,7 +87,7 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why erro
 		}
 		m, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.Receipt, bool) {
 			m, ok := snap.Receipt(once)
-			return m, ok && !m.Until.Reached(now())
+			return m, ok && !m.Until.Reached(s.ledger.Now())
 		})
 		if err != nil {
 			return false, why
@@ -109,7 +109,7 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why erro
 func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt) {
 	w.Header().Set(replayedHeader, "true")
 	snap := s.ledger.World().Snapshot
-	body, err := s.again[r.Pattern](replayed{w, r, snap, m})
+	body, err := s.again[r.Pattern](replayed{w, r, snap, m, s.ledger.Now()})
 	var shown *shownOnce
 	switch {
 	case errors.As(err, &shown):
@@ -129,6 +129,7 @@ type replayed struct {
 	r       *http.Request
 	snap    *mesh.Snapshot
 	receipt *mesh.Receipt
+	now     mesh.Time
 }
 
 // again makes the answer of an operation anew. An error says that its object is gone.
@@ -213,7 +214,7 @@ func replayPreAuthKey(c replayed) (any, error) {
 	if !ok {
 		return nil, errAbsent
 	}
-	return nil, &shownOnce{"pre-auth key", c.receipt.Object, preAuthKeyShape(c.snap, k, "", now())}
+	return nil, &shownOnce{"pre-auth key", c.receipt.Object, preAuthKeyShape(c.snap, k, "", c.now)}
 }
 
 func replayAPIKey(c replayed) (any, error) {
@@ -221,7 +222,7 @@ func replayAPIKey(c replayed) (any, error) {
 	if !ok {
 		return nil, errAbsent
 	}
-	return nil, &shownOnce{"API key", c.receipt.Object, apiKeyShape(k, now())}
+	return nil, &shownOnce{"API key", c.receipt.Object, apiKeyShape(k, c.now)}
 }
 
 func replayAPIKeyExpiry(c replayed) (any, error) {
@@ -234,7 +235,7 @@ func replayNode(c replayed) (any, error) {
 		return nil, err
 	}
 	c.w.Header().Set("ETag", etag(control.NodeRevision(n)))
-	return openapi.NodeResult{Node: nodeShape(c.snap, n, now())}, nil
+	return openapi.NodeResult{Node: nodeShape(c.snap, n, c.now)}, nil
 }
 
 func replayNodesExpiry(c replayed) (any, error) {
@@ -253,7 +254,7 @@ func replayRoute(c replayed) (any, error) {
 		return nil, err
 	}
 	c.w.Header().Set("ETag", etag(control.NodeRevision(route.Node)))
-	return openapi.RouteResult{Route: routeShape(c.snap, route, now())}, nil
+	return openapi.RouteResult{Route: routeShape(c.snap, route, c.now)}, nil
 }
 
 // replayApproval knows the answer that a device was given also when the device has
@@ -265,7 +266,7 @@ func replayApproval(c replayed) (any, error) {
 	}
 	out := openapi.LoginApproval{Login: loginShape(c.snap, &login)}
 	if n, ok := c.snap.NodeByKey(login.NodeKey); ok {
-		shape := nodeShape(c.snap, n, now())
+		shape := nodeShape(c.snap, n, c.now)
 		out.Node = &shape
 	}
 	return out, nil

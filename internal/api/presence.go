@@ -23,7 +23,7 @@ const (
 
 // ShowNodePresence implements GET /api/v1/node/{nodeId}/presence.
 func (s *Server) ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ShowNodePresenceParams) {
-	from, to, err := control.PresencePeriod(momentOf(p.From), momentOf(p.To), now())
+	from, to, err := control.PresencePeriod(momentOf(p.From), momentOf(p.To), s.ledger.Now())
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -64,7 +64,7 @@ func knownSince(n *mesh.Node, p ledger.Presence, from, to mesh.Time) mesh.Time {
 
 // ListPresence implements GET /api/v1/presence.
 func (s *Server) ListPresence(w http.ResponseWriter, r *http.Request, p openapi.ListPresenceParams) {
-	from, to, err := control.PresencePeriod(momentOf(p.From), momentOf(p.To), now())
+	from, to, err := control.PresencePeriod(momentOf(p.From), momentOf(p.To), s.ledger.Now())
 	buckets := defaultBuckets
 	if p.Buckets != nil {
 		buckets = *p.Buckets

@@ -74,6 +74,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *control.Refusal
 	var wrong *control.BadPolicy
 	var tooLarge *http.MaxBytesError
+	var clocks *ledger.ClockError
 	switch {
 	case errors.As(err, &tooLarge):
 		writeProblem(w, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d KiB", tooLarge.Limit>>10)))
@@ -98,6 +99,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, problem(http.StatusConflict, err.Error()))
 	case errors.Is(err, ledger.ErrUnknownOutcome):
 		writeProblem(w, problem(http.StatusServiceUnavailable, "the database did not answer in time; look whether the change is there before you try again"))
+	case errors.As(err, &clocks):
+		w.Header().Set("Retry-After", "60")
+		writeProblem(w, problem(http.StatusServiceUnavailable, clocks.Error()))
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrStopped), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		w.Header().Set("Retry-After", "2")
 		writeProblem(w, problem(http.StatusServiceUnavailable, "the database cannot be used now; nothing was changed, try again"))

@@ -29,7 +29,7 @@ func (s *Server) ListRoutes(w http.ResponseWriter, r *http.Request, p openapi.Li
 		s.fail(w, r, err)
 		return
 	}
-	replyRoutes(w, snap, part, func(route control.NodeRoute) bool {
+	s.replyRoutes(w, snap, part, func(route control.NodeRoute) bool {
 		return (node == nil || route.Node == node) && (!prefix.IsValid() || route.Prefix == prefix) &&
 			matches(p.Enabled, route.Enabled) && matches(p.Advertised, route.Announced()) && matches(p.Primary, route.Primary())
 	})
@@ -42,14 +42,14 @@ func (s *Server) ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID s
 		s.fail(w, r, err)
 		return
 	}
-	replyRoutes(w, snap, page{}, func(route control.NodeRoute) bool { return route.Node == node })
+	s.replyRoutes(w, snap, page{}, func(route control.NodeRoute) bool { return route.Node == node })
 }
 
 // replyRoutes answers with the routes that are wanted.
-func replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, part page, wanted func(control.NodeRoute) bool) {
+func (s *Server) replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, part page, wanted func(control.NodeRoute) bool) {
 	routes := slices.DeleteFunc(control.RoutesIn(snap), func(r control.NodeRoute) bool { return !wanted(r) })
 	slices.SortFunc(routes, func(a, b control.NodeRoute) int { return cmp.Compare(a.Route.ID, b.Route.ID) })
-	at := now()
+	at := s.ledger.Now()
 	lister[control.NodeRoute, mesh.RouteID]{
 		name: "routes", id: func(r control.NodeRoute) mesh.RouteID { return r.Route.ID },
 		encode: func(r control.NodeRoute) []byte { return encoded(routeShape(snap, r, at)) },
@@ -153,7 +153,7 @@ func (s *Server) replyRoute(w http.ResponseWriter, r *http.Request, route contro
 	}
 	snap := s.ledger.World().Snapshot
 	w.Header().Set("ETag", etag(control.NodeRevision(route.Node)))
-	reply(w, snap, openapi.RouteResult{Route: routeShape(snap, route, now())})
+	reply(w, snap, openapi.RouteResult{Route: routeShape(snap, route, s.ledger.Now())})
 }
 
 // DeleteRoute implements DELETE /api/v1/routes/{routeId}.

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
-	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // Config of the API. All but Document and TrustedProxies are required.
@@ -87,9 +85,6 @@ func New(c Config) *Server {
 	}
 	return s
 }
-
-// now is the clock for what a reader sees as expired.
-func now() mesh.Time { return mesh.TimeOf(time.Now()) }
 
 // Health implements GET /health. It reports the last background check and never
 // asks the database.

@@ -150,6 +150,8 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return describeWebhook(s, e.Webhook.ID)
 	case mesh.WebhookGone:
 		return describeWebhook(s, e.ID)
+	case mesh.ClockSet:
+		return "clock", "1", shapeOf(true, func() any { return map[string]time.Time{"time": s.At.Time()} })
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
 		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.Remembered, mesh.Forgotten:
 	}

@@ -29,7 +29,6 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/config"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
-	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
@@ -68,8 +67,6 @@ const (
 	stopTimeout = 15 * time.Second
 	lastSave    = 2 * time.Second // what is saved then can be lost
 	drainDelay  = time.Second
-	// clockSlack is how far clocks may differ before people are told.
-	clockSlack = time.Minute
 )
 
 // service holds what the parts share.
@@ -296,9 +293,12 @@ func (s *service) health() openapi.Health {
 	if s.draining.Load() {
 		report(checkService, openapi.HealthCheckStatusFail, stopping)
 	}
-	if ahead := s.ledger.World().At.Sub(mesh.TimeOf(time.Now())); ahead > clockSlack {
-		report(checkClock, openapi.HealthCheckStatusWarn,
-			fmt.Sprintf("the newest change is %v in the future; set the clocks of this machine and of the database right: keys are judged by the later one", ahead.Round(time.Second)))
+	if e := s.ledger.Clocks(); e != nil {
+		status := openapi.HealthCheckStatusWarn
+		if e.Refuses() {
+			status = openapi.HealthCheckStatusFail
+		}
+		report(checkClock, status, e.Error())
 	}
 	elsewhere, embedded := s.ledger.World().Relays()
 	if elsewhere == "" && len(embedded) == 0 {

@@ -67,7 +67,7 @@ func ParseRequestID(id string) (caller string, seq int64, err error) {
 // Audited reports whether the replicas write a row of audit about an event.
 func Audited(e mesh.Event) bool {
 	switch e.Kind() {
-	case mesh.KindNodeNet, mesh.KindOnline, mesh.KindOffline, mesh.KindAddressCursor,
+	case mesh.KindNodeNet, mesh.KindOnline, mesh.KindOffline, mesh.KindAddressCursor, mesh.KindClockSet,
 		mesh.KindLoginPut, mesh.KindLoginGone, mesh.KindSettingPut, mesh.KindSettingGone,
 		mesh.KindNodeFacts, mesh.KindPreAuthKeyUsed, mesh.KindAPIKeyUsed:
 		return false

@@ -35,11 +35,11 @@ func (s *Service) pending(list []WaitingLogin) []WaitingLogin {
 	for _, r := range s.ledger.Replicas() {
 		list = append(list, r.Logins...)
 	}
-	w := s.ledger.World()
+	w, now := s.ledger.World(), s.ledger.Now()
 	list = slices.DeleteFunc(list, func(l WaitingLogin) bool {
 		answer, answered := w.Login(l.NodeKey)
 		_, joined := w.NodeByKey(l.NodeKey)
-		return answered && !ended(w, answer) || joined
+		return answered && !answer.Until.Reached(now) || joined
 	})
 	slices.SortFunc(list, func(a, b WaitingLogin) int {
 		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Code, b.Code), a.NodeKey.Compare(b.NodeKey))
@@ -61,7 +61,7 @@ func (s *Service) findLogin(auth string) (WaitingLogin, error) {
 	switch {
 	case !ok:
 		return WaitingLogin{}, refuse(Invalid, "authId", "this is neither a code such as ABCD-EFGH nor a login link of this service; take one from the page that the device shows")
-	case l.Expired(mesh.TimeOf(time.Now())):
+	case l.Expired(s.ledger.Now()):
 		return WaitingLogin{}, refuse(NotFound, "authId", "the login link has expired; start the login on the device again")
 	}
 	return WaitingLogin{
@@ -74,7 +74,7 @@ func (s *Service) findCode(code string) (WaitingLogin, error) {
 	pending := slices.DeleteFunc(s.pending(s.waiting.list()), func(l WaitingLogin) bool { return l.Code != code })
 	switch len(pending) {
 	case 0:
-		if before, ok := s.waiting.recall(code); ok {
+		if before, ok := s.waiting.recall(code, s.ledger.Now()); ok {
 			return before, nil
 		}
 		if _, err := s.findSSH(code); err == nil {
@@ -120,7 +120,7 @@ func (s *Service) ApproveLogin(ctx context.Context, a mesh.Actor, user, auth str
 	if err != nil {
 		return nil, nil, err
 	}
-	s.waiting.remember(device, login.Until)
+	s.waiting.remember(device, s.ledger.Now(), login.Until)
 	s.logFor(a).Info("login approved", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "user", owner.Name)
 	return login, s.awaitNode(ctx, device.NodeKey), nil
 }
@@ -160,7 +160,7 @@ func (s *Service) RejectLogin(ctx context.Context, a mesh.Actor, auth, reason st
 	if err != nil {
 		return nil, err
 	}
-	s.waiting.remember(device, login.Until)
+	s.waiting.remember(device, s.ledger.Now(), login.Until)
 	s.logFor(a).Info("login rejected", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "reason", reason)
 	return login, nil
 }

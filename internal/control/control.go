@@ -107,7 +107,7 @@ func nodeGauges(reg prometheus.Registerer, l *ledger.Ledger) {
 	}
 	gauge("mesh_nodes_total", "All stored nodes.", (*mesh.Snapshot).NodeCount)
 	gauge("mesh_nodes_registered", "Nodes that are not expired.", func(s *mesh.Snapshot) int {
-		now, n := mesh.TimeOf(time.Now()), 0
+		now, n := l.Now(), 0
 		for node := range s.Nodes() {
 			if !node.Expired(now) {
 				n++

@@ -36,7 +36,7 @@ func EventID(row ledger.AuditRow) string {
 
 // eventKinds are the kinds of objects that changes are about.
 func eventKinds() []string {
-	return []string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook"}
+	return []string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook", "clock"}
 }
 
 // changeVerbs are what happens to objects.

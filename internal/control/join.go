@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"time"
 
 	"tailscale.com/types/key"
 
@@ -99,7 +98,7 @@ func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (verdict, e
 	addresses := s.addresses(rand.Uint64())
 	look := func() (verdict, []mesh.Event, error) {
 		w := s.ledger.World()
-		return s.decideJoin(w, max(w.At, mesh.TimeOf(time.Now())), j, addresses)
+		return s.decideJoin(w, s.ledger.Now(), j, addresses)
 	}
 	v, evs, err := look()
 	if err != nil || v.ask {

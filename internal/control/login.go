@@ -52,10 +52,9 @@ type answeredLogin struct {
 }
 
 // remember keeps a device that was answered for as long as its answer.
-func (r *waitingRoom) remember(device WaitingLogin, until mesh.Time) {
+func (r *waitingRoom) remember(device WaitingLogin, now, until mesh.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := mesh.TimeOf(time.Now())
 	maps.DeleteFunc(r.answered, func(_ string, l answeredLogin) bool { return l.until.Reached(now) })
 	if r.answered == nil {
 		r.answered = map[string]answeredLogin{}
@@ -64,11 +63,11 @@ func (r *waitingRoom) remember(device WaitingLogin, until mesh.Time) {
 }
 
 // recall returns the device that was answered of late by its code.
-func (r *waitingRoom) recall(code string) (WaitingLogin, bool) {
+func (r *waitingRoom) recall(code string, now mesh.Time) (WaitingLogin, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l, ok := r.answered[code]
-	return l.device, ok && !l.until.Reached(mesh.TimeOf(time.Now()))
+	return l.device, ok && !l.until.Reached(now)
 }
 
 func (r *waitingRoom) enter(l *WaitingLogin) bool {
@@ -144,7 +143,7 @@ func (s *Service) ownLink(j Joining) bool {
 		return false
 	}
 	l, ok := s.logins.OpenLogin(j.Followup)
-	return ok && l.MachineKey == j.MachineKey && l.NodeKey == j.NodeKey && !l.Expired(mesh.TimeOf(time.Now()))
+	return ok && l.MachineKey == j.MachineKey && l.NodeKey == j.NodeKey && !l.Expired(s.ledger.Now())
 }
 
 // link is where a person lets the device in: the one that it has, or a new one.
@@ -157,7 +156,7 @@ func (s *Service) link(j Joining) (string, error) {
 	}
 	h := j.Host.bounded()
 	return s.loginURL(s.logins.SealLogin(identity.Login{
-		MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: h.Hostname, OS: h.OS, IssuedAt: mesh.TimeOf(time.Now()),
+		MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: h.Hostname, OS: h.OS, IssuedAt: s.ledger.Now(),
 	})), nil
 }
 
@@ -183,7 +182,7 @@ func (s *Service) await(ctx context.Context, a mesh.Actor, j Joining) (answered 
 	defer enough.Stop()
 	for {
 		at := s.ledger.Cursor()
-		if answersLogin(at.World(), j) {
+		if answersLogin(at.World(), s.ledger.Now(), j) {
 			return true, nil
 		}
 		select {
@@ -197,15 +196,10 @@ func (s *Service) await(ctx context.Context, a mesh.Actor, j Joining) (answered 
 }
 
 // answersLogin reports whether there is something to tell the client.
-func answersLogin(w *policy.World, j Joining) bool {
-	if l, ok := w.Login(j.NodeKey); ok && l.MachineKey == j.MachineKey && !ended(w, l) {
+func answersLogin(w *policy.World, now mesh.Time, j Joining) bool {
+	if l, ok := w.Login(j.NodeKey); ok && l.MachineKey == j.MachineKey && !l.Until.Reached(now) {
 		return true
 	}
 	_, joined := w.NodeByKey(j.NodeKey)
 	return joined
-}
-
-// ended reports whether an answer is no longer one, swept or not.
-func ended(w *policy.World, l *mesh.Login) bool {
-	return l.Until.Reached(max(w.At, mesh.TimeOf(time.Now())))
 }

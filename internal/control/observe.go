@@ -167,8 +167,7 @@ func (s *Service) noteForbidden(a mesh.Actor, n *mesh.Node, announced []netip.Pr
 
 // observe changes what is known of a node and returns it.
 func (s *Service) observe(id mesh.NodeID, change func(*mesh.Facts, mesh.Time)) *mesh.Facts {
-	w, o := s.ledger.World(), &s.observed
-	now := max(w.At, mesh.TimeOf(time.Now()))
+	w, now, o := s.ledger.World(), s.ledger.Now(), &s.observed
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := newestFacts(w.Snapshot, s.ledger.Replicas(), id, o.facts[id])
@@ -214,7 +213,7 @@ func newestFacts(s *mesh.Snapshot, replicas []ledger.Report, id mesh.NodeID, own
 
 // APIKeyUsed takes note that a key was used. It never blocks.
 func (s *Service) APIKeyUsed(id mesh.KeyID, from string) {
-	now, o := mesh.TimeOf(time.Now()), &s.observed
+	now, o := s.ledger.Now(), &s.observed
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.uses == nil {
@@ -315,7 +314,7 @@ func (s *Service) SaveObserved(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		facts, uses := s.due(mesh.TimeOf(time.Now()))
+		facts, uses := s.due(s.ledger.Now())
 		if err := s.saveObserved(ctx, facts, uses); err != nil {
 			s.log.Debug("what nodes measured and when keys were used waits for the database", "error", err)
 		}
@@ -365,15 +364,18 @@ func (s *Service) saveObserved(ctx context.Context, facts []*mesh.Facts, uses []
 // decideObserved keeps what is newer: the node may have moved to another replica,
 // which has said more since.
 func decideObserved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) ledger.Decide {
-	return func(w *policy.World, _ mesh.Time) (evs []mesh.Event, _ error) {
+	return func(w *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {
 		for _, f := range facts {
 			_, there := w.Node(f.Node)
 			if saved, ok := w.Facts(f.Node); there && (!ok || saved.At < f.At) {
-				evs = append(evs, mesh.NodeFacts{Facts: f})
+				seen := *f
+				seen.At = min(f.At, now) // it may be from a future that was taken back
+				evs = append(evs, mesh.NodeFacts{Facts: &seen})
 			}
 		}
 		for _, u := range uses {
 			if k, ok := w.APIKey(u.ID); ok && k.LastUse.At < u.Use.At {
+				u.Use.At = min(u.Use.At, now)
 				evs = append(evs, u)
 			}
 		}

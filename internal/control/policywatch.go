@@ -61,7 +61,7 @@ func (s *Service) RevertUnconfirmed(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait := pendingLook
 		if p, ok := s.ledger.World().Policy(); ok && p.ConfirmBy != 0 {
-			left := p.ConfirmBy.Sub(mesh.TimeOf(time.Now()))
+			left := p.ConfirmBy.Sub(s.ledger.Now())
 			if left <= 0 {
 				reason := fmt.Sprintf("version %v was not confirmed within %v", p.Version, p.ConfirmBy.Sub(p.SavedAt))
 				if _, err := s.giveWay(ctx, mesh.Actor{Kind: mesh.ActorServer}, p, reason, p.ConfirmBy); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"time"
 
 	"tailscale.com/types/key"
 
@@ -102,7 +101,7 @@ func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
 		}
 	})
 	w := s.ledger.World()
-	if evs, err := decideReport(w, max(w.At, mesh.TimeOf(time.Now())), r); err != nil || len(evs) == 0 {
+	if evs, err := decideReport(w, s.ledger.Now(), r); err != nil || len(evs) == 0 {
 		return err
 	}
 	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name

@@ -200,7 +200,7 @@ func (s *Service) alive() func(replica string) bool {
 
 // commitSetting looks at the world first: what is as it should be costs nothing.
 func (s *Service) commitSetting(ctx context.Context, reason string, decide func(*mesh.Snapshot, mesh.Time) ([]mesh.Event, error)) error {
-	if evs, err := decide(s.ledger.World().Snapshot, mesh.TimeOf(time.Now())); err != nil || len(evs) == 0 {
+	if evs, err := decide(s.ledger.World().Snapshot, s.ledger.Now()); err != nil || len(evs) == 0 {
 		return err
 	}
 	actor := mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Self().ID), Reason: reason}

@@ -128,8 +128,7 @@ func (s *Service) WaitingSSH() []WaitingSSH {
 // first. Those that began to wait elsewhere within the last moments may be
 // missing.
 func (s *Service) PendingSSH() []WaitingSSH {
-	w := s.ledger.World()
-	now := max(w.At, mesh.TimeOf(time.Now()))
+	w, now := s.ledger.World(), s.ledger.Now()
 	list := slices.DeleteFunc(s.allWaitingSSH(), func(l WaitingSSH) bool {
 		rule := shellRule(w, sessionOf(l))
 		return rule == nil || !rule.Check || answerIn(w, sessionOf(l), rule, now) != nil

@@ -86,7 +86,7 @@ func (s *Service) CheckSSH(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnsw
 	if err := checkText("the user", q.User, maxSSHUser); err != nil {
 		return SSHAnswer{Verdict: SSHReject, Message: sshLine("%v", err)}, nil
 	}
-	now := mesh.TimeOf(time.Now())
+	now := s.ledger.Now()
 	since := q.Since
 	if since <= 0 || since > now {
 		since = now
@@ -181,7 +181,7 @@ func (s *Service) decidedSSH(ctx context.Context, a mesh.Actor, w *policy.World,
 	case !rule.Check:
 		return accept, true, nil
 	}
-	switch g := answerIn(w, q, rule, max(w.At, mesh.TimeOf(time.Now()))); {
+	switch g := answerIn(w, q, rule, s.ledger.Now()); {
 	case g == nil:
 		return SSHAnswer{}, false, nil
 	case g.Rejected:

@@ -97,7 +97,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		case <-due.C:
 		}
 		s.sweep(ctx, time.Now())
-		due.Reset(min(s.interval, untilExpiry(s.ledger.World().Snapshot, mesh.TimeOf(time.Now()))))
+		due.Reset(min(s.interval, untilExpiry(s.ledger.World().Snapshot, s.ledger.Now())))
 	}
 }
 
@@ -155,7 +155,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 func (s *Sweeper) commit(ctx context.Context, reason string, find finding) error {
 	for {
 		before := s.ledger.World().Snapshot
-		if len(find(before, mesh.TimeOf(time.Now()))) == 0 {
+		if len(find(before, s.ledger.Now())) == 0 {
 			return nil
 		}
 		var found []mesh.Event

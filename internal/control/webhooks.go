@@ -250,9 +250,8 @@ func (s *Service) TestWebhook(ctx context.Context, a mesh.Actor, id mesh.Webhook
 	if err != nil {
 		return WebhookAnswer{}, err
 	}
-	now := max(mesh.TimeOf(time.Now()), s.ledger.World().At)
 	answer, err := s.sendNow(ctx, w, ledger.AuditRow{
-		Position: ledger.Position{}, At: now, Actor: a, Kind: "webhook", Verb: "test", Object: id.String(),
+		Position: ledger.Position{}, At: s.ledger.Now(), Actor: a, Kind: "webhook", Verb: "test", Object: id.String(),
 	})
 	if err != nil {
 		return WebhookAnswer{}, err

@@ -115,12 +115,14 @@ type Ledger struct {
 	lastFollow time.Time
 	syncing    []chan error // wait for the next look at the log
 	lastLoad   time.Time
+	clocks     string // what the log says of them
 }
 
 type command struct {
 	ctx    context.Context //nolint:containedctx // the caller's, to skip commands nobody waits for
 	actor  mesh.Actor
 	decide Decide
+	back   bool // set the time back to the database's clock
 	done   chan result
 	told   bool // somebody acts on the answer, also on one without events
 }
@@ -175,10 +177,12 @@ func (l *Ledger) Self() store.Report { return l.self }
 // to change) also rests on a safe state; see Confirm. The server's own commands, of
 // which nobody is told, are answered from what is visible.
 //
-// When ctx ends first, the command may or may not be committed.
+// While the clocks disagree by more than ClockLimit what would be written is
+// refused with a ClockError. When ctx ends first, the command may or may not be
+// committed.
 func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
 	var done *DoneBefore
-	err := doneBefore(l.World().Snapshot, a, mesh.TimeOf(time.Now()))
+	err := doneBefore(l.World().Snapshot, a, l.Now())
 	if errors.As(err, &done) && l.safe(done.Receipt.Rev) {
 		return 0, err
 	}

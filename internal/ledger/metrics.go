@@ -28,6 +28,12 @@ func newMetrics(reg prometheus.Registerer, l *Ledger) *metrics {
 	}
 	reg.MustRegister(m.commitSeconds, m.batchCommands, m.loads, m.mismatches,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_ledger_revision", Help: "Newest revision this replica knows."},
-			func() float64 { return float64(l.World().Rev) }))
+			func() float64 { return float64(l.World().Rev) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mesh_clock_offset_seconds", Help: "How far the clock of this machine is ahead of the database's; negative means behind. Zero with SQLite.",
+		}, func() float64 { return -l.store.Clock().Ahead.Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mesh_clock_lead_seconds", Help: "How far the newest change is dated after the database's clock; zero when it is not.",
+		}, func() float64 { return lead(l.World().At, l.DatabaseTime()).Seconds() }))
 	return m
 }

@@ -88,6 +88,7 @@ func (l *Ledger) gather(first *command) []*command {
 func (l *Ledger) follow(ctx context.Context) {
 	err := l.catchUp(ctx)
 	l.lastFollow = time.Now()
+	l.tellClocks()
 	if !errors.Is(err, context.Canceled) {
 		l.judge("follow", err)
 	}

@@ -108,6 +108,9 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 		if f.draft.Snapshot().Batch != tx.Last() {
 			return fmt.Errorf("%w: another history at %d", errGap, f.rev())
 		}
+		if err := rewind(tx, batch); err != nil {
+			return err
+		}
 		w, read, head := l.World(), base.PolicyRev, f.rev()
 		for i, c := range batch {
 			s := f.draft.Snapshot() // which changes, so that w may not tell that its policy did
@@ -149,6 +152,9 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 	evs, err := l.decide(c, w, tx.Now())
 	once := err == nil && c.actor.Once.Done()
 	if err != nil || len(evs) == 0 && !once {
+		return result{rev: s.Rev, err: err}, nil
+	}
+	if err := refuseClocks(tx); err != nil {
 		return result{rev: s.Rev, err: err}, nil
 	}
 	evs = mesh.Settle(s, evs)
@@ -232,12 +238,15 @@ func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mes
 // transitions finds the nodes that evs bring online or take offline.
 func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []store.Transition) {
 	shown := map[mesh.NodeID]bool{} // what evs have made of a node so far
+	// When time is set back the last row of a node may be in the future: another
+	// one says how it is now.
+	back := slices.ContainsFunc(evs, func(e mesh.Event) bool { return e.Kind() == mesh.KindClockSet })
 	turn := func(id mesh.NodeID, at mesh.Time, online bool) {
 		was, ok := shown[id]
 		if n, there := s.Node(id); !ok && there {
 			was, ok = n.Presence.Online, true
 		}
-		if ok && was != online {
+		if ok && (was != online || back) {
 			shown[id] = online
 			rows = append(rows, store.Transition{Node: id, At: at, Online: online})
 		}

@@ -143,6 +143,7 @@ func (d *Draft) apply(rev Revision, e Event) (touched NodeID, ok bool) {
 	case Forgotten:
 		d.putReceipt(e.ID, nil)
 	case AddressCursor: // a counter, moved above
+	case ClockSet: // the entry has the time
 	}
 	return 0, false
 }

@@ -24,6 +24,7 @@ import (
 //	         deadletter.gone
 //	2026-11  node.facts preauthkey.used apikey.used
 //	2026-11  receipt.put receipt.gone
+//	2026-11  clock.set
 type Kind string
 
 // The kinds of event.
@@ -57,6 +58,7 @@ const (
 	KindAPIKeyUsed     Kind = "apikey.used"
 	KindRemembered     Kind = "receipt.put"
 	KindForgotten      Kind = "receipt.gone"
+	KindClockSet       Kind = "clock.set"
 )
 
 // Event is a committed fact with the full new value.
@@ -217,6 +219,12 @@ type Forgotten struct {
 	ID ReceiptID `json:"id"`
 }
 
+// ClockSet says that the time of the mesh was set back: changes before this one
+// were made with a clock that was ahead.
+type ClockSet struct {
+	Was Time `json:"was"`
+}
+
 // Kind names the event in the log.
 func (UserPut) Kind() Kind { return KindUserPut }
 
@@ -303,6 +311,9 @@ func (Remembered) Kind() Kind { return KindRemembered }
 
 // Kind names the event in the log.
 func (Forgotten) Kind() Kind { return KindForgotten }
+
+// Kind names the event in the log.
+func (ClockSet) Kind() Kind { return KindClockSet }
 
 // Settle adds the consequences of evs, as events, so that nothing is derived
 // when they are applied: what goes with a user or a node goes in the same
@@ -455,6 +466,8 @@ func (env envelope) event() (Event, error) {
 		return decode(env.Data, func(e Remembered) bool { return e.Receipt != nil && valid(e.Receipt.ID) })
 	case KindForgotten:
 		return decode(env.Data, func(e Forgotten) bool { return valid(e.ID) })
+	case KindClockSet:
+		return decode(env.Data, func(ClockSet) bool { return true })
 	}
 	return nil, fmt.Errorf("%w: %q", ErrUnknownKind, env.Kind)
 }

@@ -45,6 +45,9 @@ const (
 	channel = "fairlead"
 	// nowMicros is the database's clock in the unit of mesh.Time.
 	nowMicros = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+	// futureAge is how far in the future an entry of the log must be dated for
+	// Prune to know that time was set back after it.
+	futureAge = time.Minute
 )
 
 // Postgres is the engine for one replica or many.
@@ -56,6 +59,7 @@ type Postgres struct {
 	idle    idleLimit
 	self    string // tells our own notifications from others'
 	changed chan struct{}
+	clock   atomic.Pointer[store.Clock]
 	suspect atomic.Bool // the last write failed
 	beatMu  sync.Mutex  // held while beating is in use: Close may come at any time
 	beating *pgx.Conn   // used by Beat alone
@@ -126,7 +130,33 @@ func (p *Postgres) load(ctx context.Context, tx pgx.Tx, d *mesh.Draft) (head, er
 			return head{}, err
 		}
 	}
-	return scanHead(tx.QueryRow(ctx, selectHead+" FROM head WHERE id = 1"))
+	var now mesh.Time
+	sent := time.Now()
+	h, err := scanHead(tx.QueryRow(ctx, selectHead+", "+nowMicros+" FROM head WHERE id = 1"), &now)
+	if err == nil {
+		p.readClock(now, sent)
+	}
+	return h, err
+}
+
+// Clock implements store.Store.
+func (p *Postgres) Clock() store.Clock {
+	if c := p.clock.Load(); c != nil {
+		return *c
+	}
+	return store.LocalClock()
+}
+
+// readClock takes a reading that was asked for at a moment and came just now.
+// One that waited, such as for a lock, does not replace a better one.
+func (p *Postgres) readClock(now mesh.Time, sent time.Time) store.Clock {
+	const quick, recent = 100 * time.Millisecond, 10 * time.Second
+	got := time.Now()
+	c := store.ReadClock(now, sent, got)
+	if last := p.clock.Load(); last == nil || got.Sub(sent) < quick || got.Sub(last.Read) > recent {
+		p.clock.Store(&c)
+	}
+	return c
 }
 
 // rowsReader is what both drivers offer for reading several rows.
@@ -172,6 +202,7 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 	}
 	b.Queue(headQuery)
 	b.Queue(selectLog, int64(after), store.TailLimit)
+	sent := time.Now()
 	res := conn.SendBatch(ctx, b)
 	defer func() {
 		if cerr := res.Close(); err == nil {
@@ -188,6 +219,7 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 	if h, err = scanHead(res.QueryRow(), &now, &durability); err != nil {
 		return h, nil, err
 	}
+	h.clock = p.readClock(now, sent)
 	h.now, h.lazy = max(h.at, now), durability == "off"
 	rows, err := res.Query()
 	if err != nil {
@@ -436,9 +468,9 @@ func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Repor
 // Prune takes a chunk at a time, so that no statement holds locks for long, and
 // looks only at the oldest rows: the order of revisions is the order of time.
 func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
-	const statement = "DELETE FROM log WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM log ORDER BY rev LIMIT 5000) oldest WHERE rev <= $2 AND at < " + nowMicros + " - $1)"
+	const statement = "DELETE FROM log WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM log ORDER BY rev LIMIT 5000) oldest WHERE rev <= $2 AND (at < " + nowMicros + " - $1 OR at > " + nowMicros + " + $3))"
 	for {
-		n, err := p.affect(ctx, statement, age.Microseconds(), int64(keep))
+		n, err := p.affect(ctx, statement, age.Microseconds(), int64(keep), futureAge.Microseconds())
 		total += n
 		if err != nil || n == 0 {
 			return total, explain(err)

@@ -250,7 +250,7 @@ func (c *changes) add(e mesh.Event) {
 		c.put(s.receipts, int64(m.ID), m.Owner, m.Key[:], m.Request[:], int64(m.Rev), m.Object, m.Answer, int64(m.Until))
 	case mesh.Forgotten:
 		c.drop(int64(e.ID), s.receipts)
-	case mesh.AddressCursor: // in the head row
+	case mesh.AddressCursor, mesh.ClockSet: // in the head row
 	}
 }
 
@@ -307,7 +307,8 @@ type head struct {
 	// members are all counters of the row, also those of a newer binary: they
 	// stay.
 	members map[string]json.RawMessage
-	now     mesh.Time // not before at
+	clock   store.Clock
+	now     mesh.Time // by clock, but not before at
 	lazy    bool      // PostgreSQL would acknowledge a commit before it is on disk
 }
 

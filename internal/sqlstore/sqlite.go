@@ -195,7 +195,8 @@ func (l *SQLite) head(ctx context.Context, x executor) (h head, err error) {
 		h, err = scanHead(x.QueryRowContext(ctx, selectHead+" FROM head WHERE id = 1"))
 		return err
 	})
-	h.now = max(h.at, mesh.TimeOf(time.Now()))
+	h.clock = l.Clock()
+	h.now = max(h.at, h.clock.Now)
 	return h, err
 }
 
@@ -376,11 +377,15 @@ func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, e
 	return []store.Report{self}, nil
 }
 
+// Clock implements store.Store: a file has no clock of its own.
+func (l *SQLite) Clock() store.Clock { return store.LocalClock() }
+
 // Prune takes a chunk at a time, so that writers get their turn in between.
 func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
 	_, before := l.cutoff(age)
+	_, future := l.cutoff(-futureAge)
 	for {
-		n, err := l.affect(ctx, "DELETE FROM log WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM log ORDER BY rev LIMIT 5000) WHERE rev <= ? AND at < ?)", int64(keep), before)
+		n, err := l.affect(ctx, "DELETE FROM log WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM log ORDER BY rev LIMIT 5000) WHERE rev <= ? AND (at < ? OR at > ?))", int64(keep), before, future)
 		total += n
 		if err != nil || n == 0 {
 			return total, explain(err)

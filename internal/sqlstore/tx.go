@@ -32,6 +32,10 @@ func (t *tx) Last() store.BatchID { return t.last }
 
 func (t *tx) Now() mesh.Time { return t.head.now }
 
+func (t *tx) Clock() store.Clock { return t.head.clock }
+
+func (t *tx) Rewind() { t.head.now = t.head.clock.Now }
+
 func (t *tx) Confirm() { t.confirm = true }
 
 // empty reports whether there is nothing to commit, and bare whether the commit

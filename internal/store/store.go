@@ -78,8 +78,11 @@ type Store interface {
 	// Beat publishes this replica's report and returns the newest report of
 	// every replica that beat within a minute, by the database's clock.
 	Beat(ctx context.Context, self Report) ([]Report, error)
+	// Clock is the database's clock as it was last read, by Load, Tail or Lock.
+	Clock() Clock
 	// Prune drops log entries older than age, keeping those after keep, and
-	// returns how many went.
+	// returns how many went. Entries dated in the future are dropped too: time
+	// was set back after them.
 	Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error)
 	// Close releases what Open took.
 	Close() error
@@ -99,6 +102,11 @@ type Tx interface {
 	Head() mesh.Revision
 	Last() BatchID
 	Now() mesh.Time
+	// Clock is the database's clock, read under the lock.
+	Clock() Clock
+	// Rewind makes Now the database's clock although earlier entries are dated
+	// later. Call it before Append.
+	Rewind()
 	// Append buffers one command and returns its revision.
 	Append(c Command) (mesh.Revision, error)
 	// Confirm makes Lock commit even if nothing is appended. Commits become

@@ -183,7 +183,7 @@ func (c *Courier) next(ctx context.Context, w *mesh.Webhook, after ledger.Positi
 		rows, to, err := c.tail.After(ctx, found.to)
 		if errors.Is(err, ledger.ErrForgotten) {
 			rev := c.ledger.World().Rev
-			found.row = &ledger.AuditRow{Position: ledger.EndOf(rev), At: mesh.TimeOf(time.Now()), Kind: control.EventReset, Actor: mesh.Actor{Kind: mesh.ActorServer}}
+			found.row = &ledger.AuditRow{Position: ledger.EndOf(rev), At: c.ledger.Now(), Kind: control.EventReset, Actor: mesh.Actor{Kind: mesh.ActorServer}}
 			return found, nil
 		}
 		if err != nil || to == found.to {

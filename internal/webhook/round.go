@@ -315,7 +315,7 @@ func (r *round) delivered(row ledger.AuditRow) {
 	if r.at.Failures > 0 {
 		r.log.Info("the receiver of a webhook works again", "webhook", r.id, "failures", r.at.Failures)
 	}
-	r.at.Rev, r.at.Index, r.at.Failures, r.at.LastSuccess = row.Position.Rev, row.Position.Index, 0, mesh.TimeOf(time.Now())
+	r.at.Rev, r.at.Index, r.at.Failures, r.at.LastSuccess = row.Position.Rev, row.Position.Index, 0, r.ledger.Now()
 	r.news = true
 }
 
@@ -329,7 +329,7 @@ func (r *round) failed(w *mesh.Webhook, answer control.WebhookAnswer) int {
 		r.log.Warn("the receiver of a webhook does not take events; trying again for a day", "webhook", w.ID, "description", w.Description, "problem", answer.Problem)
 	}
 	r.at.Failures++
-	r.at.LastFailure, r.at.LastAnswer, r.news = mesh.TimeOf(time.Now()), cut(answer.Problem), true
+	r.at.LastFailure, r.at.LastAnswer, r.news = r.ledger.Now(), cut(answer.Problem), true
 	return r.at.Failures
 }
 

@@ -8,10 +8,8 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
-	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 //go:embed pages
@@ -100,8 +98,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 		State: "waiting", Login: l, Code: identity.LoginCode(token), Machine: l.MachineKey.ShortString(),
 		Asked: l.IssuedAt.Time().Format(form), Until: l.IssuedAt.Add(identity.LoginLifetime).Time().Format(form), Refresh: refreshSeconds,
 	}
-	world := s.config.Ledger.World()
-	now := max(world.At, mesh.TimeOf(time.Now()))
+	world, now := s.config.Ledger.World(), s.config.Ledger.Now()
 	n, joined := world.NodeByKey(l.NodeKey)
 	answer, answered := world.Login(l.NodeKey)
 	answered = answered && answer.MachineKey == l.MachineKey && !answer.Until.Reached(now)

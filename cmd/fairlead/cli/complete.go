@@ -13,7 +13,7 @@ import (
 
 // changeKinds are the kinds of things that change.
 func changeKinds() []string {
-	return []string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook"}
+	return []string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook", "clock"}
 }
 
 // completeEvents completes with what a webhook can be told of.

@@ -81,9 +81,9 @@ func (t *tool) target(d backup.Database, replace, force bool) backup.Target {
 func (t *tool) db() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "db",
-		Short:   "Move the database",
+		Short:   "Move or repair the database",
 		Example: "  fairlead db move --to new-config.yaml",
-	}, t.dbMove())
+	}, t.dbMove(), t.dbRepairClock())
 }
 
 func (t *tool) dbMove() *cobra.Command {

@@ -25,6 +25,9 @@ type Env struct {
 	Environ  []string                   // as os.Environ
 	Now      func() time.Time
 	Build    Build
+	// RepairClock sets the time of a database back to its clock, once agree has
+	// returned nil.
+	RepairClock func(ctx context.Context, c *config.Config, agree func(ClockRepair) error) (ClockRepair, error)
 }
 
 // Build says what this binary is.

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// ClockRepair says what it means to set the time of a database back. Its lists
+// name nodes, keys and versions of the policy.
+type ClockRepair struct {
+	Was     time.Time `json:"was"`
+	Now     time.Time `json:"now"`
+	Valid   []string  `json:"valid"`
+	Revoked []string  `json:"revoked"`
+	Late    []string  `json:"late"`
+	Lost    []string  `json:"lost"`
+	Changes int       `json:"changes"`
+}
+
+func (t *tool) dbRepairClock() *cobra.Command {
+	var force *bool
+	cmd := &cobra.Command{
+		Use:   "repair-clock",
+		Short: "Set the time of the database back after a clock was ahead",
+		Long: `Set the time of the database back to the clock, after changes that were made
+while a clock was ahead. The server refuses to write in that state and names
+this command in its log and in "fairlead health".
+
+Check the clock of this machine first, and that of the database: keys and nodes
+that had expired by then are valid again if the clock is behind. The command
+shows both times and asks.
+
+Run it where the server runs and as its user. With SQLite stop the server
+first; with PostgreSQL the servers may run, and follow at once.
+
+Nodes and keys that only the wrong clock had expired are valid again, and those
+that were expired by hand stay expired. What was deleted or reverted because of
+the wrong clock does not come back; the command lists it. Entries of the audit
+keep their dates. The repair itself is in the audit too.`,
+		Example: `  fairlead db repair-clock
+  fairlead db repair-clock --force --output json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.ownConfig()
+			if err != nil {
+				return err
+			}
+			if err := mustOwn(c.Database.SQLite.Path); err != nil && c.Database.Type == "sqlite" {
+				return err
+			}
+			if t.RepairClock == nil {
+				return errors.New("this binary cannot open databases")
+			}
+			ctx, stop := untilInterrupted(cmd.Context())
+			defer stop()
+			done, err := t.RepairClock(ctx, c, func(r ClockRepair) error {
+				question := fmt.Sprintf("The newest change is dated %s. Set the time back to %s?", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
+				return t.confirm(*force, question)
+			})
+			if err != nil {
+				return err
+			}
+			return t.show(done, clockRepairText(done))
+		},
+	}
+	force = confirmable(cmd)
+	return cmd
+}
+
+// clockRepairText is what the command prints.
+func clockRepairText(r ClockRepair) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Set the time back from %s to %s\n", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
+	for _, part := range []struct {
+		names []string
+		means string
+	}{
+		{r.Valid, "Valid again, because only the wrong clock had expired them"},
+		{r.Revoked, "Expired by hand while the clock was ahead, and still expired"},
+		{r.Late, "Created while the clock was ahead, so check when they expire"},
+		{r.Lost, "Deleted or reverted because the clock was ahead, and not restored"},
+	} {
+		if len(part.names) > 0 {
+			fmt.Fprintf(&text, "%s: %s\n", part.means, strings.Join(part.names, ", "))
+		}
+	}
+	if r.Changes > 0 {
+		fmt.Fprintf(&text, "%s of the audit have a date in the future: fairlead audit list --from %s\n", count(r.Changes, "change"), r.Now.Format(time.RFC3339))
+	}
+	return text.String()
+}

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"io"
+	"os/user"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// ClockRepair says what it means to set the time of a database back.
+type ClockRepair = control.ClockRepair
+
+// RepairClock sets the time of the database that the configuration names back
+// to its clock. It is a replica for a moment: with PostgreSQL others may run and
+// follow, with SQLite the service must be stopped. agree is asked first.
+func RepairClock(ctx context.Context, c *config.Config, agree func(ClockRepair) error) (done ClockRepair, err error) {
+	s := &service{Options: Options{Config: c}, log: newLogger(io.Discard, c.Log), registry: prometheus.NewRegistry()}
+	st, err := s.openStore(ctx)
+	if err != nil {
+		return done, oneLine(err)
+	}
+	defer st.Close()
+	if err := s.openLedger(ctx, st); err != nil {
+		return done, oneLine(err)
+	}
+	a := mesh.Actor{Kind: mesh.ActorLocal, Reason: "fairlead db repair-clock"}
+	if u, err := user.Current(); err == nil {
+		a.ID, a.Name = u.Uid, u.Username
+	}
+	loops, end := context.WithCancel(context.WithoutCancel(ctx))
+	g, failed := errgroup.WithContext(loops)
+	g.Go(func() error { return s.ledger.Run(failed) })
+	done, err = control.RepairClock(ctx, s.ledger, a, agree)
+	end()
+	if stopped := g.Wait(); err == nil {
+		err = stopped
+	}
+	return done, oneLine(err)
+}

@@ -1,0 +1,207 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// ClockRepair says what it means to set the time of a mesh back. Its lists hold
+// objects by kind and name.
+type ClockRepair struct {
+	Was, Now mesh.Time // what the newest change is dated, before and after
+	// Valid are nodes and keys that only the wrong clock had expired: they are
+	// valid again.
+	Valid []string
+	// Revoked were expired by hand while the clock was ahead, and stay expired.
+	Revoked []string
+	// Late were created, or joined again, while the clock was ahead: they
+	// expire later than intended.
+	Late []string
+	// Lost are nodes that were deleted, and versions of the policy that were
+	// reverted, because the clock was ahead.
+	Lost []string
+	// Changes is how many audit entries are dated after Now. They stay.
+	Changes int
+}
+
+// RepairClock sets the time of the mesh back to the database's clock, after
+// changes that were made while a clock was ahead. Before it commits it asks
+// agree, which may refuse.
+func RepairClock(ctx context.Context, l *ledger.Ledger, a mesh.Actor, agree func(ClockRepair) error) (ClockRepair, error) {
+	var plan ClockRepair
+	w, now := l.World(), l.DatabaseTime()
+	if e := l.Clocks(); e != nil && e.Ahead != 0 {
+		return plan, e // which of the two is right is for people to say
+	}
+	if w.At <= now.Add(ledger.ClockSlack) {
+		return plan, refuse(Conflict, "", "the newest change is dated %s and the clock says %s: there is nothing to repair",
+			w.At.Time().Format(time.RFC3339), now.Time().Format(time.RFC3339))
+	}
+	r, err := readFuture(ctx, l, now)
+	if err != nil {
+		return plan, err
+	}
+	_, plan = r.repair(w.Snapshot, now)
+	if err := agree(plan); err != nil {
+		return plan, err
+	}
+	_, err = l.CommitBack(ctx, a, func(now *policy.World, at mesh.Time) (evs []mesh.Event, err error) {
+		if now.Rev != w.Rev {
+			return nil, refuse(Conflict, "", "the database changed meanwhile, from revision %d to %d: try again", w.Rev, now.Rev)
+		}
+		evs, plan = r.repair(now.Snapshot, at)
+		return evs, nil
+	})
+	return plan, err
+}
+
+// future is what the audit says of the time that is taken back.
+type future struct {
+	touched map[string]map[mesh.Time]bool // objects, and when they were changed
+	lost    []string
+	changes int
+}
+
+func readFuture(ctx context.Context, l *ledger.Ledger, now mesh.Time) (future, error) {
+	const page = 1000
+	f := future{touched: map[string]map[mesh.Time]bool{}}
+	for q := (ledger.AuditQuery{From: now + 1, Newest: true, Limit: page}); ; {
+		rows, err := l.Audit(ctx, q)
+		if err != nil {
+			return f, err
+		}
+		for _, row := range rows {
+			object := row.Kind + " " + row.Object
+			if f.touched[object] == nil {
+				f.touched[object] = map[mesh.Time]bool{}
+			}
+			f.touched[object][row.At] = true
+			if row.Actor.Kind == mesh.ActorServer && (row.Verb == "deleted" || row.Kind == "policy") {
+				f.lost = append(f.lost, object)
+			}
+			f.changes++
+			q.Before = row.Position
+		}
+		if len(rows) < page {
+			return f, nil
+		}
+	}
+}
+
+// repair moves what lies in the future back to now.
+func (f future) repair(s *mesh.Snapshot, now mesh.Time) ([]mesh.Event, ClockRepair) {
+	plan := ClockRepair{Was: s.At, Now: now, Lost: f.lost, Changes: f.changes}
+	evs := []mesh.Event{mesh.ClockSet{Was: s.At}}
+	evs = append(evs, f.repairNodes(s, now, &plan)...)
+	evs = append(evs, f.repairKeys(s, now, &plan)...)
+	return append(evs, repairOthers(s, now)...), plan
+}
+
+// expiry judges when an object expires, and returns when it does from now on.
+func (p *ClockRepair) expiry(name string, expiry mesh.Time, touched map[mesh.Time]bool, created bool) mesh.Time {
+	switch {
+	case expiry <= p.Now:
+	case touched[expiry]: // to expire something is to set its expiry to the time of that change
+		p.Revoked = append(p.Revoked, name)
+		return p.Now
+	case expiry <= p.Was:
+		p.Valid = append(p.Valid, name)
+	case created:
+		p.Late = append(p.Late, name)
+	}
+	return expiry
+}
+
+func (f future) repairNodes(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (evs []mesh.Event) {
+	for n := range s.Nodes() {
+		changed := *n
+		changed.Expiry = plan.expiry("node "+n.Name, n.Expiry, f.touched["node "+n.ID.String()], n.UpdatedAt > now)
+		changed.Lapsed = n.Lapsed && changed.Expired(now)
+		changed.CreatedAt, changed.UpdatedAt = min(n.CreatedAt, now), min(n.UpdatedAt, now)
+		if changed.Expiry != n.Expiry || changed.Lapsed != n.Lapsed || changed.CreatedAt != n.CreatedAt || changed.UpdatedAt != n.UpdatedAt {
+			evs = append(evs, mesh.NodePut{Node: &changed})
+		}
+		switch p := n.Presence; {
+		case p.LastSeen <= now:
+		case p.Online:
+			evs = append(evs, mesh.Online{ID: n.ID, Replica: p.Replica, Conn: p.Conn, At: now})
+		default:
+			evs = append(evs, mesh.Offline{ID: n.ID, At: now})
+		}
+		if facts, ok := s.Facts(n.ID); ok && facts.At > now {
+			seen := *facts
+			seen.At = now
+			evs = append(evs, mesh.NodeFacts{Facts: &seen})
+		}
+	}
+	return evs
+}
+
+func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (evs []mesh.Event) {
+	for k := range s.APIKeys() {
+		changed := *k
+		changed.Expiry = plan.expiry("API key "+k.Prefix, k.Expiry, f.touched["apikey "+k.ID.String()], k.CreatedAt > now)
+		changed.CreatedAt = min(k.CreatedAt, now)
+		if changed.Expiry != k.Expiry || changed.CreatedAt != k.CreatedAt {
+			evs = append(evs, mesh.APIKeyPut{Key: &changed})
+		}
+		if use := k.LastUse; use.At > now {
+			use.At = now
+			evs = append(evs, mesh.APIKeyUsed{ID: k.ID, Use: use})
+		}
+	}
+	for k := range s.PreAuthKeys() {
+		changed := *k
+		changed.Expiry = plan.expiry("pre-auth key "+k.Prefix, k.Expiry, f.touched["preauthkey "+k.ID.String()], k.CreatedAt > now)
+		changed.CreatedAt = min(k.CreatedAt, now)
+		if changed.Expiry != k.Expiry || changed.CreatedAt != k.CreatedAt {
+			evs = append(evs, mesh.PreAuthKeyPut{Key: &changed})
+		}
+		if use := k.LastUse; use.At > now {
+			use.At = now
+			evs = append(evs, mesh.PreAuthKeyUsed{ID: k.ID, Use: use})
+		}
+	}
+	return evs
+}
+
+// repairOthers ends answers and leases that would last too long, and keeps the
+// rest for as long as it was meant to last.
+func repairOthers(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
+	for l := range s.Logins() {
+		if l.Until > now.Add(answerLifetime) {
+			evs = append(evs, mesh.LoginGone{ID: l.ID})
+		}
+	}
+	for g := range s.SSHGrants() {
+		if g.GrantedAt > now {
+			evs = append(evs, mesh.SSHGrantGone{ID: g.ID})
+		}
+	}
+	for m := range s.Receipts() {
+		if end := now.Add(mesh.ReceiptLifetime); m.Until > end {
+			kept := *m
+			kept.Until = end
+			evs = append(evs, mesh.Remembered{Receipt: &kept})
+		}
+	}
+	for w := range s.Webhooks() {
+		if p := w.Progress; max(p.Until, p.LastSuccess, p.LastFailure) > now {
+			p.Until, p.LastSuccess, p.LastFailure = min(p.Until, now), min(p.LastSuccess, now), min(p.LastFailure, now)
+			evs = append(evs, mesh.WebhookMoved{ID: w.ID, Progress: p})
+		}
+	}
+	if p, ok := s.Policy(); ok && p.SavedAt > now {
+		kept := *p
+		kept.SavedAt = now
+		if p.ConfirmBy != 0 {
+			kept.ConfirmBy = now.Add(p.ConfirmBy.Sub(p.SavedAt))
+		}
+		evs = append(evs, mesh.PolicyPut{Policy: &kept})
+	}
+	return evs
+}
