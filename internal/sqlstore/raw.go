@@ -54,7 +54,7 @@ const (
 // makes nor changes tables before it is told to.
 type Raw struct {
 	db      *sql.DB
-	lock    *os.File // of a SQLite file that no server may use
+	files   *sqliteFiles // of a SQLite database that no server may use
 	dialect goose.Dialect
 	where   Location
 	use     Use
@@ -70,18 +70,18 @@ func OpenRaw(ctx context.Context, where Location, use Use) (*Raw, error) {
 	return r, explain(err)
 }
 
-func openRawSQLite(_ context.Context, where Location, use Use) (*Raw, error) {
+func openRawSQLite(ctx context.Context, where Location, use Use) (*Raw, error) {
 	r := &Raw{dialect: goose.DialectSQLite3, where: where, use: use}
 	if _, err := os.Stat(where.SQLite); use != Fill && err != nil {
 		return nil, openError(where.SQLite, err)
 	}
 	mode := "?mode=ro&_pragma=busy_timeout(5000)"
 	if use != Look {
-		lock, _, err := lockFile(where.SQLite)
+		files, err := takeFiles(where.SQLite)
 		if err != nil {
 			return nil, err
 		}
-		r.lock = lock
+		r.files = files
 	}
 	if use == Fill {
 		mode = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=journal_size_limit(67108864)&_txlock=immediate"
@@ -91,6 +91,11 @@ func openRawSQLite(_ context.Context, where Location, use Use) (*Raw, error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	r.db = db
+	if use == Take {
+		if err := r.files.complete(ctx, db); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	}
 	return r, nil
 }
 
@@ -176,8 +181,8 @@ func (r *Raw) Close() error {
 	if r.db != nil {
 		err = r.db.Close()
 	}
-	if r.lock != nil {
-		err = errors.Join(err, r.lock.Close())
+	if r.files != nil {
+		err = errors.Join(err, r.files.release())
 	}
 	return err
 }
@@ -381,7 +386,13 @@ func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) e
 	if err := begin(ctx, tx, before); err != nil {
 		return explain(err)
 	}
-	return explain(tx.Commit())
+	if err := tx.Commit(); err != nil {
+		return explain(err)
+	}
+	if r.files != nil {
+		return r.files.forget()
+	}
+	return nil
 }
 
 // begin makes what was put into the tables a history of its own, which goes on

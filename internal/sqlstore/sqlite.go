@@ -8,15 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	_ "modernc.org/sqlite" // the driver
 	sqlite3 "modernc.org/sqlite/lib"
@@ -35,11 +31,13 @@ const (
 type SQLite struct {
 	history
 	db        *sql.DB
-	path      string
-	file      os.FileInfo // what is open
-	lock      *os.File    // held while this process owns the database
+	files     *sqliteFiles
 	durations prometheus.Observer
 	suspect   atomic.Bool // the last write failed
+	dirty     atomic.Bool // something was committed since the last checkpoint
+	// pin is one more connection. While it is open SQLite keeps its log, whatever
+	// the pool does, so that a log that is gone was taken away.
+	pin *sql.DB
 }
 
 var (
@@ -50,13 +48,13 @@ var (
 // OpenSQLite opens or creates the file at path and brings its tables up to
 // date. It refuses a file that another process has open.
 func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ *SQLite, err error) {
-	lock, file, err := lockFile(path)
+	files, err := takeFiles(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			lock.Close()
+			files.release()
 		}
 	}()
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
@@ -67,76 +65,22 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 	}
 	db.SetMaxOpenConns(sqliteConns)
 	db.SetMaxIdleConns(sqliteIdle)
-	if err := migrate(ctx, goose.DialectSQLite3, db, "migrations/sqlite"); err != nil {
-		db.Close()
-		return nil, explain(err)
+	pin, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, errors.Join(openError(path, err), db.Close())
+	}
+	pin.SetMaxOpenConns(1)
+	if err := prepareSQLite(ctx, db, pin, files); err != nil {
+		return nil, errors.Join(explain(err), db.Close(), pin.Close())
 	}
 	durations := newDurations()
 	register(reg, durations, func() poolStat {
 		s := db.Stats()
 		return poolStat{open: s.OpenConnections, idle: s.Idle, max: s.MaxOpenConnections}
 	})
-	l := &SQLite{db: db, path: path, file: file, lock: lock, durations: durations}
+	l := &SQLite{db: db, pin: pin, files: files, durations: durations}
 	l.history = history{l, newSchema()}
 	return l, nil
-}
-
-// lockFile takes the lock file beside the database, then tries whether the
-// database can be written: what the system says is clearer than what SQLite does.
-func lockFile(path string) (_ *os.File, _ os.FileInfo, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, nil, openError(path, err)
-	}
-	// Beside the file itself, as SQLite has its log: by whatever link it is reached.
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o640)
-	if err != nil {
-		return nil, nil, openError(path+".lock", err)
-	}
-	defer func() {
-		if err != nil {
-			lock.Close()
-		}
-	}()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, nil, unavailable("failed to open database file: %s is in use by another fairlead process; stop it first, or use PostgreSQL to run several", path)
-	} else if err != nil {
-		return nil, nil, openError(path+".lock", err)
-	}
-	if orphan, err := orphaned(path); err != nil || orphan {
-		return nil, nil, unavailable("failed to open database file: %s is gone but %s-wal is there: put the database back, or move that file away to start empty", path, path)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
-	if err != nil {
-		return nil, nil, openError(path, err)
-	}
-	defer f.Close()
-	file, err := f.Stat()
-	return lock, file, err
-}
-
-// orphaned reports whether the log of a database is there without it: a new
-// database would take the place of one that is only misplaced.
-func orphaned(path string) (bool, error) {
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return false, nil // OpenFile says what is wrong, if anything is
-	}
-	wal, err := os.Stat(path + "-wal")
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && wal.Size() > 0, err
-}
-
-// present fails when the file was removed or replaced under this process: what
-// is written then is lost with it.
-func (l *SQLite) present() error {
-	if file, err := os.Stat(l.path); err != nil || !os.SameFile(file, l.file) {
-		return unavailable("database write failed: %s was removed or replaced while in use: stop the service, put the file back, start again", l.path)
-	}
-	return nil
 }
 
 // timed runs f and counts it as one statement.
@@ -274,7 +218,7 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 	if tx.empty() {
 		return nil
 	}
-	if err := l.present(); err != nil {
+	if err := l.files.present(); err != nil {
 		return err
 	}
 	if err := l.write(ctx, t, tx); err != nil {
@@ -289,6 +233,8 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, explain(err)) // the file will tell
 	}
 	l.suspect.Store(false)
+	l.dirty.Store(true)
+	l.files.note(tx.head.rev)
 	return nil
 }
 
@@ -359,7 +305,12 @@ func (l *SQLite) Watch(ctx context.Context) error {
 // the disk alone. After a write that failed it writes, to learn when that works
 // again.
 func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
-	if err := l.present(); err != nil {
+	if err := l.files.present(); err != nil {
+		if l.dirty.Swap(false) {
+			// The log is gone by name, and still open: what was acknowledged and
+			// is nowhere else goes into the file before this process ends.
+			_ = checkpoint(ctx, l.pin)
+		}
 		return nil, err
 	}
 	if _, err := l.head(ctx, l.db); err != nil {
@@ -382,6 +333,11 @@ func (l *SQLite) Clock() store.Clock { return store.LocalClock() }
 
 // Prune takes a chunk at a time, so that writers get their turn in between.
 func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
+	if l.dirty.Swap(false) { // so that a copy of the file alone is at most this old
+		if _, err := l.db.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
+			return 0, explain(err)
+		}
+	}
 	_, before := l.cutoff(age)
 	_, future := l.cutoff(-futureAge)
 	for {
@@ -420,5 +376,5 @@ func (l *SQLite) cutoff(age time.Duration) (moment string, arg any) {
 
 // Close implements store.Store.
 func (l *SQLite) Close() error {
-	return errors.Join(l.db.Close(), l.lock.Close())
+	return errors.Join(l.db.Close(), l.pin.Close(), l.files.release())
 }

@@ -1,0 +1,176 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// sqliteFiles are the files of a database that this process owns: the database
+// itself, its write-ahead log, and a lock file, which also notes how far the
+// database has come. A log that is deleted takes what was acknowledged with it,
+// and SQLite would not notice: the note does.
+type sqliteFiles struct {
+	path string      // without links, as SQLite names its log
+	file os.FileInfo // the database that is open
+	lock *os.File    // held while this process owns the database
+	log  os.FileInfo // the log in use; nil before watchLog
+}
+
+// takeFiles takes the lock file beside the database, then tries whether the
+// database can be written: what the system says is clearer than what SQLite does.
+func takeFiles(path string) (_ *sqliteFiles, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, openError(path, err)
+	}
+	// Beside the file itself, as SQLite has its log: by whatever link it is reached.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, openError(path+".lock", err)
+	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, unavailable("failed to open database file: %s is in use by another fairlead process; stop it first, or use PostgreSQL to run several", path)
+	} else if err != nil {
+		return nil, openError(path+".lock", err)
+	}
+	if orphan, err := orphaned(path); err != nil || orphan {
+		return nil, unavailable("failed to open database file: %s is gone but %s-wal is there: put the database back, or move that file away to start empty", path, path)
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		_ = lock.Truncate(0) // what is noted is of another database, whose inode this one may get
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	defer f.Close()
+	file, err := f.Stat()
+	return &sqliteFiles{path: path, file: file, lock: lock}, err
+}
+
+// orphaned reports whether the log of a database is there without it: a new
+// database would take the place of one that is only misplaced.
+func orphaned(path string) (bool, error) {
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return false, nil // OpenFile says what is wrong, if anything is
+	}
+	wal, err := os.Stat(path + "-wal")
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && wal.Size() > 0, err
+}
+
+func (f *sqliteFiles) release() error { return f.lock.Close() }
+
+// noteForm has a fixed length, so that one note replaces another.
+const noteForm = "fairlead inode %020d rev %020d\n"
+
+// note keeps how far the database has come, without waiting for the disk: it
+// survives the process, and after a loss of power an older note is no harm.
+func (f *sqliteFiles) note(rev mesh.Revision) {
+	_, _ = f.lock.WriteAt(fmt.Appendf(nil, noteForm, inode(f.file), rev), 0) // a disk that is full has told already
+}
+
+// forget drops the note: the database goes on from somewhere else.
+func (f *sqliteFiles) forget() error { return f.lock.Truncate(0) }
+
+// noted is how far this very file has come, as far as anybody knows.
+func (f *sqliteFiles) noted() mesh.Revision {
+	text := make([]byte, 128)
+	n, _ := f.lock.ReadAt(text, 0) // what cannot be read is not known
+	var node uint64
+	var rev mesh.Revision
+	if _, err := fmt.Sscanf(string(text[:n]), noteForm, &node, &rev); err != nil || node != inode(f.file) {
+		return 0
+	}
+	return rev
+}
+
+func inode(file os.FileInfo) uint64 {
+	if s, ok := file.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
+}
+
+// complete fails when the database has less than this process, or one before it,
+// has written: its log is not there. It changes nothing, so that the log can be
+// put back.
+func (f *sqliteFiles) complete(ctx context.Context, db *sql.DB) error {
+	noted, found := f.noted(), mesh.Revision(0)
+	if noted == 0 {
+		return nil
+	}
+	err := db.QueryRowContext(ctx, "SELECT rev FROM head WHERE id = 1").Scan(&found)
+	if err != nil && !strings.Contains(err.Error(), "no such table") && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if found < noted {
+		return unavailable("failed to open database file: %s ends at revision %d, and revision %d was saved: the file %s-wal was removed, "+
+			"or an older copy of the database was put here. Put the missing file back, or restore a backup; to go on without these changes delete %s.lock",
+			f.path, found, noted, f.path, f.path)
+	}
+	return nil
+}
+
+// prepareSQLite brings the tables up to date and moves all that is in the log
+// into the file, so that the file alone is a database.
+func prepareSQLite(ctx context.Context, db, pin *sql.DB, files *sqliteFiles) error {
+	if err := files.complete(ctx, db); err != nil {
+		return err
+	}
+	if err := migrate(ctx, goose.DialectSQLite3, db, "migrations/sqlite"); err != nil {
+		return err
+	}
+	if err := checkpoint(ctx, pin); err != nil {
+		return err
+	}
+	files.watchLog()
+	return nil
+}
+
+// checkpoint moves all that is in the log into the file.
+func checkpoint(ctx context.Context, db *sql.DB) error {
+	var busy, frames, moved int
+	return db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+}
+
+// watchLog takes the log that is there now for the one in use.
+func (f *sqliteFiles) watchLog() {
+	if log, err := os.Stat(f.path + "-wal"); err == nil {
+		f.log = log
+	}
+}
+
+// present fails when the database or its log was removed or replaced under this
+// process: what is written then is lost with it.
+func (f *sqliteFiles) present() error {
+	if file, err := os.Stat(f.path); err != nil || !os.SameFile(file, f.file) {
+		return unavailable("database write failed: %s was removed or replaced while in use: stop the service, put the file back, start again", f.path)
+	}
+	if f.log == nil {
+		return nil
+	}
+	if log, err := os.Stat(f.path + "-wal"); err != nil || !os.SameFile(log, f.log) {
+		return unavailable("database write failed: %s-wal was removed or replaced while in use: restart the service", f.path)
+	}
+	return nil
+}
