@@ -46,6 +46,7 @@ type Daemon struct {
 
 	opts  Options
 	bin   string
+	cred  *syscall.Credential // of its processes; nil in a namespace
 	cmd   *exec.Cmd
 	end   context.CancelFunc // asks the running daemon to end; nil when none runs
 	since int64              // length of the log when the daemon started
@@ -71,6 +72,9 @@ func Start(t testing.TB, opts Options) *Daemon {
 		opts.Dir = dir
 	}
 	d := &Daemon{Dir: opts.Dir, opts: opts, bin: Build(t, opts.Version)}
+	if opts.Namespace == nil {
+		d.cred = sealed(t)
+	}
 	t.Cleanup(func() {
 		if err := d.Stop(); err != nil {
 			t.Errorf("stopping the client in %s: %v", d.Dir, err)
@@ -100,7 +104,7 @@ func (d *Daemon) Resume() error {
 	cmd := d.command(ctx, "tailscaled", d.flags()...)
 	cmd.Env = append(d.quietEnv(), d.opts.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopLimit
 	if err := cmd.Start(); err != nil {
@@ -185,10 +189,12 @@ func (d *Daemon) socket() string  { return filepath.Join(d.Dir, "socket") }
 // command is one of the client's programs, where the daemon runs.
 func (d *Daemon) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	name := filepath.Join(d.bin, program)
+	cmd := exec.CommandContext(ctx, name, args...)
 	if d.opts.Namespace != nil {
-		return d.opts.Namespace.Command(ctx, name, args...)
+		cmd = d.opts.Namespace.Command(ctx, name, args...)
 	}
-	return exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.cred}
+	return cmd
 }
 
 // CLI runs the client's command line. A command that could not be run, or was

@@ -56,6 +56,10 @@ func mainStatus(m *testing.M) int {
 		return 1
 	}
 	// For the client that is linked into this process.
+	if err := clienttest.SealProcess(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	envknob.SetNoLogsNoSupport()
 	for _, knob := range []string{"TS_DEBUG_USE_DERP_HTTP", "TS_DISABLE_PORTMAPPER", "TS_DISABLE_UPNP", "TS_PANIC_IF_HIT_MAIN_CONTROL"} {
 		envknob.Setenv(knob, "1")

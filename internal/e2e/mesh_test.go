@@ -23,6 +23,7 @@ func nameOf(version string) string { return strings.ReplaceAll(version, ".", "-"
 // test, or when it is closed.
 func startLinked(ctx context.Context, t *testing.T, n network, name, key, dir string) *tsnet.Server {
 	t.Helper()
+	clienttest.RequireSealed(t)
 	s := &tsnet.Server{Dir: dir, Hostname: name, ControlURL: n.URL, AuthKey: key, Logf: logger.Discard, UserLogf: logger.Discard}
 	t.Cleanup(func() { s.Close() })
 	if _, err := s.Up(ctx); err != nil {
