@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,7 +42,8 @@ type scene struct {
 	*stage
 	scope   *scope
 	console *console
-	nginx   *nginx
+	nginx   *meshtest.Nginx
+	front   string // URL of the console's port of nginx
 	faults  *faultProxy
 
 	mu      sync.Mutex
@@ -126,8 +128,14 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 		s.faults = startFaultProxy(part, s.URL)
 		addr := meshtest.FreeAddr(part)
 		s.console = startConsole(part, r.console, "http://"+s.faults.addr, addr)
-		s.nginx = startNginx(part, wish.TLS, s.Addr, addr)
-		r.seclusion.bring(part, s.nginx.URL)
+		s.nginx = meshtest.StartNginx(part, meshtest.NginxConfig{
+			Deploy: filepath.Join("..", "..", "deploy", "nginx"), Server: s.Addr, Console: addr, TLS: wish.TLS,
+		})
+		s.front = "http://" + s.nginx.Console
+		if wish.TLS {
+			s.front = "https://" + s.nginx.Console
+		}
+		r.seclusion.bring(part, s.front)
 		r.seclusion.bring(part, s.console.URL)
 		return nil
 	})
@@ -147,7 +155,7 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	answer(w, object{
-		"id": id, "console": s.nginx.URL, "direct": s.console.URL, "server": s.URL, "admin": s.admin, "port": r.greeter, "online": online,
+		"id": id, "console": s.front, "direct": s.console.URL, "server": s.URL, "admin": s.admin, "port": r.greeter, "online": online,
 	}, nil)
 }
 
@@ -157,7 +165,7 @@ func (r *rig) close(w http.ResponseWriter, req *http.Request) {
 	s := r.scenes[req.PathValue("stage")]
 	r.mu.Unlock()
 	if s != nil {
-		for line := range strings.Lines(s.console.log.String() + s.nginx.log()) {
+		for line := range strings.Lines(s.console.log.String() + s.nginx.Log()) {
 			if strings.Contains(line, "level=WARN") || strings.Contains(line, "[error]") {
 				r.t.Logf("stage %s: %s", req.PathValue("stage"), line) // shown when a test fails
 			}
@@ -379,5 +387,5 @@ func (r *rig) reach(s *scene, ctx context.Context, body io.Reader) (any, error) 
 
 // logs are what everybody wrote.
 func (s *scene) logs(context.Context, io.Reader) (any, error) {
-	return object{"server": s.Log(), "console": s.console.log.String(), "nginx": s.nginx.log()}, nil
+	return object{"server": s.Log(), "console": s.console.log.String(), "nginx": s.nginx.Log()}, nil
 }

@@ -63,6 +63,9 @@ func NewCrowd(t testing.TB, serverURL string) *Crowd {
 	}
 }
 
+// Key is the key by which clients know the server.
+func (c *Crowd) Key() key.MachinePublic { return c.key }
+
 // link is one connection of a node: TCP, Noise, HTTP/2.
 type link struct {
 	conn   *gate

@@ -1,6 +1,4 @@
-//go:build !race
-
-package consoletest
+package meshtest
 
 import (
 	"context"
@@ -20,39 +18,42 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
-// nginx is the proxy of a deployment, with the configuration that is delivered.
-type nginx struct {
-	URL string // of the console's port
-	dir string
+// Nginx is the proxy of a deployment, with the configuration that is delivered.
+type Nginx struct {
+	Service, Console string // addresses of its ports
+	dir              string
 }
 
-// startNginx starts one without or with TLS. What is changed of the
-// configuration is what a container has to itself: ports, directories and the
-// names of other containers.
-func startNginx(t testing.TB, tls bool, server, console string) *nginx {
+// NginxConfig says what nginx forwards to. Deploy is the directory of the
+// repository with the configuration, deploy/nginx.
+type NginxConfig struct {
+	Deploy          string
+	Server, Console string // addresses
+	TLS             bool   // as in production
+}
+
+// StartNginx starts nginx with the default limits. What is changed of the configuration is what a container
+// has to itself: ports, directories and the names of other containers.
+func StartNginx(t testing.TB, c NginxConfig) *Nginx {
 	t.Helper()
-	n := &nginx{dir: t.TempDir(), URL: "http://" + meshtest.FreeAddr(t)}
-	at := strings.TrimPrefix(n.URL, "http://")
-	mode := "mode-dev"
-	if tls {
-		mode, n.URL = "mode-prod", "https://"+at
+	n := &Nginx{dir: t.TempDir(), Service: FreeAddr(t), Console: FreeAddr(t)}
+	mode, plain, secure := "mode-dev", n.Service, FreeAddr(t)
+	if c.TLS {
+		mode, plain, secure = "mode-prod", FreeAddr(t), n.Service
 		writeCertificate(t, filepath.Join(n.dir, "tls"))
 	}
-	run := filepath.Join(n.dir, "run")
 	changes := strings.NewReplacer(
-		"/run/nginx", run, "/var/log/nginx", n.dir, "/dev/stdout", filepath.Join(n.dir, "out.log"),
-		"fairlead:8080", server, "console:3000", console, "worker_processes auto", "worker_processes 1",
-		"listen 80;", "listen "+meshtest.FreeAddr(t)+";", "listen 443 ", "listen "+meshtest.FreeAddr(t)+" ",
-		"listen 3001", "listen "+at, "listen 8080", "listen "+meshtest.FreeAddr(t),
+		"/run/nginx", filepath.Join(n.dir, "run"), "/var/log/nginx", n.dir, "/dev/stdout", filepath.Join(n.dir, "out.log"),
+		"fairlead:8080", c.Server, "console:3000", c.Console, "worker_processes auto", "worker_processes 1",
+		"listen 80;", "listen "+FreeAddr(t)+";", "listen 443 ", "listen "+secure+" ",
+		"listen 3001", "listen "+n.Console, "listen 8080", "listen "+plain,
 	)
-	source := filepath.Join("..", "..", "deploy", "nginx")
-	files, err := filepath.Glob(filepath.Join(source, "*.conf"))
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob(filepath.Join(c.Deploy, "*.conf"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has no configuration: %v", c.Deploy, err)
 	}
 	copies := map[string]string{mode + ".conf": "run/chosen/mode.conf", "rate-limit-on.conf": "run/chosen/rate-limit.conf", "admin-off.conf": "run/chosen/admin.conf"}
 	for _, file := range files {
@@ -73,11 +74,11 @@ func startNginx(t testing.TB, tls bool, server, console string) *nginx {
 			}
 		}
 	}
-	n.start(t, at)
+	n.start(t)
 	return n
 }
 
-func (n *nginx) start(t testing.TB, addr string) {
+func (n *Nginx) start(t testing.TB) {
 	t.Helper()
 	var log waittest.Transcript
 	cmd := exec.CommandContext(context.Background(), "nginx", "-e", "stderr", "-p", n.dir, "-c", filepath.Join(n.dir, "nginx.conf"))
@@ -92,8 +93,8 @@ func (n *nginx) start(t testing.TB, addr string) {
 			t.Errorf("nginx: %v\n%s", err, log.String())
 		}
 	})
-	waittest.Eventually(t, patience, pollEvery, func() error {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	waittest.Eventually(t, readyLimit, pollEvery, func() error {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", n.Console)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, log.String())
 		}
@@ -101,8 +102,8 @@ func (n *nginx) start(t testing.TB, addr string) {
 	})
 }
 
-// log is what it wrote of requests.
-func (n *nginx) log() string {
+// Log is what it wrote of requests.
+func (n *Nginx) Log() string {
 	text, err := os.ReadFile(filepath.Join(n.dir, "access.log"))
 	if err != nil {
 		return err.Error()
@@ -110,8 +111,7 @@ func (n *nginx) log() string {
 	return string(text)
 }
 
-// writeCertificate makes a key and a certificate of this host that vouches for
-// itself.
+// writeCertificate writes a key and a self-signed certificate of this host.
 func writeCertificate(t testing.TB, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -119,7 +119,7 @@ func writeCertificate(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(day),
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
