@@ -16,6 +16,7 @@ BENCHTIME ?= 1s
 CHAOS     ?= 60s
 ROUNDS    ?= 1
 HOLD      ?= 10m
+HOSTILE   ?= 10m
 
 # The build time is the time of the commit, so that one commit gives one binary.
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -112,6 +113,11 @@ figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the r
 .PHONY: chaos
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
 	$(call GOTEST) -timeout=0 -count=1 ./internal/chaos -chaos=$(CHAOS)
+
+.PHONY: hostile
+hostile: FORMAT = standard-verbose
+hostile: $(BIN)/gotestsum ## attack a server as strangers do for HOSTILE while 300 nodes keep working (HOSTILE=35s: as CI does)
+	$(call GOTEST) -timeout=0 -count=1 -v ./internal/hostiletest -hostile=$(HOSTILE)
 
 .PHONY: mesh
 mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20)

@@ -67,6 +67,7 @@ var table = map[string]row{
 	"disktest":          {"", "testing"},
 	"deploytest":        {"", ""},
 	"e2e":               {"", ""},
+	"hostiletest":       {"", ""},
 	"packagetest":       {"", ""},
 	"waittest":          {"", "testing"},
 	"policy/policytest": {"mesh policy", "keys testing"},

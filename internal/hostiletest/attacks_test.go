@@ -1,0 +1,64 @@
+//go:build !race
+
+package hostiletest
+
+import "time"
+
+// way is by which address the attack comes.
+type way string
+
+const (
+	direct  way = "direct"
+	proxied way = "nginx" // with the repository's configuration
+	console way = "console"
+)
+
+// attack is one row of the table of attacks.
+type attack struct {
+	unit     string // of units
+	ways     []way
+	rate     int // units per second, at most
+	conns    int // units at once, at most
+	networks int // from which they come
+	// kept is the longest that the server may keep a connection that says nothing;
+	// zero for attacks that do not wait.
+	kept time.Duration
+	// weight is the share of the time, in times of what others have; one when zero.
+	weight int
+}
+
+// attacks are carried out one after the other, in this order.
+func attacks() []attack {
+	both := []way{direct, proxied}
+	const (
+		refused = 2 * time.Second  // at once, and time for a busy machine
+		slow    = 35 * time.Second // a body has thirty seconds
+		noise   = 35 * time.Second // two pings, or a request that has fifteen seconds
+		header  = 13 * time.Second // ten seconds
+	)
+	return []attack{
+		{unit: "WebSocket without subprotocol", ways: both, rate: 200, conns: 16, networks: 1, kept: refused, weight: 3},
+		{unit: "WebSocket with half a frame", ways: both, rate: 200, conns: 16, networks: 1, kept: refused, weight: 3},
+		{unit: "broken upgrade of every kind", ways: both, rate: 200, conns: 64, networks: 4, kept: refused, weight: 3},
+		{unit: "upgrade that is never read", ways: both, rate: 200, conns: 64, networks: 4},
+
+		{unit: "idle connection", ways: both, rate: 5000, conns: 5000, networks: 50, kept: header, weight: 2},
+		{unit: "slow client on every route", ways: both, rate: 2000, conns: 2000, networks: 50, kept: slow, weight: 2},
+		{unit: "silent Noise stranger", ways: both, rate: 300, conns: 5000, networks: 50, kept: noise, weight: 2},
+		{unit: "half request or unread answer on machine routes", ways: both, rate: 100, conns: 200, networks: 50, kept: noise},
+
+		{unit: "handshake", ways: both, rate: 300, conns: 200, networks: 50},
+		{unit: "20 joins without a key", ways: []way{direct}, rate: 50, conns: 50, networks: 50},
+		{unit: "20 joins with a bad key", ways: []way{direct}, rate: 50, conns: 50, networks: 50},
+		{unit: "join with a bad key over the API", ways: []way{direct}, rate: 500, conns: 200, networks: 50},
+		{unit: "login that waits", ways: []way{direct}, rate: 300, conns: 1500, networks: 50, weight: 2},
+		{unit: "bad API key", ways: both, rate: 1000, conns: 200, networks: 50},
+		{unit: "health", ways: []way{direct}, rate: 2000, conns: 200, networks: 50},
+		{unit: "oversized body or compressed bomb on every route", ways: both, rate: 100, conns: 50, networks: 50},
+		{unit: "oversized body or bomb on machine routes", ways: []way{direct}, rate: 100, conns: 50, networks: 50},
+
+		{unit: "slow client on every route", ways: []way{console}, rate: 500, conns: 500, networks: 50, kept: slow},
+		{unit: "oversized body or compressed bomb on every route", ways: []way{console}, rate: 50, conns: 50, networks: 50},
+		{unit: "console login", ways: []way{console}, rate: 100, conns: 100, networks: 50},
+	}
+}

@@ -1,0 +1,83 @@
+package hostiletest
+
+// row is one route that a stranger reaches, and a request for it. Every attack on
+// routes (slow headers, slow bodies, slow readers, oversized bodies, compressed
+// bombs) uses every row.
+type row struct {
+	pattern string // as the router spells it
+	method  string
+	path    string // with values for the pattern's wildcards
+	header  string // further header lines, each ending with \r\n
+	body    string // how a body that the route accepts begins; empty when it takes none
+}
+
+// publicRows are the routes of the public listener.
+func publicRows() []row {
+	const (
+		upgrade   = "Connection: Upgrade\r\nUpgrade: tailscale-control-protocol\r\n"
+		websocket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+		derp      = "Connection: Upgrade\r\nUpgrade: DERP\r\n"
+		jsonBody  = "Content-Type: application/json\r\n"
+	)
+	return []row{
+		{pattern: "GET /bootstrap-dns", method: "GET", path: "/bootstrap-dns?q=x"},
+		{pattern: "GET /generate_204", method: "GET", path: "/generate_204"},
+		{pattern: "GET /key", method: "GET", path: "/key?v=120"},
+		{pattern: "POST /ts2021", method: "POST", path: "/ts2021", header: upgrade},
+		{pattern: "GET /ts2021", method: "GET", path: "/ts2021", header: websocket},
+		{pattern: "POST /verify", method: "POST", path: "/verify", header: jsonBody, body: `{"NodePublic":"nodekey:`},
+		{pattern: "GET /auth/{token}", method: "GET", path: "/auth/x"},
+		{pattern: "GET /register/{token}", method: "GET", path: "/register/x"},
+		{pattern: "GET /apple", method: "GET", path: "/apple"},
+		{pattern: "GET /windows", method: "GET", path: "/windows"},
+		{pattern: "GET /android", method: "GET", path: "/android"},
+		{pattern: "GET /derp", method: "GET", path: "/derp", header: derp},
+		{pattern: "/derp/probe", method: "GET", path: "/derp/probe"},
+		{pattern: "/derp/latency-check", method: "GET", path: "/derp/latency-check"},
+		{pattern: "/derp/", method: "GET", path: "/derp/x"}, // what the relay does not answer
+		{pattern: "/", method: "GET", path: "/x"},           // what nobody answers
+		{pattern: "GET /health", method: "GET", path: "/health"},
+		{pattern: "GET /ready", method: "GET", path: "/ready"},
+		{pattern: "GET /version", method: "GET", path: "/version"},
+		{pattern: "GET /api/v1/openapi.yaml", method: "GET", path: "/api/v1/openapi.yaml"},
+		{pattern: "GET /api/v1/docs", method: "GET", path: "/api/v1/docs"},
+		{pattern: "POST /api/v1/machine", method: "POST", path: "/api/v1/machine", header: jsonBody, body: `{"preAuthKey":"`},
+		{pattern: protected, method: "POST", path: "/api/v1/user", header: jsonBody, body: `{"name":"`},
+	}
+}
+
+// protected stands for all operations that refuse strangers: they do so before
+// they know which operation it is.
+const protected = "operations that need an API key"
+
+// machineRows are the routes inside Noise. Whoever completes a handshake reaches
+// them, with a machine key that nobody knows.
+func machineRows() []row {
+	return []row{
+		{pattern: "POST /machine/register", method: "POST", path: "/machine/register", body: `{"Version":120,"NodeKey":"`},
+		{pattern: "POST /machine/map", method: "POST", path: "/machine/map", body: `{"Version":120,"NodeKey":"`},
+		{pattern: "GET /machine/ssh/action/{src}/to/{dst}", method: "GET", path: "/machine/ssh/action/1/to/2"},
+		{pattern: "GET /machine/ping/{token}", method: "GET", path: "/machine/ping/x"},
+		{pattern: "POST /machine/set-dns", method: "POST", path: "/machine/set-dns", body: `{"Name":"`},
+		{pattern: "POST /machine/update-health", method: "POST", path: "/machine/update-health", body: `{"Subsys":"`},
+		{pattern: "POST /machine/audit-log", method: "POST", path: "/machine/audit-log", body: `{"Action":"`},
+		{pattern: "POST /machine/feature/query", method: "POST", path: "/machine/feature/query", body: `{"Feature":"`},
+	}
+}
+
+// consoleRows are the routes of the console that need no session, and one for
+// each kind of request that does.
+func consoleRows() []row {
+	const form = "Content-Type: application/x-www-form-urlencoded\r\n"
+	return []row{
+		{pattern: "/health", method: "GET", path: "/health"},
+		{pattern: "/admin/login", method: "POST", path: "/admin/login", header: form, body: "key="},
+		{pattern: "/admin/logout", method: "POST", path: "/admin/logout", header: form, body: "csrf="},
+		{pattern: "/admin/api/session", method: "GET", path: "/admin/api/session"},
+		{pattern: "/admin/api/v1/events", method: "GET", path: "/admin/api/v1/events"},
+		{pattern: "calls", method: "POST", path: "/admin/api/v1/user", header: "Content-Type: application/json\r\n", body: `{"name":"`},
+		{pattern: "pages", method: "GET", path: "/admin/nodes"},
+		{pattern: "files", method: "GET", path: "/admin/assets/x.js"},
+		{pattern: "unknown paths", method: "GET", path: "/x"},
+	}
+}
