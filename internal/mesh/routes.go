@@ -101,6 +101,7 @@ func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bo
 			r.Enabled, r.ApprovedBy, r.UpdatedAt = true, auto.Version, now
 		}
 	}
+	all = n.forgetRoutes(all)
 	var served []netip.Prefix
 	for _, r := range all {
 		if r.Enabled && slices.Contains(n.RoutableIPs, r.Prefix) {
@@ -110,6 +111,30 @@ func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bo
 	changed = !slices.Equal(all, n.AllRoutes) || !slices.Equal(served, n.Routes) || len(announced) != len(n.RoutableIPs)
 	n.AllRoutes, n.Routes = all, served
 	return changed
+}
+
+// maxKnownRoutes is how many routes of a node are remembered that it no longer
+// announces and nobody decided about. A device could announce others all the time.
+const maxKnownRoutes = 256
+
+// forgetRoutes leaves out the oldest of too many routes that the node no longer
+// announces and nobody decided about.
+func (n *Node) forgetRoutes(all []Route) []Route {
+	var idle []RouteID
+	for _, r := range all {
+		if !r.Decided && !slices.Contains(n.RoutableIPs, r.Prefix) {
+			idle = append(idle, r.ID)
+		}
+	}
+	excess := len(idle) - maxKnownRoutes
+	if excess <= 0 {
+		return all
+	}
+	slices.Sort(idle)
+	return slices.DeleteFunc(all, func(r Route) bool {
+		_, idles := slices.BinarySearch(idle, r.ID)
+		return idles && r.ID <= idle[excess-1]
+	})
 }
 
 func (r Route) comparePrefix(p netip.Prefix) int { return r.Prefix.Compare(p) }

@@ -189,3 +189,29 @@ func TestInternetOfTheOtherFamilyFollowsWhatWasDecided(t *testing.T) {
 		}
 	}
 }
+
+// A device that announces other routes all the time does not make its node grow. What
+// a person decided stays.
+func TestRoutesThatNobodyDecidedAboutAreForgotten(t *testing.T) {
+	always := mesh.AutoApproval{Approves: func(netip.Prefix) bool { return true }}
+	n := &mesh.Node{}
+	last := mesh.RouteID(0)
+	for i := range 2000 {
+		n.RoutableIPs = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)}
+		n.KeepRoutes(last, 1, always)
+		for _, r := range n.AllRoutes {
+			last = max(last, r.ID)
+		}
+		if i == 0 {
+			n.AllRoutes[0].Decided = true
+		}
+	}
+	if got := len(n.AllRoutes); got != 258 {
+		t.Errorf("%d routes are known, want 256 beside the first and the last", got)
+	}
+	for _, prefix := range []string{"10.0.0.0/24", "10.7.207.0/24", "10.7.206.0/24"} {
+		if _, ok := n.Route(netip.MustParsePrefix(prefix)); !ok {
+			t.Errorf("%s is forgotten", prefix)
+		}
+	}
+}
