@@ -249,6 +249,9 @@ func (s *service) drain(failed context.Context) {
 func (s *service) saveObserved(failed context.Context, p *parts) {
 	ctx, cancel := context.WithTimeout(failed, lastSave)
 	defer cancel()
+	if err := p.control.SaveAllReports(ctx); err != nil {
+		s.log.Warn("the last reports of nodes that report all the time are lost", "error", err)
+	}
 	if err := p.control.SaveAllObserved(ctx); err != nil {
 		s.log.Warn("what nodes measured and when keys were used in the last ten minutes is lost", "error", err)
 	}

@@ -117,6 +117,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.control.RevertUnconfirmed,
 		p.control.TestPolicy,
 		p.control.SaveObserved,
+		p.control.SaveReports,
 		s.followHealth,
 	}
 	if policyFile(c.Policy) != "" {

@@ -68,6 +68,8 @@ type Service struct {
 	waiting            waitingRoom
 	sessions           sessionRoom
 	observed           observations
+	late               lateReports
+	delayed            prometheus.Counter
 	refusals           *identity.RefusalLog
 	registrations      prometheus.Counter
 	refused            prometheus.Counter
@@ -91,10 +93,13 @@ func New(c Config) *Service {
 			Name: "mesh_node_registrations_refused_total", Help: "Registrations that this replica refused, for their key or by the policy.",
 		}),
 	}
+	s.delayed = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "mesh_node_reports_delayed_total", Help: "Reports that came too fast for their node and were merged, to be committed later.",
+	})
 	if c.PolicyFile != "" {
 		s.policyFile = &policyFile{path: c.PolicyFile}
 	}
-	c.Registerer.MustRegister(s.registrations, s.refused, s.policyHealth.gauge())
+	c.Registerer.MustRegister(s.registrations, s.refused, s.delayed, s.policyHealth.gauge())
 	nodeGauges(c.Registerer, c.Ledger)
 	return s
 }

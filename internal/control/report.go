@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"tailscale.com/types/key"
 
@@ -100,18 +101,35 @@ func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
 			s.noteForbidden(a, n, r.Host.RoutableIPs, f, now)
 		}
 	})
-	w := s.ledger.World()
-	if evs, err := decideReport(w, s.ledger.Now(), r); err != nil || len(evs) == 0 {
+	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name
+	r = s.late.withLate(n.ID, r)
+	part, some, waits, err := s.admitReport(a, n.ID, r)
+	if waits {
+		s.delayed.Inc()
+	}
+	if err != nil || !some {
 		return err
 	}
-	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name
 	// A client that has turned away may have said something newer since: the
 	// ledger drops its command.
-	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) { return decideReport(w, now, r) })
-	if err == nil {
-		s.observed.saved([]*mesh.Facts{r.facts}, nil)
+	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) { return decideReport(w, now, part) })
+	if err == nil && part.facts != nil {
+		s.observed.saved([]*mesh.Facts{part.facts}, nil)
 	}
 	return err
+}
+
+// admitReport returns the part of a report that is committed now, if there is one, and
+// keeps the rest for later.
+func (s *Service) admitReport(a mesh.Actor, id mesh.NodeID, r Report) (part Report, some, waits bool, err error) {
+	w := s.ledger.World()
+	evs, err := decideReport(w, s.ledger.Now(), r)
+	if err != nil || len(evs) == 0 {
+		s.late.settled(id)
+		return Report{}, false, false, err
+	}
+	part, some, waits = s.late.admit(id, a, time.Now(), r, partsOf(evs))
+	return part, some, waits, nil
 }
 
 // usable drops endpoints that mean nothing elsewhere.
