@@ -3129,7 +3129,7 @@ export interface components {
         };
         ServerCheck: {
             /**
-             * @description `service`, `database`, `clock`, `relay`, `policy` or `replicas`; more may come.
+             * @description `service`, `database`, `clock`, `relay`, `policy`, `replicas` or `connections`; more may come.
              * @example database
              */
             part: string;

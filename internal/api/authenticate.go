@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -64,6 +65,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			s.fail(w, r, err)
 			return
 		}
+		guard.Prove(r.Context())
 		s.control.APIKeyUsed(k.ID, a.Addr)
 		a.Kind, a.ID, a.Name = mesh.ActorKey, k.ID.String(), k.Prefix
 		next.ServeHTTP(w, r.WithContext(withAccess(withActor(r.Context(), a), k.Access)))

@@ -28,6 +28,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
@@ -76,6 +77,7 @@ type service struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	ledger   *ledger.Ledger
+	guard    *guard.Guard
 	draining atomic.Bool
 	checks   checks
 	parts    atomic.Pointer[parts]
@@ -96,6 +98,9 @@ func Run(ctx context.Context, o Options) error {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, w := range o.Config.Warnings {
 		s.log.Warn("configuration", "problem", w.String())
+	}
+	if err := s.limit(); err != nil {
+		return err
 	}
 	err := s.run(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -277,6 +282,7 @@ const (
 	checkRelay    = "relay"
 	checkPolicy   = "policy"
 	checkReplicas = "replicas"
+	checkConns    = "connections"
 )
 
 // stopping is what probes are told after the signal to stop.
@@ -315,6 +321,11 @@ func (s *service) health() openapi.Health {
 		for _, text := range p.control.PolicyWarnings() {
 			report(checkPolicy, openapi.HealthCheckStatusWarn, text)
 		}
+	}
+	if text, failed := s.guard.Problem(); failed {
+		report(checkConns, openapi.HealthCheckStatusFail, text)
+	} else if text != "" {
+		report(checkConns, openapi.HealthCheckStatusWarn, text)
 	}
 	for _, r := range s.ledger.Replicas() {
 		if r.ConfigHash != s.ledger.Self().ConfigHash {

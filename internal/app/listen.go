@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -47,6 +48,7 @@ func (s *service) listen() (_ *listeners, err error) {
 	if ls.api, err = listenTCP("listen_addr", s.Config.ListenAddr); err != nil {
 		return nil, err
 	}
+	ls.api = s.guard.Listener(ls.api)
 	if s.Config.TLSCertPath != "" {
 		cert, err := tls.LoadX509KeyPair(s.Config.TLSCertPath, s.Config.TLSKeyPath)
 		if err != nil {
@@ -62,6 +64,7 @@ func (s *service) listen() (_ *listeners, err error) {
 	if ls.socket, err = listenUnix(s.Config.UnixSocket); err != nil {
 		return nil, err
 	}
+	ls.metrics, ls.socket = s.guard.Watch(ls.metrics), s.guard.Watch(ls.socket)
 	return ls, nil
 }
 
@@ -137,7 +140,9 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		HTTP2:             &http.HTTP2Config{WriteByteTimeout: requestTimeout},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnState:         cs.track,
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return guard.WithConn(context.WithValue(ctx, connKey{}, c), c)
+		},
 	}
 	server.RegisterOnShutdown(cs.hurry)
 	return server

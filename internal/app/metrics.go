@@ -45,7 +45,7 @@ func (m *healthMetrics) Collect(ch chan<- prometheus.Metric) {
 		healthy = 1
 	}
 	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, healthy)
-	warnings := map[string]float64{checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0} // shown at zero
+	warnings := map[string]float64{checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0} // shown at zero
 	for check, found := range h.Checks {
 		for _, c := range found {
 			if c.Status == openapi.HealthCheckStatusWarn {

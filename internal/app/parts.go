@@ -141,7 +141,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Document: apispec.Document, Docs: docs, TrustedProxies: c.TrustedProxies,
 	})
 	p.routes = slices.Sorted(maps.Keys(routes))
-	p.public, p.local = server.Handler(routes), server.LocalHandler(peer)
+	p.public, p.local = s.guard.Handler(server.Handler(routes)), server.LocalHandler(peer)
 	s.parts.Store(p)
 	return p, nil
 }

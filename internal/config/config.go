@@ -41,11 +41,18 @@ type Config struct {
 	Policy   Policy
 	Node     Node
 	History  History
+	Limits   Limits
 	Webhooks Webhooks
 	Log      Log
 
 	File     string    // the file that was read, empty when there was none
 	Warnings []Problem // what was accepted but is probably not meant
+}
+
+// Limits keep strangers from using up the server.
+type Limits struct {
+	Connections           int // that have not authenticated; 0 follows from the file descriptors
+	ConnectionsPerNetwork int
 }
 
 // Noise is the server's identity towards clients.

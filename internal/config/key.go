@@ -90,6 +90,14 @@ func serviceKeys(c *Config) []key {
 			"File of the access policy, for mode `file`. It is read again when it changes and on SIGHUP; a text that is no policy changes nothing.",
 		},
 		{
+			"limits.connections", whole(&c.Limits.Connections, 0, 1_000_000), "0", none,
+			"How many connections may be open that have not authenticated: neither the machine key of a registered node nor an API key was used on them. Over the limit, the one that has been quiet longest is closed. `0` allows 20,000, or fewer if the process may open fewer file descriptors.",
+		},
+		{
+			"limits.connections_per_network", whole(&c.Limits.ConnectionsPerNetwork, 1, 1_000_000), "6000", none,
+			"The same limit for one source network, an IPv4 address or an IPv6 /64. The default lets 5,000 nodes behind one address reconnect at once. Behind `trusted_proxies` the forwarded address counts.",
+		},
+		{
 			"history.retention", duration(&c.History.Retention, 24*time.Hour, 0), "365d", shared,
 			"How long the audit trail and past events are kept.",
 		},

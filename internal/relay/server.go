@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ import (
 	"tailscale.com/net/wsconn"
 	"tailscale.com/tstime/rate"
 	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/guard"
 )
 
 // ServerConfig is what a Server is made of. Key, Log and Registerer are required.
@@ -151,6 +154,12 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) upgradeWebSocket(w http.ResponseWriter, r *http.Request) {
+	// Without the right subprotocol a WebSocket would have to be closed again,
+	// and the protocol lets the other side delay that.
+	if !slices.Contains(strings.Fields(strings.ReplaceAll(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",", " ")), "derp") {
+		http.Error(w, "the subprotocol must be derp", http.StatusBadRequest)
+		return
+	}
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{"derp"},
 		OriginPatterns:  []string{"*"}, // a client in a browser is a page of another site
@@ -158,10 +167,6 @@ func (s *Server) upgradeWebSocket(w http.ResponseWriter, r *http.Request) {
 	})
 	if err != nil {
 		return // Accept has answered
-	}
-	if ws.Subprotocol() != "derp" {
-		_ = ws.Close(websocket.StatusPolicyViolation, "the subprotocol must be derp")
-		return
 	}
 	ws.SetReadLimit(-1) // frames have their own, and messages are no frames
 	conn := webSocket{wsconn.NetConn(r.Context(), ws, websocket.MessageBinary, r.RemoteAddr), ws}
@@ -222,6 +227,7 @@ func (s *Server) admit(ctx context.Context, c *client, k key.NodePublic, addr st
 		}
 		return errRefused
 	}
+	guard.Prove(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.key = k

@@ -175,8 +175,11 @@ func TestWebSocketClientsAreServed(t *testing.T) {
 	if m, err := webSocketClient(t, r, stranger).Recv(); err == nil {
 		t.Errorf("a stranger receives %T", m)
 	}
-	if _, _, err := openWebSocket(t, r, "chat").Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
-		t.Errorf("another subprotocol: %v", err)
+	for _, protocols := range [][]string{nil, {"chat"}} {
+		_, res, err := websocket.Dial(t.Context(), r.url, &websocket.DialOptions{Subprotocols: protocols}) //nolint:bodyclose // Dial says that nobody must
+		if err == nil || res == nil || res.StatusCode != http.StatusBadRequest {
+			t.Errorf("subprotocols %v: %v", protocols, err)
+		}
 	}
 }
 
@@ -193,8 +196,8 @@ func TestRequestsThatAreNoClient(t *testing.T) {
 		{"GET", "/derp", "h2c", 426},
 		{"POST", "/derp", "", 405},
 		{"GET", "/derp/other", "", 404},
-		{"GET", "/derp", "DERP", 505}, // the recorder is no connection, as a stream of HTTP/2 is none
-		{"GET", "/derp", "websocket", 426},
+		{"GET", "/derp", "DERP", 505},      // the recorder is no connection, as a stream of HTTP/2 is none
+		{"GET", "/derp", "websocket", 400}, // without a subprotocol
 	} {
 		req := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
 		req.Header.Set("Upgrade", c.upgrade)

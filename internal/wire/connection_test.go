@@ -145,7 +145,7 @@ func TestMalformedAndOversizedRequestsAreAnswered(t *testing.T) {
 			`{"NodeKey":7}`:             400,
 			`{"Version":"x"}`:           400,
 			`{"Endpoints":["x"]}`:       0,
-			strings.Repeat("[", 20_000): 400,
+			strings.Repeat("[", 16_000): 400,
 			`{"Version":142,"x":"` + strings.Repeat("x", 2<<20) + `"}`: 413,
 		} {
 			status, answer, _ := c.post(path, body)

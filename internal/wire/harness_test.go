@@ -29,6 +29,7 @@ import (
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -158,7 +159,10 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	for pattern, h := range s.wire.Routes() {
 		mux.Handle(pattern, wrapped(h))
 	}
-	server.Config.Handler = mux
+	g := guard.New(guard.Config{Unproven: 1000, UnprovenOfOne: 1000, Open: 1000, TrustedProxies: c.TrustedProxies, Log: log, Registerer: s.reg})
+	server.Config.Handler = g.Handler(mux)
+	server.Config.ConnContext = guard.WithConn
+	server.Listener = g.Listener(server.Listener)
 	server.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	var loops sync.WaitGroup

@@ -213,7 +213,7 @@ func TestLinkOfAnotherDeviceIsNotFollowed(t *testing.T) {
 
 func TestCrowdOfStrangersDoesNotFillTheList(t *testing.T) {
 	s, _ := open(t, options{})
-	const ofOne, requests = 64, 32 // from one address, and at once on a connection
+	const ofOne, requests = 64, 4 // from one address, and at once on a connection
 	c, sealer := s.client(), identity.NewLoginSealer(s.noise)
 	link := func() string {
 		c.node = key.NewNode()

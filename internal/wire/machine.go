@@ -6,17 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
@@ -24,8 +23,7 @@ import (
 )
 
 const (
-	// maxBody is fifty times what clients send. A stranger can make the server
-	// hold as many of that size as it may ask at once.
+	// maxBody is fifty times what clients send.
 	maxBody = 128 << 10
 	// newestClient bounds the protocol version: peers are told it, and some read
 	// it into 32 bits.
@@ -61,6 +59,12 @@ func (s *Server) machineHandler() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.panicked(r)
+		if len(s.config.Ledger.World().NodesByMachine(peerOf(r).machine)) == 0 {
+			s.serveStranger(w, r, mux)
+			return
+		}
+		// A first message can be a copy of another's; a request cannot.
+		guard.Prove(r.Context())
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		mux.ServeHTTP(w, r)
 	})
@@ -285,17 +289,20 @@ func (s *Server) updateHealth(w http.ResponseWriter, r *http.Request) {
 
 // decode reads the body of a request, or answers it.
 func decode(w http.ResponseWriter, r *http.Request, v any) bool {
-	err := json.NewDecoder(r.Body).Decode(v)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case err == nil:
-		return true
-	case errors.As(err, &tooLarge):
-		http.Error(w, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
-	default:
-		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+	if err := json.NewDecoder(r.Body).Decode(v); err != nil {
+		decodeFailed(w, err)
+		return false
 	}
-	return false
+	return true
+}
+
+func decodeFailed(w http.ResponseWriter, err error) {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		http.Error(w, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+		return
+	}
+	http.Error(w, "the request cannot be read", http.StatusBadRequest)
 }
 
 // fail answers errors for which clients have no field.
@@ -312,9 +319,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, refusal.Text, http.StatusForbidden)
 	case r.Context().Err() != nil || errors.Is(err, context.Canceled): // nobody listens
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrUnknownOutcome), errors.Is(err, ledger.ErrStopped):
-		// Not all at once: others wait for the same database.
-		w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5)))
-		http.Error(w, "the server cannot reach its database; try again", http.StatusServiceUnavailable)
+		tryLater(w, http.StatusServiceUnavailable, "the server cannot reach its database; try again")
 	default:
 		s.config.Log.Error("a client's request failed", "path", r.URL.Path, "machine", p.machine.ShortString(), "error", err)
 		http.Error(w, "internal error; the log of the service has the details", http.StatusInternalServerError)

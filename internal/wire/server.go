@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -99,6 +100,7 @@ type Server struct {
 	http2 [3]*http2.Server
 	inner *http.Server
 	turns *turns
+	held  atomic.Int64 // bytes of bodies that unknown machines are sending
 
 	mu     sync.Mutex
 	open   map[*controlbase.Conn]time.Time // guarded by mu; since when
@@ -182,14 +184,14 @@ func (s *Server) Close() {
 }
 
 // begin serves a connection, unless the server is closed.
-func (s *Server) begin(c *controlbase.Conn, p peer) bool {
+func (s *Server) begin(ctx context.Context, c *controlbase.Conn, p peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
 	s.open[c] = time.Now()
-	s.served.Go(func() { s.serve(c, p) })
+	s.served.Go(func() { s.serve(ctx, c, p) })
 	return true
 }
 

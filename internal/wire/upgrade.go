@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"net/http"
 	"runtime/debug"
-	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -16,6 +15,7 @@ import (
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
 
+	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
@@ -44,8 +44,8 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	conn, err := s.shake(r, late, init, p)
 	switch {
 	case errors.Is(err, errBusy):
-		w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5))) // not all at once
-		s.refuse(w, p, http.StatusServiceUnavailable, err)
+		s.refused(p, err)
+		tryLater(w, http.StatusServiceUnavailable, err.Error())
 		return
 	case err != nil:
 		s.refuse(w, p, http.StatusBadRequest, fmt.Errorf("noise handshake failed: %w", err))
@@ -55,8 +55,8 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		s.refused(p, err)
 		return
 	}
-	p.machine = conn.Peer()
-	if !s.begin(conn, p) {
+	p.machine, p.requests = conn.Peer(), &atomic.Int32{}
+	if !s.begin(guard.Detach(r.Context()), conn, p) {
 		_ = conn.Close() // nothing was said on it
 	}
 }
@@ -91,14 +91,14 @@ func (s *Server) refused(p peer, err error) {
 }
 
 // serve answers on a connection until it ends.
-func (s *Server) serve(conn *controlbase.Conn, p peer) {
+func (s *Server) serve(ctx context.Context, conn *controlbase.Conn, p peer) {
 	defer s.end(conn)
 	defer func() {
 		if fault := recover(); fault != nil {
 			s.config.Log.Error("a client's connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
 		}
 	}()
-	s.speaker().ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(context.Background(), peerKey{}, p), BaseConfig: s.inner})
+	s.speaker().ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(ctx, peerKey{}, p), BaseConfig: s.inner})
 }
 
 type peerKey struct{}
@@ -107,6 +107,9 @@ type peerKey struct{}
 type peer struct {
 	machine key.MachinePublic // proven
 	addr    string
+	// requests are those that the connection has under way while its machine is
+	// unknown.
+	requests *atomic.Int32
 }
 
 // peerOf returns who asks; every request inside of Noise has one.

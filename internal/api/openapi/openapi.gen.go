@@ -2565,7 +2565,7 @@ type ServerCheck struct {
 	// Example: []
 	Output []string `json:"output"`
 
-	// Part `service`, `database`, `clock`, `relay`, `policy` or `replicas`; more may come.
+	// Part `service`, `database`, `clock`, `relay`, `policy`, `replicas` or `connections`; more may come.
 	//
 	// Example: database
 	Part string `json:"part"`

@@ -1,0 +1,45 @@
+package app_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Strangers who hold all the connections they can get harm neither health, nor
+// the local socket, nor metrics.
+func TestHealthAnswersWhileStrangersHoldTheirShare(t *testing.T) {
+	s := run(t, settings(t, "FAIRLEAD_LIMITS_CONNECTIONS=50"))
+	for i := range 200 {
+		text := ""
+		if i%2 == 0 {
+			text = "GET /ts2021 HTTP/1.1\r\nHost: a\r\n" // not finished
+		}
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.API)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = c.Write([]byte(text)) // closed already, perhaps
+	}
+	eventually(t, func() error {
+		if status, text := fetch(t, "tcp", s.API, "/health"); status != 200 || !strings.Contains(text, "connections have not authenticated") {
+			return fmt.Errorf("%d %s", status, text)
+		}
+		return nil
+	})
+	if status, text := fetch(t, "unix", s.Socket, "/api/v1/user"); status != 200 {
+		t.Errorf("the local socket: %d %s", status, text)
+	}
+	if _, text := fetch(t, "tcp", s.Metrics, "/metrics"); !strings.Contains(text, `mesh_health_warnings{check="connections"} 1`) ||
+		!strings.Contains(text, "mesh_unauthenticated_connections_limit 50") {
+		t.Error(text)
+	}
+	begin := time.Now()
+	s.stop(t)
+	if took := time.Since(begin); took > enough {
+		t.Errorf("it stopped after %v", took)
+	}
+}

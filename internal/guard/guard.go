@@ -1,0 +1,264 @@
+// Package guard limits the connections of clients that have not authenticated,
+// so that strangers can neither exhaust the server's file descriptors nor crowd
+// others out. It knows nothing about keys: whoever checks one calls Prove.
+//
+// A new connection is never turned away because of older ones: over a limit, the
+// connection that has been quiet longest makes room for it.
+package guard
+
+import (
+	"container/list"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+)
+
+// Config of a guard. All but TrustedProxies are required.
+type Config struct {
+	// Unproven and UnprovenOfOne limit connections that have not authenticated,
+	// in total and from one network.
+	Unproven, UnprovenOfOne int
+	// Open limits all connections, so that descriptors are left for the database,
+	// the local socket and metrics.
+	Open int
+	// TrustedProxies may say on whose behalf they ask. Their connections count
+	// for the network of the client in the request.
+	TrustedProxies []netip.Prefix
+	Log            *slog.Logger
+	Registerer     prometheus.Registerer
+}
+
+// Guard limits connections.
+type Guard struct {
+	config   Config
+	closed   *prometheus.CounterVec
+	failures prometheus.Counter
+
+	mu        sync.Mutex
+	open      int                   // guarded by mu, as all below
+	unproven  list.List             // of *Conn, the one that was quiet longest first
+	networks  map[string]*list.List // of the same, by network
+	exhausted time.Time             // when descriptors last ran out
+	dropped   time.Time             // when a connection was last closed for a limit
+	told      time.Time             // when the log was last told of one
+}
+
+// The reasons for closing a connection, as a metric shows them.
+const (
+	overTotal   = "total"
+	overNetwork = "network"
+	overFiles   = "files"
+)
+
+// New returns a guard.
+func New(c Config) *Guard {
+	g := &Guard{
+		config: c, networks: map[string]*list.List{},
+		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_unauthenticated_connections_closed_total", Help: "Connections closed because there were too many that had not authenticated, by the limit that was reached.",
+		}, []string{"limit"}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_accept_failures_total", Help: "Times that no connection could be accepted because file descriptors ran out.",
+		}),
+	}
+	for _, reason := range []string{overTotal, overNetwork, overFiles} {
+		g.closed.WithLabelValues(reason)
+	}
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	c.Registerer.MustRegister(g.closed, g.failures,
+		gauge("mesh_unauthenticated_connections", "Open connections that have not authenticated.", func() float64 {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return float64(g.unproven.Len())
+		}),
+		gauge("mesh_unauthenticated_connections_limit", "How many connections may be open that have not authenticated.", func() float64 { return float64(c.Unproven) }))
+	return g
+}
+
+// Conn is a connection that is counted until it authenticates or is closed.
+type Conn struct {
+	net.Conn
+	guard *Guard
+
+	// All guarded by Guard.mu.
+	network      string        // empty until a trusted proxy has said it
+	inAll, inOwn *list.Element // nil when it is not counted
+	gone, proven bool
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	c.guard.mu.Lock()
+	if !c.gone {
+		c.gone = true
+		c.guard.open--
+		c.guard.uncount(c)
+	}
+	c.guard.mu.Unlock()
+	return c.Conn.Close()
+}
+
+type connKey struct{}
+
+// WithConn returns a context in which Prove finds the connection.
+func WithConn(ctx context.Context, c net.Conn) context.Context {
+	if outer, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = outer.NetConn()
+	}
+	if guarded, ok := c.(*Conn); ok {
+		return context.WithValue(ctx, connKey{}, guarded)
+	}
+	return ctx
+}
+
+// Prove says that whoever uses the connection of ctx has authenticated: it counts
+// no longer.
+func Prove(ctx context.Context) {
+	c, ok := ctx.Value(connKey{}).(*Conn)
+	if !ok {
+		return
+	}
+	c.guard.mu.Lock()
+	defer c.guard.mu.Unlock()
+	c.proven = true
+	c.guard.uncount(c)
+}
+
+// Detach returns a context that never ends and in which Prove finds the
+// connection of ctx.
+func Detach(ctx context.Context) context.Context {
+	return context.WithValue(context.Background(), connKey{}, ctx.Value(connKey{}))
+}
+
+// enter counts a new connection and closes those that are over a limit.
+func (g *Guard) enter(inner net.Conn) *Conn {
+	c := &Conn{Conn: inner, guard: g}
+	if host, _, err := net.SplitHostPort(inner.RemoteAddr().String()); err == nil && !g.trusted(host) {
+		c.network = identity.Network(host)
+	}
+	g.mu.Lock()
+	g.open++
+	g.count(c)
+	excess, reason := g.excess(c)
+	g.mu.Unlock()
+	g.drop(excess, reason)
+	return c
+}
+
+func (g *Guard) trusted(host string) bool {
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	for _, p := range g.config.TrustedProxies {
+		if p.Contains(a.Unmap()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Handler notes who uses a connection and when. It sits below everything that
+// answers on a guarded listener.
+func (g *Guard) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*Conn); ok {
+			g.used(c, identity.Network(identity.ClientAddr(r, g.config.TrustedProxies)))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// used makes a connection the last that is closed, and counts one of a proxy for
+// the network that it serves now.
+func (g *Guard) used(c *Conn, network string) {
+	g.mu.Lock()
+	if c.gone {
+		g.mu.Unlock()
+		return
+	}
+	if c.network != network && c.proven {
+		c.proven = false // a proxy serves somebody else on it
+	}
+	g.uncount(c)
+	c.network = network
+	if !c.proven {
+		g.count(c)
+	}
+	excess, reason := g.excess(c)
+	g.mu.Unlock()
+	g.drop(excess, reason)
+}
+
+// count adds a connection as the one that was used last.
+func (g *Guard) count(c *Conn) {
+	c.inAll = g.unproven.PushBack(c)
+	if c.network == "" {
+		return
+	}
+	own := g.networks[c.network]
+	if own == nil {
+		own = list.New()
+		g.networks[c.network] = own
+	}
+	c.inOwn = own.PushBack(c)
+}
+
+func (g *Guard) uncount(c *Conn) {
+	if c.inAll != nil {
+		g.unproven.Remove(c.inAll)
+		c.inAll = nil
+	}
+	if c.inOwn != nil {
+		own := g.networks[c.network]
+		own.Remove(c.inOwn)
+		c.inOwn = nil
+		if own.Len() == 0 {
+			delete(g.networks, c.network)
+		}
+	}
+}
+
+// excess is the connection that is closed for c, if one must be: c itself when
+// there is no other.
+func (g *Guard) excess(c *Conn) (*Conn, string) {
+	switch own := g.networks[c.network]; {
+	case own != nil && own.Len() > g.config.UnprovenOfOne:
+		return own.Front().Value.(*Conn), overNetwork
+	case g.unproven.Len() > g.config.Unproven:
+		return g.unproven.Front().Value.(*Conn), overTotal
+	case g.open > g.config.Open && g.unproven.Len() > 0:
+		return g.unproven.Front().Value.(*Conn), overFiles
+	}
+	return nil, ""
+}
+
+// drop closes a connection to keep a limit. It never waits for the peer: the
+// connection is the one below TLS.
+func (g *Guard) drop(c *Conn, reason string) {
+	if c == nil {
+		return
+	}
+	_ = c.Close() // closed already, if it fails
+	g.closed.WithLabelValues(reason).Inc()
+	g.mu.Lock()
+	g.dropped = time.Now()
+	tell := g.dropped.Sub(g.told) >= tellEvery
+	if tell {
+		g.told = g.dropped
+	}
+	g.mu.Unlock()
+	if tell {
+		g.config.Log.Warn("too many connections that have not authenticated: closing the quietest", "limit", reason, "addr", c.RemoteAddr())
+	}
+}

@@ -1,0 +1,235 @@
+package guard_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead-mesh/fairlead/internal/guard"
+)
+
+// server answers /health to everybody, and /prove to those who authenticate by it.
+type server struct {
+	t     *testing.T
+	guard *guard.Guard
+	addr  string
+	reg   *prometheus.Registry
+	log   *bytes.Buffer
+}
+
+func serve(t *testing.T, c guard.Config) *server {
+	t.Helper()
+	s := &server{t: t, reg: prometheus.NewRegistry(), log: &bytes.Buffer{}}
+	c.Log, c.Registerer = slog.New(slog.NewTextHandler(&locked{w: s.log}, nil)), s.reg
+	s.guard = guard.New(c)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	mux.HandleFunc("/prove", func(w http.ResponseWriter, r *http.Request) { guard.Prove(r.Context()) })
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr = l.Addr().String()
+	h := &http.Server{
+		Handler: s.guard.Handler(mux), ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return guard.WithConn(ctx, c) },
+	}
+	var loop sync.WaitGroup
+	loop.Go(func() { _ = h.Serve(s.guard.Listener(l)) })
+	t.Cleanup(func() { h.Close(); loop.Wait() })
+	return s
+}
+
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer // guarded by mu
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// conn opens a connection and asks for paths on it, on behalf of an address.
+func (s *server) conn(forwarded string, paths ...string) net.Conn {
+	s.t.Helper()
+	c, err := (&net.Dialer{}).DialContext(s.t.Context(), "tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	for _, path := range paths {
+		if err := ask(c, forwarded, path); err != nil {
+			s.t.Fatalf("%s: %v", path, err)
+		}
+	}
+	return c
+}
+
+func ask(c net.Conn, forwarded, path string) error {
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: "+forwarded+"\r\n\r\n"); err != nil {
+		return err
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return err
+}
+
+// closed says whether the server has closed a connection within a while.
+func closed(c net.Conn) bool {
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_, err := c.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// alive says whether a connection still answers.
+func alive(c net.Conn) bool { return ask(c, "192.0.2.250", "/health") == nil }
+
+func (s *server) metric(name, label string) (v float64) {
+	s.t.Helper()
+	families, err := s.reg.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && (label == "" || m.GetLabel()[0].GetValue() == label) {
+				v += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return v
+}
+
+func TestNewConnectionsAreServedWhileStrangersHoldTheirShare(t *testing.T) {
+	for name, c := range map[string]guard.Config{
+		"total":   {Unproven: 20, UnprovenOfOne: 100, Open: 100},
+		"network": {Unproven: 100, UnprovenOfOne: 20, Open: 100},
+		"files":   {Unproven: 100, UnprovenOfOne: 100, Open: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, c)
+			known := s.conn("", "/prove") // older and quieter than all strangers
+			var strangers []net.Conn
+			for range 60 {
+				strangers = append(strangers, s.conn(""))
+			}
+			s.conn("", "/health")
+			if !closed(strangers[0]) {
+				t.Error("the oldest is open")
+			}
+			if !alive(known) {
+				t.Error("a connection that had authenticated was closed")
+			}
+			if n, most := s.metric("mesh_unauthenticated_connections", ""), 21.0; n > most || n < 10 {
+				t.Errorf("%v connections of strangers are open", n)
+			}
+			if s.metric("mesh_unauthenticated_connections_closed_total", name) < 40 {
+				t.Error("the metric does not count them")
+			}
+			if text := s.log.String(); strings.Count(text, "\n") != 1 {
+				t.Errorf("the log: %s", text)
+			}
+		})
+	}
+}
+
+func TestForwardedAddressCountsBehindAProxy(t *testing.T) {
+	s := serve(t, guard.Config{Unproven: 100, UnprovenOfOne: 3, Open: 100, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	other := s.conn("192.0.2.1", "/health")
+	first := s.conn("192.0.2.2", "/health")
+	for range 3 {
+		s.conn("192.0.2.2", "/health")
+	}
+	if !closed(first) {
+		t.Error("one address has more connections than it may have")
+	}
+	// The proxy uses a connection for somebody else: what was proven on it does
+	// not count for the next.
+	if !alive(other) {
+		t.Error("another address lost its connection")
+	}
+	shared := s.conn("192.0.2.3", "/prove")
+	if n := s.metric("mesh_unauthenticated_connections", ""); n != 4 {
+		t.Errorf("%v are counted", n)
+	}
+	if err := ask(shared, "192.0.2.4", "/health"); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.metric("mesh_unauthenticated_connections", ""); n != 5 {
+		t.Errorf("%v are counted", n)
+	}
+}
+
+// It runs out for real: no descriptor is left in this process.
+func TestRunningOutOfDescriptorsIsReportedAndRecovers(t *testing.T) {
+	s := serve(t, guard.Config{Unproven: 1000, UnprovenOfOne: 1000, Open: 1000})
+	idle := s.conn("", "/health")
+	for range 3 { // one of them makes room for the next call of accept, which takes a descriptor first
+		s.conn("", "/health")
+	}
+	limit := unix.Rlimit{}
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	next, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	low := unix.Rlimit{Cur: uint64(next.Fd()) + 1, Max: limit.Max}
+	next.Close()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) }()
+	// The one that is left is taken by our end of the connection.
+	waiting := s.conn("")
+	if !closed(idle) {
+		t.Error("nobody made room")
+	}
+	if err := ask(waiting, "", "/health"); err != nil {
+		t.Errorf("the connection was not accepted: %v", err)
+	}
+	if n := s.metric("mesh_accept_failures_total", ""); n == 0 {
+		t.Error("not counted")
+	}
+	if text, failed := s.guard.Problem(); !failed || !strings.Contains(text, "LimitNOFILE") {
+		t.Errorf("health: %q %v", text, failed)
+	}
+	if text := s.log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, syscall.EMFILE.Error()) {
+		t.Errorf("the log: %s", text)
+	}
+}
+
+func TestDefaultsLeaveDescriptorsAndAdmitManyNodes(t *testing.T) {
+	for _, files := range []int{100, 1024, 20_000, 65_536, 1 << 30} {
+		open, unproven := guard.Limits(files)
+		if files-open < 64 || unproven > open {
+			t.Errorf("%d descriptors: %d connections, %d of strangers", files, open, unproven)
+		}
+		if files >= 20_000 && unproven < 5000 {
+			t.Errorf("%d descriptors: %d nodes can come back at once", files, unproven)
+		}
+	}
+}

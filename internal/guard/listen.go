@@ -1,0 +1,103 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	tellEvery = time.Minute
+	// problemFor is how long health speaks of a problem that is over.
+	problemFor = time.Minute
+)
+
+// Listener returns l with its connections counted and limited.
+func (g *Guard) Listener(l net.Listener) net.Listener { return listener{watched{l, g}} }
+
+// Watch returns l with its errors reported, and no limits.
+func (g *Guard) Watch(l net.Listener) net.Listener { return watched{l, g} }
+
+type watched struct {
+	net.Listener
+	guard *Guard
+}
+
+// Accept implements net.Listener.
+func (l watched) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		l.guard.ranOut(err)
+	}
+	return c, err
+}
+
+type listener struct{ watched }
+
+// Accept implements net.Listener.
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.watched.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.guard.enter(c), nil
+}
+
+// ranOut reports that no descriptor was left, and frees one.
+func (g *Guard) ranOut(err error) {
+	g.failures.Inc()
+	g.mu.Lock()
+	now := time.Now()
+	tell := now.Sub(g.exhausted) >= tellEvery
+	if tell {
+		g.exhausted = now
+	}
+	var oldest *Conn
+	if front := g.unproven.Front(); front != nil {
+		oldest = front.Value.(*Conn)
+	}
+	g.mu.Unlock()
+	if tell {
+		g.config.Log.Error("file descriptors ran out: connections cannot be accepted", "error", err, "remedy", "raise LimitNOFILE or ulimit -n, or add a replica")
+	}
+	g.drop(oldest, overFiles)
+}
+
+// Problem is what /health says about connections, empty when all is well, and
+// whether some could not be accepted at all.
+func (g *Guard) Problem() (text string, failed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.exhausted.IsZero() && time.Since(g.exhausted) < tellEvery+problemFor {
+		return "file descriptors ran out, and connections could not be accepted: raise LimitNOFILE or ulimit -n, or add a replica", true
+	}
+	if !g.dropped.IsZero() && time.Since(g.dropped) < problemFor {
+		return fmt.Sprintf("%d connections have not authenticated, and a limit was reached: the quietest are closed for new ones; see docs/troubleshooting.md", g.unproven.Len()), false
+	}
+	return "", false
+}
+
+// Limits are the defaults that a number of file descriptors allows: how many
+// connections may be open, and how many that have not authenticated.
+func Limits(files int) (open, unproven int) {
+	const (
+		leastReserve, mostReserve = 64, 1024
+		mostUnproven              = 20_000
+	)
+	reserve := min(max(files/10, leastReserve), mostReserve)
+	open = max(files-reserve, 8)
+	return open, min(open, mostUnproven)
+}
+
+// Files is how many file descriptors this process may have.
+func Files() (int, error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, err
+	}
+	return int(min(limit.Cur, 1<<30)), nil
+}

@@ -1,0 +1,93 @@
+package wire_test
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+)
+
+// unproven is how many connections count as those of strangers.
+func (s *service) unproven() float64 {
+	n, _ := s.metric("mesh_unauthenticated_connections")
+	return n
+}
+
+func TestConnectionCountsUntilItsMachineIsKnown(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	c := s.client()
+	c.joins(withKey(s.key(control.NewPreAuthKey{User: "alice"})))
+	if n := s.unproven(); n != 1 {
+		t.Errorf("%v connections count before the node is known", n)
+	}
+	if status, _, _ := c.post("/machine/audit-log", "{}"); status != 200 || s.unproven() != 0 {
+		t.Errorf("status %d, %v connections count", status, s.unproven())
+	}
+	// Whoever repeats the first message of a known machine has proved nothing.
+	init, finish := s.initiation(c.machine)
+	first, _ := s.handshake(base64.StdEncoding.EncodeToString(init))
+	if _, err := finish(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if _, status := s.handshake(base64.StdEncoding.EncodeToString(init)); status != http.StatusSwitchingProtocols || s.unproven() != 2 {
+		t.Errorf("status %d, %v connections count", status, s.unproven())
+	}
+	first.Close()
+	until(t, "a connection that ended does not count", func() bool { return s.unproven() == 1 })
+}
+
+func TestUnknownMachinesMaySendLittle(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	c := s.client()
+	body := func(size int) string { return `{"Version":142,"x":"` + strings.Repeat("x", size) + `"}` }
+	if status, _, _ := c.post("/machine/map", body(17<<10)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("an unknown machine: %d", status)
+	}
+	c.joins(withKey(s.key(control.NewPreAuthKey{User: "alice"})))
+	if status, _, _ := c.post("/machine/map", body(17<<10)); status != http.StatusNotFound {
+		t.Errorf("a known machine: %d", status)
+	}
+}
+
+func TestUnknownMachinesMayAskLittleAtOnce(t *testing.T) {
+	s, _ := open(t, options{})
+	c := s.client()
+	statuses := make(chan int)
+	var writers []*io.PipeWriter
+	for range 10 {
+		r, w := io.Pipe()
+		writers = append(writers, w)
+		go func() {
+			res, err := c.ask(t.Context(), "POST", "/machine/feature/query", r)
+			if err != nil {
+				statuses <- 0
+				return
+			}
+			res.Body.Close()
+			statuses <- res.StatusCode
+		}()
+	}
+	for range 6 {
+		if status := <-statuses; status != http.StatusTooManyRequests {
+			t.Errorf("status %d", status)
+		}
+	}
+	for _, w := range writers {
+		w.Close()
+	}
+	for range 4 {
+		if status := <-statuses; status != http.StatusOK {
+			t.Errorf("status %d", status)
+		}
+	}
+	if status, _, _ := (&client{s: s, http: c.http, machine: key.NewMachine()}).post("/machine/feature/query", "{}"); status != http.StatusOK {
+		t.Errorf("afterwards: %d", status)
+	}
+}
