@@ -331,7 +331,7 @@ func TestProxyLimitsClientsByDefault(t *testing.T) {
 		url         string
 		n, at, perS int
 	}{
-		{site + "/api/v1/node", 600, 201, 50}, {site + "/auth/token", 300, 101, 10}, {site + "/register/token", 300, 101, 10}, {site + ":3001/admin/x", 1200, 501, 50},
+		{site + "/api/v1/node", 1500, 1001, 200}, {site + "/auth/token", 300, 101, 10}, {site + "/register/token", 300, 101, 10}, {site + ":3001/admin/x", 2500, 2001, 200},
 	} {
 		client := fmt.Sprintf("203.0.113.%d", len(flood.url)) // the pages share a limit
 		passed, refused, took := ask(t, c, flood.n, flood.url, client)
