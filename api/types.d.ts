@@ -24,7 +24,11 @@ export interface paths {
          */
         get: operations["listUsers"];
         put?: never;
-        /** Create a user */
+        /**
+         * Create a user
+         * @description If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
+         *     `admin` and the scope `policy`, too.
+         */
         post: operations["createUser"];
         delete?: never;
         options?: never;
@@ -59,7 +63,8 @@ export interface paths {
          * Delete a user with all nodes and pre-auth keys
          * @description Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
          *     A node with tags belongs to its tags and stays, even if a key of this user brought it in.
-         *     A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
+         *     A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
+         *     takes the role `admin` and the scope `policy`, too.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -93,7 +98,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Rename a user */
+        /**
+         * Rename a user
+         * @description If the policy mentions the old or the new name, this changes whom the policy means: it takes the role `admin`
+         *     and the scope `policy`, too. Routes of the user's nodes that only the policy approved, by the old name, are disabled.
+         */
         post: operations["renameUser"];
         delete?: never;
         options?: never;
@@ -120,7 +129,8 @@ export interface paths {
          * Delete many users, each with all nodes and pre-auth keys
          * @description Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
          *     result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-         *     `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
+         *     `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
+         *     user whom the policy mentions; without them nothing is done.
          */
         post: operations["changeUsers"];
         delete?: never;

@@ -4511,12 +4511,18 @@ type ClientInterface interface {
 
 	// CreateUserWithBody Create a user
 	//
+	// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
+	// `admin` and the scope `policy`, too.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/user (the `CreateUser` operationId).
 	CreateUserWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateUser Create a user
+	//
+	// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
+	// `admin` and the scope `policy`, too.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4527,7 +4533,8 @@ type ClientInterface interface {
 	//
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-	// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
+	// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
+	// user whom the policy mentions; without them nothing is done.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4538,7 +4545,8 @@ type ClientInterface interface {
 	//
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-	// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
+	// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
+	// user whom the policy mentions; without them nothing is done.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4549,7 +4557,8 @@ type ClientInterface interface {
 	//
 	// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
 	// A node with tags belongs to its tags and stays, even if a key of this user brought it in.
-	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
+	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
+	// takes the role `admin` and the scope `policy`, too.
 	//
 	// Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
 	DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4560,6 +4569,9 @@ type ClientInterface interface {
 	ShowUser(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RenameUser Rename a user
+	//
+	// If the policy mentions the old or the new name, this changes whom the policy means: it takes the role `admin`
+	// and the scope `policy`, too. Routes of the user's nodes that only the policy approved, by the old name, are disabled.
 	//
 	// Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 	RenameUser(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6560,6 +6572,9 @@ func (c *Client) ListUsers(ctx context.Context, params *ListUsersParams, reqEdit
 
 // CreateUserWithBody Create a user
 //
+// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
+// `admin` and the scope `policy`, too.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/user (the `CreateUser` operationId).
@@ -6576,6 +6591,9 @@ func (c *Client) CreateUserWithBody(ctx context.Context, contentType string, bod
 }
 
 // CreateUser Create a user
+//
+// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
+// `admin` and the scope `policy`, too.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6596,7 +6614,8 @@ func (c *Client) CreateUser(ctx context.Context, body CreateUserJSONRequestBody,
 //
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 // result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
+// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
+// user whom the policy mentions; without them nothing is done.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6617,7 +6636,8 @@ func (c *Client) ChangeUsersWithBody(ctx context.Context, contentType string, bo
 //
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 // result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
+// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
+// user whom the policy mentions; without them nothing is done.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6638,7 +6658,8 @@ func (c *Client) ChangeUsers(ctx context.Context, body ChangeUsersJSONRequestBod
 //
 // Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
 // A node with tags belongs to its tags and stays, even if a key of this user brought it in.
-// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
+// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
+// takes the role `admin` and the scope `policy`, too.
 //
 // Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
 func (c *Client) DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6669,6 +6690,9 @@ func (c *Client) ShowUser(ctx context.Context, id UserRef, reqEditors ...Request
 }
 
 // RenameUser Rename a user
+//
+// If the policy mentions the old or the new name, this changes whom the policy means: it takes the role `admin`
+// and the scope `policy`, too. Routes of the user's nodes that only the policy approved, by the old name, are disabled.
 //
 // Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 func (c *Client) RenameUser(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12262,12 +12286,18 @@ type ClientWithResponsesInterface interface {
 
 	// CreateUserWithBodyWithResponse Create a user
 	//
+	// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
+	// `admin` and the scope `policy`, too.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/user (the `CreateUser` operationId).
 	CreateUserWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateUserResponse, error)
 
 	// CreateUserWithResponse Create a user
+	//
+	// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
+	// `admin` and the scope `policy`, too.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12278,7 +12308,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-	// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
+	// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
+	// user whom the policy mentions; without them nothing is done.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12289,7 +12320,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-	// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
+	// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
+	// user whom the policy mentions; without them nothing is done.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12300,7 +12332,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
 	// A node with tags belongs to its tags and stays, even if a key of this user brought it in.
-	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
+	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
+	// takes the role `admin` and the scope `policy`, too.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12315,6 +12348,9 @@ type ClientWithResponsesInterface interface {
 	ShowUserWithResponse(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*ShowUserResponse, error)
 
 	// RenameUserWithResponse Rename a user
+	//
+	// If the policy mentions the old or the new name, this changes whom the policy means: it takes the role `admin`
+	// and the scope `policy`, too. Routes of the user's nodes that only the policy approved, by the old name, are disabled.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -16547,6 +16583,9 @@ func (c *ClientWithResponses) ListUsersWithResponse(ctx context.Context, params 
 
 // CreateUserWithBodyWithResponse Create a user
 //
+// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
+// `admin` and the scope `policy`, too.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/user (the `CreateUser` operationId).
@@ -16559,6 +16598,9 @@ func (c *ClientWithResponses) CreateUserWithBodyWithResponse(ctx context.Context
 }
 
 // CreateUserWithResponse Create a user
+//
+// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
+// `admin` and the scope `policy`, too.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -16575,7 +16617,8 @@ func (c *ClientWithResponses) CreateUserWithResponse(ctx context.Context, body C
 //
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 // result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
+// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
+// user whom the policy mentions; without them nothing is done.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -16592,7 +16635,8 @@ func (c *ClientWithResponses) ChangeUsersWithBodyWithResponse(ctx context.Contex
 //
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
 // result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-// `nodes` and `preauthkeys` too, if one of the users has such; without them nothing is done.
+// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
+// user whom the policy mentions; without them nothing is done.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -16609,7 +16653,8 @@ func (c *ClientWithResponses) ChangeUsersWithResponse(ctx context.Context, body 
 //
 // Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
 // A node with tags belongs to its tags and stays, even if a key of this user brought it in.
-// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such.
+// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
+// takes the role `admin` and the scope `policy`, too.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -16636,6 +16681,9 @@ func (c *ClientWithResponses) ShowUserWithResponse(ctx context.Context, id UserR
 }
 
 // RenameUserWithResponse Rename a user
+//
+// If the policy mentions the old or the new name, this changes whom the policy means: it takes the role `admin`
+// and the scope `policy`, too. Routes of the user's nodes that only the policy approved, by the old name, are disabled.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -205,6 +205,61 @@ func TestDeletingAUserNeedsTheScopesOfWhatGoesToo(t *testing.T) {
 	s.call("DELETE", "/api/v1/user/alice", nil, s.limited(mesh.RoleOperator)).ok()
 }
 
+// Whom the policy means is part of the policy: who cannot change it cannot give a name
+// that it mentions to another user, or take it away.
+func TestUserWhomThePolicyMentionsNeedsThePolicyScope(t *testing.T) {
+	s := sqlite(t)
+	user := func(name, email string) object { return object{"name": name, "email": email} }
+	for name, email := range map[string]string{"boss": "", "carol": "carol@example.com", "mallory": "", "Erin": "", "fred": ""} {
+		s.call("POST", "/api/v1/user", user(name, email)).ok()
+	}
+	id := func(name string) string {
+		return s.call("GET", "/api/v1/user/"+name, nil).ok()["user"].(object)["id"].(string)
+	}
+	const text = `{"groups": {"group:admin": ["Boss@"]}, "tagOwners": {"tag:web": ["ERIN"]}, "acls": [{"action": "accept", "src": ["group:admin"], "dst": ["*:*"]}],
+		"grants": [{"src": ["ghost"], "dst": ["*"], "ip": ["*"]}], "autoApprovers": {"exitNode": ["carol@example.com"]},
+		"ssh": [{"action": "accept", "src": ["shelly"], "dst": ["tag:web"], "users": ["root"]}]}`
+	s.call("PUT", "/api/v1/policy", object{"policy": text}).ok()
+	refused := func(name, method, path string, body object) {
+		t.Helper()
+		words := "Forbidden: the policy mentions the user " + name + ", so this changes whom it means: use a key that may change the policy (role admin, scope policy), or the local socket"
+		for _, key := range []string{s.limited(mesh.RoleOperator), s.limited(mesh.RoleOperator, "users", "policy"), s.limited(mesh.RoleAdmin, "users", "policy:read")} {
+			if body == nil {
+				s.call(method, path, nil, key).fails(403, "Forbidden", words, "")
+			} else {
+				s.call(method, path, body, key).fails(403, "Forbidden", words, "")
+			}
+		}
+	}
+	before := s.ledger.World().Rev
+	refused("boss", "POST", "/api/v1/user/boss/rename/former-boss", nil)
+	refused("ghost", "POST", "/api/v1/user/mallory/rename/GHOST", nil)
+	refused("ghost", "POST", "/api/v1/user", user("Ghost", ""))
+	refused("shelly", "POST", "/api/v1/user", user("shelly", ""))
+	refused("ghost", "POST", "/api/v1/user", user("somebody", "ghost"))
+	refused("erin", "DELETE", "/api/v1/user/erin", nil)
+	refused("carol@example.com", "DELETE", "/api/v1/user/carol", nil)
+	refused("boss", "POST", "/api/v1/user/bulk", object{"ids": []string{id("mallory"), id("boss")}, "action": "delete"})
+	made := 24 // API keys
+	if now := s.ledger.World().Rev; int(now-before) != made {
+		t.Errorf("%d commits, want only the %d keys", now-before, made)
+	}
+
+	operator := s.limited(mesh.RoleOperator, "users")
+	s.call("POST", "/api/v1/user/carol/rename/caroline", nil, operator).ok() // the policy knows her by her e-mail address
+	s.call("POST", "/api/v1/user/Erin/rename/erin", nil, operator).ok()      // it is the same name
+	s.call("POST", "/api/v1/user", user("gina", ""), operator).ok()
+	s.call("DELETE", "/api/v1/user/mallory", nil, operator).ok()
+
+	// On trial, the policy that would come back counts too.
+	s.call("PUT", "/api/v1/policy", object{"policy": `{"acls": [{"action": "accept", "src": ["fred"], "dst": ["*:*"]}]}`, "confirmWithin": "1h"}).ok()
+	refused("boss", "POST", "/api/v1/user/boss/rename/former-boss", nil)
+	refused("fred", "DELETE", "/api/v1/user/fred", nil)
+	s.call("POST", "/api/v1/policy/confirm", object{}).ok()
+	s.call("POST", "/api/v1/user/boss/rename/former-boss", nil, operator).ok()
+	s.call("DELETE", "/api/v1/user/fred", nil, s.limited(mesh.RoleAdmin, "users", "policy")).ok()
+}
+
 func TestWebhookNeedsAReaderOfHistory(t *testing.T) {
 	s := sqlite(t)
 	const words = "Forbidden: this needs the scope history; the key has [webhooks]"

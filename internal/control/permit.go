@@ -1,6 +1,8 @@
 package control
 
 import (
+	"context"
+	"slices"
 	"strconv"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -50,6 +52,49 @@ func errGoesToo(key *mesh.APIKey, u *mesh.User, what string, n mesh.Noun) error 
 func mayEndKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 	if key, bound := callerKey(w, a); bound && !key.Covers(k.Access) {
 		return refuse(Forbidden, "", "a key cannot end one that opens more than itself; use one that opens as much as %s, or the local socket", k.Prefix)
+	}
+	return nil
+}
+
+// comeback is the policy that returns when the one on trial is reverted.
+type comeback struct {
+	trial mesh.PolicyVersion // zero: none is on trial
+	doc   *policy.Doc
+}
+
+// comeback reads the policy from the history, which a decision cannot do.
+func (s *Service) comeback(ctx context.Context) (comeback, error) {
+	p, ok := s.ledger.World().Policy()
+	if !ok || p.ConfirmBy == 0 {
+		return comeback{}, nil
+	}
+	_, doc, err := s.textBefore(ctx, p)
+	return comeback{p.Version, doc}, err
+}
+
+// mayChangeNames refuses keys that cannot change the policy to change whom it means:
+// before becomes after, and a name that the policy mentions gets or loses its user.
+// Either is nil for a user who is created or deleted. The policy that comes back
+// after a trial counts too.
+func (c comeback) mayChangeNames(w *policy.World, a mesh.Actor, before, after *mesh.User) error {
+	key, bound := callerKey(w, a)
+	if !bound || key.Allows(mesh.NounPolicy, mesh.RoleAdmin) {
+		return nil
+	}
+	docs := []*policy.Doc{w.Doc}
+	if p, ok := w.Policy(); ok && p.ConfirmBy != 0 {
+		if p.Version != c.trial {
+			return refuse(Conflict, "", "the policy has just changed; try again")
+		}
+		docs = append(docs, c.doc)
+	}
+	for _, doc := range docs {
+		had, has := doc.Mentions(before), doc.Mentions(after)
+		for _, name := range slices.Concat(had, has) {
+			if slices.Contains(had, name) != slices.Contains(has, name) {
+				return refuse(Forbidden, "", "the policy mentions the user %s, so this changes whom it means: use a key that may change the policy (role admin, scope policy), or the local socket", name)
+			}
+		}
 	}
 	return nil
 }

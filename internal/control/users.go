@@ -91,13 +91,20 @@ func (s *Service) CreateUser(ctx context.Context, a mesh.Actor, in NewUser) (*me
 			return nil, err
 		}
 	}
+	trial, err := s.comeback(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var user *mesh.User
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		if err := cmp.Or(nameFree(w, in.Name, 0), knownBy(w, "email", in.Email, 0)); err != nil {
 			return nil, err
 		}
 		user = &mesh.User{
 			ID: w.Counters.User + 1, Name: in.Name, DisplayName: in.DisplayName, Email: in.Email, ProfilePicURL: in.PictureURL, CreatedAt: now,
+		}
+		if err := trial.mayChangeNames(w, a, nil, user); err != nil {
+			return nil, err
 		}
 		return []mesh.Event{mesh.UserPut{User: user}}, nil
 	})
@@ -145,8 +152,12 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRev
 	if err := CheckUserName(name); err != nil {
 		return nil, err
 	}
+	trial, err := s.comeback(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var was, user *mesh.User
-	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
+	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
 		if was, err = userAt(w.Snapshot, ref, ifRevision); err != nil {
 			return nil, err
 		}
@@ -158,6 +169,9 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRev
 		user = &renamed
 		if was.Name == name {
 			return nil, nil
+		}
+		if err := trial.mayChangeNames(w, a, was, user); err != nil {
+			return nil, err
 		}
 		return append([]mesh.Event{mesh.UserPut{User: user}}, renamedOwner(w, now, user)...), nil
 	})
@@ -174,13 +188,17 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRev
 // DeleteUser removes a user with all nodes and pre-auth keys, and returns how
 // many nodes went. ifRevision is as in RenameUser. A key must open what goes too.
 func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref, ifRevision string) (int, error) {
+	trial, err := s.comeback(ctx)
+	if err != nil {
+		return 0, err
+	}
 	var user *mesh.User
 	var nodes int
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if user, err = userAt(w.Snapshot, ref, ifRevision); err != nil {
 			return nil, err
 		}
-		if err := mayDeleteUser(w, a, user); err != nil {
+		if err := cmp.Or(mayDeleteUser(w, a, user), trial.mayChangeNames(w, a, user, nil)); err != nil {
 			return nil, err
 		}
 		nodes = w.NodesOwned(user.ID)

@@ -75,6 +75,15 @@ func namesOf(user *mesh.User) []string {
 	return names
 }
 
+// Mentions returns the names of a user that stand anywhere in the document: in rules,
+// groups, tagOwners, autoApprovers or tests. The user may be nil.
+func (d *Doc) Mentions(user *mesh.User) []string {
+	if d == nil || user == nil {
+		return nil
+	}
+	return slices.DeleteFunc(namesOf(user), func(name string) bool { return !d.users[name] })
+}
+
 // ownedByTag looks at each tag once, however many ways lead to it.
 func (d *Doc) ownedByTag(tag string, tags []string) bool {
 	seen, next := map[string]bool{tag: true}, []string{tag}

@@ -30,7 +30,8 @@ export const apiKeys = {
   roles: { read: "Read", operator: "Operator", admin: "Admin" },
   roleHints: {
     read: "Looks at everything and changes nothing.",
-    operator: "Does the daily work: all but keys, webhooks and the policy.",
+    operator:
+      "Changes everything but keys, webhooks and the policy. Effectively reaches the whole network: it can tag any device, approve devices as any user and approve SSH sessions.",
     admin: "Does everything, this page included.",
   },
   allScopes: "All",
