@@ -51,6 +51,10 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			unauthorized(w, "Unauthorized: bearer token missing")
 			return
 		}
+		if s.closed() {
+			unavailable(w, "this replica lost the database and another one has it: it cannot tell whether the API key is still valid; use another replica")
+			return
+		}
 		k, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
 			return identity.APIKey(snap, token, s.ledger.Now())
 		})

@@ -214,6 +214,9 @@ func (st *eventStream) admitted() bool {
 	if st.actor.Kind != mesh.ActorKey {
 		return true
 	}
+	if s.closed() {
+		return false
+	}
 	id, err := strconv.ParseInt(st.actor.ID, 10, 64)
 	snap := s.ledger.World().Snapshot
 	k, ok := snap.APIKey(mesh.KeyID(id))

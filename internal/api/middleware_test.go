@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -305,6 +306,26 @@ func TestHealthSaysPassOrFail(t *testing.T) {
 	state.Status = openapi.HealthStatusFail
 	state.Checks = map[string][]openapi.HealthCheck{"database": {{Status: openapi.HealthCheckStatusFail, Output: "connection refused"}}}
 	check(503, object{"status": "fail", "checks": object{"database": []any{object{"status": "fail", "output": "connection refused"}}}})
+}
+
+func TestReplicaThatMustNotServeRefusesKeysButNotPeopleOnTheMachine(t *testing.T) {
+	var closed atomic.Bool
+	s := sqlite(t, config{api: func(c *api.Config) { c.Closed = closed.Load }})
+	closed.Store(true)
+	const detail = "this replica lost the database and another one has it: it cannot tell whether the API key is still valid; use another replica"
+	s.call("GET", "/api/v1/user", nil).fails(503, "Service Unavailable", detail, "")
+	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer flk_a_b").fails(503, "Service Unavailable", detail, "") // also to those who guess
+	s.call("GET", "/api/v1/events", nil).fails(503, "Service Unavailable", detail, "")
+	if a := s.direct(s.local, "GET", "/api/v1/user", nil, noKey); a.status != http.StatusOK {
+		t.Errorf("on the local socket: %d", a.status)
+	}
+	for _, path := range []string{"/health", "/ready", "/version"} {
+		if a := s.call("GET", path, nil, noKey); a.status != http.StatusOK {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+	closed.Store(false)
+	s.call("GET", "/api/v1/user", nil).ok()
 }
 
 func TestMetricsEqualWhatWasSent(t *testing.T) {

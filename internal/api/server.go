@@ -26,6 +26,9 @@ type Config struct {
 	Health func() openapi.Health
 	// Ready tells whether this replica can serve maps; like Health it only reads.
 	Ready func() openapi.Health
+	// Closed, if set, says that this replica must not serve what it has: others
+	// may have revoked the API keys that it knows.
+	Closed func() bool
 	// Facts are what Server says of this replica and what does not change while
 	// it runs, and Checks how well each part is.
 	Facts  openapi.ServerState
@@ -43,6 +46,7 @@ type Server struct {
 	log            *slog.Logger
 	version        openapi.Version
 	health, ready  func() openapi.Health
+	closed         func() bool
 	facts          openapi.ServerState
 	checks         func() []openapi.ServerCheck
 	document, docs []byte
@@ -66,7 +70,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 // New returns a server; Handler makes it answer.
 func New(c Config) *Server {
 	s := &Server{
-		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, ready: c.Ready, facts: c.Facts, checks: c.Checks,
+		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, ready: c.Ready, closed: c.Closed, facts: c.Facts, checks: c.Checks,
 		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(), turns: newTurns(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
@@ -76,6 +80,9 @@ func New(c Config) *Server {
 			// With a bound at 10 ms and 50 ms, what we promise for /health and the API.
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
 		}),
+	}
+	if s.closed == nil {
+		s.closed = func() bool { return false }
 	}
 	s.again = s.replays()
 	s.tail = control.NewTail(c.Control, eventOf, func(e event) ledger.Position { return e.at })

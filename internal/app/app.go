@@ -149,6 +149,8 @@ func (s *service) start(ctx context.Context, g *errgroup.Group, failed context.C
 	if err := p.listen(); err != nil {
 		return err
 	}
+	own := replicaURL(ctx, s.Config, ls.api.Addr())
+	p.url.Store(&own)
 	return s.serve(ctx, g, failed, ls, p)
 }
 
@@ -285,8 +287,11 @@ const (
 	checkConns    = "connections"
 )
 
-// stopping is what probes are told after the signal to stop.
-const stopping = "the service is stopping"
+// What probes are told.
+const (
+	stopping = "the service is stopping"
+	fenced   = "this replica lost the database and another one has it; devices and API keys are refused here"
+)
 
 // health is asked often and by strangers: it only reads.
 func (s *service) health() openapi.Health {
@@ -315,6 +320,12 @@ func (s *service) health() openapi.Health {
 		report(checkRelay, openapi.HealthCheckStatusWarn, noRelay)
 	}
 	if p := s.parts.Load(); p != nil {
+		if p.fence.Closed() {
+			report(checkReplicas, openapi.HealthCheckStatusFail, fenced)
+		}
+		for _, id := range p.fence.Unreachable() {
+			report(checkReplicas, openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s does not answer this one; set replica_url there, or open its port to the other replicas", id))
+		}
 		if text := p.control.RelayWarning(); text != "" {
 			report(checkRelay, openapi.HealthCheckStatusWarn, text)
 		}

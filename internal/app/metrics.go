@@ -17,6 +17,8 @@ func (s *service) metricsHandler() http.Handler {
 		}, func() float64 { return 1 }),
 		&healthMetrics{
 			health:   s.health,
+			ready:    s.ready,
+			isReady:  prometheus.NewDesc("mesh_ready", "1 while /ready passes, 0 while it fails.", nil, nil),
 			healthy:  prometheus.NewDesc("mesh_healthy", "1 while /health passes, 0 while it fails.", nil, nil),
 			warnings: prometheus.NewDesc("mesh_health_warnings", "Warnings of /health, by what they are about.", []string{"check"}, nil),
 		},
@@ -28,23 +30,28 @@ func (s *service) metricsHandler() http.Handler {
 
 // healthMetrics are what /health says, for those who read metrics alone.
 type healthMetrics struct {
-	health            func() openapi.Health
-	healthy, warnings *prometheus.Desc
+	health, ready              func() openapi.Health
+	healthy, isReady, warnings *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (m *healthMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.healthy
+	ch <- m.isReady
 	ch <- m.warnings
 }
 
 // Collect implements prometheus.Collector.
 func (m *healthMetrics) Collect(ch chan<- prometheus.Metric) {
-	h, healthy := m.health(), 0.0
-	if h.Status == openapi.HealthStatusPass {
-		healthy = 1
+	h := m.health()
+	passes := func(h openapi.Health) float64 {
+		if h.Status == openapi.HealthStatusPass {
+			return 1
+		}
+		return 0
 	}
-	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, healthy)
+	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, passes(h))
+	ch <- prometheus.MustNewConstMetric(m.isReady, prometheus.GaugeValue, passes(m.ready()))
 	warnings := map[string]float64{checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0} // shown at zero
 	for check, found := range h.Checks {
 		for _, c := range found {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"tailscale.com/types/key"
@@ -18,6 +19,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/fence"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -35,11 +37,13 @@ type parts struct {
 	hub      *stream.Hub
 	clients  *wire.Server
 	courier  *webhook.Courier
+	fence    *fence.Fence
 	relay    *relay.Server // nil when there is none
 	// public and local answer on their listeners.
 	public, local http.Handler
 	routes        []string // patterns of public, besides the operations of the API
 	loops         []func(context.Context) error
+	url           atomic.Pointer[string] // where other replicas reach this one
 }
 
 // listen opens what is not an HTTP listener.
@@ -64,6 +68,9 @@ func (s *service) fill(r *store.Report) {
 	p := s.parts.Load()
 	if p == nil {
 		return
+	}
+	if url := p.url.Load(); url != nil {
+		r.URL = *url
 	}
 	r.Held = p.presence.Held()
 	r.Logins = p.control.WaitingLogins()
@@ -95,6 +102,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ledger: s.ledger, Control: p.control, Log: s.log, Registerer: s.registry, Secret: secrets.Secret, Encode: api.EncodeWebhookEvent,
 		Version: s.Build.Version, AllowLocal: c.Webhooks.AllowLocal,
 	})
+	p.fence = s.newFence(identity.NewReplicaKey(noise))
 	p.presence = control.NewPresence(control.PresenceConfig{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry, ServerURL: c.ServerURL})
 	prober := control.NewProber(control.ProberConfig{
@@ -103,12 +111,13 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	})
 	p.clients = wire.New(wire.Config{
 		Control: p.control, Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL,
-		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.presence.ShouldMove, Answered: prober.Answered,
+		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Closed: p.fence.Closed, Answered: prober.Answered,
 	})
 	sweeper := control.NewSweeper(control.SweeperConfig{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry, Interval: c.NodeUpdateCheckInterval, Inactivity: c.Node.Ephemeral.InactivityTimeout,
 	})
 	p.loops = []func(context.Context) error{
+		p.fence.Run,
 		p.clients.Run,
 		p.hub.Run,
 		sweeper.Run,
@@ -127,6 +136,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.loops = append(p.loops, func(ctx context.Context) error { return p.control.FollowPolicyFile(ctx, s.Reload) })
 	}
 	routes := p.clients.Routes()
+	routes["GET "+fence.Path] = p.fence
 	if err := s.buildRelay(p, routes); err != nil {
 		return nil, err
 	}
@@ -135,7 +145,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	server := api.New(api.Config{
-		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health, Ready: s.ready,
+		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health, Ready: s.ready, Closed: p.fence.Closed,
 		Facts:    openapi.ServerState{URL: c.ServerURL, StartedAt: time.Now(), Database: openapi.ServerStateDatabase(c.Database.Type)},
 		Checks:   s.checksNow,
 		Document: apispec.Document, Docs: docs, TrustedProxies: c.TrustedProxies,

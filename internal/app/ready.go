@@ -5,10 +5,16 @@ import "github.com/fairlead-mesh/fairlead/internal/api/openapi"
 // ready tells whether this replica can serve maps. It does not depend on the
 // database: while that is away for everyone, every replica still serves.
 func (s *service) ready() openapi.Health {
-	h := openapi.Health{Status: openapi.HealthStatusPass}
-	if s.draining.Load() {
+	h := openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{}}
+	fail := func(part, output string) {
 		h.Status = openapi.HealthStatusFail
-		h.Checks = map[string][]openapi.HealthCheck{checkService: {{Status: openapi.HealthCheckStatusFail, Output: stopping}}}
+		h.Checks[part] = append(h.Checks[part], openapi.HealthCheck{Status: openapi.HealthCheckStatusFail, Output: output})
+	}
+	if s.draining.Load() {
+		fail(checkService, stopping)
+	}
+	if p := s.parts.Load(); p != nil && p.fence.Closed() {
+		fail(checkReplicas, fenced)
 	}
 	return h
 }

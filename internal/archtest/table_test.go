@@ -25,13 +25,14 @@ var table = map[string]row{
 	"wire":            {"mesh netmap ledger control identity guard stream", "keys tailcfg tailscale http slog prometheus"},
 	"api":             {"mesh policy ledger control identity guard api/openapi ./api", "keys http slog prometheus"},
 	"api/openapi":     {"", "http"},
+	"fence":           {"ledger identity", "http slog prometheus"},
 	"webhook":         {"mesh policy ledger control", "http slog prometheus"},
 	"relay":           {"guard", "keys tailcfg tailscale http slog prometheus"},
 	"backup":          {"mesh store sqlstore", "slog"},
 	"config":          {"mesh spelling", "slog"},
 	"spelling":        {"", ""},
 	"app": {
-		"mesh policy store sqlstore ledger identity guard control stream wire api api/openapi ./api webhook relay config",
+		"mesh policy store sqlstore ledger identity guard control stream wire api api/openapi ./api fence webhook relay config",
 		"keys http slog prometheus",
 	},
 

@@ -23,6 +23,7 @@ const LevelTrace = slog.LevelDebug - 4
 // Empty lists and maps are nil. Nobody changes a Config after Load.
 type Config struct {
 	ServerURL               string // scheme and host, no trailing slash
+	ReplicaURL              string // the same; empty when it is to be found out
 	ListenAddr              string
 	MetricsListenAddr       string
 	UnixSocket              string

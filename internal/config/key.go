@@ -50,6 +50,10 @@ func serviceKeys(c *Config) []key {
 			"Listener for clients, relay, login pages, API and health.",
 		},
 		{
+			"replica_url", scalar(&c.ReplicaURL, "a URL", parseServerURL), "", none,
+			"Where other replicas reach this one, such as `http://10.0.0.11:8080`, for several replicas over one PostgreSQL. Without it: the address of `listen_addr`, or where that is every address, the one from which this machine reaches the database.",
+		},
+		{
 			"metrics_listen_addr", hostPort(&c.MetricsListenAddr), "127.0.0.1:9090", none,
 			"Listener for metrics. Never make it public.",
 		},

@@ -112,6 +112,7 @@ func equal() cmp.Option {
 const everyKey = `
 server_url: https://mesh.example.org:443/
 listen_addr: "[::]:8443"
+replica_url: http://10.0.0.11:8443/
 metrics_listen_addr: localhost:9091
 unix_socket: /tmp/f.sock
 tls_cert_path: /c.pem
@@ -175,7 +176,7 @@ log: {level: trace, format: json}
 func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 	got := mustLoad(t, everyKey)
 	want := &Config{
-		ServerURL: "https://mesh.example.org:443", ListenAddr: "[::]:8443", MetricsListenAddr: "localhost:9091", UnixSocket: "/tmp/f.sock",
+		ServerURL: "https://mesh.example.org:443", ReplicaURL: "http://10.0.0.11:8443", ListenAddr: "[::]:8443", MetricsListenAddr: "localhost:9091", UnixSocket: "/tmp/f.sock",
 		TLSCertPath: "/c.pem", TLSKeyPath: "/k.pem", APICompatVersion: "0.29.0", SecretsKeyFile: "/s.key",
 		TrustedProxies:          []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		NodeUpdateCheckInterval: 30 * time.Second,

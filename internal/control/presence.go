@@ -121,10 +121,6 @@ func (p *Presence) Held() int {
 	return p.open
 }
 
-// ShouldMove reports whether the streams held here should be closed, gently, so
-// that clients go to another replica: this one is cut off from the database.
-func (p *Presence) ShouldMove() bool { return p.ledger.Pulse().CutOff(time.Now()) }
-
 // Run commits until ctx ends. It leaves the nodes online then: they go to
 // another replica or come back to this one, and if not, a sweep finds them.
 func (p *Presence) Run(ctx context.Context) error {

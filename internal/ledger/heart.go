@@ -62,6 +62,7 @@ func (l *Ledger) Heart(ctx context.Context) error {
 	for {
 		report := l.report(quietAt)
 		quietAt = report.Rev
+		begun := time.Now()
 		reports, err := l.store.Beat(ctx, report)
 		if ctx.Err() != nil {
 			return nil
@@ -69,6 +70,7 @@ func (l *Ledger) Heart(ctx context.Context) error {
 		l.judge("beat", err)
 		l.felt(reports, err)
 		if err == nil {
+			l.fresh.heard(begun, l.World().Rev, reports)
 			l.compare(report, reports)
 			l.judge("write", nil) // a beat writes too, or proves that writing works
 			if time.Since(pruned) > pruneEvery {

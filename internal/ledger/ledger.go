@@ -106,6 +106,7 @@ type Ledger struct {
 	ended     chan struct{}
 	health    condition
 	cluster   cluster
+	fresh     freshness
 	feed      feed
 	waiters   waiters
 	disagree  atomic.Bool // another replica holds another snapshot
@@ -147,10 +148,12 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, reserved: c.Reserved, self: c.Self, fill: c.Fill, batchLimit: c.BatchLimit, resolveFor: c.ResolveFor,
 		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}),
 	}
+	begun := time.Now()
 	s, err := c.Store.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
+	l.fresh.caughtUp(begun)
 	w := l.worldOf(ctx, s)
 	l.world.Store(w)
 	l.feed.start(w, c.Pace)

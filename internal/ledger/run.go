@@ -86,9 +86,13 @@ func (l *Ledger) gather(first *command) []*command {
 
 // follow applies what the log has gained.
 func (l *Ledger) follow(ctx context.Context) {
+	begun := time.Now()
 	err := l.catchUp(ctx)
 	l.lastFollow = time.Now()
 	l.tellClocks()
+	if err == nil {
+		l.fresh.caughtUp(begun)
+	}
 	if !errors.Is(err, context.Canceled) {
 		l.judge("follow", err)
 	}

@@ -83,6 +83,14 @@ func testOutage(t *testing.T, outage func(*testing.T, *pgtest.Server, *Balancer)
 	}
 	watch(t, lasting-time.Since(began), 0, all)
 	mustBeReady(t, r.servers...)
+	// Each replica knows by now that no other has the database either.
+	late := all[2]
+	late.Disconnect()
+	late.Look(func(v *View) { maps = v.Maps })
+	late.Connect()
+	if _, err := late.Await(within(t, lasting), func(v *View) bool { return v.Maps > maps }); err != nil {
+		t.Errorf("a node that comes back late in the outage gets no map: %v", err)
+	}
 	end()
 	eventually(t, patience, func() error {
 		for _, s := range r.servers {

@@ -131,6 +131,8 @@ type Report struct {
 	// DigestForm says what the digest is made from: replicas of two versions
 	// may have no digest in common.
 	DigestForm int `json:"digestForm"`
+	// URL is where other replicas reach this one, if anywhere.
+	URL string `json:"url,omitempty"`
 	// Held is how many nodes have their stream here.
 	Held int `json:"held"`
 	// Logins are the devices that wait here for an answer, the newest

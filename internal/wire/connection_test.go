@@ -365,6 +365,25 @@ func TestCloseEndsAllConnections(t *testing.T) {
 	}
 }
 
+func TestReplicaThatMustNotServeRefusesClients(t *testing.T) {
+	var closed atomic.Bool
+	s, _ := open(t, options{wire: func(c *wire.Config) { c.Closed = closed.Load }})
+	connected := s.client()
+	closed.Store(true)
+	if _, status := s.handshake(s.initiationText()); status != http.StatusServiceUnavailable {
+		t.Errorf("a new connection: %d", status)
+	}
+	for _, path := range []string{"/machine/map", "/machine/register"} {
+		if status, body, _ := connected.post(path, "{}"); status != http.StatusServiceUnavailable {
+			t.Errorf("%s on an open connection: %d %s", path, status, body)
+		}
+	}
+	closed.Store(false)
+	if status, _, _ := s.client().post("/machine/audit-log", "{}"); status != 200 {
+		t.Errorf("it serves again: %d", status)
+	}
+}
+
 func TestReplicaThatIsCutOffSendsEachClientAwayOnce(t *testing.T) {
 	var cutOff atomic.Bool
 	s, _ := open(t, options{wire: func(c *wire.Config) { c.Leave = cutOff.Load }})

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"tailscale.com/control/controlbase"
@@ -9,16 +10,27 @@ import (
 
 const (
 	// leaveEvery and leaveChunk make a hundred connections a second: as many as
-	// another replica takes without others noticing.
-	leaveEvery = 100 * time.Millisecond
-	leaveChunk = 10
+	// another replica takes without others noticing. With more than five hundred
+	// it is as many as it takes to be done within leaveWithin: the others take
+	// them for lost soon after.
+	leaveEvery  = 100 * time.Millisecond
+	leaveChunk  = 10
+	leaveWithin = 5 * time.Second
 	// drainChunk is larger: a service that stops has little time.
 	drainChunk = 200
 )
 
+// refuseClosed answers while this replica must not serve. Clients retry, and the
+// balancer sends them elsewhere.
+func refuseClosed(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "2")
+	http.Error(w, "this replica lost the database and another one has it; connect to that one", http.StatusServiceUnavailable)
+}
+
 // Run sends clients to other replicas, gently and once, when Config.Leave says
-// so, until ctx ends. Whoever comes back is taken: if all replicas are cut off,
-// a map that is a little old is better than none.
+// so, until ctx ends. Whoever comes back is taken unless Config.Closed says
+// otherwise: if all replicas are cut off, a map that is a little old is better
+// than none.
 func (s *Server) Run(ctx context.Context) error {
 	if s.config.Leave == nil {
 		return nil
@@ -26,6 +38,7 @@ func (s *Server) Run(ctx context.Context) error {
 	tick := time.NewTicker(leaveEvery)
 	defer tick.Stop()
 	var since time.Time // when Leave began to say so
+	var chunk int
 	for {
 		select {
 		case <-ctx.Done():
@@ -37,9 +50,10 @@ func (s *Server) Run(ctx context.Context) error {
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
+			chunk = max(leaveChunk, s.connections()/int(leaveWithin/leaveEvery)+1)
 			s.config.Log.Warn("this replica is cut off from the database: sending its clients to others", "connections", s.connections())
 		default:
-			s.closeSome(leaveChunk, since)
+			s.closeSome(chunk, since)
 		}
 	}
 }

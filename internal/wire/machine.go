@@ -59,6 +59,10 @@ func (s *Server) machineHandler() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.panicked(r)
+		if s.config.Closed() {
+			refuseClosed(w)
+			return
+		}
 		if len(s.config.Ledger.World().NodesByMachine(peerOf(r).machine)) == 0 {
 			s.serveStranger(w, r, mux)
 			return

@@ -48,9 +48,12 @@ type Config struct {
 	ServerURL string
 	// TrustedProxies may say on whose behalf they ask.
 	TrustedProxies []netip.Prefix
-	// Leave says that clients are better off with another replica; never unless
-	// told.
+	// Leave says that clients are better off with another replica. By default it
+	// never does.
 	Leave func() bool
+	// Closed says that this replica must not serve what it has: clients are
+	// refused until it is false again. By default it never does.
+	Closed func() bool
 	// Answered hears the tokens that nodes were made to say; see PingURL.
 	Answered func(token string, machine key.MachinePublic)
 	// A connection that was silent for ReadIdleTimeout, 10 s unless told, has
@@ -114,6 +117,9 @@ func New(c Config) *Server {
 		if *d == 0 {
 			*d = value
 		}
+	}
+	if c.Closed == nil {
+		c.Closed = func() bool { return false }
 	}
 	orDefault(&c.ReadIdleTimeout, readIdleTimeout)
 	orDefault(&c.PingTimeout, pingTimeout)

@@ -34,6 +34,10 @@ func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 // computed before the connection is taken over. Whatever is wrong gets a plain
 // answer, and nothing that waits for the client happens while it has a turn.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
+	if s.config.Closed() {
+		refuseClosed(w)
+		return
+	}
 	p := peer{addr: identity.ClientAddr(r, s.config.TrustedProxies)}
 	init, err := initiation(r)
 	if err != nil {

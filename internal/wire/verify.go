@@ -14,6 +14,10 @@ const maxVerifyBody = 4 << 10
 
 // verify tells a relay whether a client may use it.
 func (s *Server) verify(w http.ResponseWriter, r *http.Request) {
+	if s.config.Closed() {
+		refuseClosed(w)
+		return
+	}
 	var in tailcfg.DERPAdmitClientRequest
 	r.Body = http.MaxBytesReader(w, r.Body, maxVerifyBody)
 	if !decode(w, r, &in) {

@@ -1,0 +1,83 @@
+package app
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/fence"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+)
+
+// newFence makes the fence of this replica.
+func (s *service) newFence(key *identity.ReplicaKey) *fence.Fence {
+	return fence.New(fence.Config{
+		Self: string(s.ledger.Self().ID), Fresh: s.ledger.Freshness, Peers: s.peers, Key: key, Log: s.log, Registerer: s.registry,
+		CutOff: func() bool { return s.ledger.Pulse().CutOff(time.Now()) },
+	})
+}
+
+// peers are the other replicas as of the last beat that succeeded.
+func (s *service) peers() (peers []fence.Peer) {
+	self := s.ledger.Self().ID
+	for _, r := range s.ledger.Replicas() {
+		if r.ID != self {
+			peers = append(peers, fence.Peer{ID: string(r.ID), URL: r.URL})
+		}
+	}
+	return peers
+}
+
+// lookupLimit bounds how long the start waits for the name of the database.
+const lookupLimit = 2 * time.Second
+
+// replicaURL is where other replicas reach the listener of this one. If the
+// configuration does not say, it is the address that the listener has, else the
+// one from which this machine reaches the database, else any other of it.
+func replicaURL(ctx context.Context, c *config.Config, listener net.Addr) string {
+	if c.ReplicaURL != "" {
+		return c.ReplicaURL
+	}
+	at, err := netip.ParseAddrPort(listener.String())
+	if err != nil {
+		return ""
+	}
+	ip := at.Addr().Unmap()
+	if ip.IsUnspecified() {
+		ip = ownAddr(ctx, c.Database.Postgres)
+	}
+	scheme := "http"
+	if c.TLSCertPath != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(ip.String(), strconv.Itoa(int(at.Port())))
+}
+
+// ownAddr is an address of this machine that the other replicas are likely to
+// reach.
+func ownAddr(ctx context.Context, db config.Postgres) netip.Addr {
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	for _, host := range db.Hosts {
+		// Nothing is sent: this only chooses a source address.
+		c, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(host, strconv.Itoa(db.Port)))
+		if err != nil { // a socket directory, or a name that cannot be resolved now
+			continue
+		}
+		local, err := netip.ParseAddrPort(c.LocalAddr().String())
+		_ = c.Close() // nothing was sent
+		if err == nil && !local.Addr().IsLoopback() {
+			return local.Addr().Unmap().WithZone("")
+		}
+	}
+	addrs, _ := net.InterfaceAddrs() // none is as good as an error
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().IsGlobalUnicast() {
+			return p.Addr()
+		}
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}

@@ -1,0 +1,266 @@
+// Package fence keeps a replica that lost the database from serving what others
+// have changed since. Such a replica asks the others whether they still follow
+// the database. While one of them does, its fence is closed: it refuses API keys
+// and clients, and hands its clients over. While none does, it serves what it has.
+//
+// It knows neither what is refused nor how: others ask Closed and Leave. Replicas
+// prove to each other that they belong together by a key that all of them have.
+package fence
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+)
+
+// Peer is another replica.
+type Peer struct {
+	ID  string
+	URL string // where it answers; empty if it did not say
+}
+
+// Config of a fence. All but Times is required.
+type Config struct {
+	Self string // the id of this replica
+	// Fresh tells how current this replica is.
+	Fresh func() ledger.Freshness
+	// Peers are the other replicas that were alive when this one last heard of
+	// them.
+	Peers func() []Peer
+	// CutOff reports that the database has been away for so long that clients
+	// may be better off elsewhere, whether or not anybody knows.
+	CutOff     func() bool
+	Key        *identity.ReplicaKey
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+	Times      Times
+}
+
+// Times are those of a fence. What is zero has its default.
+type Times struct {
+	AskAfter   time.Duration // without the database before others are asked; 8s
+	CloseAfter time.Duration // without the database before the fence may close; 10s
+	AskEvery   time.Duration // between two rounds of questions; 2s
+	AnswerIn   time.Duration // for a peer to answer; 1.5s
+	// SteadyFor is how long another replica must have had the database, so that
+	// one that finds it a moment later after an outage keeps its clients; 6s.
+	SteadyFor time.Duration
+	// VerifyEvery is how often a healthy replica checks that it reaches the
+	// others, so that people learn of it before an outage; 30s.
+	VerifyEvery time.Duration
+}
+
+func (t Times) orDefault() Times {
+	return Times{
+		AskAfter: cmp.Or(t.AskAfter, 8*time.Second), CloseAfter: cmp.Or(t.CloseAfter, 10*time.Second),
+		AskEvery: cmp.Or(t.AskEvery, 2*time.Second), AnswerIn: cmp.Or(t.AnswerIn, 1500*time.Millisecond),
+		SteadyFor: cmp.Or(t.SteadyFor, 6*time.Second), VerifyEvery: cmp.Or(t.VerifyEvery, 30*time.Second),
+	}
+}
+
+// Fence of one replica.
+type Fence struct {
+	config   Config
+	times    Times
+	http     asker
+	verdict  atomic.Pointer[verdict]
+	silences silences
+}
+
+// where the database is, as far as this replica knows.
+type where int
+
+const (
+	unknown   where = iota // nobody else is known to have it, but somebody did not answer
+	nowhere                // no other replica has it
+	elsewhere              // another replica has it
+)
+
+// verdict is what the others answered.
+type verdict struct {
+	at time.Time
+	where
+	// rounds is how often in a row another replica had the database while this
+	// one had not.
+	rounds int
+}
+
+// sureAfter is how many rounds it takes before clients are sent away: a process
+// that was stopped for a while has the database again a moment later.
+const sureAfter = 2
+
+// New returns an open fence. Run moves it.
+func New(c Config) *Fence {
+	f := &Fence{config: c, times: c.Times.orDefault()}
+	f.http = newAsker(f.times.AnswerIn)
+	c.Registerer.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mesh_replica_fenced", Help: "1 while this replica refuses API keys and clients, because it lost the database and another replica has it.",
+		}, func() float64 { return number(f.Closed()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mesh_replica_unreachable_peers", Help: "Other replicas that did not answer this one twice in a row.",
+		}, func() float64 { return float64(len(f.Unreachable())) }),
+	)
+	return f
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Closed reports whether this replica must not serve what it has, because others
+// may have changed it. It is cheap, and right at once when a process goes on that
+// was stopped for a while.
+func (f *Fence) Closed() bool {
+	now := time.Now()
+	if now.Sub(f.config.Fresh().Last) < f.times.CloseAfter || len(f.config.Peers()) == 0 {
+		return false
+	}
+	v := f.verdict.Load()
+	// Without a new verdict nobody was asked: the process was stopped meanwhile.
+	return !f.counts(v, now) || v.where == elsewhere
+}
+
+// counts reports whether a verdict is new enough.
+func (f *Fence) counts(v *verdict, now time.Time) bool {
+	return v != nil && now.Sub(v.at) < f.times.CloseAfter
+}
+
+// Leave reports whether clients should be sent to other replicas.
+func (f *Fence) Leave() bool {
+	v := f.verdict.Load()
+	switch {
+	case !f.counts(v, time.Now()):
+		return false
+	case v.where == unknown:
+		return f.config.CutOff()
+	}
+	return v.rounds >= sureAfter && f.Closed()
+}
+
+// Run asks the others when it is time, until ctx ends.
+func (f *Fence) Run(ctx context.Context) error {
+	tick := time.NewTicker(f.times.AskEvery / 8)
+	defer tick.Stop()
+	var asked time.Time
+	closed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		due, lost := f.times.VerifyEvery, time.Since(f.config.Fresh().Last) >= f.times.AskAfter
+		if lost {
+			due = f.times.AskEvery
+		}
+		if time.Since(asked) >= due {
+			asked = time.Now()
+			v, before := f.ask(ctx), f.verdict.Load()
+			if lost && v.where == elsewhere {
+				if v.rounds = 1; f.counts(before, v.at) {
+					v.rounds += before.rounds
+				}
+			}
+			f.verdict.Store(v)
+		}
+		if was := closed; f.Closed() != was {
+			closed = !was
+			f.tell(closed)
+		}
+	}
+}
+
+// tell logs that the fence closed or opened.
+func (f *Fence) tell(closed bool) {
+	if closed {
+		f.config.Log.Error("replica fenced: it lost the database and another replica has it; refusing API keys and clients",
+			"last", time.Since(f.config.Fresh().Last).Round(time.Second).String())
+		return
+	}
+	f.config.Log.Info("replica no longer fenced")
+}
+
+// ask asks all peers at once.
+func (f *Fence) ask(ctx context.Context) *verdict {
+	peers := f.config.Peers()
+	peers = peers[:min(len(peers), maxPeers)]
+	v := &verdict{at: time.Now(), where: nowhere}
+	var mu sync.Mutex // guards v.where
+	var wait sync.WaitGroup
+	answered := make([]bool, len(peers))
+	for i, p := range peers {
+		wait.Go(func() {
+			since, err := f.http.ask(ctx, f.config.Key, p)
+			answered[i] = err == nil
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil && since >= f.times.SteadyFor:
+				v.where = elsewhere
+			case err != nil && v.where == nowhere:
+				v.where = unknown
+			}
+			if err != nil {
+				f.config.Log.Debug("replica does not answer", "replica", p.ID, "url", p.URL, "error", err)
+			}
+		})
+	}
+	wait.Wait()
+	for _, p := range f.silences.note(peers, answered) {
+		f.config.Log.Warn("cannot reach another replica; if the database is lost, this one cannot tell whether the other has it: check replica_url there, and firewalls",
+			"replica", p.ID, "url", p.URL)
+	}
+	return v
+}
+
+// Unreachable are the peers that did not answer twice in a row.
+func (f *Fence) Unreachable() []string { return f.silences.list() }
+
+// silences counts the questions in a row that peers left unanswered.
+type silences struct {
+	mu    sync.Mutex
+	count map[string]int // guarded by mu; by the id of the peer, none of them zero
+}
+
+const silent = 2 // from then on a peer is unreachable: a replica that was stopped is soon forgotten
+
+// note takes the result of one round, and returns the peers that have become
+// unreachable by it.
+func (s *silences) note(peers []Peer, answered []bool) (lost []Peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count := map[string]int{}
+	for i, p := range peers {
+		if answered[i] {
+			continue
+		}
+		if count[p.ID] = s.count[p.ID] + 1; count[p.ID] == silent {
+			lost = append(lost, p)
+		}
+	}
+	s.count = count
+	return lost
+}
+
+func (s *silences) list() (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, n := range s.count {
+		if n >= silent {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,49 @@
+package identity
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+
+	"tailscale.com/types/key"
+)
+
+// ReplicaKey lets replicas of one service recognise each other. It follows from
+// the service's own key, which only they have.
+type ReplicaKey struct{ key []byte }
+
+// NewReplicaKey returns that of the service with this key.
+func NewReplicaKey(service key.MachinePrivate) *ReplicaKey {
+	text, err := service.MarshalText()
+	if err != nil {
+		panic(err) // a key can always be encoded
+	}
+	derived, err := hkdf.Key(sha256.New, text, nil, "fairlead replicas", sha256.Size)
+	if err != nil {
+		panic(err) // fails for thousands of bytes only
+	}
+	return &ReplicaKey{derived}
+}
+
+// Sign returns the proof that a replica said these words, for this purpose.
+func (k *ReplicaKey) Sign(words ...string) string {
+	return base64.RawURLEncoding.EncodeToString(k.mac(words))
+}
+
+// Signed reports whether proof is that of these words.
+func (k *ReplicaKey) Signed(proof string, words ...string) bool {
+	given, err := base64.RawURLEncoding.DecodeString(proof)
+	return err == nil && hmac.Equal(given, k.mac(words))
+}
+
+// mac depends on where each word ends.
+func (k *ReplicaKey) mac(words []string) []byte {
+	h := hmac.New(sha256.New, k.key)
+	for _, w := range words {
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(w))))
+		h.Write([]byte(w))
+	}
+	return h.Sum(nil)
+}
