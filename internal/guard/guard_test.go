@@ -2,7 +2,6 @@ package guard_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead-mesh/fairlead/internal/guard"
+	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
 // server answers /health to everybody, and /prove to those who authenticate by it.
@@ -29,13 +29,13 @@ type server struct {
 	guard *guard.Guard
 	addr  string
 	reg   *prometheus.Registry
-	log   *bytes.Buffer
+	log   *waittest.Transcript
 }
 
 func serve(t *testing.T, c guard.Config) *server {
 	t.Helper()
-	s := &server{t: t, reg: prometheus.NewRegistry(), log: &bytes.Buffer{}}
-	c.Log, c.Registerer = slog.New(slog.NewTextHandler(&locked{w: s.log}, nil)), s.reg
+	s := &server{t: t, reg: prometheus.NewRegistry(), log: &waittest.Transcript{}}
+	c.Log, c.Registerer = slog.New(slog.NewTextHandler(s.log, nil)), s.reg
 	s.guard = guard.New(c)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
@@ -53,17 +53,6 @@ func serve(t *testing.T, c guard.Config) *server {
 	loop.Go(func() { _ = h.Serve(s.guard.Listener(l)) })
 	t.Cleanup(func() { h.Close(); loop.Wait() })
 	return s
-}
-
-type locked struct {
-	mu sync.Mutex
-	w  io.Writer // guarded by mu
-}
-
-func (l *locked) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }
 
 // conn opens a connection and asks for paths on it, on behalf of an address.
