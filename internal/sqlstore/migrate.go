@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -20,7 +19,7 @@ var migrations embed.FS
 // migratePostgres uses a connection without time limits and takes an advisory
 // lock, so that replicas which start together migrate once.
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
-	db := stdlib.OpenDB(*patient(config))
+	db := openDB(patient(config))
 	defer db.Close()
 	// Asked first, so that an unreachable server fails at once and not after
 	// the tries for the lock.

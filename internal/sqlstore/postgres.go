@@ -54,6 +54,7 @@ const (
 type Postgres struct {
 	history
 	config  *pgx.ConnConfig
+	hosts   *hosts
 	pool    *pgxpool.Pool
 	answer  time.Duration // AnswerTimeout
 	idle    idleLimit
@@ -82,6 +83,8 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 	if err := migratePostgres(ctx, config.ConnConfig); err != nil {
 		return nil, explain(err)
 	}
+	hosts := newHosts(config.ConnConfig)
+	config.BeforeConnect = hosts.choose
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, explain(err)
@@ -91,7 +94,7 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 		return poolStat{open: int(s.TotalConns()), idle: int(s.IdleConns()), max: int(s.MaxConns())}
 	})
 	p := &Postgres{
-		config: config.ConnConfig, pool: pool, answer: c.answer(), idle: idleLimit{most: cmp.Or(int32(c.MaxIdleConns), config.MaxConns)},
+		config: config.ConnConfig, hosts: hosts, pool: pool, answer: c.answer(), idle: idleLimit{most: cmp.Or(int32(c.MaxIdleConns), config.MaxConns)},
 		self: rand.Text(), changed: make(chan struct{}, 1),
 	}
 	p.history = history{p, newSchema()}
@@ -372,7 +375,7 @@ func (p *Postgres) Watch(ctx context.Context) error {
 }
 
 func (p *Postgres) listen(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, p.config)
+	conn, err := p.hosts.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -405,6 +408,9 @@ func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report,
 		// standby: one that stalls must not make all replicas look dead.
 		config := p.config.Copy()
 		config.RuntimeParams["synchronous_commit"] = "off"
+		if err := p.hosts.choose(ctx, config); err != nil {
+			return nil, explain(err)
+		}
 		conn, err := pgx.ConnectConfig(ctx, config)
 		if err != nil {
 			return nil, explain(err)

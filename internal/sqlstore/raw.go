@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
@@ -109,7 +108,7 @@ func openRawPostgres(ctx context.Context, where Location, use Use) (*Raw, error)
 	for _, k := range []string{"idle_in_transaction_session_timeout", "statement_timeout", "tcp_user_timeout"} {
 		config.RuntimeParams[k] = "0"
 	}
-	r := &Raw{dialect: goose.DialectPostgres, where: where, use: use, db: stdlib.OpenDB(*config)}
+	r := &Raw{dialect: goose.DialectPostgres, where: where, use: use, db: openDB(config)}
 	ping, cancel := context.WithTimeout(ctx, 2*connectTimeout)
 	defer cancel()
 	if err := r.db.PingContext(ping); err != nil {

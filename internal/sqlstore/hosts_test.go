@@ -1,0 +1,59 @@
+package sqlstore_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+// silent listens on an address of the loopback network at the port of the server
+// and answers nothing.
+func silent(t *testing.T, host string) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, fmt.Sprint(pg.Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return host
+}
+
+// Hosts that accept connections and say nothing, before the one that is the
+// primary, cost a moment and not the whole timeout of each.
+func TestSilentHostsDoNotKeepFromThePrimary(t *testing.T) {
+	hosts := []string{silent(t, "127.0.0.11"), silent(t, "127.0.0.12"), silent(t, "127.0.0.13"), pg.Host}
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	config := sqlstore.PostgresConfig{
+		Host: strings.Join(hosts, ","), Port: pg.Port, Name: pg.Database(t), User: pg.User, SSLMode: "disable", MaxOpenConns: 4,
+	}
+	s, err := sqlstore.OpenPostgres(ctx, config, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// The primary is known now: nobody waits for the others.
+	began := time.Now()
+	if _, err := s.Beat(ctx, store.Report{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("a connection took %v", took)
+	}
+	raw, err := sqlstore.OpenRaw(ctx, sqlstore.Location{Postgres: config}, sqlstore.Look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Close()
+}
