@@ -75,6 +75,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *control.BadPolicy
 	var tooLarge *http.MaxBytesError
 	var clocks *ledger.ClockError
+	var many *ledger.TooManyNamed
 	switch {
 	case errors.As(err, &tooLarge):
 		writeProblem(w, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d KiB", tooLarge.Limit>>10)))
@@ -99,6 +100,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, problem(http.StatusConflict, err.Error()))
 	case errors.Is(err, ledger.ErrUnknownOutcome):
 		writeProblem(w, problem(http.StatusServiceUnavailable, "the database did not answer in time; look whether the change is there before you try again"))
+	case errors.As(err, &many):
+		w.Header().Set("Retry-After", strconv.Itoa(1+int(many.Wait.Seconds())))
+		writeProblem(w, problem(http.StatusTooManyRequests, many.Error()))
 	case errors.As(err, &clocks):
 		w.Header().Set("Retry-After", "60")
 		writeProblem(w, problem(http.StatusServiceUnavailable, clocks.Error()))

@@ -40,6 +40,14 @@ type DoneBefore struct{ Receipt *mesh.Receipt }
 
 func (d *DoneBefore) Error() string { return fmt.Sprintf("done before, at revision %d", d.Receipt.Rev) }
 
+// TooManyNamed refuses a command whose actor asks for it once: remembering it
+// would mean to forget another one that may still be repeated.
+type TooManyNamed struct{ Wait time.Duration }
+
+func (e *TooManyNamed) Error() string {
+	return fmt.Sprintf("too many requests with an Idempotency-Key: each is remembered for at least %v; try again in %v", mesh.ReceiptMinimum, e.Wait.Round(time.Second))
+}
+
 // Decide looks at the world exactly as it will be when its events become
 // durable and returns them, none if nothing is to change, or a refusal. It is
 // pure and quick: the store's write lock is held while it runs, and it may run

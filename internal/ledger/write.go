@@ -150,6 +150,11 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 	if err := doneBefore(s, c.actor, tx.Now()); err != nil {
 		return result{rev: s.Rev, err: err}, nil
 	}
+	if c.actor.Once != nil {
+		if wait := mesh.ReceiptWait(s, tx.Now(), c.actor.Once); wait > 0 {
+			return result{rev: s.Rev, err: &TooManyNamed{wait}}, nil
+		}
+	}
 	evs, err := l.decide(c, w, tx.Now())
 	once := err == nil && c.actor.Once.Done()
 	if err != nil || len(evs) == 0 && !once {

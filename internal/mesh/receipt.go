@@ -6,11 +6,14 @@ import (
 	"time"
 )
 
-// How many receipts are kept, and for how long. The oldest go first.
+// How many receipts are kept, and for how long. The oldest make room for new
+// ones, but none that is younger than ReceiptMinimum: a retry comes within
+// minutes, and one that is done twice is worse than a request that waits.
 const (
 	ReceiptLifetime  = 24 * time.Hour
+	ReceiptMinimum   = 5 * time.Minute
 	MaxReceipts      = 50_000
-	MaxOwnerReceipts = 1000
+	MaxOwnerReceipts = 10_000
 )
 
 // Once names a request that must not be done twice. Owner is who made it, Key the
@@ -83,6 +86,27 @@ func (s *Snapshot) Receipt(o *Once) (*Receipt, bool) {
 
 // Receipts yields all receipts, the oldest first.
 func (s *Snapshot) Receipts() iter.Seq[*Receipt] { return s.receipts.all() }
+
+// ReceiptWait is how long a request must wait before a receipt may make room for
+// its own; zero when there is room.
+func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
+	if _, ok := s.Receipt(o); ok {
+		return 0 // it replaces its own
+	}
+	var oldest *Receipt
+	if own, _ := s.receiptsByOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
+		oldest = s.receipts.at(int64(slices.Min(own)))
+	} else if s.receipts.count >= MaxReceipts {
+		for m := range s.Receipts() {
+			oldest = m
+			break
+		}
+	}
+	if oldest == nil {
+		return 0
+	}
+	return max(0, oldest.Until.Add(ReceiptMinimum-ReceiptLifetime).Sub(now))
+}
 
 // Remember returns the events that keep the receipt of a request which is done with the
 // revision that follows s. Older receipts make room for it.

@@ -28,16 +28,17 @@ func receiptCount(s *mesh.Snapshot) (n int) {
 }
 
 func TestOldestReceiptsMakeRoom(t *testing.T) {
-	s := mesh.Empty()
+	d := mesh.Empty().Edit()
 	for n := range uint64(mesh.MaxOwnerReceipts + 2) {
-		s = remember(s, meshgen.Start, once("key:1", n))
+		d.Apply(mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, once("key:1", n), "7")...)
 	}
+	s := d.Freeze()
 	for n, want := range map[uint64]bool{0: false, 1: false, 2: true, mesh.MaxOwnerReceipts + 1: true} {
 		if _, ok := s.Receipt(once("key:1", n)); ok != want {
 			t.Errorf("request %d is remembered: %v", n, ok)
 		}
 	}
-	d := s.Edit()
+	d = s.Edit()
 	for n := range uint64(mesh.MaxReceipts) {
 		d.Apply(s.Rev+mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, once("key:"+string(rune('A'+n/900)), n), "7")...)
 	}
@@ -46,6 +47,30 @@ func TestOldestReceiptsMakeRoom(t *testing.T) {
 	}
 	if _, ok := s.Receipt(once("key:1", mesh.MaxOwnerReceipts+1)); ok {
 		t.Error("the oldest of all is still there")
+	}
+}
+
+// A retry comes within minutes: until then nothing makes room.
+func TestYoungReceiptsAreNotForgotten(t *testing.T) {
+	half := meshgen.Start.Add(mesh.ReceiptMinimum / 2)
+	d := mesh.Empty().Edit()
+	for n := range uint64(mesh.MaxOwnerReceipts) {
+		d.Apply(mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, once("key:1", n), "7")...)
+	}
+	s := d.Freeze()
+	for name, c := range map[string]struct {
+		now  mesh.Time
+		once *mesh.Once
+		want time.Duration
+	}{
+		"another request":          {half, once("key:1", mesh.MaxOwnerReceipts), mesh.ReceiptMinimum / 2},
+		"the same request":         {half, once("key:1", 0), 0},
+		"another key":              {half, once("key:2", 0), 0},
+		"when the oldest is older": {meshgen.Start.Add(mesh.ReceiptMinimum), once("key:1", mesh.MaxOwnerReceipts), 0},
+	} {
+		if got := mesh.ReceiptWait(s, c.now, c.once); got != c.want {
+			t.Errorf("%s waits %v, want %v", name, got, c.want)
+		}
 	}
 }
 
