@@ -107,7 +107,7 @@ func (c *counted) Lock(ctx context.Context, after mesh.Revision, batch store.Bat
 	return c.Store.Lock(ctx, after, batch, fn)
 }
 
-func (c *counted) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+func (c *counted) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	c.tails.Add(1)
 	if err := c.fail.Load(); err != nil {
 		return nil, *err

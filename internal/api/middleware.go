@@ -58,7 +58,18 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 		BaseRouter:       mux,
 		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, badParameter(err)) },
 	})
-	return authenticate(s.once(s.wellFormed(s.revised(s.permitted(mux)))))
+	return s.verified(authenticate(s.once(s.wellFormed(s.revised(s.permitted(mux))))))
+}
+
+// verified waits after a pause of this process until it knows again what others have
+// changed, which keys are valid among it. In an outage it lets requests pass.
+func (s *Server) verified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, apiPath) {
+			_ = s.ledger.Verified(r.Context())
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // unmatched answers what no operation does, in the form of all errors.

@@ -127,7 +127,7 @@ func (s *service) run(ctx context.Context) (err error) {
 	loops, endLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLoops()
 	g, failed := errgroup.WithContext(loops)
-	for _, loop := range []func(context.Context) error{s.ledger.Run, s.ledger.Heart, st.Watch} {
+	for _, loop := range []func(context.Context) error{s.ledger.Run, s.ledger.Heart, s.ledger.Awake, st.Watch} {
 		g.Go(func() error { return loop(failed) })
 	}
 	err = s.start(ctx, g, failed)
@@ -304,6 +304,9 @@ func (s *service) health() openapi.Health {
 	}
 	if err := s.ledger.Health(); err != nil {
 		report(checkDatabase, openapi.HealthCheckStatusFail, publicText(err))
+	}
+	if r, lost := s.ledger.Rewound(); lost {
+		report(checkDatabase, openapi.HealthCheckStatusWarn, r.String())
 	}
 	if s.draining.Load() {
 		report(checkService, openapi.HealthCheckStatusFail, stopping)

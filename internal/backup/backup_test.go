@@ -321,7 +321,7 @@ func TestRestoredHistoryIsAnother(t *testing.T) {
 			}
 			s = openStore(t, d)
 			defer s.Close()
-			if _, err := s.Tail(t.Context(), before.Rev-1); !errors.Is(err, store.ErrPruned) {
+			if _, err := s.Tail(t.Context(), store.Point{Rev: before.Rev - 1}); !errors.Is(err, store.ErrPruned) {
 				t.Fatalf("the log of the old history is still there: %v", err)
 			}
 			storetest.Append(t, s, []mesh.Event{mesh.UserPut{User: meshgen.User(7)}})

@@ -94,7 +94,7 @@ func (v view) Beat(_ context.Context, self store.Report) ([]store.Report, error)
 	return reports, nil
 }
 
-func (v view) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+func (v view) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	if err := v.reachable(); err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (c *cluster) count(t *testing.T, kind mesh.Kind) (events, commands int) {
 	t.Helper()
 	var after mesh.Revision
 	for {
-		entries, err := c.Tail(t.Context(), after)
+		entries, err := c.Tail(t.Context(), store.Point{Rev: after})
 		if err != nil {
 			t.Fatal(err)
 		}

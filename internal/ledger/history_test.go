@@ -41,7 +41,14 @@ func TestReplacedHistoryIsNoticed(t *testing.T) {
 			for id := range mesh.UserID(3 + more) {
 				commit(t, other, mesh.UserPut{User: &mesh.User{ID: id + 2, Name: fmt.Sprint("after", id)}})
 			}
+			if r, ok := other.Rewound(); !ok || r.Was != 4 || r.Common != 1 || r.AtLeast || r.Lost() != 3 {
+				t.Fatalf("the other replica reports %+v (%v)", r, ok)
+			}
 			st.sleeping.Store(false)
+			eventually(t, "the stalled replica reports what was lost, without being asked", func() bool {
+				r, ok := stalled.Rewound()
+				return ok && r.Was == 4 && r.Common == 1 && !r.AtLeast
+			})
 			eventually(t, "a command of the stalled replica is decided on the new history", func() bool {
 				_, err := stalled.Commit(t.Context(), server, addUser("after0"))
 				return errors.Is(err, errTaken)
@@ -59,7 +66,7 @@ type asleep struct {
 	sleeping atomic.Bool
 }
 
-func (a *asleep) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+func (a *asleep) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	if a.sleeping.Load() {
 		return nil, fmt.Errorf("%w: asleep", store.ErrUnavailable)
 	}

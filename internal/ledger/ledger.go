@@ -118,13 +118,17 @@ type Ledger struct {
 	feed      feed
 	waiters   waiters
 	disagree  atomic.Bool // another replica holds another snapshot
+	rewind    atomic.Pointer[Rewind]
+	pause     pause
 
 	// Used by Run alone.
 	lastBatch  int
 	lastFollow time.Time
 	syncing    []chan error // wait for the next look at the log
 	lastLoad   time.Time
-	clocks     string // what the log says of them
+	clocks     string        // what the log says of them
+	lastRewind time.Time     // when the tables were last read because of one
+	trail      []store.Point // of the worlds there were, the newest last
 }
 
 type command struct {
@@ -164,6 +168,7 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	l.fresh.caughtUp(begun)
 	w := l.worldOf(ctx, s)
 	l.world.Store(w)
+	l.trail = []store.Point{pointOf(s)}
 	l.feed.start(w, c.Pace)
 	l.cluster.pulse.Store(&Pulse{Last: time.Now()})
 	l.metrics = newMetrics(c.Registerer, l)

@@ -7,6 +7,8 @@ type metrics struct {
 	batchCommands prometheus.Histogram
 	loads         prometheus.Counter
 	mismatches    prometheus.Counter
+	rewinds       prometheus.Counter
+	lostRevisions prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, l *Ledger) *metrics {
@@ -25,8 +27,14 @@ func newMetrics(reg prometheus.Registerer, l *Ledger) *metrics {
 		mismatches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_ledger_digest_mismatches_total", Help: "Times another replica held a different snapshot at the same revision. Must stay zero.",
 		}),
+		rewinds: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_ledger_history_rewinds_total", Help: "Times the database went back to an earlier state, for example by a failover to a lagging standby.",
+		}),
+		lostRevisions: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_ledger_lost_revisions_total", Help: "Acknowledged revisions that the database lost by going back to an earlier state.",
+		}),
 	}
-	reg.MustRegister(m.commitSeconds, m.batchCommands, m.loads, m.mismatches,
+	reg.MustRegister(m.commitSeconds, m.batchCommands, m.loads, m.mismatches, m.rewinds, m.lostRevisions,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_ledger_revision", Help: "Newest revision this replica knows."},
 			func() float64 { return float64(l.World().Rev) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

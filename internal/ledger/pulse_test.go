@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
-	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
@@ -36,7 +35,7 @@ func (w *weak) Beat(_ context.Context, self store.Report) ([]store.Report, error
 	return reports, nil
 }
 
-func (w *weak) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+func (w *weak) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	if w.unread.Load() {
 		return nil, errors.New("connection refused")
 	}

@@ -110,7 +110,7 @@ func (l *Ledger) catchUp(ctx context.Context) error {
 		l.disagree.Store(false)
 	}
 	for {
-		entries, err := l.store.Tail(ctx, l.World().Rev)
+		entries, err := l.store.Tail(ctx, pointOf(l.World().Snapshot))
 		if mustLoad(err) {
 			return l.load(ctx, err)
 		}
@@ -133,11 +133,16 @@ func (l *Ledger) catchUp(ctx context.Context) error {
 
 // mustLoad reports whether the log alone cannot tell the next world.
 func mustLoad(err error) bool {
-	return errors.Is(err, store.ErrPruned) || errors.Is(err, mesh.ErrUnknownKind) || errors.Is(err, errGap)
+	return errors.Is(err, store.ErrPruned) || errors.Is(err, store.ErrRewound) || errors.Is(err, mesh.ErrUnknownKind) || errors.Is(err, errGap)
 }
 
 func (l *Ledger) load(ctx context.Context, why error) error {
-	if time.Since(l.lastLoad) < loadEvery {
+	rewound := errors.Is(why, store.ErrRewound)
+	last := l.lastLoad
+	if rewound {
+		last = l.lastRewind // what this replica shows is wrong: it waits only for the one before
+	}
+	if time.Since(last) < loadEvery {
 		return fmt.Errorf("%w: reading the tables anew in a moment: %w", store.ErrUnavailable, why)
 	}
 	l.lastLoad = time.Now()
@@ -145,6 +150,11 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	if err != nil {
 		return err
 	}
+	if rewound {
+		l.lastRewind = time.Now()
+		l.noteRewind(ctx, s.Rev)
+	}
+	l.trail = []store.Point{pointOf(s)}
 	l.metrics.loads.Inc()
 	l.log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
@@ -167,6 +177,7 @@ const checkpointEvery = 1024
 // follower applies entries to a draft.
 type follower struct {
 	draft      *mesh.Draft
+	passed     []store.Point // the last revision of each batch
 	touched    []mesh.NodeID
 	checkpoint *mesh.Snapshot // the last one passed, if any
 }
@@ -181,8 +192,11 @@ func (f *follower) rev() mesh.Revision { return f.draft.Snapshot().Rev }
 // skips a revision, or one that was replaced by another with the same numbers.
 func (f *follower) apply(entries []store.Entry) error {
 	for _, e := range entries {
-		if e.Rev != f.rev()+1 || e.Prev != f.draft.Snapshot().Batch {
+		if e.Rev != f.rev()+1 {
 			return fmt.Errorf("%w: %d after %d", errGap, e.Rev, f.rev())
+		}
+		if e.Prev != f.draft.Snapshot().Batch {
+			return fmt.Errorf("%w: revision %d was another one", store.ErrRewound, f.rev())
 		}
 		f.applyOne(e.Rev, e.At, e.Batch, e.Events)
 	}
@@ -192,6 +206,10 @@ func (f *follower) apply(entries []store.Entry) error {
 func (f *follower) applyOne(rev mesh.Revision, at mesh.Time, batch store.BatchID, evs []mesh.Event) {
 	f.touched = append(f.touched, f.draft.Apply(rev, evs...)...)
 	f.draft.Stamp(at, batch)
+	if n := len(f.passed); n > 0 && f.passed[n-1].Batch == batch {
+		f.passed = f.passed[:n-1]
+	}
+	f.passed = append(f.passed, store.Point{Rev: rev, Batch: batch})
 	if rev%checkpointEvery == 0 {
 		f.checkpoint = f.draft.Freeze()
 		f.draft = f.checkpoint.Edit()
@@ -208,6 +226,8 @@ func (l *Ledger) publish(f *follower) {
 	if f.checkpoint != nil {
 		l.cluster.checkpoint.Store(f.checkpoint)
 	}
+	l.trail = append(l.trail, f.passed...)
+	l.trail = l.trail[max(0, len(l.trail)-trailLength):]
 	l.world.Store(w)
 	l.waiters.wake()
 	l.feed.publish(w, f.touched, true)

@@ -96,7 +96,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 	err := l.store.Lock(ctx, base.Rev, id, func(tx store.Tx) error {
 		a = attempt{results: make([]result, len(batch)), f: newFollower(base)}
 		f := a.f
-		missed, err := tx.Missed()
+		missed, err := tx.Missed() // fails when there are fewer revisions than before
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 			return errFarBehind
 		}
 		if f.draft.Snapshot().Batch != tx.Last() {
-			return fmt.Errorf("%w: another history at %d", errGap, f.rev())
+			return fmt.Errorf("%w: revision %d was another one", store.ErrRewound, f.rev())
 		}
 		if err := rewind(tx, batch); err != nil {
 			return err

@@ -49,7 +49,7 @@ func statements(t *testing.T, s store.Store) []operation {
 			check(err)
 		}},
 		{"tail", 2, func(ctx context.Context) { // head, log
-			_, err := s.Tail(ctx, 0)
+			_, err := s.Tail(ctx, store.Point{})
 			check(err)
 		}},
 		{"audit", 1, func(ctx context.Context) {

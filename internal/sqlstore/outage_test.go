@@ -50,7 +50,7 @@ func openFails(t *testing.T, c sqlstore.PostgresConfig) error {
 func fails(t *testing.T, s store.Store, phrases ...string) {
 	t.Helper()
 	eventually(t, func() error {
-		_, err := s.Tail(t.Context(), 0)
+		_, err := s.Tail(t.Context(), store.Point{Rev: 0})
 		if err == nil {
 			return errors.New("no failure")
 		}
@@ -198,7 +198,7 @@ func TestExhaustedPoolIsNamed(t *testing.T) {
 	}()
 	<-inside
 	start := time.Now()
-	_, err := s.Tail(t.Context(), 0)
+	_, err := s.Tail(t.Context(), store.Point{Rev: 0})
 	says(t, err, "database connection pool exhausted")
 	if waited := time.Since(start); waited < 4*time.Second || waited > 8*time.Second {
 		t.Errorf("waited for %v, want 5 s", waited)

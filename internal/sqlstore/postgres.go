@@ -183,17 +183,17 @@ func readEntries(rows rowsReader) ([]rawEntry, error) {
 
 // Tail reads head and log as one statement each; the log is read second, so it
 // reaches at least as far as the head.
-func (p *Postgres) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+func (p *Postgres) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	var h head
 	var raws []rawEntry
 	err := p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		h, raws, err = p.tail(ctx, conn, after, readHead, "")
+		h, raws, err = p.tail(ctx, conn, after.Rev, readHead, "")
 		return err
 	})
 	if err != nil {
 		return nil, explain(err)
 	}
-	return entries(raws, after, h.rev)
+	return entries(raws, after, store.Point{Rev: h.rev, Batch: h.batch})
 }
 
 // tail sends an optional first statement, the head query and the log query in

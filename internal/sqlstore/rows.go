@@ -275,15 +275,23 @@ func scanEntry(r scanner) (rawEntry, error) {
 	return e, err
 }
 
-// entries decodes raws, which must follow after without a gap.
-func entries(raws []rawEntry, after, head mesh.Revision) ([]store.Entry, error) {
-	if len(raws) == 0 && after != head {
-		return nil, fmt.Errorf("%w: log is at %d, asked for what follows %d", store.ErrPruned, head, after)
+// entries decodes raws, which must follow after without a gap. The head was
+// read before them.
+func entries(raws []rawEntry, after store.Point, head store.Point) ([]store.Entry, error) {
+	next := head
+	if len(raws) > 0 && raws[0].Rev == after.Rev+1 {
+		next = store.Point{Rev: after.Rev, Batch: raws[0].Prev}
+	}
+	switch anyBatch := after.Batch == (store.BatchID{}); {
+	case head.Rev < after.Rev, next.Rev == after.Rev && next.Batch != after.Batch && !anyBatch:
+		return nil, fmt.Errorf("%w: its newest revision is %d, and %d was another one", store.ErrRewound, head.Rev, after.Rev)
+	case len(raws) == 0 && after.Rev != head.Rev:
+		return nil, fmt.Errorf("%w: log is at %d, asked for what follows %d", store.ErrPruned, head.Rev, after.Rev)
 	}
 	out := make([]store.Entry, len(raws))
 	for i, raw := range raws {
-		if raw.Rev != after+mesh.Revision(i)+1 {
-			return nil, fmt.Errorf("%w: found %d where %d should follow", store.ErrPruned, raw.Rev, after+mesh.Revision(i))
+		if raw.Rev != after.Rev+mesh.Revision(i)+1 {
+			return nil, fmt.Errorf("%w: found %d where %d should follow", store.ErrPruned, raw.Rev, after.Rev+mesh.Revision(i))
 		}
 		evs, err := mesh.DecodeEvents(raw.events)
 		if err != nil {

@@ -176,16 +176,16 @@ func (l *SQLite) load(ctx context.Context) (*mesh.Snapshot, error) {
 }
 
 // Tail implements store.Store.
-func (l *SQLite) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+func (l *SQLite) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	h, err := l.head(ctx, l.db)
 	if err != nil {
 		return nil, explain(err)
 	}
-	raws, err := l.tail(ctx, l.db, after)
+	raws, err := l.tail(ctx, l.db, after.Rev)
 	if err != nil {
 		return nil, explain(err)
 	}
-	return entries(raws, after, h.rev)
+	return entries(raws, after, store.Point{Rev: h.rev, Batch: h.batch})
 }
 
 func (l *SQLite) tail(ctx context.Context, x executor, after mesh.Revision) (raws []rawEntry, err error) {

@@ -24,7 +24,9 @@ func newTx(s *schema, h head, raws []rawEntry, after mesh.Revision, batch store.
 	return &tx{head: h, after: after, found: h.rev, last: h.batch, raws: raws, batch: batch, changes: newChanges(s)}
 }
 
-func (t *tx) Missed() ([]store.Entry, error) { return entries(t.raws, t.after, t.found) }
+func (t *tx) Missed() ([]store.Entry, error) {
+	return entries(t.raws, store.Point{Rev: t.after}, store.Point{Rev: t.found, Batch: t.last})
+}
 
 func (t *tx) Head() mesh.Revision { return t.head.rev }
 

@@ -19,6 +19,10 @@ import (
 var (
 	// ErrPruned says that the log no longer reaches back far enough: load.
 	ErrPruned = errors.New("the log no longer holds these revisions")
+	// ErrRewound says that the database does not hold the history that the
+	// caller has seen: a backup was restored, or a standby was promoted that
+	// lacked the newest commits.
+	ErrRewound = errors.New("the database has gone back to an earlier state")
 	// ErrUnknownOutcome says that the connection was lost during commit. The
 	// batch is in the log or it is not; only a later Lock tells, and only one
 	// that confirms tells whether it stays there.
@@ -32,6 +36,12 @@ var (
 
 // BatchID names one transaction of one ledger for ever.
 type BatchID = mesh.BatchID
+
+// Point is a place in one history. A zero batch is any.
+type Point struct {
+	Rev   mesh.Revision
+	Batch BatchID // of that revision
+}
 
 // Entry is one command in the log.
 type Entry struct {
@@ -59,10 +69,11 @@ type Command struct {
 type Store interface {
 	// Load reads the tables at one revision.
 	Load(ctx context.Context) (*mesh.Snapshot, error)
-	// Tail reads the entries after a revision, oldest first, at most TailLimit
-	// of them. It fails with ErrPruned when some are gone, and with
-	// mesh.ErrUnknownKind when a newer binary wrote one.
-	Tail(ctx context.Context, after mesh.Revision) ([]Entry, error)
+	// Tail reads the entries after a point, oldest first, at most TailLimit
+	// of them. It fails with ErrRewound when the point is not in the history,
+	// with ErrPruned when entries are gone, and with mesh.ErrUnknownKind when a
+	// newer binary wrote one.
+	Tail(ctx context.Context, after Point) ([]Entry, error)
 	// Lock runs fn while no other writer, on any replica, can commit. What fn
 	// appends becomes durable and visible, all or nothing, when Lock returns
 	// nil. Any error but ErrUnknownOutcome means that nothing was written.

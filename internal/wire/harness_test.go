@@ -70,7 +70,7 @@ func (f *fault) Lock(ctx context.Context, after mesh.Revision, batch store.Batch
 	return f.Store.Lock(ctx, after, batch, fn)
 }
 
-func (f *fault) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+func (f *fault) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	if f.away.Load() {
 		return nil, store.ErrUnavailable
 	}

@@ -35,7 +35,7 @@ func (f faulty) Lock(ctx context.Context, after mesh.Revision, batch store.Batch
 }
 
 // Tail implements store.Store.
-func (f faulty) Tail(ctx context.Context, after mesh.Revision) ([]store.Entry, error) {
+func (f faulty) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	entries, err := f.Store.Tail(ctx, after)
 	return f.bend(entries), err
 }

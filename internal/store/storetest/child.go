@@ -198,7 +198,7 @@ func killedAnywhere(t *testing.T, e Engine) {
 		if snap.Rev < acked || snap.Rev%5 != 0 || snap.UserCount() != int(snap.Rev) {
 			t.Fatalf("acknowledged %d, found revision %d with %d users", acked, snap.Rev, snap.UserCount())
 		}
-		if list, err := s.Tail(t.Context(), 0); err != nil || len(list) != int(snap.Rev) {
+		if list, err := s.Tail(t.Context(), store.Point{Rev: 0}); err != nil || len(list) != int(snap.Rev) {
 			t.Fatalf("log has %d entries at revision %d (%v)", len(list), snap.Rev, err)
 		}
 		historyAgrees(t, s, snap.Rev)

@@ -40,7 +40,7 @@ func policies(t *testing.T, e Engine) {
 	want[0].ConfirmBy, want[0].RevertTo = 0, 0
 	Append(t, s, []mesh.Event{mesh.PolicyPut{Policy: &want[0]}})
 
-	log, err := s.Tail(t.Context(), 5)
+	log, err := s.Tail(t.Context(), store.Point{Rev: 5})
 	if err != nil || len(log) != 1 {
 		t.Fatalf("%d entries after the fifth (%v)", len(log), err)
 	}

@@ -191,7 +191,7 @@ func readersSeeOrder(t *testing.T, e Engine) {
 		at := mesh.Revision(0)
 		for at < 160 && ctx.Err() == nil {
 			// entries with a gap are an error of Tail
-			list, err := hs[0].Tail(ctx, at)
+			list, err := hs[0].Tail(ctx, store.Point{Rev: at})
 			if err != nil {
 				t.Errorf("tail after %d: %v", at, err)
 				return
@@ -216,7 +216,7 @@ func ownWrite(t *testing.T, e Engine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := hs[1].Tail(t.Context(), revs[0]-1)
+		list, err := hs[1].Tail(t.Context(), store.Point{Rev: revs[0] - 1})
 		if err != nil || len(list) != 1 || list[0].Rev != revs[0] {
 			t.Fatalf("committed %d, then read %v (%v)", revs[0], list, err)
 		}
@@ -275,7 +275,7 @@ func loadEqualsReplay(t *testing.T, e Engine) {
 	}
 	for _, s := range append(loaded, final) {
 		from := s.Rev
-		list, err := hs[1].Tail(t.Context(), s.Rev)
+		list, err := hs[1].Tail(t.Context(), store.Point{Rev: s.Rev})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -379,7 +379,7 @@ func prune(t *testing.T, e Engine) {
 	if n, err := s.Prune(t.Context(), 6, -time.Hour); n != 6 || err != nil {
 		t.Fatalf("pruned %d entries, want 6 (%v)", n, err)
 	}
-	if _, err := s.Tail(t.Context(), 3); !errors.Is(err, store.ErrPruned) {
+	if _, err := s.Tail(t.Context(), store.Point{Rev: 3}); !errors.Is(err, store.ErrPruned) {
 		t.Fatalf("tail from before the log: %v", err)
 	}
 	err = s.Lock(t.Context(), 3, Batch(), func(tx store.Tx) error {
@@ -392,13 +392,18 @@ func prune(t *testing.T, e Engine) {
 	if _, err := appendNext(t.Context(), s, 3, 1); err == nil {
 		t.Fatal("a writer appended without having seen all that was missed")
 	}
-	if list, err := s.Tail(t.Context(), 6); err != nil || len(list) != 4 {
+	for rev := mesh.Revision(9); rev <= 11; rev++ { // before, at and after the newest
+		if _, err := s.Tail(t.Context(), store.Point{Rev: rev, Batch: Batch()}); !errors.Is(err, store.ErrRewound) {
+			t.Errorf("what follows revision %d of another history: %v", rev, err)
+		}
+	}
+	if list, err := s.Tail(t.Context(), store.Point{Rev: 6}); err != nil || len(list) != 4 {
 		t.Fatalf("tail of what is left: %d entries (%v)", len(list), err)
 	}
 	if _, err := s.Prune(t.Context(), 10, -time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := s.Tail(t.Context(), 10); err != nil || len(list) != 0 {
+	if list, err := s.Tail(t.Context(), store.Point{Rev: 10}); err != nil || len(list) != 0 {
 		t.Fatalf("tail of an empty log at its head: %d entries (%v)", len(list), err)
 	}
 	if after, err := s.Load(t.Context()); err != nil || after.Digest() != before.Digest() {
@@ -409,7 +414,7 @@ func prune(t *testing.T, e Engine) {
 func behind(t *testing.T, e Engine) {
 	s := e.Open(t)
 	Append(t, s, user(1))
-	if _, err := s.Tail(t.Context(), 9); !errors.Is(err, store.ErrPruned) {
+	if _, err := s.Tail(t.Context(), store.Point{Rev: 9}); !errors.Is(err, store.ErrRewound) {
 		t.Fatalf("the log was restored to an older state: %v", err)
 	}
 }
@@ -418,7 +423,7 @@ func unknownKind(t *testing.T, e Engine) {
 	s := e.Open(t)
 	Append(t, s, user(1))
 	e.Exec(t, "UPDATE log SET events = CAST('[{\"k\":\"moon.landed\",\"d\":{}}]' AS "+map[bool]string{true: "TEXT)::bytea", false: "BLOB)"}[e.Shared])
-	if _, err := s.Tail(t.Context(), 0); !errors.Is(err, mesh.ErrUnknownKind) {
+	if _, err := s.Tail(t.Context(), store.Point{Rev: 0}); !errors.Is(err, mesh.ErrUnknownKind) {
 		t.Fatalf("tail: %v", err)
 	}
 	if snap, err := s.Load(t.Context()); err != nil || snap.Rev != 1 || snap.UserCount() != 1 {

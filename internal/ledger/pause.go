@@ -1,0 +1,99 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	awakeEvery = 250 * time.Millisecond
+	// pausedAfter is longer than a busy machine keeps a process waiting.
+	pausedAfter = 2 * time.Second
+	// verifyFor is how long readers wait after a pause for a look at the log.
+	verifyFor   = 2 * time.Second
+	verifyEvery = 50 * time.Millisecond
+)
+
+// pause notices that this process did not run for a while: it was stopped, or its
+// machine was. Meanwhile others may have changed anything, even which database
+// server is in use.
+type pause struct {
+	mu    sync.Mutex
+	awake time.Time // guarded by mu; when the process last ran, zero before Awake
+	ended time.Time // guarded by mu; the end of a pause after which nobody has looked at the log
+}
+
+// observe takes note that the process runs now. It returns the end of a pause
+// after which nobody has looked at the log.
+func (p *pause) observe(now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.awake.IsZero() {
+		return time.Time{}
+	}
+	// The monotonic clock stops while a machine is suspended; the other may be set.
+	gap := max(now.Sub(p.awake), now.Round(0).Sub(p.awake.Round(0)))
+	if p.awake = now; gap > pausedAfter {
+		p.ended = now
+	}
+	return p.ended
+}
+
+// over says that the pause with this end needs no more attention.
+func (p *pause) over(ended time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended.Equal(ended) {
+		p.ended = time.Time{}
+	}
+}
+
+func (p *pause) start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.awake = time.Now()
+}
+
+// Awake notices pauses of the process until ctx ends. It waits for nothing else,
+// so that a database that does not answer is not mistaken for a pause.
+func (l *Ledger) Awake(ctx context.Context) error {
+	tick := time.NewTicker(awakeEvery)
+	defer tick.Stop()
+	for l.pause.start(); ; l.pause.observe(time.Now()) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Verified returns at once unless this process was paused and has not read the log
+// since. Then it waits until it has, so that nobody is served from a world that was
+// replaced meanwhile. After two seconds without the database it returns an error;
+// from then on the outage is known, and this replica carries on with what it has.
+func (l *Ledger) Verified(ctx context.Context) error {
+	ended := l.pause.observe(time.Now())
+	if ended.IsZero() {
+		return nil
+	}
+	limited, cancel := context.WithDeadline(ctx, ended.Add(verifyFor))
+	defer cancel()
+	for {
+		err := l.Sync(limited)
+		if err == nil {
+			l.pause.over(ended)
+			return nil
+		}
+		select {
+		case <-limited.Done():
+			if ctx.Err() == nil {
+				l.pause.over(ended)
+			}
+			return fmt.Errorf("%w: this process was paused, and the log could not be read since: %w", ErrUnavailable, err)
+		case <-time.After(verifyEvery):
+		}
+	}
+}

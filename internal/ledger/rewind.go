@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/store"
+)
+
+const (
+	// trailLength is how many batches back the end of the common history is
+	// looked for.
+	trailLength = 1024
+	// rewindShown is how long people are told about lost revisions.
+	rewindShown = 24 * time.Hour
+)
+
+// Rewind says that the database went back to an earlier state and lost revisions
+// that this replica had seen.
+type Rewind struct {
+	At     time.Time
+	Common mesh.Revision // the newest revision that is still what it was
+	Was    mesh.Revision // the newest revision before
+	// AtLeast says that the histories may have parted before Common.
+	AtLeast bool
+}
+
+// Lost is how many revisions are gone.
+func (r Rewind) Lost() int64 { return int64(r.Was - r.Common) }
+
+func (r Rewind) String() string {
+	many := ""
+	if r.AtLeast {
+		many = "at least "
+	}
+	return fmt.Sprintf("%s%d acknowledged revisions lost (%d to %d) at %s: the database went back to an earlier state, for example by a failover to a lagging standby; deleted nodes and revoked keys may be back",
+		many, r.Lost(), r.Common+1, r.Was, r.At.UTC().Format(time.RFC3339))
+}
+
+// Rewound returns the last rewind while people should be told about it: for a day, or
+// until this process ends.
+func (l *Ledger) Rewound() (Rewind, bool) {
+	r := l.rewind.Load()
+	if r == nil || time.Since(r.At) > rewindShown {
+		return Rewind{}, false
+	}
+	return *r, true
+}
+
+func pointOf(s *mesh.Snapshot) store.Point { return store.Point{Rev: s.Rev, Batch: s.Batch} }
+
+// noteRewind reports what was lost, given the newest revision that there is now.
+func (l *Ledger) noteRewind(ctx context.Context, now mesh.Revision) {
+	r := Rewind{At: time.Now(), Was: l.World().Rev}
+	r.Common, r.AtLeast = l.common(ctx, min(now, r.Was-1))
+	l.rewind.Store(&r)
+	l.metrics.rewinds.Inc()
+	l.metrics.lostRevisions.Add(float64(r.Lost()))
+	l.log.Error("database history went back: acknowledged changes are lost; see the runbook page FairleadHistoryRewound",
+		"was", r.Was, "common", r.Common, "rev", now, "lost", r.Lost(), "at_least", r.AtLeast)
+}
+
+// common finds the newest revision that this replica and the database have in
+// common. It is at most most, which it also is if nobody can tell. Points that
+// are older than the log are taken for common.
+func (l *Ledger) common(ctx context.Context, most mesh.Revision) (rev mesh.Revision, atLeast bool) {
+	var failed error
+	n, _ := slices.BinarySearchFunc(l.trail, true, func(p store.Point, _ bool) int {
+		_, err := l.store.Tail(ctx, p)
+		if errors.Is(err, store.ErrRewound) {
+			return 1
+		}
+		if err != nil && !errors.Is(err, store.ErrPruned) && !errors.Is(err, mesh.ErrUnknownKind) {
+			failed = err
+		}
+		return -1
+	})
+	if n == 0 || failed != nil {
+		return most, true
+	}
+	return min(most, l.trail[n-1].Rev), false
+}
