@@ -92,7 +92,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	p.control = control.New(control.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
-		NodeExpiry: c.Node.Expiry, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
+		NodeExpiry: c.Node.Expiry, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
 		PolicyFile: policyFile(c.Policy), Webhooks: secrets, LocalWebhooks: c.Webhooks.AllowLocal,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
 			return p.courier.Deliver(ctx, w, row)

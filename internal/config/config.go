@@ -50,10 +50,12 @@ type Config struct {
 	Warnings []Problem // what was accepted but is probably not meant
 }
 
-// Limits keep strangers from using up the server.
+// Limits keep strangers, and devices, from using up the server.
 type Limits struct {
 	Connections           int // that have not authenticated; 0 follows from the file descriptors
 	ConnectionsPerNetwork int
+	NodesPerUser          int // 0 means no limit
+	NodesPerKey           int // 0 means no limit
 }
 
 // Noise is the server's identity towards clients.

@@ -140,6 +140,14 @@ func nodeKeys(c *Config) []key {
 			"How long after its login a node must log in again; `0` is never.",
 		},
 		{
+			"limits.nodes_per_user", whole(&c.Limits.NodesPerUser, 0, 1_000_000), "0", shared,
+			"How many nodes a user may own, ephemeral and expired ones included; `0` is no limit. Nodes with tags belong to no user.",
+		},
+		{
+			"limits.nodes_per_key", whole(&c.Limits.NodesPerKey, 0, 1_000_000), "0", shared,
+			"How many nodes there may be that joined with the same reusable pre-auth key; `0` is no limit. Deleted nodes do not count.",
+		},
+		{
 			"node.ephemeral.inactivity_timeout", duration(&c.Node.Ephemeral.InactivityTimeout, time.Minute, 0), "30m", shared,
 			"How long an ephemeral node may be offline before it is deleted; at least a minute.",
 		},

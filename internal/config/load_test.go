@@ -169,7 +169,7 @@ policy: {mode: file, path: /acl.json}
 node: {expiry: 180d, ephemeral: {inactivity_timeout: 1h}}
 history: {retention: 2y}
 webhooks: {allow_local: true}
-limits: {connections: 3000, connections_per_network: 300}
+limits: {connections: 3000, connections_per_network: 300, nodes_per_user: 5, nodes_per_key: 50}
 log: {level: trace, format: json}
 `
 
@@ -181,7 +181,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 		TrustedProxies:          []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		NodeUpdateCheckInterval: 30 * time.Second,
 		Noise:                   Noise{PrivateKeyPath: "/n.key"},
-		Limits:                  Limits{Connections: 3000, ConnectionsPerNetwork: 300},
+		Limits:                  Limits{Connections: 3000, ConnectionsPerNetwork: 300, NodesPerUser: 5, NodesPerKey: 50},
 		Prefixes:                Prefixes{V4: netip.MustParsePrefix("100.80.0.0/16"), V6: netip.MustParsePrefix("fd7a:115c:a1e0:1::/64"), Allocation: "random"},
 		Database: Database{Type: "postgres", SQLite: SQLite{Path: "/d.sqlite"}, Postgres: Postgres{
 			Hosts: []string{"a.example", "b.example"}, Port: 6432, Name: "mesh", User: "me", Pass: "0123", SSLMode: "verify-full",

@@ -37,6 +37,8 @@ type Config struct {
 	// NodeExpiry is how long a new node may stay without authenticating
 	// again; zero means for ever. Tagged nodes stay for ever.
 	NodeExpiry time.Duration
+	// Quotas bound the number of nodes.
+	Quotas Quotas
 	// Logins makes the links for devices that ask to join without a key, and
 	// ServerURL is where they lead. Without Logins such devices are refused.
 	Logins    *identity.LoginSealer
@@ -59,6 +61,7 @@ type Service struct {
 	prefixV4, prefixV6 netip.Prefix
 	randomAddresses    bool
 	nodeExpiry         time.Duration
+	quotas             Quotas
 	logins             *identity.LoginSealer
 	serverURL          string
 	webhooks           *identity.WebhookSecrets
@@ -83,7 +86,7 @@ type Service struct {
 func New(c Config) *Service {
 	s := &Service{
 		ledger: c.Ledger, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6,
-		randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, logins: c.Logins, serverURL: strings.TrimSuffix(c.ServerURL, "/"),
+		randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, quotas: c.Quotas, logins: c.Logins, serverURL: strings.TrimSuffix(c.ServerURL, "/"),
 		webhooks: c.Webhooks, deliver: c.Deliver, localWebhooks: c.LocalWebhooks,
 		refusals: identity.NewRefusalLog(c.Log),
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{

@@ -242,6 +242,9 @@ func (s *Service) admit(w *policy.World, now mesh.Time, g grant, j Joining, addr
 	if g.key != nil {
 		n.Ephemeral, n.PreAuthKey = j.Ephemeral || g.key.Ephemeral, g.key.ID
 	}
+	if err := s.quotas.check(w, n); err != nil {
+		return nil, nil, err
+	}
 	keepRoutes(w, now, n)
 	return n, slices.Concat([]mesh.Event{mesh.NodePut{Node: n}}, evs, g.spent(now, j.addr)), nil
 }

@@ -186,6 +186,9 @@ func (s *Service) MoveNode(ctx context.Context, a mesh.Actor, ref, user, ifRevis
 		if n.Tagged() {
 			return false, refuse(Conflict, "user", "node %s belongs to its tags; let it join again with a key of %s instead", n.Name, owner.Name)
 		}
+		if err := s.quotas.checkUser(w, n.ID, owner.ID); err != nil {
+			return false, err
+		}
 		changed := n.Owner != owner.ID
 		n.Owner = owner.ID
 		return keepRoutes(w, now, n) || changed, nil

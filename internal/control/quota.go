@@ -1,0 +1,49 @@
+package control
+
+import (
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// Quotas bound how many nodes there may be; zero means no limit.
+type Quotas struct {
+	NodesPerUser, NodesPerKey int
+}
+
+// check refuses a node that would be one too many for its user or its pre-auth key.
+// Nodes with tags belong to no user.
+func (q Quotas) check(w *policy.World, n *mesh.Node) error {
+	if err := q.checkUser(w, n.ID, n.Owner); err != nil {
+		return err
+	}
+	if q.NodesPerKey == 0 || n.PreAuthKey == 0 {
+		return nil
+	}
+	others := 0
+	for o := range w.Nodes() {
+		if o.PreAuthKey == n.PreAuthKey && o.ID != n.ID {
+			others++
+		}
+	}
+	if others >= q.NodesPerKey {
+		return refuse(Conflict, "preAuthKey", "%d nodes have joined with this pre-auth key, which is the limit (limits.nodes_per_key); "+
+			"use another key, or delete nodes that are no longer needed", others)
+	}
+	return nil
+}
+
+func (q Quotas) checkUser(w *policy.World, id mesh.NodeID, owner mesh.UserID) error {
+	if q.NodesPerUser == 0 || owner == 0 {
+		return nil
+	}
+	others := w.NodesOwned(owner)
+	if n, ok := w.Node(id); ok && n.Owner == owner {
+		others--
+	}
+	if others >= q.NodesPerUser {
+		u, _ := w.User(owner)
+		return refuse(Conflict, "user", "user %s has %d nodes, which is the limit (limits.nodes_per_user); delete nodes that are no longer needed, or raise the limit",
+			u.Name, others)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package control_test
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+)
+
+// However many machines join at once, no more get in than the quotas allow.
+func TestQuotasHoldAgainstMachinesThatJoinAtOnce(t *testing.T) {
+	for name, q := range map[string]control.Quotas{"user": {NodesPerUser: 3}, "key": {NodesPerKey: 3}} {
+		s := open(t)
+		s.Service = control.New(control.Config{
+			Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Quotas: q,
+			PrefixV4: nets("100.64.0.0/10")[0], PrefixV6: nets("fd7a:115c:a1e0::/48")[0],
+		})
+		put(t, s)
+		_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		join := func(i uint64) error {
+			_, err := s.Join(t.Context(), mesh.Actor{}, control.Joining{
+				MachineKey: meshgen.MachineKey(100 + i), NodeKey: meshgen.NodeKey(100 + i), PreAuthKey: key, Host: control.Host{Hostname: "host"},
+			})
+			return err
+		}
+		var joined atomic.Int32
+		var all sync.WaitGroup
+		for i := range uint64(12) {
+			all.Go(func() {
+				switch err := join(i); {
+				case err == nil:
+					joined.Add(1)
+				case reason(err) != control.Conflict || !strings.Contains(err.Error(), "limits.nodes_per_"+name):
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := s.ledger.World().NodeCount(); joined.Load() != 3 || n != 3 {
+			t.Errorf("%s: %d machines joined, %d nodes", name, joined.Load(), n)
+		}
+		if q.NodesPerUser > 0 {
+			commit(t, s, mesh.UserPut{User: &mesh.User{ID: 2, Name: "bob"}}, mesh.NodePut{Node: meshgen.Node(50, 2)})
+			if _, err := s.MoveNode(t.Context(), admin, "50", "alice", ""); reason(err) != control.Conflict {
+				t.Errorf("a node is moved to a user who has enough: %v", err)
+			}
+		}
+		for n := range s.ledger.World().Nodes() {
+			if err := s.DeleteNode(t.Context(), admin, n.ID.String(), ""); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		if err := join(77); err != nil {
+			t.Errorf("%s: after a node was deleted: %v", name, err)
+		}
+	}
+}
