@@ -51,7 +51,7 @@ func attacks() []attack {
 		{unit: "20 joins without a key", ways: []way{direct}, rate: 50, conns: 50, networks: 50},
 		{unit: "20 joins with a bad key", ways: []way{direct}, rate: 50, conns: 50, networks: 50},
 		{unit: "join with a bad key over the API", ways: []way{direct}, rate: 500, conns: 200, networks: 50},
-		{unit: "login that waits", ways: []way{direct}, rate: 300, conns: 1500, networks: 50, weight: 2},
+		{unit: "login that waits", ways: []way{direct}, rate: 150, conns: 1500, networks: 50, weight: 2},
 		{unit: "bad API key", ways: both, rate: 1000, conns: 200, networks: 50},
 		{unit: "health", ways: []way{direct}, rate: 2000, conns: 200, networks: 50},
 		{unit: "oversized body or compressed bomb on every route", ways: both, rate: 100, conns: 50, networks: 50},

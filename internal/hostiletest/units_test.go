@@ -39,6 +39,8 @@ func units() map[string]unit {
 			upgradeUnit("/ts2021", "", halfFrame),
 			upgradeUnit("/ts2021", subprotocol, halfFrame),
 			upgradeUnit("/ts2021"+brokenHandshake, subprotocol, halfFrame),
+			upgradeUnit("/derp", "", ""),
+			upgradeUnit("/derp", "", halfFrame),
 			halfHandshake,
 		),
 		"upgrade that is never read":                       unreadUpgrade,
