@@ -95,6 +95,7 @@ func TestProxyOnPort80AnswersChallengesAndRedirectsTheRest(t *testing.T) {
 		"GET /":                  "https://mesh.example/",
 		"GET /a/b?c=d%20e":       "https://mesh.example/a/b?c=d%20e",
 		"GET /generate_204":      "https://mesh.example/generate_204",
+		"GET /replica":           "https://mesh.example/replica",
 		"POST /ts2021":           "https://mesh.example/ts2021",
 		"GET /robots.txt":        "https://mesh.example/robots.txt",
 		"GET /admin/":            "https://mesh.example/admin/",

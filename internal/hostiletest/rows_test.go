@@ -23,6 +23,7 @@ func publicRows() []row {
 		{pattern: "GET /bootstrap-dns", method: "GET", path: "/bootstrap-dns?q=x"},
 		{pattern: "GET /generate_204", method: "GET", path: "/generate_204"},
 		{pattern: "GET /key", method: "GET", path: "/key?v=120"},
+		{pattern: "GET /replica", method: "GET", path: "/replica", header: "Fairlead-Nonce: x\r\nFairlead-Proof: x\r\n"},
 		{pattern: "POST /ts2021", method: "POST", path: "/ts2021", header: upgrade},
 		{pattern: "GET /ts2021", method: "GET", path: "/ts2021", header: websocket},
 		{pattern: "POST /verify", method: "POST", path: "/verify", header: jsonBody, body: `{"NodePublic":"nodekey:`},
