@@ -107,7 +107,7 @@ func (c *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 // after lets time pass and wants a state of the first replica.
 func (c *cluster) after(d time.Duration, closed, leave bool) {
 	c.t.Helper()
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 	if a := c.replicas[0]; a.Closed() != closed || a.Leave() != leave {
 		c.t.Errorf("closed is %v and leave %v, want %v and %v", a.Closed(), a.Leave(), closed, leave)
@@ -132,7 +132,7 @@ func TestOutageForAllClosesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		a, b := c.replicas[0], c.replicas[1]
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		a.away.Store(true)
 		b.away.Store(true)
 		a.cutOff.Store(true) // all answered, so there is nowhere to go
@@ -188,7 +188,7 @@ func TestReplicaThatWasStoppedClosesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		a := c.replicas[0]
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		a.away.Store(true)
 		a.stop()
 		c.after(20*time.Second, true, false)
@@ -238,7 +238,7 @@ func TestOnlyReplicasAreAnsweredAndBelieved(t *testing.T) {
 		})
 	}
 	res := httptest.NewRecorder()
-	open(own, "b", fence.Peer{}).ServeHTTP(res, httptest.NewRequest(http.MethodGet, fence.Path, strings.NewReader("")))
+	open(own, "b", fence.Peer{}).ServeHTTP(res, httptest.NewRequestWithContext(t.Context(), http.MethodGet, fence.Path, strings.NewReader("")))
 	if res.Code != http.StatusNotFound || strings.Contains(res.Body.String(), "database") {
 		t.Errorf("a stranger is told %d %s", res.Code, res.Body)
 	}

@@ -54,7 +54,7 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 	}
 	defer func() {
 		if err != nil {
-			files.release()
+			_ = files.release() // err says more
 		}
 	}()
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
