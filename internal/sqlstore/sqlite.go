@@ -198,6 +198,9 @@ func (l *SQLite) tail(ctx context.Context, x executor, after mesh.Revision) (raw
 
 // Lock begins an immediate transaction: SQLite then admits no other writer.
 func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
+	if err := l.usable(ctx); err != nil {
+		return err
+	}
 	t, err := l.begin(ctx, nil)
 	if err != nil {
 		return explain(err)
@@ -292,6 +295,17 @@ func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any
 	return nil
 }
 
+// usable fails when the database or its log was removed or replaced. A log that is
+// gone by name is still open: what was acknowledged and is nowhere else is moved
+// into the file before this process ends.
+func (l *SQLite) usable(ctx context.Context) error {
+	err := l.files.present()
+	if err != nil && l.dirty.Load() && checkpoint(ctx, l.pin) == nil {
+		l.dirty.Store(false)
+	}
+	return err
+}
+
 // Changed is never signalled: there is nobody else.
 func (l *SQLite) Changed() <-chan struct{} { return nil }
 
@@ -305,12 +319,7 @@ func (l *SQLite) Watch(ctx context.Context) error {
 // the disk alone. After a write that failed it writes, to learn when that works
 // again.
 func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
-	if err := l.files.present(); err != nil {
-		if l.dirty.Swap(false) {
-			// The log is gone by name, and still open: what was acknowledged and
-			// is nowhere else goes into the file before this process ends.
-			_ = checkpoint(ctx, l.pin)
-		}
+	if err := l.usable(ctx); err != nil {
 		return nil, err
 	}
 	if _, err := l.head(ctx, l.db); err != nil {
