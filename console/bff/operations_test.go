@@ -21,7 +21,7 @@ func unused() map[string]string {
 		"enrolMachine": "devices enrol themselves", "registerNode": "the older form of registerLogin",
 		"openapiDocument": "documents of the service", "docsPage": "documents of the service",
 		"debugDigest": "for developers of the service", "debugProfile": "for developers of the service",
-		"health": "for probes", "version": "the console asks itself", "streamEvents": "has a handler of its own",
+		"health": "for probes", "ready": "for probes", "version": "the console asks itself", "streamEvents": "has a handler of its own",
 		"listWebhooks": automation, "createWebhook": automation, "getWebhook": automation, "changeWebhook": automation, "deleteWebhook": automation,
 		"rotateWebhookSecret": automation, "testWebhook": automation, "listFailedEvents": automation, "redeliverEvent": automation,
 	}
