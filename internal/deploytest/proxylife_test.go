@@ -182,25 +182,28 @@ func TestProxyLogsToFilesAndToItsOutput(t *testing.T) {
 	p := startProxy(t, "", "PROXY_MODE=dev")
 	p.stopUpstream("fairlead")
 	get(t, p.client(false), "http://mesh.example:8080/marked")
-	output, err := command(t.Context(), root, "sh", "-c", docker+" logs "+p.Name+" 2>&1 >/dev/null; echo ---; "+docker+" logs "+p.Name+" 2>/dev/null")
-	if err != nil {
-		t.Fatal(err)
-	}
-	stderr, stdout, _ := strings.Cut(output, "---\n")
-	for what, text := range map[string]string{
-		"stdout": stdout, "access.log": p.shell("cat /var/log/nginx/access.log"),
-	} {
-		if !strings.Contains(text, `"GET /marked HTTP/1.1" 502`) {
-			t.Errorf("%s has no request: %s", what, text)
+	eventually(t, patience, func() error {
+		output, err := command(t.Context(), root, "sh", "-c", docker+" logs "+p.Name+" 2>&1 >/dev/null; echo ---; "+docker+" logs "+p.Name+" 2>/dev/null")
+		if err != nil {
+			return err
 		}
-	}
-	for what, text := range map[string]string{
-		"stderr": stderr, "error.log": p.shell("cat /var/log/nginx/error.log"),
-	} {
-		if !strings.Contains(text, "[error]") || !strings.Contains(text, "GET /marked") {
-			t.Errorf("%s has no error: %s", what, text)
+		stderr, stdout, _ := strings.Cut(output, "---\n")
+		for what, text := range map[string]string{
+			"stdout": stdout, "access.log": p.shell("cat /var/log/nginx/access.log"),
+		} {
+			if !strings.Contains(text, `"GET /marked HTTP/1.1" 502`) {
+				return fmt.Errorf("%s has no request: %s", what, text)
+			}
 		}
-	}
+		for what, text := range map[string]string{
+			"stderr": stderr, "error.log": p.shell("cat /var/log/nginx/error.log"),
+		} {
+			if !strings.Contains(text, "[error]") || !strings.Contains(text, "GET /marked") {
+				return fmt.Errorf("%s has no error: %s", what, text)
+			}
+		}
+		return nil
+	})
 }
 
 func TestProxyRefusesSettingsItDoesNotKnow(t *testing.T) {

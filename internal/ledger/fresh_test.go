@@ -24,7 +24,7 @@ func TestReplicaIsFreshWhileItMissesNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &weak{Store: openSQLite(t), others: 1}
 				if c.ahead {
-					st.ahead = 1000
+					st.ahead.Store(1000)
 				}
 				l := run(t, ledger.Config{Store: st})
 				pass(time.Minute)
@@ -41,7 +41,7 @@ func TestReplicaIsFreshWhileItMissesNothing(t *testing.T) {
 					return
 				}
 				st.mute.Store(false) // what others say proves nothing after an interruption
-				st.ahead = 0
+				st.ahead.Store(0)
 				pass(10 * time.Second)
 				if f := l.Freshness().For(time.Now()); f != 0 {
 					t.Errorf("fresh for %v by beats alone", f)

@@ -19,8 +19,8 @@ import (
 // weak is a store whose beats and reads can be made to fail.
 type weak struct {
 	store.Store
-	others int           // replicas that beat beside this one
-	ahead  mesh.Revision // how far they are
+	others int          // replicas that beat beside this one
+	ahead  atomic.Int64 // the revision that they have
 	mute   atomic.Bool
 	unread atomic.Bool
 }
@@ -31,7 +31,7 @@ func (w *weak) Beat(_ context.Context, self store.Report) ([]store.Report, error
 	}
 	reports := []store.Report{self}
 	for i := range w.others {
-		reports = append(reports, store.Report{ID: store.ReplicaID(fmt.Sprint("other", i)), Rev: w.ahead})
+		reports = append(reports, store.Report{ID: store.ReplicaID(fmt.Sprint("other", i)), Rev: mesh.Revision(w.ahead.Load())})
 	}
 	return reports, nil
 }
