@@ -326,8 +326,8 @@ func (s *service) health() openapi.Health {
 		if p.fence.Closed() {
 			report(checkReplicas, openapi.HealthCheckStatusFail, fenced)
 		}
-		for _, id := range p.fence.Unreachable() {
-			report(checkReplicas, openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s does not answer this one; set replica_url there, or open its port to the other replicas", id))
+		for _, text := range p.fence.Warnings() {
+			report(checkReplicas, openapi.HealthCheckStatusWarn, text)
 		}
 		if text := p.control.RelayWarning(); text != "" {
 			report(checkRelay, openapi.HealthCheckStatusWarn, text)

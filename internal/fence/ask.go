@@ -35,25 +35,27 @@ const (
 
 // answer is what a replica says of itself.
 type answer struct {
-	// DatabaseMillis is for how long it has followed the database without an
+	// Replica is its ID, which changes when it restarts.
+	Replica string `json:"replica"`
+	// Database is for how long it has followed the database without an
 	// interruption; 0 if it does not.
-	DatabaseMillis int64 `json:"databaseMillis"`
+	Database time.Duration `json:"databaseNanos"`
 }
 
 // ServeHTTP answers another replica. To everybody else the path does not exist:
-// only replicas can prove that they ask, and whom.
+// only replicas can prove that they ask.
 func (f *Fence) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	nonce := r.Header.Get(nonceHeader)
-	if len(nonce) > maxNonce || !f.config.Key.Signed(r.Header.Get(proofHeader), question, f.config.Self, nonce) {
+	if len(nonce) > maxNonce || !f.config.Key.Signed(r.Header.Get(proofHeader), question, nonce) {
 		http.NotFound(w, r)
 		return
 	}
-	body, err := json.Marshal(answer{DatabaseMillis: f.config.Fresh().For(time.Now()).Milliseconds()})
+	body, err := json.Marshal(answer{Replica: f.config.Self, Database: f.config.Fresh().For(time.Now())})
 	if err != nil {
-		panic(err) // a number can always be encoded
+		panic(err) // a string and a number can always be encoded
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set(proofHeader, f.config.Key.Sign(reply, f.config.Self, nonce, string(body)))
+	w.Header().Set(proofHeader, f.config.Key.Sign(reply, nonce, string(body)))
 	_, _ = w.Write(body) // a peer that is gone needs no answer
 }
 
@@ -73,33 +75,37 @@ func newAsker(limit time.Duration) asker {
 	}}
 }
 
-// ask returns for how long a peer has had the database, 0 if it has not.
-func (a asker) ask(ctx context.Context, key *identity.ReplicaKey, p Peer) (time.Duration, error) {
+// ask returns what the replica at the URL of a peer answers. The question is for
+// the URL, because a peer that has restarted has an ID that nobody could tell a
+// replica without the database. The nonce keeps old answers from being replayed,
+// and the caller must check whose answer it is: somebody between the replicas
+// could pass the question on to another one, or back.
+func (a asker) ask(ctx context.Context, key *identity.ReplicaKey, p Peer) (*answer, error) {
 	if p.URL == "" {
-		return 0, errors.New("it did not say where it can be reached")
+		return nil, errors.New("it did not say where it can be reached")
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(p.URL, "/")+Path, nil)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	nonce := rand.Text()
 	r.Header.Set(nonceHeader, nonce)
-	r.Header.Set(proofHeader, key.Sign(question, p.ID, nonce))
+	r.Header.Set(proofHeader, key.Sign(question, nonce))
 	res, err := a.client.Do(r)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if res.StatusCode != http.StatusOK || !key.Signed(res.Header.Get(proofHeader), reply, p.ID, nonce, string(body)) {
-		return 0, fmt.Errorf("status %d from something that is not this replica", res.StatusCode)
+	if res.StatusCode != http.StatusOK || !key.Signed(res.Header.Get(proofHeader), reply, nonce, string(body)) {
+		return nil, fmt.Errorf("status %d from something that is not a replica of this service", res.StatusCode)
 	}
 	var said answer
 	if err := json.Unmarshal(body, &said); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return time.Duration(said.DatabaseMillis) * time.Millisecond, nil
+	return &said, nil
 }

@@ -12,9 +12,19 @@ func (f *Fence) Via(t http.RoundTripper) { f.http.client.Transport = t }
 // Asked asks the first peer and returns why it is not believed to have the
 // database.
 func (f *Fence) Asked(ctx context.Context) error {
-	since, err := f.http.ask(ctx, f.config.Key, f.config.Peers()[0])
-	if err == nil && since < f.times.SteadyFor {
-		err = errors.New("it has not got the database")
+	peers := f.config.Peers()
+	a, err := f.http.ask(ctx, f.config.Key, peers[0])
+	if err != nil {
+		return err
 	}
-	return err
+	answers := make([]*answer, len(peers))
+	answers[0] = a
+	f.dropMisdirected(peers, answers)
+	if answers[0] == nil {
+		return errors.New("another replica answered")
+	}
+	if a.Database < f.times.SteadyFor {
+		return errors.New("it has not got the database")
+	}
+	return nil
 }

@@ -53,6 +53,9 @@ type Times struct {
 	// SteadyFor is how long another replica must have had the database, so that
 	// one that finds it a moment later after an outage keeps its clients; 6s.
 	SteadyFor time.Duration
+	// HoldFor is how long the fence stays closed when a replica that had the
+	// database stops answering; 30s. A replica restarts in less.
+	HoldFor time.Duration
 	// VerifyEvery is how often a healthy replica checks that it reaches the
 	// others, so that people learn of it before an outage; 30s.
 	VerifyEvery time.Duration
@@ -62,7 +65,8 @@ func (t Times) orDefault() Times {
 	return Times{
 		AskAfter: cmp.Or(t.AskAfter, 8*time.Second), CloseAfter: cmp.Or(t.CloseAfter, 10*time.Second),
 		AskEvery: cmp.Or(t.AskEvery, 2*time.Second), AnswerIn: cmp.Or(t.AnswerIn, 1500*time.Millisecond),
-		SteadyFor: cmp.Or(t.SteadyFor, 6*time.Second), VerifyEvery: cmp.Or(t.VerifyEvery, 30*time.Second),
+		SteadyFor: cmp.Or(t.SteadyFor, 6*time.Second), HoldFor: cmp.Or(t.HoldFor, 30*time.Second),
+		VerifyEvery: cmp.Or(t.VerifyEvery, 30*time.Second),
 	}
 }
 
@@ -72,30 +76,9 @@ type Fence struct {
 	times    Times
 	http     asker
 	verdict  atomic.Pointer[verdict]
+	claims   claims // only Run uses it
 	silences silences
 }
-
-// where the database is, as far as this replica knows.
-type where int
-
-const (
-	unknown   where = iota // nobody else is known to have it, but somebody did not answer
-	nowhere                // no other replica has it
-	elsewhere              // another replica has it
-)
-
-// verdict is what the others answered.
-type verdict struct {
-	at time.Time
-	where
-	// rounds is how often in a row another replica had the database while this
-	// one had not.
-	rounds int
-}
-
-// sureAfter is how many rounds it takes before clients are sent away: a process
-// that was stopped for a while has the database again a moment later.
-const sureAfter = 2
 
 // New returns an open fence. Run moves it.
 func New(c Config) *Fence {
@@ -106,7 +89,7 @@ func New(c Config) *Fence {
 			Name: "mesh_replica_fenced", Help: "1 while this replica refuses API keys and clients, because it lost the database and another replica has it.",
 		}, func() float64 { return number(f.Closed()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_replica_unreachable_peers", Help: "Other replicas that did not answer this one twice in a row.",
+			Name: "mesh_replica_unreachable_peers", Help: "Other replicas that did not answer this one twice in a row, or run an older release that cannot be asked.",
 		}, func() float64 { return float64(len(f.Unreachable())) }),
 	)
 	return f
@@ -167,13 +150,7 @@ func (f *Fence) Run(ctx context.Context) error {
 		}
 		if time.Since(asked) >= due {
 			asked = time.Now()
-			v, before := f.ask(ctx), f.verdict.Load()
-			if lost && v.where == elsewhere {
-				if v.rounds = 1; f.counts(before, v.at) {
-					v.rounds += before.rounds
-				}
-			}
-			f.verdict.Store(v)
+			f.verdict.Store(f.ask(ctx, lost))
 		}
 		if was := closed; f.Closed() != was {
 			closed = !was
@@ -192,75 +169,47 @@ func (f *Fence) tell(closed bool) {
 	f.config.Log.Info("replica no longer fenced")
 }
 
-// ask asks all peers at once.
-func (f *Fence) ask(ctx context.Context) *verdict {
+// ask asks all peers at once. lost says that this replica has lost the database.
+func (f *Fence) ask(ctx context.Context, lost bool) *verdict {
 	peers := f.config.Peers()
 	peers = peers[:min(len(peers), maxPeers)]
-	v := &verdict{at: time.Now(), where: nowhere}
-	var mu sync.Mutex // guards v.where
+	at := time.Now()
+	answers := make([]*answer, len(peers))
 	var wait sync.WaitGroup
-	answered := make([]bool, len(peers))
 	for i, p := range peers {
 		wait.Go(func() {
-			since, err := f.http.ask(ctx, f.config.Key, p)
-			answered[i] = err == nil
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err == nil && since >= f.times.SteadyFor:
-				v.where = elsewhere
-			case err != nil && v.where == nowhere:
-				v.where = unknown
-			}
-			if err != nil {
+			var err error
+			if answers[i], err = f.http.ask(ctx, f.config.Key, p); err != nil {
 				f.config.Log.Debug("replica does not answer", "replica", p.ID, "url", p.URL, "error", err)
 			}
 		})
 	}
 	wait.Wait()
-	for _, p := range f.silences.note(peers, answered) {
-		f.config.Log.Warn("cannot reach another replica; if the database is lost, this one cannot tell whether the other has it: check replica_url there, and firewalls",
-			"replica", p.ID, "url", p.URL)
+	f.dropMisdirected(peers, answers)
+	for _, p := range f.silences.note(peers, answers) {
+		f.config.Log.Warn("cannot ask another replica; if the database is lost, this one cannot tell whether the other has it",
+			"replica", p.ID, "url", p.URL, "reason", p.problem())
 	}
-	return v
+	return f.judge(at, lost, peers, answers)
 }
 
-// Unreachable are the peers that did not answer twice in a row.
-func (f *Fence) Unreachable() []string { return f.silences.list() }
-
-// silences counts the questions in a row that peers left unanswered.
-type silences struct {
-	mu    sync.Mutex
-	count map[string]int // guarded by mu; by the id of the peer, none of them zero
-}
-
-const silent = 2 // from then on a peer is unreachable: a replica that was stopped is soon forgotten
-
-// note takes the result of one round, and returns the peers that have become
-// unreachable by it.
-func (s *silences) note(peers []Peer, answered []bool) (lost []Peer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	count := map[string]int{}
+// dropMisdirected removes answers that did not come from the peer that was
+// asked: those of this replica itself, of other known peers, and any further
+// answer of one replica. An ID that is not known yet is accepted once: the peer
+// has restarted.
+func (f *Fence) dropMisdirected(peers []Peer, answers []*answer) {
+	taken := map[string]bool{f.config.Self: true}
+	for _, p := range peers {
+		taken[p.ID] = true
+	}
 	for i, p := range peers {
-		if answered[i] {
-			continue
-		}
-		if count[p.ID] = s.count[p.ID] + 1; count[p.ID] == silent {
-			lost = append(lost, p)
-		}
-	}
-	s.count = count
-	return lost
-}
-
-func (s *silences) list() (ids []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, n := range s.count {
-		if n >= silent {
-			ids = append(ids, id)
+		switch a := answers[i]; {
+		case a == nil || a.Replica == p.ID:
+		case taken[a.Replica]:
+			answers[i] = nil
+			f.config.Log.Debug("another replica answers at this URL", "replica", p.ID, "url", p.URL, "answered", a.Replica)
+		default:
+			taken[a.Replica] = true
 		}
 	}
-	return ids
 }

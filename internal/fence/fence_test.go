@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,7 +26,8 @@ import (
 // replica is a fence, whether it has the database, and whether others reach it.
 type replica struct {
 	*fence.Fence
-	id     string
+	id     string      // as published to the others; also its address
+	old    atomic.Bool // it publishes no URL
 	away   atomic.Bool // the database
 	hidden atomic.Bool // from other replicas
 	cutOff atomic.Bool
@@ -47,17 +49,33 @@ func newCluster(t *testing.T, names ...string) *cluster {
 	c := &cluster{t: t, key: identity.NewReplicaKey(key.NewMachine())}
 	for _, name := range names {
 		r := &replica{id: name, fresh: ledger.Freshness{Last: time.Now(), Since: time.Now()}}
-		r.Fence = fence.New(fence.Config{
-			Self: name, Fresh: r.freshness, Peers: func() []fence.Peer { return c.peers(name) }, CutOff: r.cutOff.Load, Key: c.key,
-			Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
-		})
-		r.Via(c)
+		r.Fence = c.fence(r, name)
 		c.replicas = append(c.replicas, r)
 	}
 	for _, r := range c.replicas {
 		r.stop = r.start(t)
 	}
 	return c
+}
+
+// fence returns a new fence of a replica.
+func (c *cluster) fence(r *replica, self string) *fence.Fence {
+	f := fence.New(fence.Config{
+		Self: self, Fresh: r.freshness, Peers: func() []fence.Peer { return c.peers(r.id) }, CutOff: r.cutOff.Load, Key: c.key,
+		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+	})
+	f.Via(c)
+	return f
+}
+
+// restart gives a replica another ID, of which the others do not hear.
+func (c *cluster) restart(r *replica) {
+	r.stop()
+	r.Fence = c.fence(r, r.id+" restarted")
+	r.mu.Lock()
+	r.fresh = ledger.Freshness{Last: time.Now(), Since: time.Now()}
+	r.mu.Unlock()
+	r.stop = r.start(c.t)
 }
 
 // start runs the loop of the fence until it is stopped.
@@ -85,8 +103,12 @@ func (r *replica) freshness() ledger.Freshness {
 
 func (c *cluster) peers(self string) (peers []fence.Peer) {
 	for _, r := range c.replicas {
+		p := fence.Peer{ID: r.id, URL: "http://" + r.id}
+		if r.old.Load() {
+			p.URL = ""
+		}
 		if r.id != self {
-			peers = append(peers, fence.Peer{ID: r.id, URL: "http://" + r.id})
+			peers = append(peers, p)
 		}
 	}
 	return peers
@@ -155,8 +177,11 @@ func TestReplicaThatReachesNobodyServesOn(t *testing.T) {
 		a, b := c.replicas[0], c.replicas[1]
 		b.hidden.Store(true)
 		c.after(time.Minute, false, false)
-		if got := a.Unreachable(); !slices.Equal(got, []string{"b"}) {
+		if got := a.Unreachable(); !slices.Equal(got, []fence.Peer{{ID: "b", URL: "http://b"}}) {
 			t.Errorf("unreachable are %q", got)
+		}
+		if got := a.Warnings(); len(got) != 1 || !strings.Contains(got[0], "set replica_url there") {
+			t.Errorf("the warnings are %q", got)
 		}
 		a.away.Store(true)
 		for range 100 {
@@ -168,6 +193,103 @@ func TestReplicaThatReachesNobodyServesOn(t *testing.T) {
 		c.after(5*time.Second, true, true)
 		if got := a.Unreachable(); len(got) > 0 {
 			t.Errorf("unreachable are %q", got)
+		}
+	})
+}
+
+func TestFenceStaysClosedWhenAnswersAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b", "c")
+		a, b := c.replicas[0], c.replicas[1]
+		<-time.After(time.Minute)
+		a.away.Store(true)
+		c.replicas[2].away.Store(true) // c answers throughout that it has no database
+		c.after(15*time.Second, true, true)
+		for range 3 {
+			b.hidden.Store(true)
+			for range 200 {
+				c.after(100*time.Millisecond, true, true)
+			}
+			b.hidden.Store(false)
+			c.after(4*time.Second, true, true)
+		}
+
+		b.hidden.Store(true) // for good
+		c.after(25*time.Second, true, true)
+		c.after(15*time.Second, false, false)
+		b.hidden.Store(false)
+		c.after(5*time.Second, true, true)
+		b.away.Store(true) // which it says six seconds later
+		c.after(10*time.Second, false, false)
+	})
+}
+
+// What others claimed during one outage says nothing about the next one.
+func TestFenceOpensAtOnceWhenTheDatabaseIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b")
+		a, b := c.replicas[0], c.replicas[1]
+		<-time.After(time.Minute)
+		a.away.Store(true)
+		c.after(15*time.Second, true, true)
+		b.hidden.Store(true)
+		c.after(3*time.Second, true, true)
+		a.away.Store(false)
+		c.after(0, false, false)
+		c.after(time.Second, false, false)
+		a.away.Store(true)
+		for range 200 {
+			c.after(100*time.Millisecond, false, false)
+		}
+	})
+}
+
+// A single claim closes the fence, but answers that are lost do not make it two.
+func TestLostAnswersSendNobodyAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b")
+		a, b := c.replicas[0], c.replicas[1]
+		<-time.After(time.Minute)
+		a.away.Store(true)
+		<-time.After(9 * time.Second) // one round has been answered
+		b.hidden.Store(true)
+		c.after(10*time.Second, true, false)
+		b.hidden.Store(false)
+		c.after(4*time.Second, true, true)
+	})
+}
+
+// A replica without the database cannot learn the new IDs of the others.
+func TestReplicaThatRestartsIsStillAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b")
+		a, b := c.replicas[0], c.replicas[1]
+		<-time.After(time.Minute)
+		a.away.Store(true)
+		c.after(15*time.Second, true, true)
+		b.hidden.Store(true)
+		c.after(10*time.Second, true, true)
+		c.restart(b)
+		b.hidden.Store(false)
+		for range 600 { // also while it has not had the database for long
+			c.after(100*time.Millisecond, true, true)
+		}
+		if got := a.Unreachable(); len(got) > 0 {
+			t.Errorf("unreachable are %q", got)
+		}
+		b.away.Store(true)
+		c.after(10*time.Second, false, false)
+	})
+}
+
+func TestReplicaOfAnOlderReleaseIsToBeUpgraded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "a", "b")
+		a := c.replicas[0]
+		c.replicas[1].old.Store(true)
+		c.after(90*time.Second, false, false)
+		if got := a.Warnings(); len(got) != 1 || !strings.Contains(got[0], "upgrade it") || strings.Contains(got[0], "replica_url") {
+			t.Errorf("the warnings are %q", got)
 		}
 	})
 }
@@ -202,34 +324,52 @@ func TestReplicaThatWasStoppedClosesAtOnce(t *testing.T) {
 
 func TestOnlyReplicasAreAnsweredAndBelieved(t *testing.T) {
 	own := identity.NewReplicaKey(key.NewMachine())
-	open := func(k *identity.ReplicaKey, self string, peer fence.Peer) *fence.Fence {
+	open := func(k *identity.ReplicaKey, self string, peers ...fence.Peer) *fence.Fence {
 		return fence.New(fence.Config{
-			Self: self, Key: k, Peers: func() []fence.Peer { return []fence.Peer{peer} }, CutOff: func() bool { return false },
+			Self: self, Key: k, Peers: func() []fence.Peer { return peers }, CutOff: func() bool { return false },
 			Fresh: func() ledger.Freshness { return ledger.Freshness{Last: time.Now(), Since: time.Now().Add(-time.Hour)} },
 			Log:   slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 		})
 	}
-	b := httptest.NewServer(open(own, "b", fence.Peer{}))
+	b := httptest.NewServer(open(own, "b"))
 	defer b.Close()
+	self := httptest.NewServer(open(own, "a"))
+	defer self.Close()
+	var recorded atomic.Pointer[httptest.ResponseRecorder] // the first answer, which is replayed
+	replayed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first := httptest.NewRecorder()
+		open(own, "b").ServeHTTP(first, r)
+		recorded.CompareAndSwap(nil, first)
+		maps.Copy(w.Header(), recorded.Load().Header())
+		_, _ = w.Write(recorded.Load().Body.Bytes())
+	}))
+	defer replayed.Close()
+	if err := open(own, "a", fence.Peer{ID: "b", URL: replayed.URL}).Asked(t.Context()); err != nil {
+		t.Errorf("the answer that will be replayed is not believed: %v", err)
+	}
 	forged := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Fairlead-Proof", own.Sign("nothing of this"))
-		_, _ = io.WriteString(w, `{"databaseMillis":99999999}`)
+		_, _ = io.WriteString(w, `{"replica":"b","databaseNanos":99999999999999}`)
 	}))
 	defer forged.Close()
+	at := func(id, url string) []fence.Peer { return []fence.Peer{{ID: id, URL: url}} }
 	for name, c := range map[string]struct {
-		key  *identity.ReplicaKey
-		peer fence.Peer
-		want bool
+		key   *identity.ReplicaKey
+		peers []fence.Peer // the first is asked
+		want  bool
 	}{
-		"its peer":                {own, fence.Peer{ID: "b", URL: b.URL}, true},
-		"another at that address": {own, fence.Peer{ID: "c", URL: b.URL}, false},
-		"a stranger asks":         {identity.NewReplicaKey(key.NewMachine()), fence.Peer{ID: "b", URL: b.URL}, false},
-		"a stranger answers":      {own, fence.Peer{ID: "b", URL: forged.URL}, false},
-		"no address":              {own, fence.Peer{ID: "b"}, false},
-		"not an address":          {own, fence.Peer{ID: "b", URL: "gopher:// \x00"}, false},
+		"its peer":                      {own, at("b", b.URL), true},
+		"its peer has restarted":        {own, at("b before it restarted", b.URL), true},
+		"another peer at that address":  {own, append(at("c", b.URL), at("b", b.URL)...), false},
+		"the replica that asks":         {own, at("b", self.URL), false},
+		"an answer to another question": {own, at("b", replayed.URL), false},
+		"a stranger asks":               {identity.NewReplicaKey(key.NewMachine()), at("b", b.URL), false},
+		"a stranger answers":            {own, at("b", forged.URL), false},
+		"no address":                    {own, at("b", ""), false},
+		"not an address":                {own, at("b", "gopher:// \x00"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := open(c.key, "a", c.peer)
+			f := open(c.key, "a", c.peers...)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			if err := f.Asked(ctx); (err == nil) != c.want {
@@ -238,7 +378,7 @@ func TestOnlyReplicasAreAnsweredAndBelieved(t *testing.T) {
 		})
 	}
 	res := httptest.NewRecorder()
-	open(own, "b", fence.Peer{}).ServeHTTP(res, httptest.NewRequestWithContext(t.Context(), http.MethodGet, fence.Path, strings.NewReader("")))
+	open(own, "b").ServeHTTP(res, httptest.NewRequestWithContext(t.Context(), http.MethodGet, fence.Path, strings.NewReader("")))
 	if res.Code != http.StatusNotFound || strings.Contains(res.Body.String(), "database") {
 		t.Errorf("a stranger is told %d %s", res.Code, res.Body)
 	}
