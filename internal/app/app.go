@@ -151,6 +151,7 @@ func (s *service) start(ctx context.Context, g *errgroup.Group, failed context.C
 	}
 	own := replicaURL(ctx, s.Config, ls.api.Addr())
 	p.url.Store(&own)
+	s.ledger.Announce() // a replica that loses the database now must know where to ask
 	return s.serve(ctx, g, failed, ls, p)
 }
 

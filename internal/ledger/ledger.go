@@ -112,6 +112,7 @@ type Ledger struct {
 	commands  chan *command
 	syncs     chan chan error
 	ended     chan struct{}
+	announce  chan struct{} // asks for a beat ahead of time
 	health    condition
 	cluster   cluster
 	fresh     freshness
@@ -158,7 +159,7 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	}
 	l := &Ledger{
 		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, reserved: c.Reserved, self: c.Self, fill: c.Fill, batchLimit: c.BatchLimit, resolveFor: c.ResolveFor,
-		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}),
+		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}), announce: make(chan struct{}, 1),
 	}
 	begun := time.Now()
 	s, err := c.Store.Load(ctx)
