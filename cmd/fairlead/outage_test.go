@@ -98,9 +98,9 @@ func (o *outage) after(t *testing.T) {
 	if diff := cmp.Diff([]int{200, 503, 200}, o.health.changes()); diff != "" {
 		t.Errorf("the health check flaps (-want +got):\n%s", diff)
 	}
-	again := slices.IndexFunc(o.log.records(), func(r map[string]any) bool { return r["msg"] == "database works again" })
+	again := slices.IndexFunc(o.log.records(), func(r map[string]any) bool { return r["msg"] == "database recovered" })
 	if again < 0 {
-		t.Error("the log does not say that the database works again")
+		t.Error("the log does not say that the database recovered")
 	}
 	o.stop(t)
 }

@@ -27,7 +27,7 @@ func publicText(err error) string {
 	text := err.Error()
 	for _, phrase := range []string{
 		"no space left on device", "invalid page header", "database disk image is malformed", "too many clients already",
-		"database connection pool exhausted", "connection refused", "permission denied",
+		"database connection pool exhausted", "connection refused", "permission denied", "database is locked", "database too slow",
 	} {
 		if strings.Contains(text, phrase) {
 			return phrase

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,13 +76,14 @@ func (l *Ledger) Heart(ctx context.Context) error {
 			return nil
 		}
 		l.judge("beat", err)
+		l.judge("slow write", l.health.slowWrite())
 		if !early { // the pulse counts beats as a measure of time
 			l.felt(reports, err)
 		}
 		if err == nil {
 			l.fresh.heard(begun, l.World().Rev, reports)
 			l.compare(report, reports)
-			l.judge("write", nil) // a beat writes too, or proves that writing works
+			l.probe(ctx)
 			if time.Since(pruned) > pruneEvery {
 				pruned = time.Now()
 				l.prune(ctx, reports)
@@ -166,77 +165,4 @@ func (l *Ledger) forget(ctx context.Context) {
 	case n > 0:
 		l.log.Debug("dropped old history", "rows", n)
 	}
-}
-
-// condition is what does not work at the moment.
-type condition struct {
-	mu     sync.Mutex
-	faults map[string]fault // guarded by mu; by what was tried
-}
-
-type fault struct {
-	err    error
-	logged string // the text in the log, without numbers
-	at     time.Time
-}
-
-// newsEvery keeps an outage whose reason changes from filling the log.
-const newsEvery = 2 * time.Second
-
-// judge records how the last try of something ended, and logs what is news: the
-// first failure, another reason, and that it works again.
-func (l *Ledger) judge(what string, err error) {
-	c := &l.health
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err == nil {
-		if _, failing := c.faults[what]; failing {
-			delete(c.faults, what)
-			if len(c.faults) == 0 {
-				l.log.Info("database works again")
-			}
-		}
-		return
-	}
-	if c.faults == nil {
-		c.faults = map[string]fault{}
-	}
-	f := c.faults[what]
-	f.err = err
-	if text := withoutNumbers(err.Error()); f.logged != text && time.Since(f.at) > newsEvery {
-		f.logged, f.at = text, time.Now()
-		l.log.Error("database trouble", "doing", what, "error", err)
-	}
-	c.faults[what] = f
-}
-
-// failing reports whether the last try of something failed.
-func (l *Ledger) failing(what string) bool {
-	l.health.mu.Lock()
-	defer l.health.mu.Unlock()
-	_, failing := l.health.faults[what]
-	return failing
-}
-
-// withoutNumbers makes errors equal that differ in a port or a file number.
-func withoutNumbers(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return -1
-		}
-		return r
-	}, text)
-}
-
-// Health is nil, or what keeps this replica from serving.
-func (l *Ledger) Health() error {
-	c := &l.health
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, what := range []string{"write", "follow", "beat"} {
-		if f, failing := c.faults[what]; failing {
-			return f.err
-		}
-	}
-	return nil
 }

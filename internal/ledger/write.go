@@ -20,7 +20,9 @@ import (
 // write commits a batch and answers its callers.
 func (l *Ledger) write(ctx context.Context, batch []*command) {
 	start := time.Now()
+	l.health.write(start)
 	results, committed, err := l.commit(ctx, batch)
+	l.health.write(time.Time{})
 	if err != nil || committed {
 		l.judge("write", err)
 	}

@@ -72,7 +72,9 @@ func explainPostgres(pg *pgconn.PgError, err error) error {
 		return unavailable("invalid page header: a page of the database is damaged; restore a backup: %w", err)
 	case "53300": // too_many_connections
 		return unavailable("failed to connect to database: too many clients already: lower database.postgres.max_open_conns or raise max_connections: %w", err)
-	case "55P03", "57014", "25P03": // lock_not_available, query_canceled, idle_in_transaction_session_timeout
+	case "55P03": // lock_not_available
+		return unavailable("database is locked by another session: find it with pg_blocking_pids() in pg_stat_activity: %w", err)
+	case "57014", "25P03": // query_canceled, idle_in_transaction_session_timeout
 		return unavailable("database too slow: %w", err)
 	case "42501": // insufficient_privilege
 		return unavailable("failed to prepare the database: the role must own it: ALTER DATABASE … OWNER TO …: %w", err)

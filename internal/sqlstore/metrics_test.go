@@ -85,6 +85,9 @@ func statements(t *testing.T, s store.Store) []operation {
 			_, err := s.Beat(ctx, store.Report{ID: "a"})
 			check(err)
 		}},
+		{"probe", 4, func(ctx context.Context) { // time limit, put, drop, time limit
+			check(s.Probe(ctx, "a"))
+		}},
 		{"prune", 1, func(ctx context.Context) {
 			_, err := s.Prune(ctx, 1, time.Hour)
 			check(err)

@@ -61,9 +61,8 @@ type Postgres struct {
 	self    string // tells our own notifications from others'
 	changed chan struct{}
 	clock   atomic.Pointer[store.Clock]
-	suspect atomic.Bool // the last write failed
-	beatMu  sync.Mutex  // held while beating is in use: Close may come at any time
-	beating *pgx.Conn   // used by Beat alone
+	beatMu  sync.Mutex // held while beating is in use: Close may come at any time
+	beating *pgx.Conn  // used by Beat alone
 }
 
 var (
@@ -261,7 +260,6 @@ func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.Ba
 		if err = conn.SendBatch(ctx, b).Close(); err == nil {
 			err = commit(ctx, conn, p.answer)
 		}
-		p.suspect.Store(err != nil)
 		return explain(err)
 	})
 }
@@ -280,7 +278,7 @@ func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
 		defer b.Queue("SET LOCAL synchronous_commit = on")
 	}
 	if tx.bare() {
-		b.Queue("UPDATE head SET rev = rev WHERE id = 1")
+		b.Queue(touchHead)
 		return b, nil
 	}
 	for _, table := range slices.Sorted(maps.Keys(tx.changes.gone)) {
@@ -396,8 +394,7 @@ func (p *Postgres) listen(ctx context.Context) error {
 }
 
 // Beat uses a connection of its own, so that a busy pool cannot make this
-// replica look dead. After a write that failed it writes more than a beat, to
-// learn when that works again.
+// replica look dead.
 func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
@@ -418,22 +415,11 @@ func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report,
 		p.beating = conn
 	}
 	reports, err := beat(ctx, p.beating, self)
-	if err == nil && p.suspect.Load() {
-		err = probe(ctx, p.beating, self.ID)
-		p.suspect.Store(err != nil)
-	}
 	if err != nil {
 		closeConn(p.beating)
 		return nil, explain(err)
 	}
 	return reports, nil
-}
-
-func probe(ctx context.Context, conn *pgx.Conn, self store.ReplicaID) error {
-	b := &pgx.Batch{}
-	b.Queue(putProbe, probeName+string(self), probeText())
-	b.Queue(dropProbe, probeName+string(self))
-	return conn.SendBatch(ctx, b).Close()
 }
 
 func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Report, error) {

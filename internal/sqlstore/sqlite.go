@@ -25,6 +25,8 @@ const (
 	// sqliteConns is enough for one writer and a few readers of history.
 	sqliteConns = 4
 	sqliteIdle  = 2
+	// sqliteBusy is how long a statement waits for a lock.
+	sqliteBusy = 5 * time.Second
 )
 
 // SQLite is the engine for one process: one file, nothing to operate.
@@ -33,7 +35,6 @@ type SQLite struct {
 	db        *sql.DB
 	files     *sqliteFiles
 	durations prometheus.Observer
-	suspect   atomic.Bool // the last write failed
 	dirty     atomic.Bool // something was committed since the last checkpoint
 	// pin is one more connection. While it is open SQLite keeps its log, whatever
 	// the pool does, so that a log that is gone was taken away.
@@ -58,7 +59,7 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 		}
 	}()
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
-		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=journal_size_limit(67108864)&_txlock=immediate"
+		fmt.Sprintf("?_pragma=busy_timeout(%d)", sqliteBusy.Milliseconds()) + "&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=journal_size_limit(67108864)&_txlock=immediate"
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, openError(path, err)
@@ -225,17 +226,14 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 		return err
 	}
 	if err := l.write(ctx, t, tx); err != nil {
-		l.suspect.Store(true)
 		return explain(err)
 	}
 	if err := l.timed(t.Commit); err != nil {
-		l.suspect.Store(true)
 		if sqliteCode(err) == sqlite3.SQLITE_FULL {
 			return explain(err) // the page that makes the others count comes last
 		}
 		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, explain(err)) // the file will tell
 	}
-	l.suspect.Store(false)
 	l.dirty.Store(true)
 	l.files.note(tx.head.rev)
 	return nil
@@ -316,23 +314,13 @@ func (l *SQLite) Watch(ctx context.Context) error {
 }
 
 // Beat reads the file: this is the only replica, and a healthy server leaves
-// the disk alone. After a write that failed it writes, to learn when that works
-// again.
+// the disk alone.
 func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
 	if err := l.usable(ctx); err != nil {
 		return nil, err
 	}
 	if _, err := l.head(ctx, l.db); err != nil {
 		return nil, explain(err)
-	}
-	if l.suspect.Load() {
-		if err := l.exec(ctx, l.db, putProbe, probeName+string(self.ID), probeText()); err != nil {
-			return nil, explain(err)
-		}
-		if err := l.exec(ctx, l.db, dropProbe, probeName+string(self.ID)); err != nil {
-			return nil, explain(err)
-		}
-		l.suspect.Store(false)
 	}
 	return []store.Report{self}, nil
 }

@@ -35,8 +35,7 @@ func TestFullDiskOfSQLiteIsNamed(t *testing.T) {
 		t.Fatalf("got %v, want a plain failure", err)
 	}
 	for range 3 {
-		_, err := s.Beat(t.Context(), store.Report{ID: "a"})
-		says(t, err, "database write failed", "no space left on device")
+		says(t, s.Probe(t.Context(), "a"), "database write failed", "no space left on device")
 	}
 	_, err = sqlstore.OpenSQLite(t.Context(), filepath.Join(dir, "new.sqlite"), prometheus.NewRegistry())
 	says(t, err, "no space left on device")
@@ -44,7 +43,7 @@ func TestFullDiskOfSQLiteIsNamed(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Beat(t.Context(), store.Report{ID: "a"}); err != nil {
+	if err := s.Probe(t.Context(), "a"); err != nil {
 		t.Fatalf("with room again: %v", err)
 	}
 	if logHolds(t, s, rev, batch) {
@@ -174,6 +173,9 @@ func TestRemovedSQLiteFileIsNoticed(t *testing.T) {
 	}
 	if _, err := s.Beat(t.Context(), store.Report{ID: "a"}); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("a beat over a file that is gone: %v", err)
+	}
+	if err := s.Probe(t.Context(), "a"); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("a probe of a file that is gone: %v", err)
 	}
 	if err := os.Rename(aside, path); err != nil {
 		t.Fatal(err)

@@ -89,6 +89,11 @@ type Store interface {
 	// Beat publishes this replica's report and returns the newest report of
 	// every replica that beat within a minute, by the database's clock.
 	Beat(ctx context.Context, self Report) ([]Report, error)
+	// Probe makes a commit that changes nothing. It returns nil only if Lock
+	// would have been able to commit just now: the head could be locked, every
+	// table written, there was room, and the commit ended normally. It gives up
+	// within seconds.
+	Probe(ctx context.Context, self ReplicaID) error
 	// Clock is the database's clock as it was last read, by Load, Tail or Lock.
 	Clock() Clock
 	// Prune drops log entries older than age, keeping those after keep, and

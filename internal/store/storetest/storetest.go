@@ -57,6 +57,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		"EveryVersionOfThePolicyStays":       policies,
 		"DeadLettersAreBounded":              deadLetters,
 		"BeatsAreSeenByAll":                  beats,
+		"ProbeLeavesNothing":                 probe,
 		"CommitGivesAHint":                   hint,
 		"KilledBeforeCommitLeavesNothing":    killedInside,
 		"StoppedBeforeCommitLosesTheLock":    stoppedInside,
@@ -484,6 +485,41 @@ func beats(t *testing.T, e Engine) {
 	want := map[bool]int{true: 2, false: 1}[e.Shared]
 	if len(reports) != want || reports[0].ID != "a" || reports[0].Rev != 7 || reports[0].Digest != "d" || reports[0].Age < 0 || reports[0].Age > 10*time.Second {
 		t.Fatalf("got %+v, want %d reports", reports, want)
+	}
+}
+
+// probe wants that a probe changes nothing, and fails while somebody else has the head.
+func probe(t *testing.T, e Engine) {
+	s := e.Open(t)
+	Append(t, s, user(1))
+	before, err := s.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Probe(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Tail(t.Context(), store.Point{Rev: before.Rev, Batch: before.Batch}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := s.Load(t.Context())
+	if err != nil || after.Digest() != before.Digest() {
+		t.Errorf("a probe changed something (%v)", err)
+	}
+	reports, err := s.Beat(t.Context(), store.Report{ID: "b"})
+	if err != nil || len(reports) != 1 || reports[0].ID != "b" {
+		t.Errorf("a probe left a report: %+v (%v)", reports, err)
+	}
+	err = s.Lock(t.Context(), before.Rev, Batch(), func(store.Tx) error {
+		if err := s.Probe(t.Context(), "a"); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a probe while the head is locked: %v", err)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, store.ErrUnavailable) { // it may have lasted too long
+		t.Error(err)
 	}
 }
 
