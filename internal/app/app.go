@@ -167,10 +167,21 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 		return sqlstore.OpenSQLite(ctx, db.SQLite.Path, s.registry)
 	}
 	p := db.Postgres
-	return sqlstore.OpenPostgres(ctx, sqlstore.PostgresConfig{
+	st, err := sqlstore.OpenPostgres(ctx, sqlstore.PostgresConfig{
 		Host: strings.Join(p.Hosts, ","), Port: p.Port, Name: p.Name, User: p.User, Pass: string(p.Pass), SSLMode: p.SSLMode,
 		MaxOpenConns: p.MaxOpenConns, MaxIdleConns: p.MaxIdleConns, MaxIdleTime: p.ConnMaxIdleTime,
 	}, s.registry)
+	if err != nil {
+		return nil, err
+	}
+	risks, err := st.Risks(ctx)
+	if err != nil {
+		s.log.Warn("cannot read the settings of PostgreSQL", "error", err)
+	}
+	for _, risk := range risks {
+		s.log.Warn("unsafe PostgreSQL setting", "risk", risk)
+	}
+	return st, nil
 }
 
 func (s *service) openLedger(ctx context.Context, st database) (err error) {

@@ -1,0 +1,28 @@
+package sqlstore
+
+import "context"
+
+// Risks are the settings of the server by which a crash can lose what was
+// acknowledged or damage the database, each with what to do.
+func (p *Postgres) Risks(ctx context.Context) (risks []string, err error) {
+	const query = "SELECT current_setting('fsync') = 'off', current_setting('full_page_writes') = 'off', current_setting('synchronous_commit') = 'off'"
+	var fsync, pages, commits bool
+	err = p.read(ctx, func(rows rowsReader) error {
+		for rows.Next() {
+			if err := rows.Scan(&fsync, &pages, &commits); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	}, query)
+	if fsync {
+		risks = append(risks, "fsync is off: a crash of the machine can lose acknowledged changes and damage the database; turn it on")
+	}
+	if pages {
+		risks = append(risks, "full_page_writes is off: a crash of the machine can damage the database; turn it on")
+	}
+	if commits {
+		risks = append(risks, "synchronous_commit is off: Fairlead overrides it for its own changes; turn it on for this database")
+	}
+	return risks, explain(err)
+}

@@ -1,0 +1,26 @@
+package sqlstore_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSettingsThatLoseDataAreNamed(t *testing.T) {
+	t.Parallel()
+	db := pg.Database(t) // of a server that has all three off
+	for _, want := range []string{"fsync, full_page_writes, synchronous_commit", "fsync, full_page_writes"} {
+		risks, err := openPostgres(t, pgConfig(db)).Risks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, r := range risks {
+			name, _, _ := strings.Cut(r, " ")
+			names = append(names, name)
+		}
+		if got := strings.Join(names, ", "); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		pg.Exec(t, "postgres", "ALTER DATABASE "+db+" SET synchronous_commit = on")
+	}
+}
