@@ -11,7 +11,8 @@ type Quotas struct {
 }
 
 // check refuses a node that would be one too many for its user or its pre-auth key.
-// Nodes with tags belong to no user.
+// A node that was counted before stays: a limit that is set or lowered later must not
+// lock out a device that logs in again. Nodes with tags belong to no user.
 func (q Quotas) check(w *policy.World, n *mesh.Node) error {
 	if err := q.checkUser(w, n.ID, n.Owner); err != nil {
 		return err
@@ -19,15 +20,18 @@ func (q Quotas) check(w *policy.World, n *mesh.Node) error {
 	if q.NodesPerKey == 0 || n.PreAuthKey == 0 {
 		return nil
 	}
-	others := 0
+	if old, ok := w.Node(n.ID); ok && old.PreAuthKey == n.PreAuthKey {
+		return nil
+	}
+	joined := 0
 	for o := range w.Nodes() {
-		if o.PreAuthKey == n.PreAuthKey && o.ID != n.ID {
-			others++
+		if o.PreAuthKey == n.PreAuthKey {
+			joined++
 		}
 	}
-	if others >= q.NodesPerKey {
+	if joined >= q.NodesPerKey {
 		return refuse(Conflict, "preAuthKey", "%d nodes have joined with this pre-auth key, which is the limit (limits.nodes_per_key); "+
-			"use another key, or delete nodes that are no longer needed", others)
+			"use another key, or delete nodes that are no longer needed", joined)
 	}
 	return nil
 }
@@ -36,14 +40,13 @@ func (q Quotas) checkUser(w *policy.World, id mesh.NodeID, owner mesh.UserID) er
 	if q.NodesPerUser == 0 || owner == 0 {
 		return nil
 	}
-	others := w.NodesOwned(owner)
 	if n, ok := w.Node(id); ok && n.Owner == owner {
-		others--
+		return nil
 	}
-	if others >= q.NodesPerUser {
+	if owned := w.NodesOwned(owner); owned >= q.NodesPerUser {
 		u, _ := w.User(owner)
 		return refuse(Conflict, "user", "user %s has %d nodes, which is the limit (limits.nodes_per_user); delete nodes that are no longer needed, or raise the limit",
-			u.Name, others)
+			u.Name, owned)
 	}
 	return nil
 }

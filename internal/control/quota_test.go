@@ -14,14 +14,70 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
+func openWithQuotas(t *testing.T, q control.Quotas) service {
+	t.Helper()
+	return open(t).withQuotas(q)
+}
+
+// withQuotas is the server after a restart with other limits.
+func (s service) withQuotas(q control.Quotas) service {
+	s.Service = control.New(control.Config{
+		Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Quotas: q,
+		PrefixV4: nets("100.64.0.0/10")[0], PrefixV6: nets("fd7a:115c:a1e0::/48")[0],
+	})
+	return s
+}
+
+// A limit below what there is keeps new devices out, but not those that are in: one
+// whose key has expired logs in again.
+func TestLowerQuotaKeepsExistingDevices(t *testing.T) {
+	for name, q := range map[string]control.Quotas{"user": {NodesPerUser: 2}, "key": {NodesPerKey: 2}} {
+		s := openWithQuotas(t, control.Quotas{})
+		put(t, s)
+		var keys []string
+		for range 2 {
+			_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, key)
+		}
+		join := func(machine, node uint64, key string, expiry mesh.Time) error {
+			_, err := s.Join(t.Context(), mesh.Actor{}, control.Joining{
+				MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(node), PreAuthKey: key, Expiry: expiry, Host: control.Host{Hostname: "host"},
+			})
+			return err
+		}
+		for i := range uint64(4) {
+			if err := join(100+i, 100+i, keys[0], 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s = s.withQuotas(q)
+		if err := join(100, 100, "", 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := join(100, 200, keys[0], 0); err != nil {
+			t.Errorf("%s: a device that was logged out cannot return: %v", name, err)
+		}
+		if err := join(104, 104, keys[0], 0); reason(err) != control.Conflict {
+			t.Errorf("%s: a new device: %v", name, err)
+		}
+		if q.NodesPerKey == 0 {
+			continue
+		}
+		for i := range uint64(3) {
+			if err := join(100+i, 300+i, keys[1], 0); (reason(err) == control.Conflict) != (i == 2) {
+				t.Errorf("device %d changes its key: %v", i, err)
+			}
+		}
+	}
+}
+
 // However many machines join at once, no more get in than the quotas allow.
 func TestQuotasHoldAgainstMachinesThatJoinAtOnce(t *testing.T) {
 	for name, q := range map[string]control.Quotas{"user": {NodesPerUser: 3}, "key": {NodesPerKey: 3}} {
-		s := open(t)
-		s.Service = control.New(control.Config{
-			Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Quotas: q,
-			PrefixV4: nets("100.64.0.0/10")[0], PrefixV6: nets("fd7a:115c:a1e0::/48")[0],
-		})
+		s := openWithQuotas(t, q)
 		put(t, s)
 		_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
 		if err != nil {
