@@ -92,9 +92,14 @@ func (h Host) describe(w *policy.World, n *mesh.Node) (changed bool) {
 	if n.Name == "" || h.Hostname != n.Hostname && !n.Renamed {
 		n.Name = w.UniqueName(h.Hostname, n.ID)
 	}
-	before := Host{n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs}
+	before := hostOf(n)
 	n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs = h.Hostname, h.OS, h.Arch, h.ClientVersion, h.Object, h.RoutableIPs
 	return !before.equal(h)
+}
+
+// hostOf is what n says of itself.
+func hostOf(n *mesh.Node) Host {
+	return Host{n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs}
 }
 
 func (h Host) equal(o Host) bool {

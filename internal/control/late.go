@@ -11,17 +11,22 @@ import (
 
 	"tailscale.com/types/key"
 
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // How often reports of one node are committed on this replica. A client that roams
-// changes its endpoints a few times within a minute, and its description hardly ever.
-// What comes faster is merged and committed later. Only a description leaves a row in
-// the audit, so its pace bounds what a node can add to it.
+// changes its endpoints a few times within a minute, and its description hardly ever;
+// routers may announce and withdraw routes by script. What comes faster is merged and
+// committed later. Descriptions and routes leave a row in the audit, so their pace
+// bounds what a node can add to it. A row is larger the more routes the node has, and
+// costs more of the allowance.
 const (
-	netBurst, netEvery   = 60, time.Second
-	hostBurst, hostEvery = 30, 5 * time.Minute
+	netBurst, netEvery       = 60, time.Second
+	hostBurst, hostEvery     = 30, 5 * time.Minute
+	routesBurst, routesEvery = 30, 10 * time.Second
+	routesPerCost            = 16
 
 	lateLook = 500 * time.Millisecond // how long what is due may wait
 )
@@ -39,21 +44,27 @@ func (b *bucket) refill(now time.Time, every time.Duration) (full bool) {
 	return b.used == 0
 }
 
-// take takes one of burst, if something is left.
-func (b *bucket) take(now time.Time, burst float64, every time.Duration) bool {
-	if b.refill(now, every); b.used+1 > burst {
+// take takes cost of burst, if that much is left.
+func (b *bucket) take(now time.Time, cost, burst float64, every time.Duration) bool {
+	if b.refill(now, every); b.used+cost > burst {
 		return false
 	}
-	b.used++
+	b.used += cost
 	return true
 }
 
+// refund gives back what was taken.
+func (b *bucket) refund(cost float64) { b.used = max(0, b.used-cost) }
+
 // reporter is what is kept of a node that reported lately.
 type reporter struct {
-	net, host bucket
-	// late is what waits to be committed; nil when nothing does.
-	late  *Report
+	net, host, routes bucket
+	// late is what the node said that is not known to be committed; nil when all is.
+	late *Report
+	// said counts the reports that are merged in late.
+	said  int
 	actor mesh.Actor
+	busy  int // how many are committing it
 }
 
 // lateReports bounds how often each node makes this replica commit.
@@ -77,111 +88,166 @@ func (r Report) merged(before *Report) Report {
 	return r
 }
 
-// withLate adds to a report what still waits of earlier ones.
-func (l *lateReports) withLate(id mesh.NodeID, r Report) Report {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n, ok := l.nodes[id]; ok {
-		return r.merged(n.late)
-	}
-	return r
-}
-
-// settled says that nothing of a node waits any more.
-func (l *lateReports) settled(id mesh.NodeID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n, ok := l.nodes[id]; ok {
-		n.late = nil
-	}
-}
-
-// parts says which parts of a node a report changes.
-type parts struct{ net, host bool }
-
-func partsOf(evs []mesh.Event) (p parts) {
-	for _, e := range evs {
-		if _, ok := e.(mesh.NodePut); ok {
-			p.host = true
-		} else {
-			p.net = true
-		}
-	}
-	return p
-}
-
-// only is r without the parts that p does not have.
-func (r Report) only(p parts) Report {
-	if !p.host {
-		r.Host, r.CapVersion = nil, 0
-	}
-	if !p.net {
-		r.Endpoints, r.DiscoKey, r.HomeRelay, r.facts = nil, key.DiscoPublic{}, 0, nil
-	}
-	return r
-}
-
-// admit takes what a report needs from the allowance of its node. It returns the part
-// that is committed now, if there is one, and whether the rest waits.
-func (l *lateReports) admit(id mesh.NodeID, a mesh.Actor, now time.Time, r Report, changes parts) (part Report, some, waits bool) {
+// say keeps a report until it is committed, with what still waits of earlier ones.
+func (l *lateReports) say(id mesh.NodeID, a mesh.Actor, now time.Time, r Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, ok := l.nodes[id]
 	if !ok {
-		n = &reporter{net: bucket{at: now}, host: bucket{at: now}}
+		full := bucket{at: now}
+		n = &reporter{net: full, host: full, routes: full}
 		if l.nodes == nil {
 			l.nodes = map[mesh.NodeID]*reporter{}
 		}
 		l.nodes[id] = n
 	}
-	may := parts{net: changes.net && n.net.take(now, netBurst, netEvery), host: changes.host && n.host.take(now, hostBurst, hostEvery)}
-	rest := parts{net: changes.net && !may.net, host: changes.host && !may.host}
-	n.late, n.actor = nil, a
-	if waits = rest.net || rest.host; waits {
-		late := r.only(rest)
-		n.late = &late
-	}
-	return r.only(may), may.net || may.host, waits
+	r = r.merged(n.late)
+	n.late, n.actor = &r, a
+	n.said++
 }
 
-// again keeps a late report that could not be committed. What the node has said since
-// counts.
-func (l *lateReports) again(id mesh.NodeID, r Report) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n, ok := l.nodes[id]; ok {
-		if n.late != nil {
-			r = n.late.merged(&r)
-		}
-		n.late = &r
-	}
-}
-
-// waiting returns the nodes of which something waits, and forgets those that have
-// their whole allowance.
-func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	maps.DeleteFunc(l.nodes, func(id mesh.NodeID, n *reporter) bool {
-		net, host := n.net.refill(now, netEvery), n.host.refill(now, hostEvery)
-		if n.late != nil {
-			ids = append(ids, id)
-		}
-		return n.late == nil && net && host
-	})
-	slices.Sort(ids)
-	return ids
-}
-
-// take returns what waits of a node.
-func (l *lateReports) take(id mesh.NodeID) (Report, mesh.Actor, bool) {
+// latest returns what waits of a node, and how much the node had said by then.
+func (l *lateReports) latest(id mesh.NodeID) (r Report, a mesh.Actor, said int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, ok := l.nodes[id]
 	if !ok || n.late == nil {
-		return Report{}, mesh.Actor{}, false
+		return Report{}, mesh.Actor{}, 0, false
 	}
-	return *n.late, n.actor, true
+	return *n.late, n.actor, n.said, true
+}
+
+// settled says that only rest still waits of what the node had said by then. If it has
+// said more since, all of it waits, and what is committed changes nothing.
+func (l *lateReports) settled(id mesh.NodeID, said int, rest parts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, ok := l.nodes[id]
+	if !ok || n.late == nil || n.said != said {
+		return
+	}
+	n.late = n.late.only(rest)
+}
+
+// parts says which parts of a node a report changes. Routes is what their change
+// costs, and zero when they stay.
+type parts struct {
+	net, host bool
+	routes    float64
+}
+
+func (p parts) some() bool { return p != parts{} }
+
+// without is p without the parts of o.
+func (p parts) without(o parts) parts {
+	if o.routes > 0 {
+		p.routes = 0
+	}
+	return parts{net: p.net && !o.net, host: p.host && !o.host, routes: p.routes}
+}
+
+func partsOf(n *mesh.Node, evs []mesh.Event) (p parts) {
+	for _, e := range evs {
+		put, ok := e.(mesh.NodePut)
+		if !ok {
+			p.net = true
+			continue
+		}
+		before, after := hostOf(n), hostOf(put.Node)
+		if !slices.Equal(before.RoutableIPs, after.RoutableIPs) {
+			p.routes = min(routesBurst, float64(1+len(put.Node.AllRoutes)/routesPerCost))
+			after.RoutableIPs = before.RoutableIPs
+		}
+		p.host = !before.equal(after) || n.CapVersion != put.Node.CapVersion
+	}
+	return p
+}
+
+// only is r without what p does not need, and nil when that is nothing.
+func (r Report) only(p parts) *Report {
+	if !p.some() {
+		return nil
+	}
+	if !p.host {
+		r.CapVersion = 0
+	}
+	if !p.host && p.routes == 0 {
+		r.Host = nil
+	}
+	if !p.net {
+		r.Endpoints, r.DiscoKey, r.HomeRelay, r.facts = nil, key.DiscoPublic{}, 0, nil
+	}
+	return &r
+}
+
+// within is h as far as p allows it, and else what n is.
+func (h Host) within(p parts, n *mesh.Node) Host {
+	routes := h.RoutableIPs
+	if !p.host {
+		h = hostOf(n)
+	}
+	h.RoutableIPs = routes
+	if p.routes == 0 {
+		h.RoutableIPs = n.RoutableIPs
+	}
+	return h
+}
+
+// admit takes what changes need from the allowance of a node and returns those that
+// may be committed now. If there are some, done must be called.
+func (l *lateReports) admit(id mesh.NodeID, now time.Time, changes parts) (may parts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, ok := l.nodes[id]
+	if !ok {
+		return parts{}
+	}
+	may.net = changes.net && n.net.take(now, 1, netBurst, netEvery)
+	may.host = changes.host && n.host.take(now, 1, hostBurst, hostEvery)
+	if changes.routes > 0 && n.routes.take(now, changes.routes, routesBurst, routesEvery) {
+		may.routes = changes.routes
+	}
+	if may.some() {
+		n.busy++
+	}
+	return may
+}
+
+// done ends a commit. One that the database could not take costs nothing.
+func (l *lateReports) done(id mesh.NodeID, may parts, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, ok := l.nodes[id]
+	if !ok {
+		return
+	}
+	n.busy--
+	if !errors.Is(err, ledger.ErrUnavailable) {
+		return
+	}
+	n.routes.refund(may.routes)
+	if may.net {
+		n.net.refund(1)
+	}
+	if may.host {
+		n.host.refund(1)
+	}
+}
+
+// waiting returns the nodes of which something waits that nobody commits, and forgets
+// those that have their whole allowance.
+func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.nodes, func(id mesh.NodeID, n *reporter) bool {
+		net, host, routes := n.net.refill(now, netEvery), n.host.refill(now, hostEvery), n.routes.refill(now, routesEvery)
+		if n.late != nil && n.busy == 0 {
+			ids = append(ids, id)
+		}
+		return n.late == nil && n.busy == 0 && net && host && routes
+	})
+	slices.Sort(ids)
+	return ids
 }
 
 // SaveReports commits reports that came too fast, when their nodes may commit again,
@@ -196,52 +262,88 @@ func (s *Service) SaveReports(ctx context.Context) error {
 		case <-tick.C:
 		}
 		for _, id := range s.late.waiting(time.Now()) {
-			if err := s.saveReport(ctx, id); err != nil {
+			var refusal *Refusal // the node is gone, or has another key
+			if _, err := s.saveReport(ctx, id, s.unlessElsewhere(id)); err != nil && !errors.As(err, &refusal) {
 				s.log.Debug("a late report waits for the database", "node", id, "error", err)
 			}
 		}
 	}
 }
 
-// saveReport commits what waits of a node, as far as it may.
-func (s *Service) saveReport(ctx context.Context, id mesh.NodeID) error {
-	r, a, ok := s.late.take(id)
+// saveReport commits what a node said, as far as its pace allows, unless drop says that
+// it no longer counts. It returns whether some of it waits.
+func (s *Service) saveReport(ctx context.Context, id mesh.NodeID, drop func(*policy.World) bool) (waits bool, err error) {
+	r, a, said, ok := s.late.latest(id)
 	if !ok {
-		return nil
+		return false, nil
 	}
-	part, some, _, err := s.admitReport(a, id, r)
-	if err != nil || !some {
-		return nil //nolint:nilerr // the node is gone, or has another key
+	w := s.ledger.World()
+	evs, err := decideReport(w, s.ledger.Now(), r)
+	n, there := w.NodeByKey(r.NodeKey)
+	if err != nil || len(evs) == 0 || !there {
+		s.late.settled(id, said, parts{})
+		return false, err
 	}
-	return s.commitLate(ctx, a, id, part)
+	changes := partsOf(n, evs)
+	may := s.late.admit(id, time.Now(), changes)
+	rest := changes.without(may)
+	if may.some() {
+		err = s.commitReport(ctx, a, id, may, drop)
+		s.late.done(id, may, err)
+		if err == nil {
+			s.late.settled(id, said, rest)
+		}
+	}
+	return rest.some(), err
 }
 
-// commitLate commits a late report, unless the node has gone to another replica, which
-// may have heard something newer.
-func (s *Service) commitLate(ctx context.Context, a mesh.Actor, id mesh.NodeID, r Report) error {
-	self := string(s.ledger.Self().ID)
+// commitReport commits the parts of what a node said that may be. That is what it has
+// said by the time of the commit: an older report never follows a newer one.
+func (s *Service) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID, may parts, drop func(*policy.World) bool) error {
+	var facts *mesh.Facts
 	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		if n, ok := w.Node(id); ok && n.Presence.Online && n.Presence.Replica != self {
+		facts = nil
+		latest, _, _, ok := s.late.latest(id)
+		if !ok || drop(w) {
 			return nil, nil
 		}
-		return decideReport(w, now, r)
+		r := latest.only(may)
+		if n, ok := w.NodeByKey(r.NodeKey); ok && r.Host != nil {
+			h := r.Host.within(may, n)
+			r.Host = &h
+		}
+		facts = r.facts
+		return decideReport(w, now, *r)
 	})
-	var refusal *Refusal
-	if err != nil && !errors.As(err, &refusal) {
-		s.late.again(id, r)
-		return err
+	if err == nil && facts != nil {
+		s.observed.saved([]*mesh.Facts{facts}, nil)
 	}
-	return nil
+	return err
+}
+
+// unlessElsewhere drops what a node said if it has gone to another replica, which may
+// have heard something newer.
+func (s *Service) unlessElsewhere(id mesh.NodeID) func(*policy.World) bool {
+	self := string(s.ledger.Self().ID)
+	return func(w *policy.World) bool {
+		n, ok := w.Node(id)
+		return ok && n.Presence.Online && n.Presence.Replica != self
+	}
 }
 
 // SaveAllReports commits what waits for its time, before the server stops.
 func (s *Service) SaveAllReports(ctx context.Context) error {
 	for _, id := range s.late.waiting(time.Now()) {
-		if r, a, ok := s.late.take(id); ok {
-			if err := s.commitLate(ctx, a, id, r); err != nil {
-				return err
-			}
+		_, a, said, ok := s.late.latest(id)
+		if !ok {
+			continue
 		}
+		var refusal *Refusal
+		err := s.commitReport(ctx, a, id, parts{net: true, host: true, routes: 1}, s.unlessElsewhere(id))
+		if err != nil && !errors.As(err, &refusal) {
+			return err
+		}
+		s.late.settled(id, said, parts{})
 	}
 	return nil
 }

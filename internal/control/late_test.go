@@ -92,3 +92,101 @@ func TestReportsThatWaitAreCommittedAtTheEnd(t *testing.T) {
 		t.Errorf("routes %v", got)
 	}
 }
+
+// What a node was told is taken is not lost when the database is away as its time
+// comes, and waits no longer than the database is away.
+func TestLateReportsOutliveAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.enrol(t, 1)
+		n, _ := r.ledger.World().Node(1)
+		report := func(host *control.Host, port uint16) error {
+			return r.Report(t.Context(), mesh.Actor{}, control.Report{
+				MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: host,
+				Endpoints: []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), port)},
+			})
+		}
+		for i := range 31 {
+			if err := report(&control.Host{Hostname: fmt.Sprintf("name-%d", i)}, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(5 * time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		var saving sync.WaitGroup
+		defer saving.Wait()
+		defer cancel()
+		c.setAway(true, r)
+		if err := report(nil, 2); err == nil {
+			t.Fatal("the database is not away")
+		}
+		saving.Go(func() { _ = r.SaveReports(ctx) })
+		pass(time.Minute)
+		c.setAway(false, r)
+		pass(10 * time.Second)
+		if n, _ := r.ledger.World().Node(1); n.Hostname != "name-30" || n.Net.Endpoints[0].Port() != 2 {
+			t.Errorf("%q at %v", n.Hostname, n.Net.Endpoints)
+		}
+	})
+}
+
+// However reports and the commits of late ones meet, the last words count.
+func TestOldReportNeverFollowsANewerOne(t *testing.T) {
+	s := open(t)
+	put(t, s, mesh.Node{})
+	n := s.node(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var saving sync.WaitGroup
+	saving.Go(func() {
+		for ctx.Err() == nil {
+			_ = s.SaveAllReports(ctx)
+		}
+	})
+	for i := range 300 {
+		name := fmt.Sprintf("name-%d", i)
+		if err := s.Report(t.Context(), mesh.Actor{}, control.Report{MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: &control.Host{Hostname: name}}); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	saving.Wait()
+	if err := s.SaveAllReports(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.node(t, 1).Hostname; got != "name-299" {
+		t.Errorf("hostname %q", got)
+	}
+}
+
+// Routes have a faster pace than the rest of what a node says of itself, and do not
+// take the rest with them.
+func TestRoutesDoNotWaitForTheHostname(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t)
+		put(t, s, mesh.Node{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var saving sync.WaitGroup
+		saving.Go(func() { _ = s.SaveReports(ctx) })
+		defer saving.Wait()
+		defer cancel()
+		n := s.node(t, 1)
+		for i := range 40 {
+			err := s.Report(t.Context(), mesh.Actor{}, control.Report{
+				MachineKey: n.MachineKey, NodeKey: n.NodeKey,
+				Host: &control.Host{Hostname: fmt.Sprintf("name-%d", i), RoutableIPs: nets(fmt.Sprintf("10.%d.0.0/16", i))},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(11 * time.Second)
+		if got := s.node(t, 1); got.Hostname != "name-29" || !slices.Equal(got.RoutableIPs, nets("10.39.0.0/16")) {
+			t.Errorf("soon: %q with %v", got.Hostname, got.RoutableIPs)
+		}
+		pass(5 * time.Minute)
+		if got := s.node(t, 1).Hostname; got != "name-39" {
+			t.Errorf("later: %q", got)
+		}
+	})
+}

@@ -102,34 +102,13 @@ func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
 		}
 	})
 	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name
-	r = s.late.withLate(n.ID, r)
-	part, some, waits, err := s.admitReport(a, n.ID, r)
+	s.late.say(n.ID, a, time.Now(), r)
+	// If this fails, what was said is kept and committed later.
+	waits, err := s.saveReport(ctx, n.ID, func(*policy.World) bool { return false })
 	if waits {
 		s.delayed.Inc()
 	}
-	if err != nil || !some {
-		return err
-	}
-	// A client that has turned away may have said something newer since: the
-	// ledger drops its command.
-	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) { return decideReport(w, now, part) })
-	if err == nil && part.facts != nil {
-		s.observed.saved([]*mesh.Facts{part.facts}, nil)
-	}
 	return err
-}
-
-// admitReport returns the part of a report that is committed now, if there is one, and
-// keeps the rest for later.
-func (s *Service) admitReport(a mesh.Actor, id mesh.NodeID, r Report) (part Report, some, waits bool, err error) {
-	w := s.ledger.World()
-	evs, err := decideReport(w, s.ledger.Now(), r)
-	if err != nil || len(evs) == 0 {
-		s.late.settled(id)
-		return Report{}, false, false, err
-	}
-	part, some, waits = s.late.admit(id, a, time.Now(), r, partsOf(evs))
-	return part, some, waits, nil
 }
 
 // usable drops endpoints that mean nothing elsewhere.
