@@ -72,6 +72,7 @@ type Service struct {
 	sessions           sessionRoom
 	observed           observations
 	late               lateReports
+	joins              joinPace
 	delayed            prometheus.Counter
 	refusals           *identity.RefusalLog
 	registrations      prometheus.Counter

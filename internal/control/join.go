@@ -2,10 +2,12 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"time"
 
 	"tailscale.com/types/key"
 
@@ -51,6 +53,10 @@ type Joined struct {
 	// Rejected is the reason of an administrator who said no.
 	Rejected string
 }
+
+// leastSooner is by how much a device must want its key to end sooner for that to be
+// worth a commit.
+const leastSooner = time.Minute
 
 // verdict is what decideJoin found.
 type verdict struct {
@@ -110,11 +116,17 @@ func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (verdict, e
 	if err != nil || len(evs) == 0 {
 		return v, err
 	}
+	if err := s.joins.charge(j.MachineKey, time.Now(), v.keyExpired); err != nil {
+		return verdict{}, err
+	}
 	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		v, evs, err = s.decideJoin(w, now, j, addresses)
 		return evs, err
 	})
 	if err != nil {
+		if errors.Is(err, ledger.ErrUnavailable) { // the device will try again and again
+			s.joins.refund(j.MachineKey)
+		}
 		return verdict{}, err
 	}
 	return v, nil
@@ -162,7 +174,7 @@ func decideKnown(n *mesh.Node, now, wish mesh.Time) (verdict, []mesh.Event) {
 		return verdict{node: &changed, keyExpired: true}, []mesh.Event{mesh.NodePut{Node: &changed}}
 	case n.Lapsed || n.Expired(now):
 		return verdict{node: n, keyExpired: true}, nil
-	case wish != 0 && (n.Expiry == 0 || wish < n.Expiry):
+	case wish != 0 && (n.Expiry == 0 || wish <= n.Expiry.Add(-leastSooner)):
 		changed.Expiry = wish
 		return verdict{node: &changed}, []mesh.Event{mesh.NodePut{Node: &changed}}
 	}

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"tailscale.com/tailcfg"
@@ -314,7 +316,11 @@ func decodeFailed(w http.ResponseWriter, err error) {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := peerOf(r)
 	var refusal *control.Refusal
+	var tooFast *control.TooFast
 	switch {
+	case errors.As(err, &tooFast): // newer clients wait as long as they are told, older ones try again by themselves
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(tooFast.After.Seconds()))))
+		http.Error(w, tooFast.Error(), http.StatusTooManyRequests)
 	case errors.As(err, &refusal) && refusal.Reason == control.NotFound:
 		http.Error(w, refusal.Text, http.StatusNotFound)
 	case errors.As(err, &refusal):

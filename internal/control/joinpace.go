@@ -1,0 +1,71 @@
+package control
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"tailscale.com/types/key"
+)
+
+// How often one machine may change its nodes by registering, on this replica. Each
+// such change leaves a row in the audit. A client that is known and asks for nothing
+// new costs nothing.
+const (
+	joinBurst, joinEvery = 30, 5 * time.Minute
+
+	// joinForget is how often machines that have their whole allowance are forgotten.
+	joinForget = time.Minute
+)
+
+// TooFast answers a machine that registers too often. It may try again after a while.
+type TooFast struct{ After time.Duration }
+
+func (e *TooFast) Error() string {
+	return fmt.Sprintf("this device has registered too often; try again in %s", e.After.Round(time.Second))
+}
+
+// joinPace bounds how often each machine makes this replica commit by registering. It
+// goes by the machine, because a node that is ephemeral ends when it logs out.
+type joinPace struct {
+	mu        sync.Mutex
+	machines  map[key.MachinePublic]*bucket // guarded by mu; those without an entry have their whole allowance
+	forgotten time.Time                     // guarded by mu; when the machines were last looked through
+}
+
+// charge takes one registration from the allowance of a machine. A logout is charged
+// but never refused: there is at most one for each registration.
+func (p *joinPace) charge(machine key.MachinePublic, now time.Time, logout bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.forgotten) >= joinForget {
+		p.forgotten = now
+		maps.DeleteFunc(p.machines, func(_ key.MachinePublic, b *bucket) bool { return b.refill(now, joinEvery) })
+	}
+	b, ok := p.machines[machine]
+	if !ok {
+		b = &bucket{at: now}
+		if p.machines == nil {
+			p.machines = map[key.MachinePublic]*bucket{}
+		}
+		p.machines[machine] = b
+	}
+	if b.take(now, 1, joinBurst, joinEvery) {
+		return nil
+	}
+	if logout {
+		b.used++
+		return nil
+	}
+	return &TooFast{After: time.Duration((b.used + 1 - joinBurst) * float64(joinEvery))}
+}
+
+// refund gives back what was charged for a registration that was not committed.
+func (p *joinPace) refund(machine key.MachinePublic) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b, ok := p.machines[machine]; ok {
+		b.refund(1)
+	}
+}
