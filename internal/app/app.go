@@ -268,11 +268,21 @@ func (s *service) drain(failed context.Context) {
 func (s *service) saveObserved(failed context.Context, p *parts) {
 	ctx, cancel := context.WithTimeout(failed, lastSave)
 	defer cancel()
-	if err := p.control.SaveAllReports(ctx); err != nil {
+	if err := p.control.SaveAllReports(ctx); err != nil { // those that came while the clients left
 		s.log.Warn("the last reports of nodes that report all the time are lost", "error", err)
 	}
 	if err := p.control.SaveAllObserved(ctx); err != nil {
 		s.log.Warn("what nodes measured and when keys were used in the last ten minutes is lost", "error", err)
+	}
+}
+
+// saveReports commits what waits while its nodes are still here: once a node is at
+// another replica, what it said here no longer counts.
+func (s *service) saveReports(ctx context.Context, p *parts) {
+	ctx, cancel := context.WithTimeout(ctx, lastSave)
+	defer cancel()
+	if err := p.control.SaveAllReports(ctx); err != nil {
+		s.log.Warn("some reports of nodes that report all the time could not be committed yet", "error", err)
 	}
 }
 
@@ -285,6 +295,7 @@ func (s *service) shutdown(servers []*http.Server, p *parts) {
 			_ = server.Close()
 		}
 	}
+	s.saveReports(ctx, p)
 	p.clients.Drain(ctx) // only now: they come back at once
 }
 
