@@ -131,32 +131,39 @@ func TestLateReportsOutliveAnOutage(t *testing.T) {
 	})
 }
 
-// However reports and the commits of late ones meet, the last words count.
-func TestOldReportNeverFollowsANewerOne(t *testing.T) {
-	s := open(t)
-	put(t, s, mesh.Node{})
-	n := s.node(t, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	var saving sync.WaitGroup
-	saving.Go(func() {
-		for ctx.Err() == nil {
-			_ = s.SaveAllReports(ctx)
+// A commit takes what the node has said by then: an older report never follows a
+// newer one.
+func TestCommitTakesTheNewestReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.enrol(t, 1)
+		n, _ := r.ledger.World().Node(1)
+		report := func(i int) {
+			err := r.Report(t.Context(), mesh.Actor{}, control.Report{
+				MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: &control.Host{Hostname: fmt.Sprintf("name-%d", i)},
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		for i := range 31 {
+			report(i)
+		}
+		pass(5 * time.Minute)
+		var newer sync.WaitGroup
+		c.mu.Lock()
+		c.while = func() {
+			newer.Go(func() { report(32) })
+			time.Sleep(time.Millisecond) // until it is said
+		}
+		c.mu.Unlock()
+		report(31)
+		newer.Wait()
+		if n, _ := r.ledger.World().Node(1); n.Hostname != "name-32" {
+			t.Errorf("hostname %q", n.Hostname)
 		}
 	})
-	for i := range 300 {
-		name := fmt.Sprintf("name-%d", i)
-		if err := s.Report(t.Context(), mesh.Actor{}, control.Report{MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: &control.Host{Hostname: name}}); err != nil {
-			t.Error(err)
-		}
-	}
-	cancel()
-	saving.Wait()
-	if err := s.SaveAllReports(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.node(t, 1).Hostname; got != "name-299" {
-		t.Errorf("hostname %q", got)
-	}
 }
 
 // Routes have a faster pace than the rest of what a node says of itself, and do not
