@@ -47,3 +47,23 @@ func NetworksWithTurns(s *Server) int {
 	defer s.turns.mu.Unlock()
 	return len(s.turns.of)
 }
+
+// StrangersHold bounds the memory for the bodies of unknown machines.
+const StrangersHold = strangersHold
+
+// Bodies counts that memory.
+type Bodies struct{ bodies }
+
+// Take asks for n more bytes for a network.
+func (b *Bodies) Take(network string, n int) bool { return b.take(network, n) }
+
+// Give returns n bytes of a network.
+func (b *Bodies) Give(network string, n int) { b.give(network, n) }
+
+// BodiesHeld is how much memory a server holds for unknown machines, and for how
+// many networks.
+func BodiesHeld(s *Server) (bytes, networks int) {
+	s.bodies.mu.Lock()
+	defer s.bodies.mu.Unlock()
+	return s.bodies.held, len(s.bodies.of)
+}

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -249,6 +250,7 @@ type client struct {
 	s       *service
 	machine key.MachinePrivate
 	node    key.NodePrivate
+	addr    string // by default 192.0.2.7
 	early   []byte
 	http    *http2.ClientConn
 }
@@ -263,8 +265,13 @@ func (s *service) client() *client {
 // handshake opens a connection and asks for the upgrade with any initiation.
 func (s *service) handshake(init string) (conn net.Conn, status int) {
 	s.t.Helper()
+	return s.handshakeFrom("192.0.2.7", init)
+}
+
+func (s *service) handshakeFrom(addr, init string) (conn net.Conn, status int) {
+	s.t.Helper()
 	return s.upgrade("POST /ts2021 HTTP/1.1\r\nHost: control\r\nUpgrade: tailscale-control-protocol\r\nConnection: upgrade\r\n" +
-		"X-Tailscale-Handshake: " + init + "\r\nX-Forwarded-For: 192.0.2.7\r\nContent-Length: 0\r\n\r\n")
+		"X-Tailscale-Handshake: " + init + "\r\nX-Forwarded-For: " + addr + "\r\nContent-Length: 0\r\n\r\n")
 }
 
 // upgrade sends a request and returns the connection after the answer's head.
@@ -316,7 +323,7 @@ func (c *client) connect() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, status := c.s.handshake(base64.StdEncoding.EncodeToString(init))
+	conn, status := c.s.handshakeFrom(cmp.Or(c.addr, "192.0.2.7"), base64.StdEncoding.EncodeToString(init))
 	if status != http.StatusSwitchingProtocols {
 		t.Fatalf("upgrade: %d", status)
 	}

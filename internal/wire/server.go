@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -103,7 +102,8 @@ type Server struct {
 	http2 [3]*http2.Server
 	inner *http.Server
 	turns *turns
-	held  atomic.Int64 // bytes of bodies that unknown machines are sending
+	// bodies of requests that unknown machines are sending
+	bodies bodies
 
 	mu     sync.Mutex
 	open   map[*controlbase.Conn]time.Time // guarded by mu; since when

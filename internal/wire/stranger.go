@@ -7,6 +7,9 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"strconv"
+	"sync"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
 // What machines without a node may do, which is all but register.
@@ -18,20 +21,55 @@ const (
 	strangerRequests = 4
 	// strangersHold bounds the bodies of all of them that are not complete.
 	strangersHold = 32 << 20
+	// strangersShare is the part of the memory not yet in use that one network
+	// may hold: a ninth of all if it is alone, and less the more networks take
+	// theirs. Thousands of networks together leave room for another one.
+	strangersShare = 8
 )
+
+// bodies counts the memory held for the bodies of unknown machines.
+type bodies struct {
+	mu   sync.Mutex
+	held int            // guarded by mu, as is of
+	of   map[string]int // by network, only those that hold something
+}
+
+// take counts n more bytes for a network, if it may hold them.
+func (b *bodies) take(network string, n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of[network]+n > (strangersHold-b.held)/strangersShare {
+		return false
+	}
+	if b.of == nil {
+		b.of = map[string]int{}
+	}
+	b.held += n
+	b.of[network] += n
+	return true
+}
+
+func (b *bodies) give(network string, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held -= n
+	if b.of[network] -= n; b.of[network] <= 0 {
+		delete(b.of, network)
+	}
+}
 
 var errOverBudget = errors.New("too many clients are registering; try again")
 
 // serveStranger answers a machine that has no node. Its body is read before
 // anything looks at it, so that the memory held for strangers can be counted.
 func (s *Server) serveStranger(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	requests := peerOf(r).requests
-	defer requests.Add(-1)
-	if requests.Add(1) > strangerRequests {
+	p := peerOf(r)
+	defer p.requests.Add(-1)
+	if p.requests.Add(1) > strangerRequests {
 		tryLater(w, http.StatusTooManyRequests, "too many requests at once; register first")
 		return
 	}
-	body, err := s.readBody(http.MaxBytesReader(w, r.Body, strangerBody))
+	body, err := s.readBody(identity.Network(p.addr), http.MaxBytesReader(w, r.Body, strangerBody))
 	switch {
 	case errors.Is(err, errOverBudget):
 		tryLater(w, http.StatusServiceUnavailable, err.Error())
@@ -44,17 +82,17 @@ func (s *Server) serveStranger(w http.ResponseWriter, r *http.Request, next http
 	next.ServeHTTP(w, r)
 }
 
-// readBody reads all, within strangersHold for all bodies together.
-func (s *Server) readBody(r io.Reader) ([]byte, error) {
+// readBody reads all, within what the network may hold.
+func (s *Server) readBody(network string, r io.Reader) ([]byte, error) {
 	var buf []byte
-	defer func() { s.held.Add(-int64(cap(buf))) }()
+	defer func() { s.bodies.give(network, cap(buf)) }()
 	for {
 		if len(buf) == cap(buf) {
-			next := make([]byte, len(buf), max(512, 2*cap(buf)))
-			if s.held.Add(int64(cap(next)-cap(buf))) > strangersHold {
-				s.held.Add(-int64(cap(next) - cap(buf)))
+			size := max(512, 2*cap(buf))
+			if !s.bodies.take(network, size-cap(buf)) {
 				return nil, errOverBudget
 			}
+			next := make([]byte, len(buf), size)
 			copy(next, buf)
 			buf = next
 		}

@@ -4,12 +4,14 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
 // unproven is how many connections count as those of strangers.
@@ -89,5 +91,82 @@ func TestUnknownMachinesMayAskLittleAtOnce(t *testing.T) {
 	}
 	if status, _, _ := (&client{s: s, http: c.http, machine: key.NewMachine()}).post("/machine/feature/query", "{}"); status != http.StatusOK {
 		t.Errorf("afterwards: %d", status)
+	}
+}
+
+func TestUnknownMachinesOfOneNetworkLeaveRoomForOthers(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	const connections, each = 80, 4
+	body := strings.Repeat("x", 8<<10+1) // for which 16 KiB are held
+	statuses := make(chan int, connections*each)
+	var writers []*io.PipeWriter
+	for range connections {
+		c := s.client()
+		for range each {
+			r, w := io.Pipe()
+			writers = append(writers, w)
+			go func() { _, _ = io.WriteString(w, body) }() // ends with the request
+			go func() {
+				res, err := c.ask(t.Context(), "POST", "/machine/register", r)
+				if err != nil {
+					statuses <- 0
+					return
+				}
+				res.Body.Close()
+				statuses <- res.StatusCode
+			}()
+		}
+	}
+	for range 50 { // 320 requests ask for 5 MiB
+		if status := <-statuses; status != http.StatusServiceUnavailable {
+			t.Fatalf("one network holds all it wants: %d", status)
+		}
+	}
+	if held, networks := wire.BodiesHeld(s.wire); held > wire.StrangersHold/8 || networks != 1 {
+		t.Errorf("%d bytes are held for %d networks", held, networks)
+	}
+	other := &client{s: s, machine: key.NewMachine(), node: key.NewNode(), addr: "192.0.2.8"}
+	other.connect()
+	other.joins(withKey(s.key(control.NewPreAuthKey{User: "alice"})))
+	for _, w := range writers {
+		w.Close()
+	}
+	until(t, "all is given back", func() bool {
+		held, networks := wire.BodiesHeld(s.wire)
+		return held == 0 && networks == 0
+	})
+}
+
+func TestUnknownMachinesOfManyNetworksLeaveRoomForOthers(t *testing.T) {
+	var b wire.Bodies
+	const piece = 16 << 10
+	held := map[string]int{}
+	for i := range 1000 {
+		for network := strconv.Itoa(i); b.Take(network, piece); {
+			held[network] += piece
+		}
+	}
+	total := 0
+	for network, n := range held {
+		total += n
+		if n > wire.StrangersHold/8 {
+			t.Errorf("network %s holds %d bytes", network, n)
+		}
+	}
+	if total > wire.StrangersHold || total < wire.StrangersHold/2 {
+		t.Errorf("%d bytes are held in total", total)
+	}
+	if !b.Take("another", 4<<10) {
+		t.Error("another network cannot register")
+	}
+	b.Give("another", 4<<10)
+	for network, n := range held {
+		b.Give(network, n)
+	}
+	for n := piece; n <= wire.StrangersHold/10; n += piece {
+		if !b.Take("another", piece) {
+			t.Fatalf("what was given back is not free: %d bytes", n)
+		}
 	}
 }
