@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"fmt"
+	"os"
 
 	"github.com/fairlead-mesh/fairlead/internal/guard"
 )
@@ -13,9 +14,10 @@ func (s *service) limit() error {
 	if err != nil {
 		return fmt.Errorf("cannot read the limit of file descriptors: %w", err)
 	}
-	open, unproven := guard.Limits(files)
+	open, unproven := guard.Limits(files, guard.Memory(os.DirFS("/")))
+	unproven = cmp.Or(s.Config.Limits.Connections, unproven)
 	s.guard = guard.New(guard.Config{
-		Open: open, Unproven: cmp.Or(s.Config.Limits.Connections, unproven), UnprovenOfOne: s.Config.Limits.ConnectionsPerNetwork,
+		Open: open, Unproven: unproven, UnprovenOfOne: guard.OfOne(s.Config.Limits.ConnectionsPerNetwork, min(unproven, open)),
 		TrustedProxies: s.Config.TrustedProxies, Log: s.log, Registerer: s.registry,
 	})
 	return nil

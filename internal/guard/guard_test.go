@@ -6,14 +6,17 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -213,12 +216,69 @@ func TestRunningOutOfDescriptorsIsReportedAndRecovers(t *testing.T) {
 
 func TestDefaultsLeaveDescriptorsAndAdmitManyNodes(t *testing.T) {
 	for _, files := range []int{100, 1024, 20_000, 65_536, 1 << 30} {
-		open, unproven := guard.Limits(files)
+		open, unproven := guard.Limits(files, math.MaxInt64)
 		if files-open < 64 || unproven > open {
 			t.Errorf("%d descriptors: %d connections, %d of strangers", files, open, unproven)
 		}
-		if files >= 20_000 && unproven < 5000 {
-			t.Errorf("%d descriptors: %d nodes can come back at once", files, unproven)
+		if files >= 20_000 && guard.OfOne(6000, unproven) < 5000 {
+			t.Errorf("%d descriptors: %d nodes of one network can come back at once", files, guard.OfOne(6000, unproven))
 		}
+	}
+}
+
+func TestDefaultsLeaveMemory(t *testing.T) {
+	for mib, want := range map[int64]int{0: 1000, 64: 1000, 450: 3600, 2048: 16_384, 1 << 20: 20_000} {
+		if _, unproven := guard.Limits(65_536, mib<<20); unproven != want {
+			t.Errorf("%d MiB: %d connections of strangers, want %d", mib, unproven, want)
+		}
+	}
+	if _, unproven := guard.Limits(500, 64<<20); unproven > 436 {
+		t.Errorf("more connections than descriptors: %d", unproven)
+	}
+}
+
+func TestOneNetworkCannotHaveAllConnections(t *testing.T) {
+	for _, c := range []struct{ asked, unproven, want int }{{6000, 922, 461}, {6000, 20_000, 6000}, {10, 922, 10}, {6000, 1, 1}} {
+		if got := guard.OfOne(c.asked, c.unproven); got != c.want {
+			t.Errorf("%d of %d: %d, want %d", c.asked, c.unproven, got, c.want)
+		}
+	}
+}
+
+func TestLeastMemoryLimitCounts(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	const meminfo, none = "MemTotal:       4194304 kB\nMemFree:  17 kB\n", int64(math.MaxInt64)
+	for name, c := range map[string]struct {
+		root  fstest.MapFS
+		limit int64 // GOMEMLIMIT
+		want  int64
+	}{
+		"nothing known": {fstest.MapFS{}, none, none},
+		"GOMEMLIMIT":    {fstest.MapFS{"proc/meminfo": file(meminfo)}, 450 << 20, 450 << 20},
+		"machine":       {fstest.MapFS{"proc/meminfo": file(meminfo)}, none, 4 << 30},
+		"version 2": {fstest.MapFS{
+			"proc/meminfo": file(meminfo), "proc/self/cgroup": file("0::/\n"), "sys/fs/cgroup/memory.max": file("536870912\n"),
+		}, none, 512 << 20},
+		"version 2, of a parent": {fstest.MapFS{
+			"proc/self/cgroup": file("0::/system.slice/fairlead.service\n"), "sys/fs/cgroup/system.slice/memory.max": file("1073741824\n"),
+			"sys/fs/cgroup/system.slice/fairlead.service/memory.max": file("max\n"),
+		}, none, 1 << 30},
+		"version 1": {fstest.MapFS{
+			"proc/self/cgroup": file("5:cpu:/\n4:memory:/docker/abc\n0::/\n"), "sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes": file("536870912\n"),
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": file("9223372036854771712\n"),
+		}, none, 512 << 20},
+		"version 1, path of the host": {fstest.MapFS{
+			"proc/self/cgroup": file("4:memory:/docker/abc\n"), "sys/fs/cgroup/memory/memory.limit_in_bytes": file("536870912\n"),
+		}, none, 512 << 20},
+		"garbage": {fstest.MapFS{
+			"proc/meminfo": file("MemTotal: x kB\n"), "proc/self/cgroup": file("0::/../..\nx\n"), "sys/fs/cgroup/memory.max": file("-1\n"),
+		}, none, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(c.limit))
+			if got := guard.Memory(c.root); got != c.want {
+				t.Errorf("%d bytes, want %d", got, c.want)
+			}
+		})
 	}
 }

@@ -81,17 +81,25 @@ func (g *Guard) Problem() (text string, failed bool) {
 	return "", false
 }
 
-// Limits are the defaults that a number of file descriptors allows: how many
-// connections may be open, and how many that have not authenticated.
-func Limits(files int) (open, unproven int) {
+// Limits are the defaults that file descriptors and bytes of memory allow: how
+// many connections may be open, and how many that have not authenticated.
+func Limits(files int, memory int64) (open, unproven int) {
 	const (
-		leastReserve, mostReserve = 64, 1024
-		mostUnproven              = 20_000
+		leastReserve, mostReserve   = 64, 1024
+		leastUnproven, mostUnproven = 1000, 20_000
+		// A stranger that has done the handshake and asks nothing holds up to
+		// 32 KiB. All of them may hold a quarter of the memory.
+		perMemory = 4 * 32 << 10
 	)
 	reserve := min(max(files/10, leastReserve), mostReserve)
 	open = max(files-reserve, 8)
-	return open, min(open, mostUnproven)
+	return open, min(open, int(min(max(memory/perMemory, leastUnproven), mostUnproven)))
 }
+
+// OfOne is how many connections that have not authenticated one network may
+// have: what was asked for, but never more than half of all, so that the other
+// half is left for everybody else.
+func OfOne(asked, unproven int) int { return max(min(asked, unproven/2), 1) }
 
 // Files is how many file descriptors this process may have.
 func Files() (int, error) {
