@@ -67,3 +67,10 @@ func BodiesHeld(s *Server) (bytes, networks int) {
 	defer s.bodies.mu.Unlock()
 	return s.bodies.held, len(s.bodies.of)
 }
+
+// ProvenMachines counts the machines with connections that have authenticated.
+func ProvenMachines(s *Server) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.proven)
+}

@@ -71,6 +71,7 @@ func (s *Server) machineHandler() http.Handler {
 		}
 		// A first message can be a copy of another's; a request cannot.
 		guard.Prove(r.Context())
+		s.prove(peerOf(r))
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		_ = s.config.Ledger.Verified(r.Context()) // in an outage, nodes get the map that there is
 		mux.ServeHTTP(w, r)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,6 +83,9 @@ const (
 	// maxRequests is how much a client may ask at once: its map, what it
 	// reports, and its login.
 	maxRequests = 32
+	// connectionsOfOne is how many connections one machine may have. A client
+	// has one, and another while it reconnects.
+	connectionsOfOne = 16
 	// frameBytes is the least that HTTP/2 allows; the buffer of a connection
 	// grows no further.
 	frameBytes = 16 << 10
@@ -105,10 +109,13 @@ type Server struct {
 	// bodies of requests that unknown machines are sending
 	bodies bodies
 
-	mu     sync.Mutex
-	open   map[*controlbase.Conn]time.Time // guarded by mu; since when
-	closed bool                            // guarded by mu
-	served sync.WaitGroup                  // those in open; grows under mu, and only while not closed
+	mu   sync.Mutex
+	open map[*controlbase.Conn]time.Time // guarded by mu; since when
+	// proven are the connections on which known machines have asked something,
+	// the oldest first. It is guarded by mu.
+	proven map[key.MachinePublic][]*controlbase.Conn
+	closed bool           // guarded by mu
+	served sync.WaitGroup // those in open; grows under mu, and only while not closed
 }
 
 // New returns a server; Routes makes it answer.
@@ -129,7 +136,7 @@ func New(c Config) *Server {
 	s := &Server{
 		config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
 		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]time.Time{},
-		turns: newTurns(),
+		turns: newTurns(), proven: map[key.MachinePublic][]*controlbase.Conn{},
 	}
 	for i := range s.http2 {
 		s.http2[i] = &http2.Server{
@@ -206,6 +213,34 @@ func (s *Server) end(c *controlbase.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
+	machine := c.Peer()
+	left := slices.DeleteFunc(s.proven[machine], func(other *controlbase.Conn) bool { return other == c })
+	if s.proven[machine] = left; len(left) == 0 {
+		delete(s.proven, machine)
+	}
+}
+
+// prove counts a connection for its machine, once, and closes the machine's
+// oldest if it has too many. Connections that have authenticated have no other
+// limit, so one device could keep all others from connecting.
+//
+// A handshake alone does not count: it can be a copy of another machine's, and
+// would cost that machine its connections.
+func (s *Server) prove(p peer) {
+	if p.proven.Swap(true) {
+		return
+	}
+	s.mu.Lock()
+	own := append(s.proven[p.machine], p.conn)
+	var oldest *controlbase.Conn
+	if len(own) > connectionsOfOne {
+		oldest, own = own[0], own[1:]
+	}
+	s.proven[p.machine] = own
+	s.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close() // ended already, if it fails
+	}
 }
 
 // speaker serves the next connection.

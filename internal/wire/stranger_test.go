@@ -170,3 +170,48 @@ func TestUnknownMachinesOfManyNetworksLeaveRoomForOthers(t *testing.T) {
 		}
 	}
 }
+
+func TestMachineHasAFewConnections(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	text := s.key(control.NewPreAuthKey{User: "alice", Reusable: true})
+	other, first := s.client(), s.client()
+	other.joins(withKey(text))
+	first.joins(withKey(text))
+	asks := func(c *client) bool {
+		res, err := c.ask(t.Context(), "POST", "/machine/audit-log", strings.NewReader("{}"))
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	}
+	if !asks(other) || !asks(first) {
+		t.Fatal("a client is not served")
+	}
+	// Handshakes do not count, because they can be copied.
+	for range 20 {
+		(&client{s: s, machine: first.machine, node: first.node}).connect()
+	}
+	if !asks(first) {
+		t.Fatal("a connection was closed for handshakes")
+	}
+	for i := range 16 {
+		c := &client{s: s, machine: first.machine, node: first.node}
+		if c.connect(); !asks(c) {
+			t.Fatalf("connection %d is not served", i)
+		}
+		if i < 15 && !asks(first) {
+			t.Fatalf("the first was closed for number %d", i)
+		}
+	}
+	until(t, "the oldest is closed", func() bool { return !asks(first) })
+	if !asks(other) {
+		t.Error("another machine lost its connection")
+	}
+	if n := wire.ProvenMachines(s.wire); n != 2 {
+		t.Errorf("%d machines are counted", n)
+	}
+	other.http.Close()
+	until(t, "one that left is forgotten", func() bool { return wire.ProvenMachines(s.wire) == 1 })
+}

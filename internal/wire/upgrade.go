@@ -59,7 +59,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		s.refused(p, err)
 		return
 	}
-	p.machine, p.requests = conn.Peer(), &atomic.Int32{}
+	p.machine, p.conn, p.requests, p.proven = conn.Peer(), conn, &atomic.Int32{}, &atomic.Bool{}
 	if !s.begin(guard.Detach(r.Context()), conn, p) {
 		_ = conn.Close() // nothing was said on it
 	}
@@ -114,6 +114,8 @@ type peer struct {
 	// requests are those that the connection has under way while its machine is
 	// unknown.
 	requests *atomic.Int32
+	conn     *controlbase.Conn
+	proven   *atomic.Bool // whether conn is in Server.proven, or was
 }
 
 // peerOf returns who asks; every request inside of Noise has one.
