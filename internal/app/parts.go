@@ -195,8 +195,10 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 		return fmt.Errorf("derp.server.private_key_path: %w", err)
 	}
 	config := relay.ServerConfig{Key: own, STUNListenAddr: c.Server.STUNListenAddr, Log: s.log, Registerer: s.registry}
-	if c.Server.VerifyClients {
-		config.Verify = func(ctx context.Context, k key.NodePublic) bool { return p.control.AdmitToRelay(ctx, k) == nil }
+	config.Verify = func(ctx context.Context, k key.NodePublic) bool { return p.control.AdmitToRelay(ctx, k) == nil }
+	if !c.Server.VerifyClients { // then it only tells nodes from strangers, and must not wait for the database
+		config.ServeAll = true
+		config.Verify = func(_ context.Context, k key.NodePublic) bool { return p.control.KnowsNode(k) }
 	}
 	if p.relay, err = relay.NewServer(config); err != nil {
 		return err

@@ -64,20 +64,23 @@ func clientIn(w *policy.World, machine key.MachinePublic, node key.NodePublic) (
 
 // AdmitToRelay refuses whoever is no node of this mesh, or must log in again.
 func (s *Service) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
-	admitted := func() bool {
-		n, ok := s.ledger.World().NodeByKey(node)
-		return ok && !n.Lapsed
-	}
-	if admitted() {
+	if s.KnowsNode(node) {
 		return nil
 	}
 	if err := s.ledger.Sync(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 	}
-	if !admitted() {
+	if !s.KnowsNode(node) {
 		return refuse(NotFound, "nodeKey", "no node has this key, or its key has expired")
 	}
 	return nil
+}
+
+// KnowsNode reports whether this replica knows a node by its key, and the key has
+// not expired.
+func (s *Service) KnowsNode(k key.NodePublic) bool {
+	n, ok := s.ledger.World().NodeByKey(k)
+	return ok && !n.Lapsed
 }
 
 // Report records how a node can be reached and what it says of itself. Most

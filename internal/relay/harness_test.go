@@ -15,6 +15,7 @@ import (
 	"tailscale.com/types/key"
 	"tailscale.com/types/logger"
 
+	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
@@ -27,6 +28,7 @@ type running struct {
 	key     key.NodePrivate
 	web     *httptest.Server
 	metrics *prometheus.Registry
+	guard   *prometheus.Registry // of the guard in front of it
 	log     *waittest.Transcript
 	// stop ends Run and waits for it.
 	stop func()
@@ -35,7 +37,7 @@ type running struct {
 // start runs a relay on the loopback address until the test ends.
 func start(t testing.TB, c relay.ServerConfig) *running {
 	t.Helper()
-	r := &running{metrics: prometheus.NewRegistry(), log: &waittest.Transcript{}}
+	r := &running{metrics: prometheus.NewRegistry(), guard: prometheus.NewRegistry(), log: &waittest.Transcript{}}
 	r.key = key.NewNode()
 	c.Key, c.Registerer = r.key, r.metrics
 	c.Log = slog.New(slog.NewTextHandler(r.log, nil))
@@ -46,7 +48,10 @@ func start(t testing.TB, c relay.ServerConfig) *running {
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	r.web = httptest.NewServer(s.Handler())
+	g := guard.New(guard.Config{Unproven: 1000, UnprovenOfOne: 1000, Open: 1000, Log: c.Log, Registerer: r.guard})
+	r.web = httptest.NewUnstartedServer(g.Handler(s.Handler()))
+	r.web.Listener, r.web.Config.ConnContext = g.Listener(r.web.Listener), guard.WithConn
+	r.web.Start()
 	t.Cleanup(r.web.Close)
 	r.url = r.web.URL + "/derp"
 	ctx, cancel := context.WithCancel(context.Background())

@@ -31,10 +31,13 @@ import (
 type ServerConfig struct {
 	// Key is the relay's identity towards clients.
 	Key key.NodePrivate
-	// Verify says whether the holder of a key is served; nil lets everyone in.
-	// It is asked when a client connects, before the client has proved that the
-	// key is its own, and has a few seconds to answer.
+	// Verify says whether a key is of a node of this mesh; nil takes every key
+	// for one. It is asked when a client connects, before the client has proved
+	// that the key is its own, and has a few seconds to answer.
 	Verify func(context.Context, key.NodePublic) bool
+	// ServeAll serves clients that Verify does not know, too. They count as
+	// strangers, of whom there can be a limited number of connections.
+	ServeAll bool
 	// VerifyEvery is how often it is asked again about those who are connected;
 	// a minute when zero.
 	VerifyEvery time.Duration
@@ -56,13 +59,20 @@ type Server struct {
 	serving sync.WaitGroup
 	mu      sync.Mutex
 	open    map[*client]struct{} // guarded by mu; nil once the server is closed
+	// proven are the connections of known nodes that hold their keys, the oldest
+	// first. It is guarded by mu.
+	proven map[key.NodePublic][]*client
 }
+
+// connectionsOfOne is how many connections one node may have. A client has one,
+// and another while it reconnects.
+const connectionsOfOne = 16
 
 // client is one connection.
 type client struct {
 	conn   derp.Conn
 	cancel context.CancelFunc
-	key    key.NodePublic // guarded by Server.mu; zero until Verify let it in
+	key    key.NodePublic // guarded by Server.mu; zero until Verify knows it
 }
 
 func (c *client) close() {
@@ -87,6 +97,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 		config:     c,
 		refusalLog: rate.NewLimiter(rate.Every(refusalEvery), refusalBurst),
 		open:       map[*client]struct{}{},
+		proven:     map[key.NodePublic][]*client{},
 	}
 	// What it tells is about single connections: who came, who went, what a
 	// stranger sent.
@@ -192,11 +203,9 @@ func (s *Server) serve(r *http.Request, conn derp.Conn, in io.Reader, buf *bufio
 		return
 	}
 	defer s.leave(c)
-	if s.config.Verify != nil {
-		in = &admission{from: in, verify: func(k key.NodePublic) error { return s.admit(ctx, c, k, r.RemoteAddr) }}
-	}
+	in = &admission{from: in, verify: func(k key.NodePublic) error { return s.admit(ctx, c, k, r.RemoteAddr) }}
 	buf.Reader.Reset(in) // a buffer more would cost every connection 4 KiB
-	s.derp.Accept(ctx, conn, buf, r.RemoteAddr)
+	s.derp.Accept(ctx, &accepting{Conn: conn, accepted: func() { s.prove(ctx, c) }}, buf, r.RemoteAddr)
 }
 
 // enter is false when the server is closed.
@@ -215,19 +224,64 @@ func (s *Server) leave(c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
+	if own := slices.DeleteFunc(s.proven[c.key], func(other *client) bool { return other == c }); len(own) > 0 {
+		s.proven[c.key] = own
+	} else {
+		delete(s.proven, c.key)
+	}
 	s.serving.Done()
+}
+
+// accepting hears when the DERP server has accepted the client: it then knows
+// that the client holds its key, and lifts the deadline for saying so. The server
+// has no other sign of it.
+type accepting struct {
+	derp.Conn
+	accepted func()
+}
+
+// SetDeadline implements derp.Conn.
+func (a *accepting) SetDeadline(at time.Time) error {
+	if at.IsZero() {
+		a.accepted()
+	}
+	return a.Conn.SetDeadline(at)
+}
+
+// prove counts the connection of a known node that has shown its key, and closes
+// the node's oldest if it has too many.
+func (s *Server) prove(ctx context.Context, c *client) {
+	s.mu.Lock()
+	if c.key.IsZero() { // a stranger, who is served if all are
+		s.mu.Unlock()
+		return
+	}
+	own := append(s.proven[c.key], c)
+	var oldest *client
+	if len(own) > connectionsOfOne {
+		oldest, own = own[0], own[1:]
+	}
+	s.proven[c.key] = own
+	s.mu.Unlock()
+	guard.Prove(ctx)
+	if oldest != nil {
+		oldest.close()
+	}
 }
 
 // admit asks about the key of a new client.
 func (s *Server) admit(ctx context.Context, c *client, k key.NodePublic, addr string) error {
-	if !s.verify(ctx, k) {
+	known := s.verify(ctx, k)
+	if !known && s.config.ServeAll {
+		return nil
+	}
+	if !known {
 		s.refused.Inc()
 		if s.refusalLog.Allow() {
 			s.config.Log.Info("relay refused a client that is no node of this mesh", "key", k.ShortString(), "addr", addr)
 		}
 		return errRefused
 	}
-	guard.Prove(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.key = k
@@ -237,12 +291,16 @@ func (s *Server) admit(ctx context.Context, c *client, k key.NodePublic, addr st
 var errRefused = errors.New("the key is of no node of this mesh")
 
 func (s *Server) verify(ctx context.Context, k key.NodePublic) bool {
+	if s.config.Verify == nil {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	return s.config.Verify(ctx, k)
 }
 
-// verifyAgain closes the connections of nodes that are nodes no more.
+// verifyAgain closes the connections of nodes that are nodes no more. If all are
+// served, such a client comes back as a stranger.
 func (s *Server) verifyAgain(ctx context.Context) {
 	var admitted []*client
 	s.mu.Lock()
