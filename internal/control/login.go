@@ -21,9 +21,10 @@ const (
 	// loginPoll is how long a client is left waiting before it asks again:
 	// shorter than what proxies and balancers allow an answer to take.
 	loginPoll = 4 * time.Minute
-	// Devices that may wait on one replica, in all and from one network. The
-	// rest gets the same link again at once: clients ask less and less often
-	// then, and find their answer.
+	// Devices that may wait on one replica, in all and from one network. If all
+	// places are taken, the neighbourhood that has most gives one up. The rest
+	// gets the same link again at once: clients ask less and less often then, and
+	// find their answer.
 	maxWaiting   = 1024
 	maxWaitingOf = 64
 	// maxPublished is how many of them other replicas hear of.
@@ -39,8 +40,9 @@ type WaitingLogin = ledger.WaitingLogin
 // waitingRoom holds those who wait on this replica. It forgets them when they
 // leave: a stranger leaves no trace.
 type waitingRoom struct {
-	mu  sync.Mutex
-	all map[*WaitingLogin]struct{} // guarded by mu
+	mu      sync.Mutex
+	all     map[*WaitingLogin]*place // guarded by mu
+	entered uint64                   // guarded by mu; how many ever did
 	// answered are the devices that administrators answered here of late, by
 	// code: who types one again is told what became of it.
 	answered map[string]answeredLogin // guarded by mu
@@ -49,6 +51,13 @@ type waitingRoom struct {
 type answeredLogin struct {
 	device WaitingLogin
 	until  mesh.Time
+}
+
+// place is that of one who waits.
+type place struct {
+	network, neighbourhood string
+	number                 uint64        // those who came later have higher ones
+	lost                   chan struct{} // closed when another gets the place
 }
 
 // remember keeps a device that was answered for as long as its answer.
@@ -70,22 +79,52 @@ func (r *waitingRoom) recall(code string, now mesh.Time) (WaitingLogin, bool) {
 	return l.device, ok && !l.until.Reached(now)
 }
 
-func (r *waitingRoom) enter(l *WaitingLogin) bool {
+// enter returns a channel that is closed if the device must give up its place,
+// or false if there is none for it.
+func (r *waitingRoom) enter(l *WaitingLogin) (lost <-chan struct{}, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	same, network := 0, identity.Network(l.Addr)
-	for other := range r.all {
-		if identity.Network(other.Addr) == network {
+	p := &place{network: identity.Network(l.Addr), neighbourhood: identity.Neighbourhood(l.Addr), number: r.entered, lost: make(chan struct{})}
+	same := 0
+	for _, other := range r.all {
+		if other.network == p.network {
 			same++
 		}
 	}
-	if len(r.all) >= maxWaiting || same >= maxWaitingOf {
-		return false
+	if same >= maxWaitingOf || len(r.all) >= maxWaiting && !r.makeRoom(p.neighbourhood) {
+		return nil, false
 	}
 	if r.all == nil {
-		r.all = map[*WaitingLogin]struct{}{}
+		r.all = map[*WaitingLogin]*place{}
 	}
-	r.all[l] = struct{}{}
+	r.all[l] = p
+	r.entered++
+	return p.lost, true
+}
+
+// makeRoom takes the place of the newest device in the neighbourhood that has
+// most, so that nobody who has many networks can fill the room. It fails if none
+// would have more than that of the newcomer.
+func (r *waitingRoom) makeRoom(newcomer string) bool {
+	devices := map[string]int{newcomer: 1}
+	for _, p := range r.all {
+		devices[p.neighbourhood]++
+	}
+	var out *WaitingLogin
+	for l, p := range r.all {
+		n := devices[p.neighbourhood]
+		if n <= devices[newcomer] {
+			continue
+		}
+		if out == nil || cmp.Or(cmp.Compare(n, devices[r.all[out].neighbourhood]), cmp.Compare(p.number, r.all[out].number)) > 0 {
+			out = l
+		}
+	}
+	if out == nil {
+		return false
+	}
+	close(r.all[out].lost)
+	delete(r.all, out)
 	return true
 }
 
@@ -174,7 +213,8 @@ func (s *Service) await(ctx context.Context, a mesh.Actor, j Joining) (answered 
 		Code: identity.LoginCode(j.Followup), MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: l.Hostname, OS: l.OS, Addr: a.Addr,
 		Tags: tags[:min(len(tags), maxShownTags)], Since: l.IssuedAt,
 	}
-	if !s.waiting.enter(w) {
+	lost, ok := s.waiting.enter(w)
+	if !ok {
 		return false, nil
 	}
 	defer s.waiting.leave(w)
@@ -188,6 +228,8 @@ func (s *Service) await(ctx context.Context, a mesh.Actor, j Joining) (answered 
 		select {
 		case <-at.More():
 		case <-enough.C:
+			return false, nil
+		case <-lost:
 			return false, nil
 		case <-ctx.Done():
 			return false, ctx.Err()

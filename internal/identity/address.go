@@ -44,3 +44,17 @@ func Network(addr string) string {
 	}
 	return netip.PrefixFrom(a.WithZone(""), 64).Masked().String()
 }
+
+// Neighbourhood is what one subscriber or hoster may have at the most as a rule:
+// an IPv6 /48, or an IPv4 /24.
+func Neighbourhood(addr string) string {
+	a, err := netip.ParseAddr(addr)
+	if err != nil {
+		return addr
+	}
+	bits := 48
+	if a = a.Unmap().WithZone(""); a.Is4() {
+		bits = 24
+	}
+	return netip.PrefixFrom(a, bits).Masked().String()
+}
