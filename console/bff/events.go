@@ -131,7 +131,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(why, errEnded):
-		s.log.Info("a session ended: it was signed out, its key is refused, or its time is over", "key", held.Prefix, "addr", v.addr.String())
+		s.log.Info("session ended: signed out, expired, or its API key was refused", "key", held.Prefix, "addr", v.addr.String())
 		_ = out.write([]byte(sessionEndedText)) // the browser has gone; there is nobody to tell
 	case errors.Is(why, errStopping):
 		_ = out.write([]byte(restartText)) // as above

@@ -102,7 +102,7 @@ type knownBrowser struct {
 func (s *Server) makeKnown(w http.ResponseWriter, v visitor, now time.Time) {
 	text, err := s.seals.seal(cookieFor(knownName, v.secure), knownBrowser{ID: rand.Text(), Made: now})
 	if err != nil {
-		s.log.Error("a browser cannot be remembered", "err", err)
+		s.log.Error("cannot set the cookie of a known browser", "err", err)
 		return
 	}
 	s.setCookie(w, v, knownName, text, knownTime)
@@ -207,7 +207,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if err := s.signOuts.add(held.login(), s.now()); err != nil {
-			s.log.Error("a sign-out cannot be stored; revoke the key if its cookie may be stolen", "key", held.Prefix, "err", err)
+			s.log.Error("cannot store a sign-out; revoke the API key if the cookie may have been stolen", "key", held.Prefix, "err", err)
 		}
 		s.log.Info("logged out", "key", held.Prefix, "addr", v.addr.String())
 	}

@@ -235,7 +235,7 @@ func TestAServiceThatIsAwayIsToldApartFromAWrongKey(t *testing.T) {
 
 func TestLogAndLoginPageTellOfAServerThatIsUnreachable(t *testing.T) {
 	t.Parallel()
-	const notice = "cannot be reached. You can sign in when it is back"
+	const notice = "cannot be reached. You can sign in once it is back"
 	f := startFaults(t)
 	f.set(hangUp)
 	c := start(t, f.URL, nil)

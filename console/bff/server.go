@@ -84,7 +84,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.log.Warn("configuration", "warning", warning)
 	}
 	if err := s.signOuts.prepare(); err != nil {
-		s.log.Warn("state_dir cannot be used: a restart forgets who signed out", "err", err)
+		s.log.Warn("cannot use state_dir: sign-outs will be forgotten at a restart", "err", err)
 	}
 	if s.bundle.index == "" {
 		s.log.Warn("this build has no pages: its web bundle is missing")

@@ -150,7 +150,7 @@ func (u *upstream) known(ctx context.Context) facts {
 	defer cancel()
 	answer, err := u.api.VersionWithResponse(ctx, bearer(u.key))
 	if err == nil && answer.StatusCode() >= http.StatusInternalServerError {
-		err = fmt.Errorf("it answers %s", answer.Status()) // or something between us does
+		err = fmt.Errorf("unexpected status %s", answer.Status()) // or something between us does
 	}
 	switch first := u.asked.IsZero(); {
 	case err != nil && (first || u.facts.reachable):

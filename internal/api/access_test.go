@@ -222,7 +222,7 @@ func TestUserWhomThePolicyMentionsNeedsThePolicyScope(t *testing.T) {
 	s.call("PUT", "/api/v1/policy", object{"policy": text}).ok()
 	refused := func(name, method, path string, body object) {
 		t.Helper()
-		words := "Forbidden: the policy mentions the user " + name + ", so this changes whom it means: use a key that may change the policy (role admin, scope policy), or the local socket"
+		words := "Forbidden: the policy mentions the user " + name + ", so this changes who it applies to: use a key that can change the policy (role admin, scope policy), or the local socket"
 		for _, key := range []string{s.limited(mesh.RoleOperator), s.limited(mesh.RoleOperator, "users", "policy"), s.limited(mesh.RoleAdmin, "users", "policy:read")} {
 			if body == nil {
 				s.call(method, path, nil, key).fails(403, "Forbidden", words, "")

@@ -258,7 +258,7 @@ func TestEnrolmentThatCannotBeReadIsRefused(t *testing.T) {
 		{object{"routableIPs": []string{"10.0.0.1/8"}}, "10.0.0.1/8 is not a network: write the first address and the length, such as 10.0.0.0/8", "routableIPs[0]"},
 		{
 			object{"routableIPs": []string{"192.168.7.0/24", "100.64.0.1/32"}},
-			"100.64.0.1/32 overlaps 100.64.0.0/10, which belongs to the mesh itself, and cannot be a route; name the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node", "routableIPs[1]",
+			"100.64.0.1/32 cannot be a route: it overlaps 100.64.0.0/10, which belongs to the mesh itself; use the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node", "routableIPs[1]",
 		},
 		{object{"routableIPs": routes}, "at most 256 routes", "routableIPs"},
 		{object{"routableIPs": object{}}, "routableIPs must be a list", "routableIPs"},

@@ -204,7 +204,7 @@ func TestRoutesOverTheMeshAreRefused(t *testing.T) {
 	s := sqlite(t)
 	routers(s, 1, "10.1.0.0/16", "0.0.0.0/0", "::/0")
 	s.call("POST", "/api/v1/node/1/approve_routes", object{"routes": []string{"10.1.0.0/16", "100.0.0.0/8"}}).
-		fails(400, "Bad Request", "100.0.0.0/8 overlaps 100.64.0.0/10, which belongs to the mesh itself, and cannot be a route; name the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node", "routes")
+		fails(400, "Bad Request", "100.0.0.0/8 cannot be a route: it overlaps 100.64.0.0/10, which belongs to the mesh itself; use the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node", "routes")
 	for path, method := range map[string]string{"/api/v1/policy": "PUT", "/api/v1/policy/check": "POST"} {
 		a := s.call(method, path, object{"policy": `{"autoApprovers": {"routes": {"100.64.0.0/10": ["alice"]}}}`})
 		if a.status != 400 || !strings.Contains(string(a.body), "autoApprovers cannot approve 100.64.0.0/10") {

@@ -12,7 +12,7 @@ import (
 func (s *service) limit() error {
 	files, err := guard.Files()
 	if err != nil {
-		return fmt.Errorf("cannot read the limit of file descriptors: %w", err)
+		return fmt.Errorf("cannot read the file descriptor limit: %w", err)
 	}
 	open, unproven := guard.Limits(files, guard.Memory(os.DirFS("/")))
 	unproven = cmp.Or(s.Config.Limits.Connections, unproven)

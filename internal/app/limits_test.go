@@ -25,7 +25,7 @@ func TestHealthAnswersWhileStrangersHoldTheirShare(t *testing.T) {
 		_, _ = c.Write([]byte(text)) // closed already, perhaps
 	}
 	eventually(t, func() error {
-		if status, text := fetch(t, "tcp", s.API, "/health"); status != 200 || !strings.Contains(text, "connections have not authenticated") {
+		if status, text := fetch(t, "tcp", s.API, "/health"); status != 200 || !strings.Contains(text, "unauthenticated connections are open") {
 			return fmt.Errorf("%d %s", status, text)
 		}
 		return nil

@@ -98,7 +98,7 @@ func New(c Config) *Service {
 		}),
 	}
 	s.delayed = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "mesh_node_reports_delayed_total", Help: "Reports that came too fast for their node and were merged, to be committed later.",
+		Name: "mesh_node_reports_delayed_total", Help: "Node reports that exceeded the rate limit of their node and were merged, to be committed later.",
 	})
 	if c.PolicyFile != "" {
 		s.policyFile = &policyFile{path: c.PolicyFile}

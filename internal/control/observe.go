@@ -156,11 +156,11 @@ func (s *Service) noteForbidden(a mesh.Actor, n *mesh.Node, announced []netip.Pr
 	w, before, text := s.ledger.World(), f.Warnings, ""
 	ignored := slices.DeleteFunc(slices.Clone(announced), func(p netip.Prefix) bool { return !forbidden(w)(p) })
 	if len(ignored) > 0 {
-		text = fmt.Sprintf("advertises routes that overlap addresses of the mesh itself, which are ignored: %v", ignored[:min(len(ignored), shown)])
+		text = fmt.Sprintf("ignored routes that overlap the mesh's own addresses: %v", ignored[:min(len(ignored), shown)])
 	}
 	warn(f, warnRoutes, text, now)
 	if text != "" && !slices.Equal(before, f.Warnings) && s.refusals.Admit(a.Addr) {
-		s.log.Warn("advertised routes ignored: they overlap addresses of the mesh itself", "node", n.ID, "name", n.Name,
+		s.log.Warn("advertised routes ignored: they overlap the mesh's own addresses", "node", n.ID, "name", n.Name,
 			"routes", ignored[:min(len(ignored), shown)], "ignored", len(ignored), "addr", a.Addr)
 	}
 }

@@ -84,7 +84,7 @@ func (c comeback) mayChangeNames(w *policy.World, a mesh.Actor, before, after *m
 	docs := []*policy.Doc{w.Doc}
 	if p, ok := w.Policy(); ok && p.ConfirmBy != 0 {
 		if p.Version != c.trial {
-			return refuse(Conflict, "", "the policy has just changed; try again")
+			return refuse(Conflict, "", "the policy has just changed; retry")
 		}
 		docs = append(docs, c.doc)
 	}
@@ -92,7 +92,7 @@ func (c comeback) mayChangeNames(w *policy.World, a mesh.Actor, before, after *m
 		had, has := doc.Mentions(before), doc.Mentions(after)
 		for _, name := range slices.Concat(had, has) {
 			if slices.Contains(had, name) != slices.Contains(has, name) {
-				return refuse(Forbidden, "", "the policy mentions the user %s, so this changes whom it means: use a key that may change the policy (role admin, scope policy), or the local socket", name)
+				return refuse(Forbidden, "", "the policy mentions the user %s, so this changes who it applies to: use a key that can change the policy (role admin, scope policy), or the local socket", name)
 			}
 		}
 	}

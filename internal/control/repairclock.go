@@ -38,7 +38,7 @@ func RepairClock(ctx context.Context, l *ledger.Ledger, a mesh.Actor, agree func
 		return plan, e // which of the two is right is for people to say
 	}
 	if w.At <= now.Add(ledger.ClockSlack) {
-		return plan, refuse(Conflict, "", "the newest change is dated %s and the clock says %s: there is nothing to repair",
+		return plan, refuse(Conflict, "", "nothing to repair: the newest change is dated %s, and the clock says %s",
 			w.At.Time().Format(time.RFC3339), now.Time().Format(time.RFC3339))
 	}
 	r, err := readFuture(ctx, l, now)
@@ -51,7 +51,7 @@ func RepairClock(ctx context.Context, l *ledger.Ledger, a mesh.Actor, agree func
 	}
 	_, err = l.CommitBack(ctx, a, func(now *policy.World, at mesh.Time) (evs []mesh.Event, err error) {
 		if now.Rev != w.Rev {
-			return nil, refuse(Conflict, "", "the database changed meanwhile, from revision %d to %d: try again", w.Rev, now.Rev)
+			return nil, refuse(Conflict, "", "the database changed from revision %d to %d in the meantime: try again", w.Rev, now.Rev)
 		}
 		evs, plan = r.repair(now.Snapshot, at)
 		return evs, nil

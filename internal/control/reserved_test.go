@@ -43,7 +43,7 @@ func TestRoutesOverTheMeshAreIgnored(t *testing.T) {
 	}
 	for _, prefix := range []string{"100.64.0.1/32", "100.64.0.0/10", "fd00::/8", "0.0.0.0/1"} {
 		_, err := s.ApproveRoutes(t.Context(), admin, "2", nets("10.1.0.0/16", prefix), "")
-		if reason(err) != control.Invalid || !strings.Contains(err.Error(), prefix+" overlaps") {
+		if reason(err) != control.Invalid || !strings.Contains(err.Error(), prefix+" cannot be a route: it overlaps") {
 			t.Errorf("approval of %s: %v", prefix, err)
 		}
 	}

@@ -41,7 +41,7 @@ func forbidden(w *policy.World) func(netip.Prefix) bool {
 // mayRoute refuses a route that would take traffic from the mesh itself.
 func mayRoute(w *policy.World, path string, p netip.Prefix) error {
 	if own, yes := w.Forbids(p); yes {
-		return refuse(Invalid, path, "%s overlaps %s, which belongs to the mesh itself, and cannot be a route; name the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node",
+		return refuse(Invalid, path, "%s cannot be a route: it overlaps %s, which belongs to the mesh itself; use the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node",
 			p, own)
 	}
 	return nil

@@ -139,7 +139,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		{"replica is gone", lostNodes(lost)},
 		{"login answer has ended", endedLogins},
 		{"SSH answer has ended", endedSSHGrants},
-		{"route overlaps the mesh itself", forbiddenRoutes(s.ledger.World().Reserved)},
+		{"route overlaps the mesh's own addresses", forbiddenRoutes(s.ledger.World().Reserved)},
 		{"request need not be remembered", endedReceipts},
 		{"replica is gone", lostRelays(lost)},
 	} {
@@ -180,7 +180,7 @@ func (s *Sweeper) tell(before *mesh.Snapshot, found []mesh.Event) {
 		switch e := e.(type) {
 		case mesh.NodePut:
 			if n, ok := before.Node(e.Node.ID); ok && n.Lapsed == e.Node.Lapsed {
-				s.log.Warn("routes disabled: they overlap addresses of the mesh itself", "node", n.ID, "name", n.Name, "routes", n.Routes, "left", e.Node.Routes)
+				s.log.Warn("routes disabled: they overlap the mesh's own addresses", "node", n.ID, "name", n.Name, "routes", n.Routes, "left", e.Node.Routes)
 				continue
 			}
 			s.nodes.WithLabelValues(sweptExpired).Inc()

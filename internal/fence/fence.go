@@ -86,7 +86,7 @@ func New(c Config) *Fence {
 	f.http = newAsker(f.times.AnswerIn)
 	c.Registerer.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_replica_fenced", Help: "1 while this replica refuses API keys and clients, because it lost the database and another replica has it.",
+			Name: "mesh_replica_fenced", Help: "1 while this replica refuses API keys and clients because it lost the database and another replica has it.",
 		}, func() float64 { return number(f.Closed()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "mesh_replica_unreachable_peers", Help: "Other replicas that did not answer this one twice in a row, or run an older release that cannot be asked.",
@@ -162,7 +162,7 @@ func (f *Fence) Run(ctx context.Context) error {
 // tell logs that the fence closed or opened.
 func (f *Fence) tell(closed bool) {
 	if closed {
-		f.config.Log.Error("replica fenced: it lost the database and another replica has it; refusing API keys and clients",
+		f.config.Log.Error("replica fenced: refusing API keys and clients, because it lost the database and another replica has it",
 			"last", time.Since(f.config.Fresh().Last).Round(time.Second).String())
 		return
 	}

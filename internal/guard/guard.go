@@ -63,10 +63,10 @@ func New(c Config) *Guard {
 	g := &Guard{
 		config: c, networks: map[string]*list.List{},
 		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mesh_unauthenticated_connections_closed_total", Help: "Connections closed because there were too many that had not authenticated, by the limit that was reached.",
+			Name: "mesh_unauthenticated_connections_closed_total", Help: "Unauthenticated connections closed to make room for new ones, by the limit that was reached.",
 		}, []string{"limit"}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_accept_failures_total", Help: "Times that no connection could be accepted because file descriptors ran out.",
+			Name: "mesh_accept_failures_total", Help: "Failures to accept a connection because file descriptors ran out.",
 		}),
 	}
 	for _, reason := range []string{overTotal, overNetwork, overFiles} {
@@ -76,12 +76,12 @@ func New(c Config) *Guard {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	c.Registerer.MustRegister(g.closed, g.failures,
-		gauge("mesh_unauthenticated_connections", "Open connections that have not authenticated.", func() float64 {
+		gauge("mesh_unauthenticated_connections", "Open unauthenticated connections.", func() float64 {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			return float64(g.unproven.Len())
 		}),
-		gauge("mesh_unauthenticated_connections_limit", "How many connections may be open that have not authenticated.", func() float64 { return float64(c.Unproven) }))
+		gauge("mesh_unauthenticated_connections_limit", "Maximum number of open unauthenticated connections.", func() float64 { return float64(c.Unproven) }))
 	return g
 }
 
@@ -259,6 +259,6 @@ func (g *Guard) drop(c *Conn, reason string) {
 	}
 	g.mu.Unlock()
 	if tell {
-		g.config.Log.Warn("too many connections that have not authenticated: closing the quietest", "limit", reason, "addr", c.RemoteAddr())
+		g.config.Log.Warn("too many unauthenticated connections: closing the one idle longest", "limit", reason, "addr", c.RemoteAddr())
 	}
 }

@@ -76,7 +76,7 @@ func (g *Guard) Problem() (text string, failed bool) {
 		return "file descriptors ran out, and connections could not be accepted: raise LimitNOFILE or ulimit -n, or add a replica", true
 	}
 	if !g.dropped.IsZero() && time.Since(g.dropped) < problemFor {
-		return fmt.Sprintf("%d connections have not authenticated, and a limit was reached: the quietest are closed for new ones; see docs/troubleshooting.md", g.unproven.Len()), false
+		return fmt.Sprintf("%d unauthenticated connections are open and a limit was reached: those idle longest are closed to make room for new ones; see docs/troubleshooting.md", g.unproven.Len()), false
 	}
 	return "", false
 }

@@ -48,7 +48,7 @@ func (e *ClockError) Error() string {
 		if e.Ahead > 0 {
 			direction = "behind"
 		}
-		text = fmt.Sprintf("the clock of this machine is %v %s the clock of the database: set the wrong one; %s", e.Ahead.Abs().Round(time.Second), direction, end)
+		text = fmt.Sprintf("the clock of this machine is %v %s the clock of the database: correct the wrong one; %s", e.Ahead.Abs().Round(time.Second), direction, end)
 	case e.Shared:
 		text = fmt.Sprintf("the newest change is dated %v after the clock of this machine: if the clock is behind, set it; if it is right, "+
 			"a change was made while it was ahead: run fairlead db repair-clock; %s", e.Lead.Round(time.Second), end)

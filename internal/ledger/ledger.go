@@ -45,7 +45,7 @@ func (d *DoneBefore) Error() string { return fmt.Sprintf("done before, at revisi
 type TooManyNamed struct{ Wait time.Duration }
 
 func (e *TooManyNamed) Error() string {
-	return fmt.Sprintf("too many requests with an Idempotency-Key: each is remembered for at least %v; try again in %v", mesh.ReceiptMinimum, e.Wait.Round(time.Second))
+	return fmt.Sprintf("too many requests with an Idempotency-Key: each is remembered for at least %v; retry in %v", mesh.ReceiptMinimum, e.Wait.Round(time.Second))
 }
 
 // Decide looks at the world exactly as it will be when its events become

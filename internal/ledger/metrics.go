@@ -28,20 +28,20 @@ func newMetrics(reg prometheus.Registerer, l *Ledger) *metrics {
 			Name: "mesh_ledger_digest_mismatches_total", Help: "Times another replica held a different snapshot at the same revision. Must stay zero.",
 		}),
 		rewinds: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_ledger_history_rewinds_total", Help: "Times the database went back to an earlier state, for example by a failover to a lagging standby.",
+			Name: "mesh_ledger_history_rewinds_total", Help: "Times the database went back to an earlier state, for example after a failover to a lagging standby.",
 		}),
 		lostRevisions: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_ledger_lost_revisions_total", Help: "Acknowledged revisions that the database lost by going back to an earlier state.",
+			Name: "mesh_ledger_lost_revisions_total", Help: "Acknowledged revisions that were lost when the database went back to an earlier state.",
 		}),
 	}
 	reg.MustRegister(m.commitSeconds, m.batchCommands, m.loads, m.mismatches, m.rewinds, m.lostRevisions,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_ledger_revision", Help: "Newest revision this replica knows."},
 			func() float64 { return float64(l.World().Rev) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_clock_offset_seconds", Help: "How far the clock of this machine is ahead of the database's; negative means behind. Zero with SQLite.",
+			Name: "mesh_clock_offset_seconds", Help: "How far this machine's clock is ahead of the database's clock; negative if it is behind. Zero with SQLite.",
 		}, func() float64 { return -l.store.Clock().Ahead.Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_clock_lead_seconds", Help: "How far the newest change is dated after the database's clock; zero when it is not.",
+			Name: "mesh_clock_lead_seconds", Help: "How far the date of the newest change is ahead of the database's clock; zero if it is not ahead.",
 		}, func() float64 { return lead(l.World().At, l.DatabaseTime()).Seconds() }))
 	return m
 }

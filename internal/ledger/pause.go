@@ -92,7 +92,7 @@ func (l *Ledger) Verified(ctx context.Context) error {
 			if ctx.Err() == nil {
 				l.pause.over(ended)
 			}
-			return fmt.Errorf("%w: this process was paused, and the log could not be read since: %w", ErrUnavailable, err)
+			return fmt.Errorf("%w: this process was paused and has not been able to read the log since: %w", ErrUnavailable, err)
 		case <-time.After(verifyEvery):
 		}
 	}

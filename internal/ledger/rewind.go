@@ -37,7 +37,7 @@ func (r Rewind) String() string {
 	if r.AtLeast {
 		many = "at least "
 	}
-	return fmt.Sprintf("%s%d acknowledged revisions lost (%d to %d) at %s: the database went back to an earlier state, for example by a failover to a lagging standby; deleted nodes and revoked keys may be back",
+	return fmt.Sprintf("%s%d acknowledged revisions lost (%d to %d) at %s: the database went back to an earlier state, for example after a failover to a lagging standby; deleted nodes and revoked keys may be valid again",
 		many, r.Lost(), r.Common+1, r.Was, r.At.UTC().Format(time.RFC3339))
 }
 

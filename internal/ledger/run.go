@@ -196,7 +196,7 @@ func (f *follower) apply(entries []store.Entry) error {
 			return fmt.Errorf("%w: %d after %d", errGap, e.Rev, f.rev())
 		}
 		if e.Prev != f.draft.Snapshot().Batch {
-			return fmt.Errorf("%w: revision %d was another one", store.ErrRewound, f.rev())
+			return fmt.Errorf("%w: revision %d has changed", store.ErrRewound, f.rev())
 		}
 		f.applyOne(e.Rev, e.At, e.Batch, e.Events)
 	}

@@ -56,8 +56,8 @@ func (l *Ledger) commit(ctx context.Context, batch []*command) (_ []result, comm
 			}
 			return a.results, a.commits(), nil
 		case errors.Is(err, store.ErrUnknownOutcome) && a.confirmed:
-			l.log.Warn("a commit without rows was not confirmed", "error", err)
-			return nil, false, fmt.Errorf("%w: what the database shows is not known to be safe; try again: %v", store.ErrUnavailable, err) //nolint:errorlint // nothing was written
+			l.log.Warn("confirming commit failed", "error", err)
+			return nil, false, fmt.Errorf("%w: cannot confirm that the current state is durable; try again: %v", store.ErrUnavailable, err) //nolint:errorlint // nothing was written
 		case errors.Is(err, store.ErrUnknownOutcome):
 			return a.results, true, l.resolve(ctx, id, err)
 		case mustLoad(err), errors.Is(err, errFarBehind):
@@ -109,7 +109,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 			return errFarBehind
 		}
 		if f.draft.Snapshot().Batch != tx.Last() {
-			return fmt.Errorf("%w: revision %d was another one", store.ErrRewound, f.rev())
+			return fmt.Errorf("%w: revision %d has changed", store.ErrRewound, f.rev())
 		}
 		if err := rewind(tx, batch); err != nil {
 			return err

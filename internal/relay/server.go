@@ -168,7 +168,7 @@ func (s *Server) upgradeWebSocket(w http.ResponseWriter, r *http.Request) {
 	// Without the right subprotocol a WebSocket would have to be closed again,
 	// and the protocol lets the other side delay that.
 	if !slices.Contains(strings.Fields(strings.ReplaceAll(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",", " ")), "derp") {
-		http.Error(w, "the subprotocol must be derp", http.StatusBadRequest)
+		http.Error(w, "the WebSocket subprotocol must be derp", http.StatusBadRequest)
 		return
 	}
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{

@@ -27,7 +27,7 @@ func commit(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
 	defer cancel()
 	s := socketOf(conn.PgConn())
 	if s == nil {
-		return errors.New("committing on a connection that was not made by dial")
+		return errors.New("cannot commit on a connection that dial did not create")
 	}
 	s.warning = ""
 	s.committing.Store(true)
@@ -35,7 +35,7 @@ func commit(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
 	var pg *pgconn.PgError
 	switch {
 	case err == nil && s.warning != "":
-		return fmt.Errorf("%w: PostgreSQL warns: %s", store.ErrUnknownOutcome, s.warning)
+		return fmt.Errorf("%w: warning from PostgreSQL: %s", store.ErrUnknownOutcome, s.warning)
 	case err == nil && tag.String() != "COMMIT":
 		err = unavailable("PostgreSQL answered COMMIT with %s", tag)
 	case err == nil:

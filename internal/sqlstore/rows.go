@@ -284,14 +284,14 @@ func entries(raws []rawEntry, after store.Point, head store.Point) ([]store.Entr
 	}
 	switch anyBatch := after.Batch == (store.BatchID{}); {
 	case head.Rev < after.Rev, next.Rev == after.Rev && next.Batch != after.Batch && !anyBatch:
-		return nil, fmt.Errorf("%w: its newest revision is %d, and %d was another one", store.ErrRewound, head.Rev, after.Rev)
+		return nil, fmt.Errorf("%w: its newest revision is %d, and revision %d is missing or has changed", store.ErrRewound, head.Rev, after.Rev)
 	case len(raws) == 0 && after.Rev != head.Rev:
-		return nil, fmt.Errorf("%w: log is at %d, asked for what follows %d", store.ErrPruned, head.Rev, after.Rev)
+		return nil, fmt.Errorf("%w: the log ends at %d, but entries after %d were requested", store.ErrPruned, head.Rev, after.Rev)
 	}
 	out := make([]store.Entry, len(raws))
 	for i, raw := range raws {
 		if raw.Rev != after.Rev+mesh.Revision(i)+1 {
-			return nil, fmt.Errorf("%w: found %d where %d should follow", store.ErrPruned, raw.Rev, after.Rev+mesh.Revision(i))
+			return nil, fmt.Errorf("%w: found revision %d, want the one after %d", store.ErrPruned, raw.Rev, after.Rev+mesh.Revision(i))
 		}
 		evs, err := mesh.DecodeEvents(raw.events)
 		if err != nil {

@@ -51,7 +51,7 @@ func takeFiles(path string) (_ *sqliteFiles, err error) {
 		return nil, openError(path+".lock", err)
 	}
 	if orphan, err := orphaned(path); err != nil || orphan {
-		return nil, unavailable("failed to open database file: %s is gone but %s-wal is there: put the database back, or move that file away to start empty", path, path)
+		return nil, unavailable("failed to open database file: %s is missing but %s-wal exists: put the database back, or move that file away to start empty", path, path)
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		_ = lock.Truncate(0) // what is noted is of another database, whose inode this one may get
@@ -125,7 +125,7 @@ func (f *sqliteFiles) complete(ctx context.Context, db *sql.DB) error {
 	}
 	if found < noted {
 		return unavailable("failed to open database file: %s ends at revision %d, and revision %d was saved: the file %s-wal was removed, "+
-			"or an older copy of the database was put here. Put the missing file back, or restore a backup; to go on without these changes delete %s.lock",
+			"or the database was replaced with an older copy. Put the missing file back, or restore a backup; to continue without these changes, delete %s.lock",
 			f.path, found, noted, f.path, f.path)
 	}
 	return nil

@@ -24,7 +24,7 @@ const (
 // balancer sends them elsewhere.
 func refuseClosed(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "2")
-	http.Error(w, "this replica lost the database and another one has it; connect to that one", http.StatusServiceUnavailable)
+	http.Error(w, "this replica lost the database and another one has it; connect to another replica", http.StatusServiceUnavailable)
 }
 
 // Run sends clients to other replicas, gently and once, when Config.Leave says

@@ -30,17 +30,18 @@ func (t *tool) dbRepairClock() *cobra.Command {
 while a clock was ahead. The server refuses to write in that state and names
 this command in its log and in "fairlead health".
 
-Check the clock of this machine first, and that of the database: keys and nodes
-that had expired by then are valid again if the clock is behind. The command
-shows both times and asks.
+Check the clocks of this machine and of the database first: if one is behind,
+keys and nodes that have really expired become valid again. The command shows
+both times and asks for confirmation.
 
-Run it where the server runs and as its user. With SQLite stop the server
-first; with PostgreSQL the servers may run, and follow at once.
+Run it where the server runs and as its user. With SQLite, stop the server
+first. With PostgreSQL, servers can keep running and pick up the change at once.
 
-Nodes and keys that only the wrong clock had expired are valid again, and those
-that were expired by hand stay expired. What was deleted or reverted because of
-the wrong clock does not come back; the command lists it. Entries of the audit
-keep their dates. The repair itself is in the audit too.`,
+Nodes and keys that expired only because of the wrong clock become valid again.
+Those that were expired by hand stay expired. Nodes that were deleted and
+policies that were reverted because of the wrong clock are not restored; the
+command lists them. Audit entries keep their dates, and the repair itself is
+recorded in the audit.`,
 		Example: `  fairlead db repair-clock
   fairlead db repair-clock --force --output json`,
 		Args: takes(),
@@ -58,7 +59,7 @@ keep their dates. The repair itself is in the audit too.`,
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
 			done, err := t.RepairClock(ctx, c, func(r ClockRepair) error {
-				question := fmt.Sprintf("The newest change is dated %s. Set the time back to %s?", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
+				question := fmt.Sprintf("The newest change is dated %s. Set the time of the database back to %s?", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
 				return t.confirm(*force, question)
 			})
 			if err != nil {
@@ -79,17 +80,17 @@ func clockRepairText(r ClockRepair) string {
 		names []string
 		means string
 	}{
-		{r.Valid, "Valid again, because only the wrong clock had expired them"},
-		{r.Revoked, "Expired by hand while the clock was ahead, and still expired"},
-		{r.Late, "Created while the clock was ahead, so check when they expire"},
-		{r.Lost, "Deleted or reverted because the clock was ahead, and not restored"},
+		{r.Valid, "Valid again: expired only because of the wrong clock"},
+		{r.Revoked, "Still expired: expired by hand while the clock was ahead"},
+		{r.Late, "Check the expiry: created while the clock was ahead"},
+		{r.Lost, "Not restored: deleted or reverted because the clock was ahead"},
 	} {
 		if len(part.names) > 0 {
 			fmt.Fprintf(&text, "%s: %s\n", part.means, strings.Join(part.names, ", "))
 		}
 	}
 	if r.Changes > 0 {
-		fmt.Fprintf(&text, "%s of the audit have a date in the future: fairlead audit list --from %s\n", count(r.Changes, "change"), r.Now.Format(time.RFC3339))
+		fmt.Fprintf(&text, "%s in the audit have a date in the future: fairlead audit list --from %s\n", count(r.Changes, "change"), r.Now.Format(time.RFC3339))
 	}
 	return text.String()
 }

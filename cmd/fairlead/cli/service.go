@@ -32,7 +32,7 @@ func (t *tool) health() *cobra.Command {
 does not answer within 5 seconds. No key is needed.
 
 With --ready, say whether the server can serve maps to devices. It can do so
-while its database is away, when it is not healthy.`,
+even while its database is down and it is not healthy.`,
 		Example: `  fairlead health
   fairlead health --ready
   fairlead health --server https://mesh.example.com`,
@@ -62,7 +62,7 @@ while its database is away, when it is not healthy.`,
 			return t.show(health, strings.Join(append([]string{"pass"}, findings(health)...), "\n")+"\n")
 		},
 	}
-	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether the server can serve maps, whatever its database does")
+	cmd.Flags().BoolVar(&ready, "ready", false, "check whether the server can serve maps to devices")
 	return cmd
 }
 
