@@ -133,7 +133,7 @@ write_env() {
     set_setting ACME_EMAIL "$email"
   fi
   if [ -z "$sqlite" ] && [ -z "$(setting POSTGRES_PASSWORD)" ]; then set_setting POSTGRES_PASSWORD "$(random 32)"; fi
-  # Grafana keeps the password of its first start: one that may have started keeps the old one.
+  # Grafana keeps the password of its first start, so only set one if Grafana cannot have started yet.
   if [[ ,$profiles, != *,grafana,* ]] && [ -z "$(setting GRAFANA_PASSWORD)" ]; then set_setting GRAFANA_PASSWORD "$(random 32)"; fi
   # Last, so that a file which has it has all.
   set_setting COMPOSE_FILE "$files"

@@ -1,5 +1,5 @@
-# Run once by the image of PostgreSQL, when the database is made: the service gets a role that owns its database
-# and is no superuser. The superuser has no password, so it can log in only inside the container:
+# The PostgreSQL image runs this once, when it creates the database: the server gets a role that owns its database
+# and is not a superuser. The superuser has no password, so it can log in only inside the container:
 # docker compose exec db psql --username=postgres
 psql --no-psqlrc --set=ON_ERROR_STOP=1 --username=postgres --dbname=postgres <<'SQL'
 \getenv password POSTGRES_PASSWORD

@@ -35,7 +35,7 @@ keys and nodes that have really expired become valid again. The command shows
 both times and asks for confirmation.
 
 Run it where the server runs and as its user. With SQLite, stop the server
-first. With PostgreSQL, servers can keep running and pick up the change at once.
+first. With PostgreSQL, servers can keep running and follow at once.
 
 Nodes and keys that expired only because of the wrong clock become valid again.
 Those that were expired by hand stay expired. Nodes that were deleted and

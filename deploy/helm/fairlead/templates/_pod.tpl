@@ -58,8 +58,8 @@ spec:
         httpGet: {path: /version, port: http, scheme: {{ $scheme }}}
         periodSeconds: 2
         failureThreshold: 450
-      # Not /health, which fails on all replicas while the database is away: devices that come back
-      # still get their map then. Quick, because /ready fails only when devices should go elsewhere.
+      # Not /health, which fails on all replicas while the database is down: devices that reconnect
+      # still get their map then. Fails fast, because /ready fails only when devices should go elsewhere.
       readinessProbe:
         httpGet: {path: /ready, port: http, scheme: {{ $scheme }}}
         periodSeconds: 3
