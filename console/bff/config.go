@@ -45,7 +45,7 @@ type Config struct {
 	CookieSecret   string
 	LogLevel       slog.Level
 	ListenAddr     string
-	TrustedProxies []netip.Prefix // whose X-Forwarded-* headers count
+	TrustedProxies []netip.Prefix // whose X-Forwarded-* headers are accepted
 	StateDir       string         // optional: where sign-outs survive a restart
 
 	// Warnings are for the log. None of them hinders the console.
@@ -170,14 +170,14 @@ func (l *loader) readMapping(node *yaml.Node, prefix string) {
 	}
 }
 
-// setFromFile takes a value unless the environment has one.
+// setFromFile sets a value unless the environment has one.
 func (l *loader) setFromFile(key, text string, node *yaml.Node) {
 	if _, set := l.values[key]; !set {
 		l.values[key] = value{text, l.place(node)}
 	}
 }
 
-// joined writes a list the way the environment does.
+// joined formats a list as in the environment: comma-separated.
 func joined(list *yaml.Node) string {
 	texts := make([]string, 0, len(list.Content))
 	for _, item := range list.Content {
@@ -244,7 +244,7 @@ func (l *loader) coordinatorURL() string {
 	return strings.TrimRight(text, "/")
 }
 
-// trustedProxies defaults to this machine, from which no stranger connects.
+// trustedProxies defaults to loopback, from which no stranger can connect.
 func (l *loader) trustedProxies() []netip.Prefix {
 	v, set := l.values[trustedProxies]
 	if !set {

@@ -7,7 +7,6 @@
 // it ends the session. What a browser may ask of the service is a table of
 // operations; there is no way to send any other path.
 //
-// It is not a second way into the network: it stores nothing but which sessions
-// were signed out, knows no rules of the mesh, and calls the API as any other
-// client does.
+// It is not a second way into the network: it stores nothing but sign-outs, knows
+// no rules of the mesh, and calls the API like any other client.
 package bff

@@ -91,9 +91,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }
 
-// knownBrowser is one from which somebody logged in before. Its failed logins
-// count for it alone: strangers who share its address, as behind a NAT or a proxy
-// that is not trusted, cannot lock it out.
+// knownBrowser is a browser in which somebody signed in before. Its failed logins
+// are counted separately, so that strangers who share its address, for example
+// behind a NAT or an untrusted proxy, cannot lock it out.
 type knownBrowser struct {
 	ID   string    `json:"id"`
 	Made time.Time `json:"made"`
@@ -181,7 +181,7 @@ func (k keyState) text() string {
 	return ""
 }
 
-// logout ends the session, also for copies of its cookie. The key stays valid.
+// logout ends the session, including for copies of its cookie. The key stays valid.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	v := s.visitor(r)
 	if r.Method != http.MethodPost {

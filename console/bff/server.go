@@ -119,8 +119,8 @@ func (s *Server) Run(ctx context.Context) error {
 // Handler is the console's HTTP interface.
 func (s *Server) Handler() http.Handler { return s.guard(http.HandlerFunc(s.route)) }
 
-// Routes returns what the console answers itself, by path. What else it answers
-// are its files, its pages, and calls that it passes on to the server.
+// Routes returns the paths that the console handles itself. Besides these, it
+// serves its files and pages, and passes API calls on to the server.
 func (s *Server) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"/health":                   s.health,

@@ -29,8 +29,8 @@ const (
 	endedKeptTime = 3 * 24 * time.Hour
 	endedMarkTime = time.Hour
 	toldMarkTime  = time.Minute
-	// knownTime is for how long a browser that was logged in is not slowed down by
-	// the failed logins of others in its network.
+	// knownTime is how long after a sign-in a browser is not slowed down by the
+	// failed logins of others in its network.
 	knownTime = 90 * 24 * time.Hour
 )
 
@@ -81,8 +81,8 @@ func newSession(key string, caller *apiclient.Caller, now time.Time) session {
 	return s
 }
 
-// login names what signing out ends: this session, and those before it whose key
-// it replaced.
+// login identifies what signing out ends: this session, and the earlier ones whose
+// key it replaced.
 func (s session) login() string { return cmp.Or(s.Login, s.ID) }
 
 // end is when the session ends if nothing more happens.

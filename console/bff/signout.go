@@ -20,18 +20,17 @@ const (
 var errSignOutsFull = errors.New("too many sessions were signed out in the last 7 days")
 
 // signOuts remembers which sessions were signed out, until they are too old to be
-// valid anyway. With a directory each is an empty file there, named by a hash, so
-// that a restart forgets none and replicas that share the directory know all.
-// Without one it is this process alone that knows. Only who holds a session can
-// add one.
+// valid anyway. With a directory, each is an empty file named by a hash, so that
+// sign-outs survive a restart and replicas can share them. Without one, only this
+// process knows them. Only the holder of a session can add one.
 type signOuts struct {
-	dir string // empty for none
+	dir string // empty if there is none
 
 	mu    sync.Mutex
 	ended map[string]time.Time // guarded by mu; by session, when it was signed out; at most maxSignOuts
 }
 
-// prepare makes the directory.
+// prepare creates the directory.
 func (o *signOuts) prepare() error {
 	if o.dir == "" {
 		return nil
@@ -39,8 +38,8 @@ func (o *signOuts) prepare() error {
 	return os.MkdirAll(o.dir, signOutsMode)
 }
 
-// add signs a session out. Its error is that the directory does not have it; this
-// process then knows it all the same.
+// add signs a session out. An error means that it could not be stored in the
+// directory; this process knows about it anyway.
 func (o *signOuts) add(session string, now time.Time) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,7 +76,7 @@ func (o *signOuts) store(session string, now time.Time) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// sweep removes what is too old, and fails if too much is left.
+// sweep removes expired entries, and fails if too many are left.
 func (o *signOuts) sweep(now time.Time) error {
 	entries, err := os.ReadDir(o.dir)
 	if err != nil {
@@ -87,7 +86,7 @@ func (o *signOuts) sweep(now time.Time) error {
 	for _, entry := range entries {
 		info, err := entry.Info()
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // another replica was here first
+		case errors.Is(err, fs.ErrNotExist): // another replica removed it first
 		case err != nil:
 			return err
 		case now.Sub(info.ModTime()) < longestTime:
@@ -105,7 +104,7 @@ func (o *signOuts) sweep(now time.Time) error {
 }
 
 // has reports whether a session was signed out. If the directory cannot be read,
-// what this process knows counts.
+// it uses what this process knows.
 func (o *signOuts) has(session string) bool {
 	o.mu.Lock()
 	_, ended := o.ended[session]

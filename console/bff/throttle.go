@@ -19,9 +19,9 @@ const (
 // logged in before.
 type source string
 
-// throttle limits failed logins per source, to spare the server. It has no limit
-// across sources: strangers could exhaust that and lock administrators out, and a
-// key has 256 bits, so more tries guess nothing.
+// throttle limits failed logins per source, to protect the server from load. It has
+// no limit across sources, because strangers could exhaust it and lock
+// administrators out. More attempts do not help an attacker: a key has 256 bits.
 type throttle struct {
 	mu      sync.Mutex
 	sources map[source]*tries // guarded by mu; at most maxSources
@@ -66,9 +66,9 @@ func (t *throttle) admit(from source, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// add begins to count a source. It drops those that are forgiven, and if too
-// many are left, the one that tried longest ago. Someone with that many networks
-// is then counted from the start again, but never delays anyone else.
+// add starts to count a source. It drops sources that are no longer limited and, if
+// too many are left, the one that tried longest ago. An attacker with that many
+// networks then starts from zero again, but never delays anyone else.
 func (t *throttle) add(from source, now time.Time) *tries {
 	if t.sources == nil {
 		t.sources = map[source]*tries{}
@@ -90,7 +90,7 @@ func (t *throttle) add(from source, now time.Time) *tries {
 	return t.sources[from]
 }
 
-// success takes back what was counted against a source.
+// success resets the count of a source.
 func (t *throttle) success(from source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,8 +20,8 @@ type visitor struct {
 // they complain about some headers instead of heeding them.
 func (v visitor) trusted() bool { return v.secure || v.local }
 
-// visitor tells who sent a request. X-Forwarded-* counts only from the proxies
-// that trusted_proxies lists: anyone else could write anything there.
+// visitor returns who sent a request. X-Forwarded-* headers are accepted only from
+// trusted_proxies, because anyone else could forge them.
 func (s *Server) visitor(r *http.Request) visitor {
 	v := visitor{secure: r.TLS != nil, local: isLocalName(r.Host)}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -47,8 +47,8 @@ func (s *Server) isProxy(a netip.Addr) bool {
 	return slices.ContainsFunc(s.config.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// forwardedAddr is the last hop that is not a trusted proxy. What stands before it
-// was written by an untrusted sender. If all are proxies, it is the first.
+// forwardedAddr returns the last hop that is not a trusted proxy. The hops before it
+// were written by an untrusted sender. If all are proxies, it returns the first.
 func (s *Server) forwardedAddr(lines []string, peer netip.Addr) netip.Addr {
 	found := peer
 	for _, hop := range slices.Backward(strings.Split(strings.Join(lines, ","), ",")) {

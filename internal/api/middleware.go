@@ -61,8 +61,8 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 	return s.verified(authenticate(s.once(s.wellFormed(s.revised(s.permitted(mux))))))
 }
 
-// verified waits after a pause of this process until it knows again what others have
-// changed, which keys are valid among it. In an outage it lets requests pass.
+// verified waits, after a pause of this process, until it knows what others have
+// changed, including which keys are valid. During an outage it lets requests pass.
 func (s *Server) verified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, apiPath) {

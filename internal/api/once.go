@@ -72,8 +72,9 @@ func onceOf(r *http.Request, a mesh.Actor) *mesh.Once {
 	return &mesh.Once{Owner: string(a.Kind) + ":" + a.ID, Key: n.key, Request: mesh.Secret(n.asked.Sum(nil))}
 }
 
-// answeredBefore answers a request that was done before, or returns what to fail with. A
-// refusal may be no more than the trace of it: what was to be changed has changed.
+// answeredBefore answers a request that was done before, or returns the error to fail
+// with. A refusal may be a mere consequence of the first request: what it was to
+// change has changed.
 func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why error) (bool, error) {
 	once := actor(r).Once
 	if once == nil {

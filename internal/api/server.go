@@ -24,10 +24,10 @@ type Config struct {
 	Version    openapi.Version
 	// Health is the state of the service as of the last background check.
 	Health func() openapi.Health
-	// Ready tells whether this replica can serve maps; like Health it only reads.
+	// Ready reports whether this replica can serve maps; like Health it only reads.
 	Ready func() openapi.Health
-	// Closed, if set, says that this replica must not serve what it has: others
-	// may have revoked the API keys that it knows.
+	// Closed, if set, reports whether this replica must not serve its state, because
+	// others may have revoked the API keys that it knows.
 	Closed func() bool
 	// Facts are what Server says of this replica and what does not change while
 	// it runs, and Checks how well each part is.

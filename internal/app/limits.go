@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/guard"
 )
 
-// limit sets how many connections strangers can have.
+// limit sets the limits on unauthenticated connections.
 func (s *service) limit() error {
 	files, err := guard.Files()
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// ClockRepair says what it means to set the time of a database back.
+// ClockRepair describes the effects of setting the time of a database back.
 type ClockRepair = control.ClockRepair
 
-// RepairClock sets the time of the database that the configuration names back
-// to its clock. It is a replica for a moment: with PostgreSQL others may run and
-// follow, with SQLite the service must be stopped. agree is asked first.
+// RepairClock sets the time of the configured database back to its clock. For a
+// moment this process acts as a replica: with PostgreSQL, others may keep running
+// and follow; with SQLite, the server must be stopped. It calls agree first.
 func RepairClock(ctx context.Context, c *config.Config, agree func(ClockRepair) error) (done ClockRepair, err error) {
 	s := &service{Options: Options{Config: c}, log: newLogger(io.Discard, c.Log), registry: prometheus.NewRegistry()}
 	st, err := s.openStore(ctx)

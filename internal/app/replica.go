@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
-// newFence makes the fence of this replica.
+// newFence creates the fence of this replica.
 func (s *service) newFence(key *identity.ReplicaKey) *fence.Fence {
 	return fence.New(fence.Config{
 		Self: string(s.ledger.Self().ID), Fresh: s.ledger.Freshness, Peers: s.peers, Key: key, Log: s.log, Registerer: s.registry,
@@ -20,7 +20,7 @@ func (s *service) newFence(key *identity.ReplicaKey) *fence.Fence {
 	})
 }
 
-// peers are the other replicas as of the last beat that succeeded.
+// peers returns the other replicas as of the last successful heartbeat.
 func (s *service) peers() (peers []fence.Peer) {
 	self := s.ledger.Self().ID
 	for _, r := range s.ledger.Replicas() {
@@ -31,12 +31,12 @@ func (s *service) peers() (peers []fence.Peer) {
 	return peers
 }
 
-// lookupLimit bounds how long the start waits for the name of the database.
+// lookupLimit limits how long startup waits for the database's name to resolve.
 const lookupLimit = 2 * time.Second
 
-// replicaURL is where other replicas reach the listener of this one. If the
-// configuration does not say, it is the address that the listener has, else the
-// one from which this machine reaches the database, else any other of it.
+// replicaURL returns where other replicas can reach this one's listener: the
+// configured URL, or else the listener's address, or else the address from which
+// this machine reaches the database, or else any of its addresses.
 func replicaURL(ctx context.Context, c *config.Config, listener net.Addr) string {
 	if c.ReplicaURL != "" {
 		return c.ReplicaURL
@@ -56,7 +56,7 @@ func replicaURL(ctx context.Context, c *config.Config, listener net.Addr) string
 	return scheme + "://" + net.JoinHostPort(ip.String(), strconv.Itoa(int(at.Port())))
 }
 
-// ownAddr is an address of this machine that the other replicas are likely to
+// ownAddr returns an address of this machine that the other replicas can probably
 // reach.
 func ownAddr(ctx context.Context, db config.Postgres) netip.Addr {
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)

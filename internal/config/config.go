@@ -50,9 +50,9 @@ type Config struct {
 	Warnings []Problem // what was accepted but is probably not meant
 }
 
-// Limits keep strangers, and devices, from using up the server.
+// Limits keep strangers and devices from exhausting the server.
 type Limits struct {
-	Connections           int // that have not authenticated; 0 follows from the file descriptors
+	Connections           int // unauthenticated ones; 0 derives it from the file descriptor limit
 	ConnectionsPerNetwork int
 	NodesPerUser          int // 0 means no limit
 	NodesPerKey           int // 0 means no limit

@@ -28,7 +28,7 @@ const (
 	routesBurst, routesEvery = 30, 10 * time.Second
 	routesPerCost            = 16
 
-	lateLook = 500 * time.Millisecond // how long what is due may wait
+	lateLook = 500 * time.Millisecond // how late a due report may be committed
 )
 
 // bucket is an allowance that refills. The zero value is full.
@@ -67,13 +67,13 @@ type reporter struct {
 	busy  int // how many are committing it
 }
 
-// lateReports bounds how often each node makes this replica commit.
+// lateReports limits how often each node makes this replica commit.
 type lateReports struct {
 	mu    sync.Mutex
 	nodes map[mesh.NodeID]*reporter // guarded by mu; those without an entry have their whole allowance
 }
 
-// merged is r, and of an earlier report what r does not say.
+// merged returns r, completed with parts of an earlier report that r lacks.
 func (r Report) merged(before *Report) Report {
 	if before == nil || before.NodeKey != r.NodeKey || before.MachineKey != r.MachineKey {
 		return r
@@ -250,8 +250,8 @@ func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
 	return ids
 }
 
-// SaveReports commits reports that came too fast, when their nodes may commit again,
-// until ctx ends.
+// SaveReports commits delayed reports when their nodes may commit again, until ctx
+// ends.
 func (s *Service) SaveReports(ctx context.Context) error {
 	tick := time.NewTicker(lateLook)
 	defer tick.Stop()
@@ -331,7 +331,7 @@ func (s *Service) unlessElsewhere(id mesh.NodeID) func(*policy.World) bool {
 	}
 }
 
-// SaveAllReports commits what waits for its time, before the server stops.
+// SaveAllReports commits all waiting reports before the server stops.
 func (s *Service) SaveAllReports(ctx context.Context) error {
 	for _, id := range s.late.waiting(time.Now()) {
 		_, a, said, ok := s.late.latest(id)

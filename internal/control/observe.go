@@ -150,7 +150,7 @@ func (s *Service) Warn(ctx context.Context, machine key.MachinePublic, node key.
 // warnRoutes is the source of the warning about routes that are ignored.
 const warnRoutes = "routes"
 
-// noteForbidden warns of the routes of a node that are ignored, or no longer does.
+// noteForbidden sets or clears the warning about ignored routes of a node.
 func (s *Service) noteForbidden(a mesh.Actor, n *mesh.Node, announced []netip.Prefix, f *mesh.Facts, now mesh.Time) {
 	const shown = 3
 	w, before, text := s.ledger.World(), f.Warnings, ""

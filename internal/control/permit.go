@@ -56,7 +56,7 @@ func mayEndKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 	return nil
 }
 
-// comeback is the policy that returns when the one on trial is reverted.
+// comeback is the policy that a revert of the one on trial restores.
 type comeback struct {
 	trial mesh.PolicyVersion // zero: none is on trial
 	doc   *policy.Doc
@@ -72,10 +72,10 @@ func (s *Service) comeback(ctx context.Context) (comeback, error) {
 	return comeback{p.Version, doc}, err
 }
 
-// mayChangeNames refuses keys that cannot change the policy to change whom it means:
-// before becomes after, and a name that the policy mentions gets or loses its user.
-// Either is nil for a user who is created or deleted. The policy that comes back
-// after a trial counts too.
+// mayChangeNames keeps keys that cannot change the policy from changing who it
+// applies to: before becomes after, and a name that the policy mentions gets or
+// loses its user. Before is nil for a new user, after for a deleted one. The policy
+// that returns after a trial counts too.
 func (c comeback) mayChangeNames(w *policy.World, a mesh.Actor, before, after *mesh.User) error {
 	key, bound := callerKey(w, a)
 	if !bound || key.Allows(mesh.NounPolicy, mesh.RoleAdmin) {

@@ -163,9 +163,9 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft,
 	return p, enact(w, now, p, doc), nil
 }
 
-// enact is what happens when a version comes into force: with it, and not with the
-// next report of their devices, routes that wait are approved, and those that only
-// a version on trial had approved are withdrawn.
+// enact returns what happens when a version comes into force. In the same commit,
+// and not with the next report of their devices, waiting routes are approved, and
+// approvals that only a version on trial had given are withdrawn.
 func enact(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) []mesh.Event {
 	return append([]mesh.Event{mesh.PolicyPut{Policy: p}}, reapprove(w, now, p, doc)...)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Quotas bound how many nodes there may be; zero means no limit.
+// Quotas limit the number of nodes; zero means no limit.
 type Quotas struct {
 	NodesPerUser, NodesPerKey int
 }

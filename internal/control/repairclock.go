@@ -9,12 +9,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// ClockRepair says what it means to set the time of a mesh back. Its lists hold
-// objects by kind and name.
+// ClockRepair describes the effects of setting the time of a mesh back. Its lists
+// contain objects by kind and name.
 type ClockRepair struct {
-	Was, Now mesh.Time // what the newest change is dated, before and after
-	// Valid are nodes and keys that only the wrong clock had expired: they are
-	// valid again.
+	Was, Now mesh.Time // date of the newest change, before and after
+	// Valid are nodes and keys that had expired only because of the wrong clock
+	// and are valid again.
 	Valid []string
 	// Revoked were expired by hand while the clock was ahead, and stay expired.
 	Revoked []string
@@ -28,14 +28,14 @@ type ClockRepair struct {
 	Changes int
 }
 
-// RepairClock sets the time of the mesh back to the database's clock, after
-// changes that were made while a clock was ahead. Before it commits it asks
-// agree, which may refuse.
+// RepairClock sets the time of the mesh back to the database's clock after changes
+// were made while a clock was ahead. Before it commits it calls agree, which may
+// refuse.
 func RepairClock(ctx context.Context, l *ledger.Ledger, a mesh.Actor, agree func(ClockRepair) error) (ClockRepair, error) {
 	var plan ClockRepair
 	w, now := l.World(), l.DatabaseTime()
 	if e := l.Clocks(); e != nil && e.Ahead != 0 {
-		return plan, e // which of the two is right is for people to say
+		return plan, e // a person has to decide which of the two is right
 	}
 	if w.At <= now.Add(ledger.ClockSlack) {
 		return plan, refuse(Conflict, "", "nothing to repair: the newest change is dated %s, and the clock says %s",
@@ -59,7 +59,7 @@ func RepairClock(ctx context.Context, l *ledger.Ledger, a mesh.Actor, agree func
 	return plan, err
 }
 
-// future is what the audit says of the time that is taken back.
+// future is what the audit contains about the time that is undone.
 type future struct {
 	touched map[string]map[mesh.Time]bool // objects, and when they were changed
 	lost    []string
@@ -92,7 +92,7 @@ func readFuture(ctx context.Context, l *ledger.Ledger, now mesh.Time) (future, e
 	}
 }
 
-// repair moves what lies in the future back to now.
+// repair moves future dates back to now.
 func (f future) repair(s *mesh.Snapshot, now mesh.Time) ([]mesh.Event, ClockRepair) {
 	plan := ClockRepair{Was: s.At, Now: now, Lost: f.lost, Changes: f.changes}
 	evs := []mesh.Event{mesh.ClockSet{Was: s.At}}
@@ -101,7 +101,7 @@ func (f future) repair(s *mesh.Snapshot, now mesh.Time) ([]mesh.Event, ClockRepa
 	return append(evs, repairOthers(s, now)...), plan
 }
 
-// expiry judges when an object expires, and returns when it does from now on.
+// expiry classifies the expiry of an object and returns the corrected one.
 func (p *ClockRepair) expiry(name string, expiry mesh.Time, touched map[mesh.Time]bool, created bool) mesh.Time {
 	switch {
 	case expiry <= p.Now:
@@ -169,8 +169,8 @@ func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (
 	return evs
 }
 
-// repairOthers ends answers and leases that would last too long, and keeps the
-// rest for as long as it was meant to last.
+// repairOthers ends approvals and leases that would last too long, and keeps the
+// rest for as long as intended.
 func repairOthers(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	for l := range s.Logins() {
 		if l.Until > now.Add(answerLifetime) {

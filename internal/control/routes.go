@@ -16,8 +16,8 @@ func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
 	return n.KeepRoutes(w.Counters.Route, now, autoApproval(w, n))
 }
 
-// autoApproval is what the policy in force says about the routes of a node. A node
-// that changed its owner or its tags keeps no approval that it would not get now,
+// autoApproval returns what the policy in force says about the routes of a node. A
+// node whose owner or tags changed keeps no approval that it would not get now,
 // whichever version of the policy gave it.
 func autoApproval(w *policy.World, n *mesh.Node) mesh.AutoApproval {
 	auto := mesh.AutoApproval{Forbids: forbidden(w), Approves: func(p netip.Prefix) bool { return w.Approves(n, p) }}
@@ -74,9 +74,9 @@ func (s *Service) commitRoutes(ctx context.Context, a mesh.Actor, decide ledger.
 	return nil
 }
 
-// reapprove is what a version that comes into force does to routes: it enables those
-// that it approves and nobody decided about. In place of a version on trial, it
-// withdraws what only that one had approved.
+// reapprove returns what a version does to routes when it comes into force: it
+// enables those that it approves and nobody decided about. If it replaces a version
+// on trial, it withdraws approvals that only the trial had given.
 func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) (evs []mesh.Event) {
 	auto := mesh.AutoApproval{Version: p.Version, Forbids: forbidden(w)}
 	if before, ok := w.Policy(); ok && before.ConfirmBy != 0 {
@@ -85,8 +85,8 @@ func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) 
 	return keepAllRoutes(w.Snapshot, now, doc, auto, func(*mesh.Node) bool { return true })
 }
 
-// renamedOwner is what another name of a user does to the routes of the user's nodes,
-// as if they had moved: autoApprovers know people by name.
+// renamedOwner returns what renaming a user does to the routes of the user's nodes.
+// They are treated as if they had moved, because autoApprovers refer to users by name.
 func renamedOwner(w *policy.World, now mesh.Time, u *mesh.User) []mesh.Event {
 	auto := mesh.AutoApproval{Forbids: forbidden(w), Withdraws: func(mesh.Route) bool { return true }}
 	if p, ok := w.Policy(); ok {

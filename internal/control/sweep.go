@@ -224,8 +224,8 @@ func expired(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 	})
 }
 
-// forbiddenRoutes finds nodes with routes that were announced or enabled before the
-// range that they overlap was reserved.
+// forbiddenRoutes finds nodes whose routes were announced or enabled before the
+// range they overlap was reserved.
 func forbiddenRoutes(reserved mesh.Reserved) finding {
 	overlaps := func(p netip.Prefix) bool {
 		_, yes := reserved.Overlap(p)

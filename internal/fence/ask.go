@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
-// Path is where replicas answer each other, below their URL.
+// Path is the path, below a replica's URL, at which it answers other replicas.
 const Path = "/replica"
 
 const (
@@ -28,12 +28,12 @@ const (
 	nonceHeader = "Fairlead-Nonce"
 	proofHeader = "Fairlead-Proof"
 
-	// What a proof is for, so that none can be used for another purpose.
+	// The purposes of proofs, so that a proof for one cannot be used for another.
 	question = "does this replica have the database?"
 	reply    = "what a replica answered"
 )
 
-// answer is what a replica says of itself.
+// answer is what a replica reports about itself.
 type answer struct {
 	// Replica is its ID, which changes when it restarts.
 	Replica string `json:"replica"`
@@ -66,9 +66,9 @@ func newAsker(limit time.Duration) asker {
 	return asker{&http.Client{
 		Timeout: limit,
 		Transport: &http.Transport{
-			DisableKeepAlives: true, // a question must not rest on a connection from before the network broke
-			// Replicas are called by addresses that no certificate names. The proof
-			// tells who answered, and the question holds no secret.
+			DisableKeepAlives: true, // a question must not use a connection from before the network broke
+			// Replicas are called by addresses that no certificate contains. The proof
+			// authenticates the answer, and the question contains no secret.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -1,10 +1,11 @@
-// Package fence keeps a replica that lost the database from serving what others
-// have changed since. Such a replica asks the others whether they still follow
-// the database. While one of them does, its fence is closed: it refuses API keys
-// and clients, and hands its clients over. While none does, it serves what it has.
+// Package fence keeps a replica that lost the database from serving outdated
+// state. Such a replica asks the others whether they still have the database.
+// While one of them does, the fence is closed: the replica refuses API keys and
+// clients, and sends its clients to other replicas. While none does, it serves
+// the state it has.
 //
-// It knows neither what is refused nor how: others ask Closed and Leave. Replicas
-// prove to each other that they belong together by a key that all of them have.
+// The package knows neither what is refused nor how: callers ask Closed and Leave.
+// Replicas authenticate to each other with a key that all of them share.
 package fence
 
 import (
@@ -24,19 +25,20 @@ import (
 // Peer is another replica.
 type Peer struct {
 	ID  string
-	URL string // where it answers; empty if it did not say
+	URL string // where it can be reached; empty if it has not published one
 }
 
 // Config of a fence. All but Times is required.
 type Config struct {
 	Self string // the id of this replica
-	// Fresh tells how current this replica is.
+	// Fresh returns how up to date this replica is.
 	Fresh func() ledger.Freshness
 	// Peers are the other replicas that were alive when this one last heard of
 	// them.
 	Peers func() []Peer
-	// CutOff reports that the database has been away for so long that clients
-	// may be better off elsewhere, whether or not anybody knows.
+	// CutOff reports whether the database has been unreachable for so long that
+	// clients may be better off on another replica, even if no replica is known
+	// to have the database.
 	CutOff     func() bool
 	Key        *identity.ReplicaKey
 	Log        *slog.Logger
@@ -44,14 +46,15 @@ type Config struct {
 	Times      Times
 }
 
-// Times are those of a fence. What is zero has its default.
+// Times are the intervals of a fence. Zero values mean the defaults.
 type Times struct {
 	AskAfter   time.Duration // without the database before others are asked; 8s
 	CloseAfter time.Duration // without the database before the fence may close; 10s
 	AskEvery   time.Duration // between two rounds of questions; 2s
 	AnswerIn   time.Duration // for a peer to answer; 1.5s
-	// SteadyFor is how long another replica must have had the database, so that
-	// one that finds it a moment later after an outage keeps its clients; 6s.
+	// SteadyFor is how long another replica must have had the database before it
+	// counts; 6s. After an outage, a replica that reconnects a moment later than
+	// the others therefore keeps its clients.
 	SteadyFor time.Duration
 	// HoldFor is how long the fence stays closed when a replica that had the
 	// database stops answering; 30s. A replica restarts in less.
@@ -102,20 +105,19 @@ func number(b bool) float64 {
 	return 0
 }
 
-// Closed reports whether this replica must not serve what it has, because others
-// may have changed it. It is cheap, and right at once when a process goes on that
-// was stopped for a while.
+// Closed reports whether this replica must not serve its state because others may
+// have changed it. It is cheap, and correct as soon as a paused process resumes.
 func (f *Fence) Closed() bool {
 	now := time.Now()
 	if now.Sub(f.config.Fresh().Last) < f.times.CloseAfter || len(f.config.Peers()) == 0 {
 		return false
 	}
 	v := f.verdict.Load()
-	// Without a new verdict nobody was asked: the process was stopped meanwhile.
+	// No recent verdict means that no replica was asked: the process was paused.
 	return !f.counts(v, now) || v.where == elsewhere
 }
 
-// counts reports whether a verdict is new enough.
+// counts reports whether a verdict is recent enough.
 func (f *Fence) counts(v *verdict, now time.Time) bool {
 	return v != nil && now.Sub(v.at) < f.times.CloseAfter
 }

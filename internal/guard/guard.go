@@ -1,9 +1,9 @@
-// Package guard limits the connections of clients that have not authenticated,
-// so that strangers can neither exhaust the server's file descriptors nor crowd
-// others out. It knows nothing about keys: whoever checks one calls Prove.
+// Package guard limits unauthenticated connections, so that strangers can neither
+// exhaust the server's file descriptors nor crowd others out. It knows nothing
+// about keys: code that has verified one calls Prove.
 //
-// A new connection is never turned away because of older ones: over a limit, the
-// connection that has been quiet longest makes room for it.
+// A new connection is never rejected because of older ones: when a limit is
+// reached, the connection that has been idle longest is closed.
 package guard
 
 import (
@@ -23,14 +23,14 @@ import (
 
 // Config of a guard. All but TrustedProxies are required.
 type Config struct {
-	// Unproven and UnprovenOfOne limit connections that have not authenticated,
-	// in total and from one network.
+	// Unproven and UnprovenOfOne limit unauthenticated connections, in total and
+	// from one network.
 	Unproven, UnprovenOfOne int
 	// Open limits all connections, so that descriptors are left for the database,
 	// the local socket and metrics.
 	Open int
-	// TrustedProxies may say on whose behalf they ask. Their connections count
-	// for the network of the client in the request.
+	// TrustedProxies are the proxies whose forwarding headers are accepted. Their
+	// connections count against the network of the forwarded client.
 	TrustedProxies []netip.Prefix
 	Log            *slog.Logger
 	Registerer     prometheus.Registerer
@@ -43,15 +43,15 @@ type Guard struct {
 	failures prometheus.Counter
 
 	mu        sync.Mutex
-	open      int                   // guarded by mu, as all below
-	unproven  list.List             // of *Conn, the one that was quiet longest first
-	networks  map[string]*list.List // of the same, by network
+	open      int                   // guarded by mu, as are the fields below
+	unproven  list.List             // of *Conn, the one idle longest first
+	networks  map[string]*list.List // the same connections, by network
 	exhausted time.Time             // when descriptors last ran out
 	dropped   time.Time             // when a connection was last closed for a limit
-	told      time.Time             // when the log was last told of one
+	told      time.Time             // when that was last logged
 }
 
-// The reasons for closing a connection, as a metric shows them.
+// Reasons for closing a connection, as the metric's label shows them.
 const (
 	overTotal   = "total"
 	overNetwork = "network"
@@ -91,7 +91,7 @@ type Conn struct {
 	guard *Guard
 
 	// All guarded by Guard.mu.
-	network      string        // empty until a trusted proxy has said it
+	network      string        // empty until a trusted proxy has named the client
 	inAll, inOwn *list.Element // nil when it is not counted
 	gone, proven bool
 }
@@ -121,8 +121,8 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Prove says that whoever uses the connection of ctx has authenticated: it counts
-// no longer.
+// Prove marks the connection of ctx as authenticated, so that it no longer counts
+// against the limits.
 func Prove(ctx context.Context) {
 	c, ok := ctx.Value(connKey{}).(*Conn)
 	if !ok {
@@ -168,8 +168,8 @@ func (g *Guard) trusted(host string) bool {
 	return false
 }
 
-// Handler notes who uses a connection and when. It sits below everything that
-// answers on a guarded listener.
+// Handler records when a connection is used, and for which client. It wraps all
+// handlers of a guarded listener.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*Conn); ok {
@@ -179,8 +179,8 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// used makes a connection the last that is closed, and counts one of a proxy for
-// the network that it serves now.
+// used moves a connection to the end of the queue for closing. A proxy's
+// connection then counts against the network of its current client.
 func (g *Guard) used(c *Conn, network string) {
 	g.mu.Lock()
 	if c.gone {
@@ -188,7 +188,7 @@ func (g *Guard) used(c *Conn, network string) {
 		return
 	}
 	if c.network != network && c.proven {
-		c.proven = false // a proxy serves somebody else on it
+		c.proven = false // the proxy now uses it for another client
 	}
 	g.uncount(c)
 	c.network = network
@@ -200,7 +200,7 @@ func (g *Guard) used(c *Conn, network string) {
 	g.drop(excess, reason)
 }
 
-// count adds a connection as the one that was used last.
+// count adds a connection as the most recently used one.
 func (g *Guard) count(c *Conn) {
 	c.inAll = g.unproven.PushBack(c)
 	if c.network == "" {
@@ -229,8 +229,8 @@ func (g *Guard) uncount(c *Conn) {
 	}
 }
 
-// excess is the connection that is closed for c, if one must be: c itself when
-// there is no other.
+// excess returns the connection to close so that c fits within the limits, if one
+// must be: c itself if there is no other.
 func (g *Guard) excess(c *Conn) (*Conn, string) {
 	switch own := g.networks[c.network]; {
 	case own != nil && own.Len() > g.config.UnprovenOfOne:
@@ -243,13 +243,13 @@ func (g *Guard) excess(c *Conn) (*Conn, string) {
 	return nil, ""
 }
 
-// drop closes a connection to keep a limit. It never waits for the peer: the
-// connection is the one below TLS.
+// drop closes a connection to enforce a limit. It never waits for the peer,
+// because it closes the connection below TLS.
 func (g *Guard) drop(c *Conn, reason string) {
 	if c == nil {
 		return
 	}
-	_ = c.Close() // closed already, if it fails
+	_ = c.Close() // an error means that it was already closed
 	g.closed.WithLabelValues(reason).Inc()
 	g.mu.Lock()
 	g.dropped = time.Now()

@@ -12,14 +12,14 @@ import (
 
 const (
 	tellEvery = time.Minute
-	// problemFor is how long health speaks of a problem that is over.
+	// problemFor is how long /health still reports a problem that is over.
 	problemFor = time.Minute
 )
 
-// Listener returns l with its connections counted and limited.
+// Listener wraps l so that its connections are counted and limited.
 func (g *Guard) Listener(l net.Listener) net.Listener { return listener{watched{l, g}} }
 
-// Watch returns l with its errors reported, and no limits.
+// Watch wraps l so that its errors are reported, without limiting connections.
 func (g *Guard) Watch(l net.Listener) net.Listener { return watched{l, g} }
 
 type watched struct {
@@ -47,7 +47,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return l.guard.enter(c), nil
 }
 
-// ranOut reports that no descriptor was left, and frees one.
+// ranOut reports that file descriptors ran out, and frees one.
 func (g *Guard) ranOut(err error) {
 	g.failures.Inc()
 	g.mu.Lock()
@@ -67,8 +67,8 @@ func (g *Guard) ranOut(err error) {
 	g.drop(oldest, overFiles)
 }
 
-// Problem is what /health says about connections, empty when all is well, and
-// whether some could not be accepted at all.
+// Problem returns what /health reports about connections, empty if there is no
+// problem, and whether connections could not be accepted at all.
 func (g *Guard) Problem() (text string, failed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,17 +1,17 @@
 // Package hostiletest attacks a running server and console as strangers do, while
 // 300 well-behaved nodes keep working.
 //
-// The routes that need no credentials come from the routers themselves: a new
-// route without a row in rows_test.go fails a test. Rows are attacked all: with
-// slow headers, slow bodies, slow readers, oversized bodies and compressed bombs.
-// The table in attacks_test.go says how many connections an attack has, how fast
-// they come, from how many networks, and by which way: directly, through nginx with
-// the configuration in deploy/nginx, or at the console.
+// The list of unauthenticated routes comes from the routers themselves: a new route
+// without a row in rows_test.go fails a test. Every row is attacked with slow
+// headers, slow bodies, slow readers, oversized bodies and decompression bombs. The
+// table in attacks_test.go says how many connections an attack uses, how fast they
+// come, from how many networks, and which path they take: directly, through nginx
+// with the configuration in deploy/nginx, or to the console.
 //
-// The server, the console, nginx and the attacker are processes of their own. While
-// an attack runs, nodes are renamed by the API, and the lag is the time from the
-// request until another node has the new name. Some nodes reconnect all the time, a
-// new one joins, and /health is asked on new connections. For every attack:
+// The server, the console, nginx and the attacker are separate processes. During an
+// attack, nodes are renamed through the API, and the lag is the time from the
+// request until another node has the new name. Some nodes reconnect constantly, a
+// new one joins, and /health is requested on new connections. For every attack:
 //
 //   - the lag at the 99th percentile is at most twice the lag without an attack, or
 //     100 ms if that is more;
@@ -20,17 +20,17 @@
 //   - no silent connection is kept for longer than the table says;
 //   - an administrator can sign in to the console.
 //
-// After the last attack, memory, goroutines and files of the server return to what
-// they were.
+// After the last attack, the server's memory, goroutines and open files return to
+// their earlier levels.
 //
 // The attacker shares the machine, with a lower priority, so the reference is the
 // lag in the same run. The short form attacks for about a second each; "make
 // hostile" for 10 minutes in all.
 //
 // Measured in a short run on 2 cores that had a load average of 20 from other work,
-// so all times are too long: p50/p99/max of the lag in ms, the longest answer of
-// /health in ms, and the most memory of the server so far. The rates of floods were
-// not reached then; the log of a run says how many units there were.
+// so all times are too long: p50/p99/max of the lag in ms, the slowest response of
+// /health in ms, and the server's peak memory so far. The intended flood rates were
+// not reached; the log of a run says how many units there were.
 //
 //	no attack                                          30/96/171    125   71 MB
 //	16 WebSockets without subprotocol, direct          25/70/114     84   73 MB
@@ -53,7 +53,7 @@
 //	oversized bodies and bombs on every route, direct  33/222/231   221  118 MB
 //	console logins                                     32/86/88      61  118 MB
 //
-// Before the server stopped waiting for clients during the handshake, the first
-// attack locked out every node that connected for as long as it lasted. After the
-// attacks the memory in use was 19 MB, from 16 MB before.
+// When the server still waited for clients during the handshake, the first attack
+// locked out every connecting node for as long as it lasted. Memory in use was
+// 16 MB before the attacks and 19 MB after them.
 package hostiletest

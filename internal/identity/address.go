@@ -36,7 +36,7 @@ func ClientAddr(r *http.Request, proxies []netip.Prefix) string {
 }
 
 // Network is the unit by which strangers are counted and limited: one IPv4
-// address, or an IPv6 /64, of which every host has all addresses.
+// address, or an IPv6 /64, because a single host usually controls a whole /64.
 func Network(addr string) string {
 	a, err := netip.ParseAddr(addr)
 	if err != nil || a.Unmap().Is4() {

@@ -10,11 +10,11 @@ import (
 	"tailscale.com/types/key"
 )
 
-// ReplicaKey lets replicas of one service recognise each other. It follows from
-// the service's own key, which only they have.
+// ReplicaKey lets replicas authenticate to each other. It is derived from the
+// server's Noise key, which only they have.
 type ReplicaKey struct{ key []byte }
 
-// NewReplicaKey returns that of the service with this key.
+// NewReplicaKey derives the replica key from the server's key.
 func NewReplicaKey(service key.MachinePrivate) *ReplicaKey {
 	text, err := service.MarshalText()
 	if err != nil {
@@ -27,18 +27,18 @@ func NewReplicaKey(service key.MachinePrivate) *ReplicaKey {
 	return &ReplicaKey{derived}
 }
 
-// Sign returns the proof that a replica said these words, for this purpose.
+// Sign returns a proof that a replica sent these words for this purpose.
 func (k *ReplicaKey) Sign(words ...string) string {
 	return base64.RawURLEncoding.EncodeToString(k.mac(words))
 }
 
-// Signed reports whether proof is that of these words.
+// Signed reports whether proof is valid for these words.
 func (k *ReplicaKey) Signed(proof string, words ...string) bool {
 	given, err := base64.RawURLEncoding.DecodeString(proof)
 	return err == nil && hmac.Equal(given, k.mac(words))
 }
 
-// mac depends on where each word ends.
+// mac also covers the boundaries between words.
 func (k *ReplicaKey) mac(words []string) []byte {
 	h := hmac.New(sha256.New, k.key)
 	for _, w := range words {

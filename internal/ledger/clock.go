@@ -15,29 +15,29 @@ import (
 // change may disagree. A newest change in the past is normal: nothing happened
 // since, or a backup was restored.
 const (
-	// ClockSlack is when people are told.
+	// ClockSlack is the difference above which a warning is shown.
 	ClockSlack = time.Minute
-	// ClockLimit is when nothing is written any more: the time of a change is
-	// final, and one that is dated a year ahead expires keys a year early.
+	// ClockLimit is the difference above which nothing is written: the time of a
+	// change is final, and a change dated a year ahead expires keys a year early.
 	ClockLimit = 5 * time.Minute
 )
 
 // ClockError says which clocks disagree. Above ClockLimit nothing is written
-// until they agree; reads and maps go on.
+// until they agree; reads and maps still work.
 type ClockError struct {
 	// Lead is how far the newest change is dated after the database's clock.
 	Lead time.Duration
 	// Ahead is how far the database's clock is ahead of this machine's;
 	// negative means behind.
 	Ahead time.Duration
-	// Shared says that the database has no clock but this machine's.
+	// Shared reports whether the database uses this machine's clock.
 	Shared bool
 }
 
 // Refuses reports whether the disagreement is so large that nothing is written.
 func (e *ClockError) Refuses() bool { return max(e.Lead, e.Ahead.Abs()) > ClockLimit }
 
-// Error says which clock is off and what to do.
+// Error says which clock is wrong and what to do.
 func (e *ClockError) Error() string {
 	text, end := "", "nothing is written until then"
 	if !e.Refuses() {
@@ -59,11 +59,11 @@ func (e *ClockError) Error() string {
 	return text
 }
 
-// Is lets callers treat it as a database that cannot be written to.
+// Is lets callers treat it like a database that cannot be written to.
 func (e *ClockError) Is(target error) bool { return target == ErrUnavailable }
 
-// disagreement compares a clock, which says now, with the time of the newest
-// change. It is nil when they agree within ClockSlack.
+// disagreement compares a clock that says now with the time of the newest change.
+// It returns nil if they agree within ClockSlack.
 func disagreement(latest, now mesh.Time, c store.Clock) *ClockError {
 	e := &ClockError{Shared: c.Read.IsZero()}
 	if c.Ahead.Abs() > ClockSlack {
@@ -78,12 +78,12 @@ func disagreement(latest, now mesh.Time, c store.Clock) *ClockError {
 	return e
 }
 
-// lead is how much later than now the newest change is dated, if it is.
+// lead returns how far the date of the newest change is ahead of now, or 0.
 func lead(latest, now mesh.Time) time.Duration {
 	return max(0, min(latest, now.Add(math.MaxInt64)).Sub(now))
 }
 
-// Clocks is nil while the clocks agree with each other and with the newest
+// Clocks returns nil while the clocks agree with each other and with the newest
 // change.
 func (l *Ledger) Clocks() *ClockError {
 	c := l.store.Clock()
@@ -114,19 +114,19 @@ func (l *Ledger) tellClocks() {
 	l.clocks = said
 }
 
-// DatabaseTime is what the database's clock says, whatever the newest change is
-// dated.
+// DatabaseTime returns the time of the database's clock, regardless of the date of
+// the newest change.
 func (l *Ledger) DatabaseTime() mesh.Time { return l.store.Clock().At(time.Now()) }
 
-// Now is the time by which this replica judges what has expired: the database's
-// clock, or the newest change if that is later. The clock of this machine only
-// counts where the database has no other, so that one replica whose clock is
-// wrong does not refuse keys that the others accept.
+// Now returns the time that decides what has expired: the database's clock, or the
+// date of the newest change if that is later. This machine's clock counts only if
+// the database has none, so that a replica with a wrong clock does not refuse keys
+// that the others accept.
 func (l *Ledger) Now() mesh.Time {
 	return max(l.World().At, l.DatabaseTime())
 }
 
-// refuseClocks is the error of a command that would be written while the clocks
+// refuseClocks returns the error for a command that would write while the clocks
 // disagree.
 func refuseClocks(tx store.Tx) error {
 	c := tx.Clock()
@@ -136,14 +136,14 @@ func refuseClocks(tx store.Tx) error {
 	return nil
 }
 
-// CommitBack is Commit at the time of the database's clock although newer
-// changes are dated later. It is how a mesh leaves a future into which a wrong
-// clock has put it. The clocks of the database and of this machine must agree.
+// CommitBack is like Commit, but uses the database's clock even if earlier changes
+// are dated later. It repairs a mesh in which a wrong clock dated changes in the
+// future. The clocks of the database and of this machine must agree.
 func (l *Ledger) CommitBack(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
 	return l.submit(&command{ctx: ctx, actor: a, decide: d, back: true, told: true, done: make(chan result, 1)})
 }
 
-// rewind sets the time back if a command of the batch asks for it.
+// rewind sets the time back if a command in the batch asks for it.
 func rewind(tx store.Tx, batch []*command) error {
 	if !slices.ContainsFunc(batch, func(c *command) bool { return c.back }) {
 		return nil

@@ -8,18 +8,17 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// Freshness tells how current the world of this replica is.
+// Freshness describes how up to date the state of this replica is.
 type Freshness struct {
-	// Last is a moment of which this replica has everything that was committed
-	// before, on any replica.
+	// Last is a time up to which this replica has every commit of every replica.
 	Last time.Time
-	// Since is when it began to have that without an interruption that others
-	// would have taken for its death.
+	// Since is when it became up to date. Only an interruption long enough for
+	// others to consider this replica dead resets it.
 	Since time.Time
 }
 
-// For is how long this replica has been following the database without an
-// interruption, 0 if it does not follow now.
+// For returns how long this replica has had the database without interruption, 0
+// if it does not have it now.
 func (f Freshness) For(now time.Time) time.Duration {
 	if now.Sub(f.Last) > aliveAge {
 		return 0
@@ -33,7 +32,7 @@ type freshness struct {
 	now Freshness // guarded by mu
 }
 
-// caughtUp notes that everything committed before a moment is in the world.
+// caughtUp records that the world contains everything committed before a moment.
 func (f *freshness) caughtUp(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,9 +44,10 @@ func (f *freshness) caughtUp(at time.Time) {
 	}
 }
 
-// heard judges by the reports of a beat: a replica that is as far as all others
-// misses nothing, though its own writes may be stuck. It proves nothing after an
-// interruption: then only the log tells whether the history is still the same.
+// heard uses the reports of a heartbeat as evidence: a replica at the same revision
+// as all others misses nothing, even if its own writes are stuck. After an
+// interruption this proves nothing, because only the log shows whether the history
+// is still the same.
 func (f *freshness) heard(at time.Time, rev mesh.Revision, reports []store.Report) {
 	for _, r := range reports {
 		if r.Rev > rev {
@@ -61,7 +61,7 @@ func (f *freshness) heard(at time.Time, rev mesh.Revision, reports []store.Repor
 	}
 }
 
-// Freshness tells how current the world is.
+// Freshness returns how up to date the world is.
 func (l *Ledger) Freshness() Freshness {
 	l.fresh.mu.Lock()
 	defer l.fresh.mu.Unlock()

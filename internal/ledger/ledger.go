@@ -29,8 +29,8 @@ var (
 	ErrStopped = errors.New("the service is stopping")
 	// ErrUnavailable says that nothing was written.
 	ErrUnavailable = store.ErrUnavailable
-	// ErrUnknownOutcome says that nobody can tell whether anything was written,
-	// or whether what was written is safe.
+	// ErrUnknownOutcome means that it is unknown whether anything was written, or
+	// whether what was written is durable.
 	ErrUnknownOutcome = store.ErrUnknownOutcome
 )
 
@@ -40,8 +40,8 @@ type DoneBefore struct{ Receipt *mesh.Receipt }
 
 func (d *DoneBefore) Error() string { return fmt.Sprintf("done before, at revision %d", d.Receipt.Rev) }
 
-// TooManyNamed refuses a command whose actor asks for it once: remembering it
-// would mean to forget another one that may still be repeated.
+// TooManyNamed refuses a command with an idempotency key, because remembering it
+// would mean forgetting another command that may still be retried.
 type TooManyNamed struct{ Wait time.Duration }
 
 func (e *TooManyNamed) Error() string {
@@ -83,8 +83,8 @@ type Config struct {
 	Pace func() time.Duration
 	// BatchLimit is how many commands share a transaction; 64 unless told.
 	BatchLimit int
-	// ResolveFor is how long a commit without an answer is looked for in the log
-	// before its callers hear that the outcome is unknown; 10 s by default.
+	// ResolveFor is how long the ledger looks in the log for a commit that got no
+	// answer, before it reports that the outcome is unknown; it defaults to 10s.
 	ResolveFor time.Duration
 }
 
@@ -138,7 +138,7 @@ type command struct {
 	decide Decide
 	back   bool // set the time back to the database's clock
 	done   chan result
-	told   bool // somebody acts on the answer, also on one without events
+	told   bool // somebody acts on the answer, even if it has no events
 }
 
 type result struct {
@@ -190,12 +190,12 @@ func (l *Ledger) Self() store.Report { return l.self }
 // If the actor asks once, what d decides is remembered with it, also that nothing is
 // to change, and d does not run when it was decided before: that is a DoneBefore.
 //
-// What comes back without a new revision (a refusal, a DoneBefore, that nothing is
-// to change) also rests on a safe state; see Confirm. The server's own commands, of
-// which nobody is told, are answered from what is visible.
+// Results without a new revision (a refusal, a DoneBefore, nothing to change) are
+// also based on durable state only; see Confirm. The server's own commands, whose
+// results nobody is told, use whatever state is visible.
 //
-// While the clocks disagree by more than ClockLimit what would be written is
-// refused with a ClockError. When ctx ends first, the command may or may not be
+// While the clocks disagree by more than ClockLimit, commands that would write
+// fail with a ClockError. If ctx ends first, the command may or may not be
 // committed.
 func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
 	var done *DoneBefore
@@ -206,14 +206,14 @@ func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revis
 	return l.submit(&command{ctx: ctx, actor: a, decide: d, told: a.Kind != mesh.ActorServer, done: make(chan result, 1)})
 }
 
-// Confirm blocks until everything up to rev is safe: what was acknowledged
-// afterwards is not lost by a failover to a synchronous standby. Most of the time
-// that is known.
+// Confirm blocks until everything up to rev is durable, so that a failover to a
+// synchronous standby does not lose it. Usually this is known already.
 //
-// To be visible is not to be safe. PostgreSQL shows a commit that its standby
-// does not have when the wait for the standby was cancelled, when the waiting
-// process was ended, and after a crash. Commits reach the standby in order, so
-// a later commit of this replica that ended as it should makes all before it safe.
+// A visible commit is not necessarily durable. PostgreSQL shows a commit that its
+// standby does not have if the wait for the standby was cancelled, if the waiting
+// process was terminated, and after a crash. Commits reach the standby in order,
+// so a later successful commit of this replica proves that all before it are
+// durable.
 func (l *Ledger) Confirm(ctx context.Context, rev mesh.Revision) error {
 	if l.safe(rev) {
 		return nil
@@ -223,8 +223,7 @@ func (l *Ledger) Confirm(ctx context.Context, rev mesh.Revision) error {
 	return err
 }
 
-// safe reports whether a commit of this replica, at or after rev, has ended as it
-// should.
+// safe reports whether a commit of this replica at or after rev has succeeded.
 func (l *Ledger) safe(rev mesh.Revision) bool { return int64(rev) <= l.confirmed.Load() }
 
 func (l *Ledger) submit(c *command) (mesh.Revision, error) {

@@ -11,29 +11,29 @@ const (
 	awakeEvery = 250 * time.Millisecond
 	// pausedAfter is longer than a busy machine keeps a process waiting.
 	pausedAfter = 2 * time.Second
-	// verifyFor is how long readers wait after a pause for a look at the log.
+	// verifyFor is how long readers wait after a pause for the log to be read.
 	verifyFor   = 2 * time.Second
 	verifyEvery = 50 * time.Millisecond
 )
 
-// pause notices that this process did not run for a while: it was stopped, or its
-// machine was. Meanwhile others may have changed anything, even which database
-// server is in use.
+// pause detects that this process did not run for a while, because it or its
+// machine was paused. In the meantime others may have changed anything, even which
+// database server is in use.
 type pause struct {
 	mu    sync.Mutex
 	awake time.Time // guarded by mu; when the process last ran, zero before Awake
-	ended time.Time // guarded by mu; the end of a pause after which nobody has looked at the log
+	ended time.Time // guarded by mu; the end of a pause since which the log has not been read
 }
 
-// observe takes note that the process runs now. It returns the end of a pause
-// after which nobody has looked at the log.
+// observe records that the process is running. It returns the end of a pause
+// since which the log has not been read.
 func (p *pause) observe(now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.awake.IsZero() {
 		return time.Time{}
 	}
-	// The monotonic clock stops while a machine is suspended; the other may be set.
+	// The monotonic clock stops while a machine is suspended; the wall clock may be set.
 	gap := max(now.Sub(p.awake), now.Round(0).Sub(p.awake.Round(0)))
 	if p.awake = now; gap > pausedAfter {
 		p.ended = now
@@ -41,7 +41,7 @@ func (p *pause) observe(now time.Time) time.Time {
 	return p.ended
 }
 
-// over says that the pause with this end needs no more attention.
+// over marks the pause with this end as handled.
 func (p *pause) over(ended time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,8 +56,8 @@ func (p *pause) start() {
 	p.awake = time.Now()
 }
 
-// Awake notices pauses of the process until ctx ends. It waits for nothing else,
-// so that a database that does not answer is not mistaken for a pause.
+// Awake detects pauses of the process until ctx ends. It waits for nothing else,
+// so that an unresponsive database is not mistaken for a pause.
 func (l *Ledger) Awake(ctx context.Context) error {
 	tick := time.NewTicker(awakeEvery)
 	defer tick.Stop()
@@ -71,9 +71,9 @@ func (l *Ledger) Awake(ctx context.Context) error {
 }
 
 // Verified returns at once unless this process was paused and has not read the log
-// since. Then it waits until it has, so that nobody is served from a world that was
-// replaced meanwhile. After two seconds without the database it returns an error;
-// from then on the outage is known, and this replica carries on with what it has.
+// since. In that case it waits until the log has been read, so that nobody is
+// served outdated state. After two seconds without the database it returns an
+// error. From then on the outage is known, and this replica serves the state it has.
 func (l *Ledger) Verified(ctx context.Context) error {
 	ended := l.pause.observe(time.Now())
 	if ended.IsZero() {

@@ -25,10 +25,10 @@ const (
 	// steadyBeats must succeed in a row before the silence of others says more
 	// about them than about this replica.
 	steadyBeats = 3
-	// cutOffAfter is how long a replica keeps its streams without a beat when it
-	// cannot learn whether others have the database. It is long, because most
-	// outages hit all replicas alike, and moving ten thousand clients helps
-	// nobody then.
+	// cutOffAfter is how long a replica keeps its streams without a heartbeat when
+	// it cannot find out whether others have the database. It is long because most
+	// outages affect all replicas, and then moving ten thousand clients helps
+	// nobody.
 	cutOffAfter = time.Minute
 )
 
@@ -37,10 +37,10 @@ func (p Pulse) Steady(now time.Time) bool {
 	return p.Successes >= steadyBeats && now.Sub(p.Last) <= aliveAge
 }
 
-// CutOff reports whether clients are probably better off elsewhere, when nobody
-// can tell for sure: this replica has not reached the database for long, and
-// others were there to serve them. A database that only refuses to be written to
-// is the same for all.
+// CutOff reports whether clients are probably better off on another replica, when
+// this is not certain: this replica has not reached the database for a long time,
+// and other replicas were alive. A database that only rejects writes does so for
+// all replicas.
 func (p Pulse) CutOff(now time.Time) bool {
 	return p.Others && !p.Follows && p.Failures >= steadyBeats && now.Sub(p.Last) >= cutOffAfter
 }

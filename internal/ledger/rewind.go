@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// trailLength is how many batches back the end of the common history is
-	// looked for.
+	// trailLength is how many batches back to look for the end of the common
+	// history.
 	trailLength = 1024
-	// rewindShown is how long people are told about lost revisions.
+	// rewindShown is how long /health reports lost revisions.
 	rewindShown = 24 * time.Hour
 )
 
-// Rewind says that the database went back to an earlier state and lost revisions
-// that this replica had seen.
+// Rewind describes how the database went back to an earlier state and lost
+// revisions that this replica had seen.
 type Rewind struct {
 	At     time.Time
 	Common mesh.Revision // the newest revision that is still what it was
 	Was    mesh.Revision // the newest revision before
-	// AtLeast says that the histories may have parted before Common.
+	// AtLeast means that the histories may have diverged before Common.
 	AtLeast bool
 }
 
-// Lost is how many revisions are gone.
+// Lost returns how many revisions were lost.
 func (r Rewind) Lost() int64 { return int64(r.Was - r.Common) }
 
 func (r Rewind) String() string {
@@ -41,8 +41,8 @@ func (r Rewind) String() string {
 		many, r.Lost(), r.Common+1, r.Was, r.At.UTC().Format(time.RFC3339))
 }
 
-// Rewound returns the last rewind while people should be told about it: for a day, or
-// until this process ends.
+// Rewound returns the last rewind while it should be reported: for a day, or until
+// this process ends.
 func (l *Ledger) Rewound() (Rewind, bool) {
 	r := l.rewind.Load()
 	if r == nil || time.Since(r.At) > rewindShown {
@@ -53,7 +53,7 @@ func (l *Ledger) Rewound() (Rewind, bool) {
 
 func pointOf(s *mesh.Snapshot) store.Point { return store.Point{Rev: s.Rev, Batch: s.Batch} }
 
-// noteRewind reports what was lost, given the newest revision that there is now.
+// noteRewind reports what was lost, given the database's newest revision.
 func (l *Ledger) noteRewind(ctx context.Context, now mesh.Revision) {
 	r := Rewind{At: time.Now(), Was: l.World().Rev}
 	r.Common, r.AtLeast = l.common(ctx, min(now, r.Was-1))
@@ -65,8 +65,8 @@ func (l *Ledger) noteRewind(ctx context.Context, now mesh.Revision) {
 }
 
 // common finds the newest revision that this replica and the database have in
-// common. It is at most most, which it also is if nobody can tell. Points that
-// are older than the log are taken for common.
+// common. It returns at most most, and exactly that if it cannot tell. Points
+// older than the log are assumed to be common.
 func (l *Ledger) common(ctx context.Context, most mesh.Revision) (rev mesh.Revision, atLeast bool) {
 	var failed error
 	n, _ := slices.BinarySearchFunc(l.trail, true, func(p store.Point, _ bool) int {

@@ -42,7 +42,7 @@ func (l *Ledger) write(ctx context.Context, batch []*command) {
 }
 
 // commit tries until the batch is decided. An error is that of every command.
-// Without one it tells whether anything had to be committed.
+// If there is none, it returns whether anything had to be committed.
 func (l *Ledger) commit(ctx context.Context, batch []*command) (_ []result, committed bool, _ error) {
 	for range 3 {
 		id := newBatchID()
@@ -80,7 +80,7 @@ func (l *Ledger) reread(ctx context.Context, why error) error {
 
 var errFarBehind = errors.New("too far behind the log to decide")
 
-// attempt is what became of a batch in one transaction.
+// attempt is the result of a batch in one transaction.
 type attempt struct {
 	results             []result
 	f                   *follower
@@ -135,9 +135,9 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 	return a, err
 }
 
-// mustConfirm reports whether a batch that has nothing to write commits all the
-// same: because somebody is told of a state that may not be safe, or because
-// only a commit shows that writing works again.
+// mustConfirm reports whether a batch with nothing to write must commit anyway:
+// because its answer depends on state that may not be durable, or because only a
+// commit shows that writes work again.
 func (l *Ledger) mustConfirm(rev mesh.Revision, batch []*command) bool {
 	return !l.safe(rev) && slices.ContainsFunc(batch, func(c *command) bool { return c.told }) || l.failing("write")
 }
@@ -246,8 +246,8 @@ func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mes
 // transitions finds the nodes that evs bring online or take offline.
 func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []store.Transition) {
 	shown := map[mesh.NodeID]bool{} // what evs have made of a node so far
-	// When time is set back the last row of a node may be in the future: another
-	// one says how it is now.
+	// When the time is set back, the last row of a node may be in the future, so
+	// another row records the current state.
 	back := slices.ContainsFunc(evs, func(e mesh.Event) bool { return e.Kind() == mesh.KindClockSet })
 	turn := func(id mesh.NodeID, at mesh.Time, online bool) {
 		was, ok := shown[id]
@@ -311,9 +311,9 @@ func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []store.Leader) {
 	return rows
 }
 
-// resolve learns whether a batch is in the log, and stays there. Under the lock no
-// commit is under way, so the log has the last word; and a commit of our own,
-// after that of the batch, shows that the batch is safe.
+// resolve finds out whether a batch is in the log and durable. Under the lock no
+// commit is in progress, so the log is authoritative, and a later commit of our
+// own proves that the batch is durable.
 // While nobody can tell, nothing else is decided; so after a while the callers
 // hear that the outcome is unknown, and whoever follows the log will see it.
 func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) error {

@@ -219,8 +219,8 @@ type Forgotten struct {
 	ID ReceiptID `json:"id"`
 }
 
-// ClockSet says that the time of the mesh was set back: changes before this one
-// were made with a clock that was ahead.
+// ClockSet records that the time of the mesh was set back, because earlier changes
+// were made while a clock was ahead.
 type ClockSet struct {
 	Was Time `json:"was"`
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// How many receipts are kept, and for how long. The oldest make room for new
-// ones, but none that is younger than ReceiptMinimum: a retry comes within
-// minutes, and one that is done twice is worse than a request that waits.
+// How many receipts are kept, and for how long. New receipts replace the oldest,
+// but none younger than ReceiptMinimum: retries come within minutes, and making a
+// change twice is worse than making a request wait.
 const (
 	ReceiptLifetime  = 24 * time.Hour
 	ReceiptMinimum   = 5 * time.Minute
@@ -87,8 +87,8 @@ func (s *Snapshot) Receipt(o *Once) (*Receipt, bool) {
 // Receipts yields all receipts, the oldest first.
 func (s *Snapshot) Receipts() iter.Seq[*Receipt] { return s.receipts.all() }
 
-// ReceiptWait is how long a request must wait before a receipt may make room for
-// its own; zero when there is room.
+// ReceiptWait returns how long a request must wait until there is room for its
+// receipt; zero if there is room.
 func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
 	if _, ok := s.Receipt(o); ok {
 		return 0 // it replaces its own

@@ -2,9 +2,9 @@ package mesh
 
 import "net/netip"
 
-// Reserved are the ranges that no route may overlap, other than the routes to the
-// internet: where the addresses of nodes come from, and what clients use for
-// themselves. A device that led to such a range would receive what is meant for
+// Reserved are the ranges that no route may overlap, except exit routes: the
+// prefixes that node addresses come from, and the ranges that clients use
+// internally. A device that routed such a range would receive traffic meant for
 // other nodes.
 type Reserved []netip.Prefix
 
@@ -21,12 +21,12 @@ func ReservedFor(prefixes ...netip.Prefix) Reserved {
 }
 
 // siteRoutes returns the range in which clients map the IPv4 networks of several
-// sites to IPv6 (4via6). It lies inside the usual prefix, is made for routes, and no
-// node has an address there.
+// sites to IPv6 (4via6). It is inside the default prefix but meant for routes, and
+// no node has an address there.
 func siteRoutes() netip.Prefix { return netip.MustParsePrefix("fd7a:115c:a1e0:b1a::/64") }
 
-// Overlap returns the range that a route overlaps, if it does. Exit routes lie over
-// every range and take no traffic from it.
+// Overlap returns the reserved range that a route overlaps, if any. Exit routes
+// contain every range, but take no traffic from it.
 func (r Reserved) Overlap(route netip.Prefix) (netip.Prefix, bool) {
 	if a := route.Addr(); a.Is4In6() && route.Bits() >= 96 {
 		route = netip.PrefixFrom(a.Unmap(), route.Bits()-96)

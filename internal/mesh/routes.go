@@ -17,7 +17,7 @@ type Route struct {
 	// change that.
 	Decided bool `json:"decided,omitempty"`
 	// ApprovedBy is the version of the policy that enabled it. It is zero if a
-	// person decided, and unknown where an older release enabled it.
+	// person decided, and unknown if an older release enabled it.
 	ApprovedBy PolicyVersion `json:"approvedBy,omitempty"`
 	// Preference says which of several routers is asked first: the one with
 	// the greatest.
@@ -48,11 +48,12 @@ func (n *Node) AddRoute(r Route) {
 type AutoApproval struct {
 	Version  PolicyVersion
 	Approves func(netip.Prefix) bool
-	// Withdraws selects the routes that an earlier approval no longer holds for.
-	// Of those that only a policy had enabled, Approves decides again. Nil selects
+	// Withdraws selects the routes whose earlier approval no longer holds. For
+	// those that only a policy had enabled, Approves decides again. Nil selects
 	// none: an approval outlives the autoApprovers that it came from.
 	Withdraws func(Route) bool
-	// Forbids selects what can be no route, whoever approved it; nil selects nothing.
+	// Forbids selects prefixes that cannot be routes, whoever approved them; nil
+	// selects none.
 	Forbids func(netip.Prefix) bool
 }
 
@@ -113,12 +114,12 @@ func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bo
 	return changed
 }
 
-// maxKnownRoutes is how many routes of a node are remembered that it no longer
-// announces and nobody decided about. A device could announce others all the time.
+// maxKnownRoutes limits how many routes are remembered that a node no longer
+// announces and nobody decided about, as a device could keep announcing new ones.
 const maxKnownRoutes = 256
 
-// forgetRoutes leaves out the oldest of too many routes that the node no longer
-// announces and nobody decided about.
+// forgetRoutes removes the oldest routes above maxKnownRoutes that the node no
+// longer announces and nobody decided about.
 func (n *Node) forgetRoutes(all []Route) []Route {
 	var idle []RouteID
 	for _, r := range all {

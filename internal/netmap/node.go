@@ -106,8 +106,8 @@ func common(s *Scene, n *mesh.Node) *Node {
 	return p
 }
 
-// permitted leaves out routes that would take traffic from other nodes. They are not
-// committed; nodes that were stored before the range was reserved may still have some.
+// permitted leaves out routes that would take traffic from other nodes. Such routes
+// are never committed, but nodes stored before a range was reserved may have some.
 func permitted(s *Scene, routes []netip.Prefix) []netip.Prefix {
 	taken := func(p netip.Prefix) bool {
 		_, overlaps := s.Reserved.Overlap(p)

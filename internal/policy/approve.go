@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Forbids reports which addresses of the mesh a route would take traffic from, if it
-// would: a reserved range, or the address of a node from an earlier range.
+// Forbids returns the mesh addresses that a route would take traffic from, if any: a
+// reserved range, or the address of a node from an earlier range.
 func (w *World) Forbids(route netip.Prefix) (netip.Prefix, bool) {
 	if own, ok := w.Reserved.Overlap(route); ok {
 		return own, true
@@ -20,9 +20,9 @@ func (w *World) Forbids(route netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// CheckApprovers finds the autoApprovers that would approve only routes that are
-// refused anyway, or next to others. Those for 0.0.0.0/0 and ::/0 mean every route
-// that may be approved.
+// CheckApprovers finds autoApprovers whose prefix includes routes that are refused
+// anyway. Entries for 0.0.0.0/0 and ::/0 are fine: they mean every route that can
+// be approved.
 func (d *Doc) CheckApprovers(reserved mesh.Reserved) (problems Problems) {
 	for _, r := range d.approvers.Routes {
 		if own, ok := reserved.Overlap(r.Prefix); ok {

@@ -75,8 +75,8 @@ func namesOf(user *mesh.User) []string {
 	return names
 }
 
-// Mentions returns the names of a user that stand anywhere in the document: in rules,
-// groups, tagOwners, autoApprovers or tests. The user may be nil.
+// Mentions returns the names of a user that occur anywhere in the document: in
+// rules, groups, tagOwners, autoApprovers or tests. The user may be nil.
 func (d *Doc) Mentions(user *mesh.User) []string {
 	if d == nil || user == nil {
 		return nil

@@ -165,8 +165,8 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) upgradeWebSocket(w http.ResponseWriter, r *http.Request) {
-	// Without the right subprotocol a WebSocket would have to be closed again,
-	// and the protocol lets the other side delay that.
+	// A WebSocket without the right subprotocol would have to be closed again, and
+	// the closing handshake lets the peer delay that.
 	if !slices.Contains(strings.Fields(strings.ReplaceAll(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",", " ")), "derp") {
 		http.Error(w, "the WebSocket subprotocol must be derp", http.StatusBadRequest)
 		return

@@ -15,13 +15,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// commit cannot be cancelled by the caller, who would only learn less. It tells
-// a refused commit from one whose answer never came.
+// commit cannot be cancelled by the caller, because that would only hide the
+// outcome. It distinguishes a refused commit from one that got no answer.
 //
-// PostgreSQL with a synchronous standby answers when the standby has the
-// commit. A cancel request ends that wait and makes the commit visible without
-// the standby; so none is ever sent, not even when the connection is given up.
-// Whoever else ends the wait makes PostgreSQL warn.
+// With a synchronous standby, PostgreSQL answers when the standby has the commit.
+// A cancel request ends that wait and makes the commit visible without the
+// standby, so none is ever sent, not even when the connection is abandoned. If
+// somebody else ends the wait, PostgreSQL reports a warning.
 func commit(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
@@ -39,7 +39,7 @@ func commit(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
 	case err == nil && tag.String() != "COMMIT":
 		err = unavailable("PostgreSQL answered COMMIT with %s", tag)
 	case err == nil:
-	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR": // the server decided, and it decided no
+	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR": // the server refused it
 	default:
 		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 	}
@@ -51,7 +51,7 @@ func commit(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
 type socket struct {
 	net.Conn
 	committing atomic.Bool
-	warning    string // the last one; used by whoever uses the connection
+	warning    string // the last one; not locked, as a connection has one user at a time
 }
 
 func dial(d *net.Dialer) pgconn.DialFunc {
@@ -64,8 +64,8 @@ func dial(d *net.Dialer) pgconn.DialFunc {
 	}
 }
 
-// RemoteAddr is where the driver sends its cancel requests, which is all it asks
-// this for. During COMMIT that is an address that cannot be dialled.
+// RemoteAddr returns the address to which the driver sends cancel requests, which
+// is its only use. During COMMIT it returns an address that cannot be dialled.
 func (s *socket) RemoteAddr() net.Addr {
 	if s.committing.Load() {
 		return nowhere{}
@@ -87,7 +87,7 @@ func socketOf(conn *pgconn.PgConn) *socket {
 	return s
 }
 
-// noteWarning keeps what PostgreSQL warns of.
+// noteWarning records a warning from PostgreSQL.
 func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
 	if s := socketOf(conn); s != nil && n.SeverityUnlocalized == "WARNING" {
 		s.warning = n.Message

@@ -15,19 +15,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// hostStagger is how long one host may be silent before the next is tried
-// beside it. A primary that answers does so within milliseconds.
+// hostStagger is how long one host may be silent before the next is tried in
+// parallel. A working primary answers within milliseconds.
 const hostStagger = 300 * time.Millisecond
 
-// hosts are the servers of which one is the primary. The driver tries them one
-// after the other, and each that is silent costs its whole timeout.
+// hosts are the configured servers, one of which is the primary. The driver itself
+// would try them one after the other and wait the full timeout for each silent one.
 type hosts struct {
 	all  []*pgx.ConnConfig // one for each
 	last atomic.Int32      // the one that answered last
 }
 
-// newHosts takes a configuration apart by hosts. A host may have two ways in,
-// with TLS and without.
+// newHosts splits a configuration by host. A host may have two entries, with TLS
+// and without.
 func newHosts(config *pgx.ConnConfig) *hosts {
 	h := &hosts{}
 	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
@@ -44,8 +44,8 @@ func newHosts(config *pgx.ConnConfig) *hosts {
 	return h
 }
 
-// connect returns a connection to the host that takes one first, beginning with
-// the one that did so last.
+// connect returns a connection to the first host that accepts one, starting with
+// the host that accepted the last one.
 func (h *hosts) connect(ctx context.Context) (*pgx.Conn, error) {
 	if len(h.all) == 1 {
 		return pgx.ConnectConfig(ctx, h.all[0])
@@ -59,8 +59,8 @@ func (h *hosts) connect(ctx context.Context) (*pgx.Conn, error) {
 	return h.race(ctx, order)
 }
 
-// race tries hosts in an order: each as soon as the one before has failed, or
-// has been silent for a while.
+// race tries hosts in order: each as soon as the previous one has failed or has
+// been silent for hostStagger.
 func (h *hosts) race(ctx context.Context, order []int) (won *pgx.Conn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -104,15 +104,15 @@ func (h *hosts) race(ctx context.Context, order []int) (won *pgx.Conn, err error
 			closeConn(t.conn)
 		}
 	}
-	_ = g.Wait() // all have told
+	_ = g.Wait() // errors have been collected already
 	if won != nil {
 		return won, nil
 	}
 	return nil, errors.Join(errs...)
 }
 
-// choose makes a configuration name one host that takes connections now. The
-// pool, which connects by itself, then waits for no other.
+// choose makes a configuration name one host that accepts connections now, so that
+// the pool, which connects by itself, does not wait for the others.
 func (h *hosts) choose(ctx context.Context, config *pgx.ConnConfig) error {
 	if len(h.all) == 1 {
 		return nil
@@ -127,7 +127,7 @@ func (h *hosts) choose(ctx context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// openDB is a pool of the standard library that chooses its host.
+// openDB returns a database/sql pool that chooses its host.
 func openDB(config *pgx.ConnConfig) *sql.DB {
 	return stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(newHosts(config).choose))
 }

@@ -34,9 +34,9 @@ type PostgresConfig struct {
 	MaxOpenConns int
 	MaxIdleConns int
 	MaxIdleTime  time.Duration
-	// AnswerTimeout bounds what one call asks of the server, 15 seconds by
-	// default. It ends the wait for a server that is gone without a word; one
-	// that lives gives up earlier, by limits that are parts of this one.
+	// AnswerTimeout limits how long one call waits for the server; it defaults to
+	// 15s. It ends the wait for a server that has silently disappeared. A live
+	// server gives up earlier, by limits that are fractions of this one.
 	AnswerTimeout time.Duration
 }
 
@@ -45,8 +45,8 @@ const (
 	channel = "fairlead"
 	// nowMicros is the database's clock in the unit of mesh.Time.
 	nowMicros = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-	// futureAge is how far in the future an entry of the log must be dated for
-	// Prune to know that time was set back after it.
+	// futureAge is how far in the future a log entry must be dated for Prune to
+	// conclude that the time was set back after it.
 	futureAge = time.Minute
 )
 
@@ -149,8 +149,9 @@ func (p *Postgres) Clock() store.Clock {
 	return store.LocalClock()
 }
 
-// readClock takes a reading that was asked for at a moment and came just now.
-// One that waited, such as for a lock, does not replace a better one.
+// readClock stores a reading that was requested at a moment and has just arrived.
+// A reading that took long, for example because of a lock, does not replace a
+// better one.
 func (p *Postgres) readClock(now mesh.Time, sent time.Time) store.Clock {
 	const quick, recent = 100 * time.Millisecond, 10 * time.Second
 	got := time.Now()
@@ -232,7 +233,7 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 	return h, raws, err
 }
 
-// readHead also asks for the database's clock, and how a commit would be kept.
+// readHead also reads the database's clock and the synchronous_commit setting.
 const readHead = selectHead + ", " + nowMicros + ", current_setting('synchronous_commit') FROM head WHERE id = 1"
 
 // Lock costs three round trips whatever the size of the batch: begin, head and
@@ -401,8 +402,8 @@ func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report,
 	p.beatMu.Lock()
 	defer p.beatMu.Unlock()
 	if p.beating == nil || p.beating.IsClosed() {
-		// A beat is true for seconds. It waits neither for the disk nor for a
-		// standby: one that stalls must not make all replicas look dead.
+		// A heartbeat is valid for seconds only. It waits neither for the disk nor for
+		// a standby: a stalled standby must not make all replicas look dead.
 		config := p.config.Copy()
 		config.RuntimeParams["synchronous_commit"] = "off"
 		if err := p.hosts.choose(ctx, config); err != nil {
@@ -470,8 +471,8 @@ func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Durat
 	}
 }
 
-// affect drops or marks what is old. Nobody is told that this was done, so it
-// waits for no standby, which may not answer.
+// affect deletes or marks old rows. This is acknowledged to nobody, so it does not
+// wait for a standby, which may not answer.
 func (p *Postgres) affect(ctx context.Context, statement string, args ...any) (n int64, err error) {
 	err = p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		b := &pgx.Batch{}

@@ -36,8 +36,8 @@ type SQLite struct {
 	files     *sqliteFiles
 	durations prometheus.Observer
 	dirty     atomic.Bool // something was committed since the last checkpoint
-	// pin is one more connection. While it is open SQLite keeps its log, whatever
-	// the pool does, so that a log that is gone was taken away.
+	// pin is an extra connection. While it is open, SQLite keeps its write-ahead
+	// log whatever the pool does, so a missing log means that somebody removed it.
 	pin *sql.DB
 }
 
@@ -293,9 +293,9 @@ func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any
 	return nil
 }
 
-// usable fails when the database or its log was removed or replaced. A log that is
-// gone by name is still open: what was acknowledged and is nowhere else is moved
-// into the file before this process ends.
+// usable fails if the database or its write-ahead log was removed or replaced. A
+// deleted log is still open, so acknowledged changes that exist only there are
+// moved into the database file before this process ends.
 func (l *SQLite) usable(ctx context.Context) error {
 	err := l.files.present()
 	if err != nil && l.dirty.Load() && checkpoint(ctx, l.pin) == nil {

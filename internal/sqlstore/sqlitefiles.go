@@ -16,9 +16,9 @@ import (
 )
 
 // sqliteFiles are the files of a database that this process owns: the database
-// itself, its write-ahead log, and a lock file, which also notes how far the
-// database has come. A log that is deleted takes what was acknowledged with it,
-// and SQLite would not notice: the note does.
+// itself, its write-ahead log, and a lock file that also records the newest
+// revision. If the log is deleted, acknowledged changes are lost and SQLite does
+// not notice, but the recorded revision shows it.
 type sqliteFiles struct {
 	path string      // without links, as SQLite names its log
 	file os.FileInfo // the database that is open
@@ -26,13 +26,13 @@ type sqliteFiles struct {
 	log  os.FileInfo // the log in use; nil before watchLog
 }
 
-// takeFiles takes the lock file beside the database, then tries whether the
-// database can be written: what the system says is clearer than what SQLite does.
+// takeFiles takes the lock file next to the database, then checks that the database
+// is writable, because the operating system's errors are clearer than SQLite's.
 func takeFiles(path string) (_ *sqliteFiles, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, openError(path, err)
 	}
-	// Beside the file itself, as SQLite has its log: by whatever link it is reached.
+	// Next to the file itself, like SQLite's log, whatever link leads to it.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -54,7 +54,7 @@ func takeFiles(path string) (_ *sqliteFiles, err error) {
 		return nil, unavailable("failed to open database file: %s is missing but %s-wal exists: put the database back, or move that file away to start empty", path, path)
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		_ = lock.Truncate(0) // what is noted is of another database, whose inode this one may get
+		_ = lock.Truncate(0) // the note is of another database, whose inode this one may get
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
@@ -65,8 +65,8 @@ func takeFiles(path string) (_ *sqliteFiles, err error) {
 	return &sqliteFiles{path: path, file: file, lock: lock}, err
 }
 
-// orphaned reports whether the log of a database is there without it: a new
-// database would take the place of one that is only misplaced.
+// orphaned reports whether the log of a database exists without the database: a
+// new database would take the place of one that is only misplaced.
 func orphaned(path string) (bool, error) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return false, nil // OpenFile says what is wrong, if anything is
@@ -83,19 +83,19 @@ func (f *sqliteFiles) release() error { return f.lock.Close() }
 // noteForm has a fixed length, so that one note replaces another.
 const noteForm = "fairlead inode %020d rev %020d\n"
 
-// note keeps how far the database has come, without waiting for the disk: it
-// survives the process, and after a loss of power an older note is no harm.
+// note records the newest revision without waiting for the disk. The note survives
+// the process, and after a power loss an older note does no harm.
 func (f *sqliteFiles) note(rev mesh.Revision) {
-	_, _ = f.lock.WriteAt(fmt.Appendf(nil, noteForm, inode(f.file), rev), 0) // a disk that is full has told already
+	_, _ = f.lock.WriteAt(fmt.Appendf(nil, noteForm, inode(f.file), rev), 0) // a full disk has been reported already
 }
 
-// forget drops the note: the database goes on from somewhere else.
+// forget drops the note, because the database continues from another revision.
 func (f *sqliteFiles) forget() error { return f.lock.Truncate(0) }
 
-// noted is how far this very file has come, as far as anybody knows.
+// noted returns the newest known revision of this very file.
 func (f *sqliteFiles) noted() mesh.Revision {
 	text := make([]byte, 128)
-	n, _ := f.lock.ReadAt(text, 0) // what cannot be read is not known
+	n, _ := f.lock.ReadAt(text, 0) // an unreadable note counts as none
 	var node uint64
 	var rev mesh.Revision
 	if _, err := fmt.Sscanf(string(text[:n]), noteForm, &node, &rev); err != nil || node != inode(f.file) {
@@ -111,9 +111,9 @@ func inode(file os.FileInfo) uint64 {
 	return 0
 }
 
-// complete fails when the database has less than this process, or one before it,
-// has written: its log is not there. It changes nothing, so that the log can be
-// put back.
+// complete fails if the database lacks something that this process or an earlier
+// one has written, because its log is missing. It changes nothing, so that the log
+// can be put back.
 func (f *sqliteFiles) complete(ctx context.Context, db *sql.DB) error {
 	noted, found := f.noted(), mesh.Revision(0)
 	if noted == 0 {
@@ -131,8 +131,8 @@ func (f *sqliteFiles) complete(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// prepareSQLite brings the tables up to date and moves all that is in the log
-// into the file, so that the file alone is a database.
+// prepareSQLite migrates the tables and moves the log into the file, so that the
+// file alone is a complete database.
 func prepareSQLite(ctx context.Context, db, pin *sql.DB, files *sqliteFiles) error {
 	if err := files.complete(ctx, db); err != nil {
 		return err
@@ -147,21 +147,21 @@ func prepareSQLite(ctx context.Context, db, pin *sql.DB, files *sqliteFiles) err
 	return nil
 }
 
-// checkpoint moves all that is in the log into the file.
+// checkpoint moves everything from the log into the file.
 func checkpoint(ctx context.Context, db *sql.DB) error {
 	var busy, frames, moved int
 	return db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
 }
 
-// watchLog takes the log that is there now for the one in use.
+// watchLog remembers the current log as the one in use.
 func (f *sqliteFiles) watchLog() {
 	if log, err := os.Stat(f.path + "-wal"); err == nil {
 		f.log = log
 	}
 }
 
-// present fails when the database or its log was removed or replaced under this
-// process: what is written then is lost with it.
+// present fails if the database or its log was removed or replaced while this
+// process was using it, because further writes would be lost.
 func (f *sqliteFiles) present() error {
 	if file, err := os.Stat(f.path); err != nil || !os.SameFile(file, f.file) {
 		return unavailable("database write failed: %s was removed or replaced while in use: stop the service, put the file back, start again", f.path)

@@ -10,18 +10,18 @@ import (
 type Clock struct {
 	// Now is what it said.
 	Now mesh.Time
-	// Ahead is how far it is ahead of this machine's clock, at least: what the
-	// round trip leaves open counts as agreement. Negative means behind.
+	// Ahead is how far it is at least ahead of this machine's clock; the
+	// uncertainty of the round trip counts as agreement. Negative means behind.
 	Ahead time.Duration
-	// Read is when it was read. It is zero where the database has no clock of
-	// its own and Now is this machine's.
+	// Read is when it was read. It is zero if the database has no clock of its
+	// own and Now is this machine's time.
 	Read time.Time
 }
 
-// LocalClock is the clock of a database that has none of its own.
+// LocalClock returns the clock of a database that has none of its own.
 func LocalClock() Clock { return Clock{Now: mesh.TimeOf(time.Now())} }
 
-// ReadClock is a clock that said now between sent and got.
+// ReadClock returns a clock that said now between sent and got.
 func ReadClock(now mesh.Time, sent, got time.Time) Clock {
 	c := Clock{Now: now, Read: sent.Add(got.Sub(sent) / 2)}
 	if early := now.Sub(mesh.TimeOf(got)); early > 0 {
@@ -33,9 +33,9 @@ func ReadClock(now mesh.Time, sent, got time.Time) Clock {
 	return c
 }
 
-// At is what the database's clock says at a later moment. It counts on from the
-// reading by this machine's monotonic clock, so that setting the time of this
-// machine changes nothing.
+// At returns the database's time at a later moment. It extrapolates the reading
+// with this machine's monotonic clock, so setting this machine's time has no
+// effect.
 func (c Clock) At(t time.Time) mesh.Time {
 	if c.Read.IsZero() {
 		return mesh.TimeOf(t)

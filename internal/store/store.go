@@ -19,9 +19,9 @@ import (
 var (
 	// ErrPruned says that the log no longer reaches back far enough: load.
 	ErrPruned = errors.New("the log no longer holds these revisions")
-	// ErrRewound says that the database does not hold the history that the
-	// caller has seen: a backup was restored, or a standby was promoted that
-	// lacked the newest commits.
+	// ErrRewound means that the database does not have the history that the
+	// caller has seen: a backup was restored, or a standby without the newest
+	// commits was promoted.
 	ErrRewound = errors.New("the database has gone back to an earlier state")
 	// ErrUnknownOutcome says that the connection was lost during commit. The
 	// batch is in the log or it is not; only a later Lock tells, and only one
@@ -37,7 +37,7 @@ var (
 // BatchID names one transaction of one ledger for ever.
 type BatchID = mesh.BatchID
 
-// Point is a place in one history. A zero batch is any.
+// Point is a position in one history. A zero batch matches any.
 type Point struct {
 	Rev   mesh.Revision
 	Batch BatchID // of that revision
@@ -78,8 +78,9 @@ type Store interface {
 	// appends becomes durable and visible, all or nothing, when Lock returns
 	// nil. Any error but ErrUnknownOutcome means that nothing was written.
 	//
-	// A commit whose wait for a synchronous standby was given up, by whomever,
-	// is one of unknown outcome: its rows may be visible, and lost by a failover.
+	// If the wait for a synchronous standby is cut short, by anyone, the outcome
+	// of the commit is unknown: its rows may be visible, and a failover may lose
+	// them.
 	Lock(ctx context.Context, after mesh.Revision, batch BatchID, fn func(Tx) error) error
 	// Changed is signalled after a commit through another handle. It is a
 	// hint: it may be spurious, merged or lost.
@@ -147,7 +148,7 @@ type Report struct {
 	// DigestForm says what the digest is made from: replicas of two versions
 	// may have no digest in common.
 	DigestForm int `json:"digestForm"`
-	// URL is where other replicas reach this one, if anywhere.
+	// URL is where other replicas can reach this one; empty if they cannot.
 	URL string `json:"url,omitempty"`
 	// Held is how many nodes have their stream here.
 	Held int `json:"held"`

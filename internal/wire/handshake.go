@@ -23,8 +23,8 @@ const (
 	// turnTimeout bounds how long a request waits for its turn. Clients give up
 	// after 15 s.
 	turnTimeout = 10 * time.Second
-	// handshakesAtOnce is enough for all processors: a handshake only computes.
-	// One network gets half of it, which keeps them busy as well.
+	// handshakesAtOnce keeps all processors busy, as a handshake is pure computation.
+	// One network gets half of it, which is still enough to keep them busy.
 	handshakesAtOnce  = 16
 	handshakesOfOne   = handshakesAtOnce / 2
 	maxInitiationText = 512 // the text of an initiation has 136 bytes
@@ -32,7 +32,7 @@ const (
 
 var errBusy = errors.New("too many clients are connecting; try again")
 
-// initiation is the client's part of the handshake, from a request that can be
+// initiation returns the client's part of the handshake, if the request can be
 // upgraded.
 func initiation(r *http.Request) ([]byte, error) {
 	if r.ProtoMajor != 1 {
@@ -77,8 +77,8 @@ func offersProtocol(h http.Header) bool {
 	return false
 }
 
-// lateConn is a connection that is taken over after the handshake was computed.
-// Until then it keeps what is written to it.
+// lateConn is a connection that is hijacked only after the handshake has been
+// computed. Until then it buffers what is written to it.
 type lateConn struct {
 	net.Conn // nil until open
 	kept     []byte
@@ -93,8 +93,8 @@ func (c *lateConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// open takes the connection of a request over and sends what was kept, by the
-// deadline. When it fails the connection is closed, or answered.
+// open hijacks the connection of a request and sends what was buffered, within the
+// deadline. If it fails, the request has been answered or the connection is closed.
 func (c *lateConn) open(w http.ResponseWriter, r *http.Request, deadline time.Time) (err error) {
 	taken := &taking{ResponseWriter: w, deadline: deadline}
 	if err := http.NewResponseController(w).SetWriteDeadline(deadline); err != nil { // the answer is sent before
@@ -136,7 +136,7 @@ func (c *lateConn) openPlain(w *taking) error {
 func (c *lateConn) openWebSocket(w *taking, r *http.Request) error {
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{controlhttpcommon.UpgradeHeaderValue},
-		OriginPatterns:  []string{"*"}, // a client in a browser is a page of another site
+		OriginPatterns:  []string{"*"}, // a browser client is a page of another site
 		CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {
@@ -146,8 +146,8 @@ func (c *lateConn) openWebSocket(w *taking, r *http.Request) error {
 	return nil
 }
 
-// webSocket closes without the closing handshake, in which the peer could keep
-// the server waiting for ever.
+// webSocket closes without the closing handshake, because the peer could make the
+// server wait for that forever.
 type webSocket struct {
 	net.Conn
 	ws *websocket.Conn
@@ -155,12 +155,12 @@ type webSocket struct {
 
 func (w webSocket) Close() error { return w.ws.CloseNow() }
 
-// taking is a response whose connection is taken over, also from below writers
-// that wrap others, with a deadline for all that is read or written.
+// taking is a response whose connection can be hijacked, even through wrapped
+// writers, with a deadline for all reads and writes.
 type taking struct {
 	http.ResponseWriter
 	deadline time.Time
-	conn     net.Conn // nil until it is taken over
+	conn     net.Conn // nil until it is hijacked
 }
 
 // Hijack implements http.Hijacker.
@@ -170,20 +170,20 @@ func (t *taking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	t.conn = conn
-	// The outer server lifts its own deadlines from a connection that is taken
-	// over. One that is closed already fails at the next step.
+	// The outer server removes its own deadlines from a hijacked connection. If the
+	// connection is already closed, the next step fails.
 	_ = conn.SetDeadline(t.deadline)
 	return conn, buf, nil
 }
 
-// turns bounds how many handshakes are computed at once, in total and for one
-// network. When all clients come back at once, those that were let in must be
-// heard within two seconds, or HTTP/2 gives them up: the others wait.
+// turns limits how many handshakes are computed at once, in total and per network.
+// When all clients reconnect at once, those that got a turn must be served within
+// two seconds, or HTTP/2 gives up on them, so the others wait.
 type turns struct {
 	all chan struct{}
 
 	mu sync.Mutex
-	of map[string]*turnsOf // guarded by mu; those somebody has or waits for
+	of map[string]*turnsOf // guarded by mu; only networks that have a turn or wait for one
 }
 
 type turnsOf struct {
@@ -195,7 +195,7 @@ func newTurns() *turns {
 	return &turns{all: make(chan struct{}, handshakesAtOnce), of: map[string]*turnsOf{}}
 }
 
-// take waits for a turn of the network. Whoever gets one calls done, soon.
+// take waits for a turn of the network. The caller must call done soon after.
 func (t *turns) take(ctx context.Context, network string) (done func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()

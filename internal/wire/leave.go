@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// leaveEvery and leaveChunk make a hundred connections a second: as many as
-	// another replica takes without others noticing. With more than five hundred
-	// it is as many as it takes to be done within leaveWithin: the others take
-	// them for lost soon after.
+	// leaveEvery and leaveChunk make a hundred connections a second, as many as
+	// another replica can take without slowing down others. With more than five
+	// hundred connections, the rate is whatever finishes within leaveWithin,
+	// because the other replicas mark the nodes offline soon after.
 	leaveEvery  = 100 * time.Millisecond
 	leaveChunk  = 10
 	leaveWithin = 5 * time.Second
@@ -20,17 +20,17 @@ const (
 	drainChunk = 200
 )
 
-// refuseClosed answers while this replica must not serve. Clients retry, and the
-// balancer sends them elsewhere.
+// refuseClosed answers requests while this replica must not serve. Clients retry,
+// and the load balancer sends them to another replica.
 func refuseClosed(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "2")
 	http.Error(w, "this replica lost the database and another one has it; connect to another replica", http.StatusServiceUnavailable)
 }
 
-// Run sends clients to other replicas, gently and once, when Config.Leave says
-// so, until ctx ends. Whoever comes back is taken unless Config.Closed says
-// otherwise: if all replicas are cut off, a map that is a little old is better
-// than none.
+// Run sends clients to other replicas, gradually and once, when Config.Leave says
+// so, until ctx ends. Clients that come back are served unless Config.Closed says
+// otherwise: if all replicas are cut off, a slightly outdated map is better than
+// none.
 func (s *Server) Run(ctx context.Context) error {
 	if s.config.Leave == nil {
 		return nil

@@ -48,11 +48,11 @@ type Config struct {
 	ServerURL string
 	// TrustedProxies may say on whose behalf they ask.
 	TrustedProxies []netip.Prefix
-	// Leave says that clients are better off with another replica. By default it
-	// never does.
+	// Leave reports whether clients are better off with another replica. By default
+	// it never does.
 	Leave func() bool
-	// Closed says that this replica must not serve what it has: clients are
-	// refused until it is false again. By default it never does.
+	// Closed reports whether this replica must not serve its state: clients are
+	// refused until it returns false again. By default it always returns false.
 	Closed func() bool
 	// Answered hears the tokens that nodes were made to say; see PingURL.
 	Answered func(token string, machine key.MachinePublic)
@@ -67,8 +67,8 @@ type Config struct {
 	// RequestTimeout is how long a request may take to arrive, and its answer to
 	// be taken, 15 s unless told. Streams and logins that wait are apart.
 	RequestTimeout time.Duration
-	// HandshakeTimeout bounds all that a client is waited for between its request
-	// for a connection and the first byte inside of Noise; it defaults to 5s.
+	// HandshakeTimeout limits how long the server waits for a client between its
+	// upgrade request and the first byte inside Noise; it defaults to 5s.
 	HandshakeTimeout time.Duration
 }
 

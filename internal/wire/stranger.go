@@ -12,14 +12,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
-// What machines without a node may do, which is all but register.
+// Limits for machines without a node, which can do little but register.
 const (
 	// strangerBody is six times what clients send to register.
 	strangerBody = 16 << 10
-	// strangerRequests is how many requests a connection may have under way: a
-	// client registers, and waits for its approval.
+	// strangerRequests is how many concurrent requests a connection may have: a
+	// client registers, and waits for approval.
 	strangerRequests = 4
-	// strangersHold bounds the bodies of all of them that are not complete.
+	// strangersHold limits the memory for bodies that are being read, for all of
+	// them together.
 	strangersHold = 32 << 20
 	// strangersShare is the part of the memory not yet in use that one network
 	// may hold: a ninth of all if it is alone, and less the more networks take
@@ -60,8 +61,8 @@ func (b *bodies) give(network string, n int) {
 
 var errOverBudget = errors.New("too many clients are registering; try again")
 
-// serveStranger answers a machine that has no node. Its body is read before
-// anything looks at it, so that the memory held for strangers can be counted.
+// serveStranger answers a machine that has no node. It reads the whole body before
+// the handler runs, so that the memory used by strangers can be counted.
 func (s *Server) serveStranger(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	p := peerOf(r)
 	defer p.requests.Add(-1)
@@ -107,7 +108,7 @@ func (s *Server) readBody(network string, r io.Reader) ([]byte, error) {
 	}
 }
 
-// tryLater answers clients that should ask again, but not all at once.
+// tryLater answers clients that should retry, but not all at the same time.
 func tryLater(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5)))
 	http.Error(w, text, status)

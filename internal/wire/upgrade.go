@@ -27,12 +27,12 @@ func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 }
 
 // upgrade turns a request into a Noise connection. The connection is served by
-// another goroutine: the one that answers a request holds buffers and a stack
-// that ten thousand quiet connections would pay for.
+// another goroutine, because the request's goroutine holds buffers and a stack
+// that would be expensive for ten thousand idle connections.
 //
-// The client sends its part of the handshake with the request, so all of it is
-// computed before the connection is taken over. Whatever is wrong gets a plain
-// answer, and nothing that waits for the client happens while it has a turn.
+// The client sends its part of the handshake with the request, so the handshake is
+// computed before the connection is hijacked. Invalid requests get a plain
+// response, and nothing waits for the client while it has a turn.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	if s.config.Closed() {
 		refuseClosed(w)
@@ -65,8 +65,8 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// shake computes the handshake when it is the network's turn. What the client is
-// to be sent is kept in late.
+// shake computes the handshake when it is the network's turn. The response to the
+// client is buffered in late.
 func (s *Server) shake(r *http.Request, late *lateConn, init []byte, p peer) (*controlbase.Conn, error) {
 	done, err := s.turns.take(r.Context(), identity.Network(p.addr))
 	if err != nil {
@@ -74,17 +74,17 @@ func (s *Server) shake(r *http.Request, late *lateConn, init []byte, p peer) (*c
 	}
 	defer done()
 	conn, err := controlbase.Server(context.Background(), late, s.config.Noise, init)
-	if err != nil || isWebSocket(r) { // a client in a browser expects nothing early
+	if err != nil || isWebSocket(r) { // a browser client expects no early payload
 		return conn, err
 	}
 	_, err = conn.Write(s.early)
 	return conn, err
 }
 
-// refuse answers a client whose connection was not taken over.
+// refuse answers a client whose connection was not hijacked.
 func (s *Server) refuse(w http.ResponseWriter, p peer, status int, err error) {
 	s.refused(p, err)
-	w.Header().Set("Connection", "close") // nobody who gets this needs the connection
+	w.Header().Set("Connection", "close") // a refused client does not need the connection
 	http.Error(w, err.Error(), status)
 }
 
@@ -111,8 +111,8 @@ type peerKey struct{}
 type peer struct {
 	machine key.MachinePublic // proven
 	addr    string
-	// requests are those that the connection has under way while its machine is
-	// unknown.
+	// requests counts the concurrent requests of the connection while its machine
+	// is unknown.
 	requests *atomic.Int32
 	conn     *controlbase.Conn
 	proven   *atomic.Bool // whether conn is in Server.proven, or was

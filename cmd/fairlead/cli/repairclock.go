@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ClockRepair says what it means to set the time of a database back. Its lists
-// name nodes, keys and versions of the policy.
+// ClockRepair describes the effects of setting the time of a database back. Its
+// lists name nodes, keys and versions of the policy.
 type ClockRepair struct {
 	Was     time.Time `json:"was"`
 	Now     time.Time `json:"now"`
@@ -90,7 +90,7 @@ func clockRepairText(r ClockRepair) string {
 		}
 	}
 	if r.Changes > 0 {
-		fmt.Fprintf(&text, "%s in the audit have a date in the future: fairlead audit list --from %s\n", count(r.Changes, "change"), r.Now.Format(time.RFC3339))
+		fmt.Fprintf(&text, "%s in the audit dated in the future: fairlead audit list --from %s\n", count(r.Changes, "change"), r.Now.Format(time.RFC3339))
 	}
 	return text.String()
 }
