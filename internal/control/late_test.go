@@ -155,7 +155,7 @@ func TestCommitTakesTheNewestReport(t *testing.T) {
 		c.mu.Lock()
 		c.while = func() {
 			newer.Go(func() { report(32) })
-			time.Sleep(time.Millisecond) // until it is said
+			<-time.After(time.Millisecond) // until it is said
 		}
 		c.mu.Unlock()
 		report(31)
