@@ -80,6 +80,7 @@ type service struct {
 	guard    *guard.Guard
 	draining atomic.Bool
 	checks   checks
+	risks    []string // unsafe settings of PostgreSQL; logged once the start has succeeded
 	parts    atomic.Pointer[parts]
 }
 
@@ -174,12 +175,8 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 	if err != nil {
 		return nil, err
 	}
-	risks, err := st.Risks(ctx)
-	if err != nil {
-		s.log.Warn("cannot read the settings of PostgreSQL", "error", err)
-	}
-	for _, risk := range risks {
-		s.log.Warn("unsafe PostgreSQL setting", "risk", risk)
+	if s.risks, err = st.Risks(ctx); err != nil {
+		s.risks = []string{"unknown: " + err.Error()}
 	}
 	return st, nil
 }
@@ -234,6 +231,9 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	elsewhere, embedded := s.ledger.World().Relays()
 	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths)+len(elsewhere)+len(embedded) == 0 {
 		s.log.Warn("no relay", "remedy", noRelay)
+	}
+	for _, risk := range s.risks {
+		s.log.Warn("unsafe PostgreSQL setting", "risk", risk)
 	}
 	notify("READY=1")
 	if s.Ready != nil {

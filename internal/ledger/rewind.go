@@ -53,12 +53,16 @@ func (l *Ledger) Rewound() (Rewind, bool) {
 
 func pointOf(s *mesh.Snapshot) store.Point { return store.Point{Rev: s.Rev, Batch: s.Batch} }
 
-// noteRewind reports what was lost, given the database's newest revision.
-func (l *Ledger) noteRewind(ctx context.Context, now mesh.Revision) {
-	r := Rewind{At: time.Now(), Was: l.World().Rev}
-	r.Common, r.AtLeast = l.common(ctx, min(now, r.Was-1))
-	l.rewind.Store(&r)
+// noteRewind reports what was lost between what this replica had, of which trail
+// holds the last batches, and the database's newest revision. The alarm is raised
+// before anything is asked of the database.
+func (l *Ledger) noteRewind(ctx context.Context, was, now mesh.Revision, trail []store.Point) {
+	r := Rewind{At: time.Now(), Was: was, Common: min(now, was-1), AtLeast: true}
+	first := r
+	l.rewind.Store(&first)
 	l.metrics.rewinds.Inc()
+	r.Common, r.AtLeast = l.common(ctx, trail, r.Common)
+	l.rewind.Store(&r)
 	l.metrics.lostRevisions.Add(float64(r.Lost()))
 	l.log.Error("database history went back: acknowledged changes are lost; see the runbook page FairleadHistoryRewound",
 		"was", r.Was, "common", r.Common, "rev", now, "lost", r.Lost(), "at_least", r.AtLeast)
@@ -67,9 +71,12 @@ func (l *Ledger) noteRewind(ctx context.Context, now mesh.Revision) {
 // common finds the newest revision that this replica and the database have in
 // common. It returns at most most, and exactly that if it cannot tell. Points
 // older than the log are assumed to be common.
-func (l *Ledger) common(ctx context.Context, most mesh.Revision) (rev mesh.Revision, atLeast bool) {
+func (l *Ledger) common(ctx context.Context, trail []store.Point, most mesh.Revision) (rev mesh.Revision, atLeast bool) {
 	var failed error
-	n, _ := slices.BinarySearchFunc(l.trail, true, func(p store.Point, _ bool) int {
+	n, _ := slices.BinarySearchFunc(trail, true, func(p store.Point, _ bool) int {
+		if failed != nil {
+			return -1
+		}
 		_, err := l.store.Tail(ctx, p)
 		if errors.Is(err, store.ErrRewound) {
 			return 1
@@ -82,5 +89,5 @@ func (l *Ledger) common(ctx context.Context, most mesh.Revision) (rev mesh.Revis
 	if n == 0 || failed != nil {
 		return most, true
 	}
-	return min(most, l.trail[n-1].Rev), false
+	return min(most, trail[n-1].Rev), false
 }

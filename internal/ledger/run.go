@@ -150,13 +150,10 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	if err != nil {
 		return err
 	}
-	if rewound {
-		l.lastRewind = time.Now()
-		l.noteRewind(ctx, s.Rev)
-	}
+	was, trail := l.World().Rev, l.trail
 	l.trail = []store.Point{pointOf(s)}
 	l.metrics.loads.Inc()
-	l.log.Warn("read all tables anew", "rev", s.Rev, "was", l.World().Rev, "reason", why)
+	l.log.Warn("read all tables anew", "rev", s.Rev, "was", was, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
 	l.confirmed.Store(0)            // and so may what was safe
 	w := l.worldOf(ctx, s)
@@ -164,6 +161,10 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.world.Store(w)
 	l.waiters.wake()
 	l.feed.publish(w, nil, false)
+	if rewound {
+		l.lastRewind = time.Now()
+		l.noteRewind(ctx, was, s.Rev, trail)
+	}
 	return nil
 }
 

@@ -36,6 +36,7 @@ type SQLite struct {
 	files     *sqliteFiles
 	durations prometheus.Observer
 	dirty     atomic.Bool // something was committed since the last checkpoint
+	rescued   atomic.Bool // a log that lost its name was moved into the file
 	// pin is an extra connection. While it is open, SQLite keeps its write-ahead
 	// log whatever the pool does, so a missing log means that somebody removed it.
 	pin *sql.DB
@@ -298,8 +299,9 @@ func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any
 // moved into the database file before this process ends.
 func (l *SQLite) usable(ctx context.Context) error {
 	err := l.files.present()
-	if err != nil && l.dirty.Load() && checkpoint(ctx, l.pin) == nil {
-		l.dirty.Store(false)
+	if err != nil && !l.rescued.Load() {
+		all, _ := checkpoint(ctx, l.pin) // err says more
+		l.rescued.Store(all)
 	}
 	return err
 }
@@ -332,6 +334,7 @@ func (l *SQLite) Clock() store.Clock { return store.LocalClock() }
 func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
 	if l.dirty.Swap(false) { // so that a copy of the file alone is at most this old
 		if _, err := l.db.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
+			l.dirty.Store(true)
 			return 0, explain(err)
 		}
 	}

@@ -140,17 +140,19 @@ func prepareSQLite(ctx context.Context, db, pin *sql.DB, files *sqliteFiles) err
 	if err := migrate(ctx, goose.DialectSQLite3, db, "migrations/sqlite"); err != nil {
 		return err
 	}
-	if err := checkpoint(ctx, pin); err != nil {
+	if _, err := checkpoint(ctx, pin); err != nil {
 		return err
 	}
 	files.watchLog()
 	return nil
 }
 
-// checkpoint moves everything from the log into the file.
-func checkpoint(ctx context.Context, db *sql.DB) error {
+// checkpoint moves the log into the file, all of it unless a reader still needs a
+// part.
+func checkpoint(ctx context.Context, db *sql.DB) (all bool, err error) {
 	var busy, frames, moved int
-	return db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	err = db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	return err == nil && busy == 0, err
 }
 
 // watchLog remembers the current log as the one in use.
