@@ -52,6 +52,25 @@ func (s *stalled) stall(names string) {
 	eventually(s.t, "the server reads its configuration", func() bool {
 		return s.ask("SELECT current_setting('synchronous_standby_names')") == names
 	})
+	if names == "" {
+		return
+	}
+	// Commits begin to wait when another process of the server has read it, too.
+	eventually(s.t, "commits wait for the standby", s.holdsCommits)
+}
+
+// holdsCommits reports whether a commit waits for the standby.
+func (s *stalled) holdsCommits() bool {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), s.URL("postgres"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	ctx, cancel := context.WithTimeout(s.t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err = conn.Exec(ctx, "SET synchronous_commit = on; SELECT pg_logical_emit_message(true, 'probe', '')")
+	return ctx.Err() != nil && err != nil
 }
 
 func (s *stalled) ask(query string) (answer string) {
