@@ -153,7 +153,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	was, trail := l.World().Rev, l.trail
 	l.trail = []store.Point{pointOf(s)}
 	l.metrics.loads.Inc()
-	l.log.Warn("read all tables anew", "rev", s.Rev, "was", was, "reason", why)
+	l.log.Warn("reloaded all tables", "rev", s.Rev, "was", was, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
 	l.confirmed.Store(0)            // and so may what was safe
 	w := l.worldOf(ctx, s)
