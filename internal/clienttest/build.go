@@ -80,9 +80,7 @@ func install(ctx context.Context, version, dir string) error {
 	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags="+stamp,
 		"tailscale.com/cmd/tailscale@"+version, "tailscale.com/cmd/tailscaled@"+version)
 	cmd.Dir = dir
-	if os.Getgid() == sealedGroup {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{}} // modules may have to be downloaded
-	}
+	MayDownload(cmd)
 	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -57,6 +57,7 @@ func startControl104(t *testing.T, args ...string) *control104 {
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
 	build.Dir = "testdata/control104"
 	build.Env = append(os.Environ(), "GOTOOLCHAIN=go1.27.3", "GOWORK=off", "CGO_ENABLED=0")
+	clienttest.MayDownload(build)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the control client: %v\n%s", err, out)
 	}
