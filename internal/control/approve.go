@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -101,21 +102,24 @@ func (s *Service) ApproveLogin(ctx context.Context, a mesh.Actor, user, auth str
 	}
 	var login *mesh.Login
 	var owner *mesh.User
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
-		if owner, err = FindUser(w.Snapshot, user); err != nil {
-			return nil, err
-		}
-		login, err = decideAnswer(w, now, device)
-		if err != nil {
-			return nil, err
-		}
-		if err := mayHaveTags(w, owner, device.Tags); err != nil {
-			return nil, err
-		}
-		login.User = owner.ID
-		text, _ := json.Marshal(login) // cannot fail
-		a.Answers(string(text))
-		return []mesh.Event{mesh.LoginPut{Login: login}}, nil
+	err = s.withComeback(ctx, func(c comeback) error {
+		_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
+			if owner, err = FindUser(w.Snapshot, user); err != nil {
+				return nil, err
+			}
+			login, err = decideAnswer(w, now, device)
+			if err != nil {
+				return nil, err
+			}
+			if err := c.mayHaveTags(w, owner, device.Tags); err != nil {
+				return nil, err
+			}
+			login.User = owner.ID
+			text, _ := json.Marshal(login) // cannot fail
+			a.Answers(string(text))
+			return []mesh.Event{mesh.LoginPut{Login: login}}, nil
+		})
+		return err
 	})
 	if err != nil {
 		return nil, nil, err
@@ -125,14 +129,22 @@ func (s *Service) ApproveLogin(ctx context.Context, a mesh.Actor, user, auth str
 	return login, s.awaitNode(ctx, device.NodeKey), nil
 }
 
-// mayHaveTags refuses a device that asks for a tag in vain: it would be turned
-// away with its answer in hand.
-func mayHaveTags(w *policy.World, owner *mesh.User, tags []string) error {
+// mayHaveTags refuses a device that requests a tag it cannot get: its join would
+// be refused even though it was approved.
+func (c comeback) mayHaveTags(w *policy.World, owner *mesh.User, tags []string) error {
 	for _, tag := range tags {
-		if w.MayTag(owner, nil, tag) != nil {
-			return refuse(Conflict, "authId",
-				"the device asks for %s, which %s may not have: add it to tagOwners, or run tailscale up there without --advertise-tags", tag, owner.Name)
+		err := c.mayTag(w, owner, nil, tag)
+		if err == nil {
+			continue
 		}
+		if errors.Is(err, errTrialUnread) {
+			return err
+		}
+		if p, ok := w.Policy(); ok && w.MayTag(owner, nil, tag) == nil {
+			return refuse(Conflict, "authId", "%s", onlyOnTrial(tag, p))
+		}
+		return refuse(Conflict, "authId",
+			"the device asks for %s, which %s may not have: add it to tagOwners, or run tailscale up there without --advertise-tags", tag, owner.Name)
 	}
 	return nil
 }

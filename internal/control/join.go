@@ -37,7 +37,8 @@ type Joining struct {
 	CapVersion int
 	Host       Host
 
-	addr string // where it comes from
+	addr  string   // where it comes from
+	trial comeback // limits the tags while a policy is on trial
 }
 
 // Joined answers a client.
@@ -94,13 +95,22 @@ func (s *Service) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, er
 	return out, nil
 }
 
-// join decides on the world at hand first: a client that is known, which is
-// nearly every one, and a stranger, who may be hostile, take no lock.
-func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
+func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, err error) {
 	if j.NodeKey.IsZero() {
 		return verdict{}, refuse(Invalid, "nodeKey", "the request has no node key")
 	}
 	j.Host = j.Host.bounded()
+	err = s.withComeback(ctx, func(c comeback) (err error) {
+		j.trial = c
+		v, err = s.tryJoin(ctx, a, j)
+		return err
+	})
+	return v, err
+}
+
+// tryJoin decides on the world at hand first: a client that is known, which is
+// nearly every one, and a stranger, who may be hostile, take no lock.
+func (s *Service) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
 	addresses := s.addresses(rand.Uint64())
 	look := func() (verdict, []mesh.Event, error) {
 		w := s.ledger.World()
@@ -222,7 +232,7 @@ func grantOfKey(w *policy.World, now mesh.Time, text string) (grant, error) {
 // admit gives the node key a node: the one that the machine already has for this
 // grant, which keeps its id, addresses and name, or a new one.
 func (s *Service) admit(w *policy.World, now mesh.Time, g grant, j Joining, addresses addressPicker) (*mesh.Node, []mesh.Event, error) {
-	tags, err := g.tags(w, j.Tags)
+	tags, err := g.tags(w, j.Tags, j.trial)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -262,15 +272,15 @@ func (s *Service) admit(w *policy.World, now mesh.Time, g grant, j Joining, addr
 }
 
 // tags are those of the key and those that the device asked for and may have.
-func (g grant) tags(w *policy.World, asked []string) ([]string, error) {
+func (g grant) tags(w *policy.World, asked []string, trial comeback) ([]string, error) {
 	asked, err := checkTags("tags", asked)
 	if err != nil {
 		return nil, err
 	}
 	user, _ := w.User(g.user)
 	for _, tag := range asked {
-		if err := w.MayTag(user, g.key, tag); err != nil {
-			return nil, refuse(Denied, "tags", "%s", err.Error())
+		if err := trial.mayTag(w, user, g.key, tag); err != nil {
+			return nil, err
 		}
 	}
 	if g.key != nil {

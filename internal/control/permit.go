@@ -2,9 +2,12 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
@@ -70,6 +73,50 @@ func (s *Service) comeback(ctx context.Context) (comeback, error) {
 	}
 	_, doc, err := s.textBefore(ctx, p)
 	return comeback{p.Version, doc}, err
+}
+
+// errTrialUnread says that a decision needs the policy that a revert would restore.
+var errTrialUnread = errors.New("the policy on trial has changed")
+
+// withComeback runs do. If do fails with errTrialUnread, it runs again with the
+// policy that a revert would restore, so that requests which don't need it cost no
+// read from the database.
+func (s *Service) withComeback(ctx context.Context, do func(comeback) error) error {
+	var c comeback
+	for range 3 {
+		err := do(c)
+		if !errors.Is(err, errTrialUnread) {
+			return err
+		}
+		if c, err = s.comeback(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the policy keeps changing; retry", ledger.ErrUnavailable)
+}
+
+// mayTag refuses a tag that a device may not request. While a policy is on trial,
+// the one that a revert would restore must allow the tag too: a revert could not
+// take the tag back, because a node cannot lose its last tag.
+func (c comeback) mayTag(w *policy.World, user *mesh.User, k *mesh.PreAuthKey, tag string) error {
+	if err := w.MayTag(user, k, tag); err != nil {
+		return refuse(Denied, "tags", "%s", err.Error())
+	}
+	p, ok := w.Policy()
+	switch {
+	case !ok || p.ConfirmBy == 0:
+		return nil
+	case p.Version != c.trial:
+		return errTrialUnread
+	case (&policy.World{Snapshot: w.Snapshot, Doc: c.doc}).MayTag(user, k, tag) != nil:
+		return refuse(Denied, "tags", "%s", onlyOnTrial(tag, p))
+	}
+	return nil
+}
+
+func onlyOnTrial(tag string, p *mesh.Policy) string {
+	return fmt.Sprintf("%s: only version %v of the policy allows %s, and that version is not confirmed yet; confirm it (fairlead policy confirm %v), then retry",
+		policy.ErrTagDenied, p.Version, tag, p.Version)
 }
 
 // mayChangeNames keeps keys that cannot change the policy from changing who it

@@ -115,12 +115,15 @@ func (s *Service) register(ctx context.Context, a mesh.Actor, j Joining) (*mesh.
 	addresses := s.addresses(rand.Uint64())
 	var node *mesh.Node
 	var created bool
-	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		node, evs, err = s.decideRegister(w, now, j, addresses)
-		if created = len(evs) > 0; node != nil {
-			a.Answers(node.ID.String())
-		}
-		return evs, err
+	err := s.withComeback(ctx, func(c comeback) error {
+		j.trial = c
+		return s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+			node, evs, err = s.decideRegister(w, now, j, addresses)
+			if created = len(evs) > 0; node != nil {
+				a.Answers(node.ID.String())
+			}
+			return evs, err
+		})
 	})
 	if err != nil {
 		return nil, false, err

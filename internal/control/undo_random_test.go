@@ -8,10 +8,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -19,10 +17,11 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 )
 
-var trials = flag.Int("trials", 60, "random policies that are tried and reverted")
+var trials = flag.Int("trials", 40, "random policies that are tried and reverted")
 
 const undoNodes = 6
 
@@ -32,6 +31,9 @@ type twins struct {
 	t              *testing.T
 	tried, untried service
 	steps          []string // since the last comparison
+	onTrial        bool
+	keys           uint64 // keys that were handed out
+	granted        int    // joins with requested tags
 }
 
 // both does the same on both servers, which must agree on whether it is refused.
@@ -69,6 +71,14 @@ func (w *twins) who() []string {
 	return w.some("alice", "bob", "carol", "group:net", "tag:a", "tag:b", "autogroup:member", "autogroup:tagged")
 }
 
+// owners draws who may request a tag: nobody, or people, or one of these tags.
+func (w *twins) owners(tags ...string) []string {
+	if w.IntN(3) == 0 {
+		return []string{}
+	}
+	return w.some(append(tags, "alice", "bob", "carol", "group:net", "autogroup:member")...)
+}
+
 // policy draws a text in which everything depends on names and tags that change.
 func (w *twins) policy() string {
 	approvers := map[string][]string{}
@@ -78,7 +88,7 @@ func (w *twins) policy() string {
 	ssh := map[string]any{"action": w.pick("accept", "check"), "src": w.some("alice", "group:net", "tag:a"), "dst": w.some("tag:a", "tag:b"), "users": w.some("root", "autogroup:nonroot")}
 	doc := map[string]any{
 		"groups":        map[string][]string{"group:net": w.some(w.userNames()...)},
-		"tagOwners":     map[string][]string{"tag:a": {}, "tag:b": {}, "tag:c": {}},
+		"tagOwners":     map[string][]string{"tag:a": w.owners(), "tag:b": w.owners("tag:a"), "tag:c": w.owners("tag:a", "tag:b")},
 		"autoApprovers": map[string]any{"routes": approvers, "exitNode": w.who()[:1]},
 		"acls":          []any{map[string]any{"action": "accept", "src": w.who(), "dst": []string{w.who()[0] + ":22", "10.0.0.0/9:*", "autogroup:internet:*"}}},
 		"grants":        []any{map[string]any{"src": w.who(), "dst": w.who()[:1], "app": map[string]any{"example.com/cap": []any{w.IntN(9)}}}},
@@ -101,7 +111,7 @@ func networks(id mesh.NodeID) []string {
 // step draws something that a device or an administrator does.
 func (w *twins) step() {
 	t, id := w.t, mesh.NodeID(1+w.IntN(undoNodes))
-	switch w.IntN(13) {
+	switch w.IntN(16) {
 	case 0, 1, 2, 3:
 		w.announce(id, w.some(networks(id)...)...)
 	case 4:
@@ -142,12 +152,48 @@ func (w *twins) step() {
 			_, err := s.EnableRoute(t.Context(), admin, r.ID, enabled, "")
 			return err
 		})
+	case 12, 13, 14:
+		w.login(id, w.some("tag:a", "tag:b", "tag:c")[:1])
 	default:
 		q := mesh.SSHGrant{ID: mesh.SSHGrantID(1 + w.IntN(9)), Src: id, Dst: mesh.NodeID(1 + w.IntN(undoNodes)), User: w.pick("root", "ada"), Until: 1 << 60, GrantedAt: 1 << 59}
 		w.both(fmt.Sprintf("SSH approved %+v", q), func(s service) error {
 			commit(t, s, mesh.SSHGrantPut{Grant: &q})
 			return nil
 		})
+	}
+}
+
+// login lets a node log in again and request tags. If the policy on trial refuses
+// them, the device gives up; otherwise the other server must grant them too.
+func (w *twins) login(id mesh.NodeID, asked []string) {
+	w.keys++
+	fresh := meshgen.NodeKey(1000 + w.keys)
+	var of []string
+	if w.IntN(3) == 0 {
+		of = []string{w.pick("tag:a", "tag:b", "tag:c")}
+	}
+	join := func(s service) error {
+		n := s.node(w.t, id)
+		_, secret, err := s.CreatePreAuthKey(w.t.Context(), admin, control.NewPreAuthKey{User: max(n.Owner, n.CreatedBy).String(), Tags: of})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		_, err = s.Join(w.t.Context(), mesh.Actor{}, control.Joining{
+			MachineKey: n.MachineKey, NodeKey: fresh, OldNodeKey: n.NodeKey, PreAuthKey: secret, Tags: asked, CapVersion: n.CapVersion,
+			Host: control.Host{Hostname: n.Hostname, RoutableIPs: n.RoutableIPs},
+		})
+		return err
+	}
+	w.steps = append(w.steps, fmt.Sprint("login ", id, " with a key of ", of, " and a request for ", asked))
+	err := join(w.tried)
+	if w.onTrial && reason(err) == control.Denied {
+		return
+	}
+	if other := join(w.untried); reason(err) != reason(other) {
+		w.fatal(fmt.Sprintf("%v after a trial, %v without", err, other))
+	}
+	if err == nil {
+		w.granted++
 	}
 }
 
@@ -192,14 +238,14 @@ func (w *twins) seen(s service) (list []string) {
 func (w *twins) compare() {
 	w.t.Helper()
 	tried, untried := approved(w.tried), approved(w.untried)
+	// Routes that are not announced now are compared when they are announced again.
 	for route, announced := range tried {
-		if _, ok := untried[route]; !ok {
+		if _, ok := untried[route]; !ok && announced {
 			w.fatal("a trial leaves a route enabled: " + route)
-		} else if untried[route] != announced {
+		} else if ok && untried[route] != announced {
 			w.fatal("servers disagree on what is announced: " + route)
 		}
 	}
-	// What was announced only during a trial may wait for the next announcement.
 	for route, announced := range untried {
 		if _, ok := tried[route]; !ok && announced {
 			w.fatal("a trial takes a route away: " + route)
@@ -210,54 +256,74 @@ func (w *twins) compare() {
 	}
 }
 
+// Each round has servers of its own, because a server limits how often a node may
+// report and log in.
 func TestRevertedPolicyLeavesNoTrace(t *testing.T) {
-	w := &twins{Rand: rand.New(rand.NewPCG(uint64(*trials), 5)), t: t, tried: open(t), untried: open(t)}
-	w.both("begin", func(s service) error {
-		put(t, s, make([]mesh.Node, undoNodes)...)
-		commit(t, s, mesh.UserPut{User: &mesh.User{ID: 2, Name: "bob"}}, mesh.UserPut{User: &mesh.User{ID: 3, Name: "carol"}})
-		return nil
-	})
-	withdrawn, approvedOnTrial := 0, 0
-	for range *trials {
-		if w.IntN(3) == 0 {
-			text := w.policy()
-			w.both("policy "+text, func(s service) error {
-				_, err := s.SavePolicy(t.Context(), admin, draft(text))
-				return err
-			})
-		}
-		for range w.IntN(4) {
-			w.step()
-		}
-		trial := w.policy()
-		w.steps = append(w.steps, "trial "+trial)
-		save(t, w.tried, temporary(trial))
-		for range w.IntN(8) {
-			w.step()
-		}
-		before := approved(w.tried)
-		w.steps = append(w.steps, "revert")
-		if _, err := w.tried.RevertPolicy(t.Context(), admin, nil); err != nil {
-			t.Fatal(err)
-		}
-		after := approved(w.tried)
-		approvedOnTrial += len(before)
-		for route := range before {
-			if _, ok := after[route]; !ok {
-				withdrawn++
+	const round = 40
+	random := rand.New(rand.NewPCG(uint64(*trials), 5))
+	var withdrawn, approvedOnTrial, granted int
+	for done := 0; done < *trials; done += round {
+		w := &twins{Rand: random, t: t, tried: open(t), untried: open(t)}
+		w.both("begin", func(s service) error {
+			put(t, s, make([]mesh.Node, undoNodes)...)
+			commit(t, s, mesh.UserPut{User: &mesh.User{ID: 2, Name: "bob"}}, mesh.UserPut{User: &mesh.User{ID: 3, Name: "carol"}})
+			return nil
+		})
+		for range round {
+			before, after := w.try()
+			approvedOnTrial += len(before)
+			for route := range before {
+				if _, ok := after[route]; !ok {
+					withdrawn++
+				}
 			}
 		}
-		w.compare()
-		for id := mesh.NodeID(1); id <= undoNodes; id++ {
-			w.announce(id, networks(id)...)
-		}
-		if diff := cmp.Diff(approved(w.untried), approved(w.tried)); diff != "" {
-			w.fatal("routes when all are announced (-without a trial +after one):\n" + diff)
-		}
-		w.steps = nil
+		granted += w.granted
 	}
 	if withdrawn < *trials/2 {
 		t.Errorf("only %d of %d routes were withdrawn in %d trials", withdrawn, approvedOnTrial, *trials)
 	}
-	t.Logf("%d of %d routes withdrawn in %d trials, %d routes at the end", withdrawn, approvedOnTrial, *trials, len(slices.Collect(maps.Keys(approved(w.tried)))))
+	if granted < *trials/8 {
+		t.Errorf("only %d requests for tags were granted in %d trials", granted, *trials)
+	}
+	t.Logf("%d of %d routes withdrawn and %d requests for tags granted in %d trials", withdrawn, approvedOnTrial, granted, *trials)
+}
+
+// try lets one server try a policy, reverts it, and compares both. It returns the
+// routes that were approved before the revert and after it.
+func (w *twins) try() (before, after map[string]bool) {
+	w.t.Helper()
+	if w.IntN(3) == 0 {
+		text := w.policy()
+		w.both("policy "+text, func(s service) error {
+			_, err := s.SavePolicy(w.t.Context(), admin, draft(text))
+			return err
+		})
+	}
+	for range w.IntN(4) {
+		w.step()
+	}
+	trial := w.policy()
+	w.steps = append(w.steps, "trial "+trial)
+	save(w.t, w.tried, temporary(trial))
+	w.onTrial = true
+	for range w.IntN(8) {
+		w.step()
+	}
+	w.onTrial = false
+	before = approved(w.tried)
+	w.steps = append(w.steps, "revert")
+	if _, err := w.tried.RevertPolicy(w.t.Context(), admin, nil); err != nil {
+		w.t.Fatal(err)
+	}
+	after = approved(w.tried)
+	w.compare()
+	for id := mesh.NodeID(1); id <= undoNodes; id++ {
+		w.announce(id, networks(id)...)
+	}
+	if diff := cmp.Diff(approved(w.untried), approved(w.tried)); diff != "" {
+		w.fatal("routes when all are announced (-without a trial +after one):\n" + diff)
+	}
+	w.steps = nil
+	return before, after
 }

@@ -175,6 +175,70 @@ func TestApprovalOfARetaggedNodeIsUndoneWithTheTrial(t *testing.T) {
 	s.wantRoutes(t, "reverted", "1 10.1.0.0/16 a, 2 10.2.0.0/16 a e p")
 }
 
+// A revert could not take a tag back, so a device gets no tag that only a policy on
+// trial lets it request. What a person decides, such as the tags of a pre-auth key,
+// counts during a trial as well.
+func TestDeviceGetsNoTagThatOnlyATrialAllows(t *testing.T) {
+	s := withPolicy(t, `{"tagOwners": {"tag:old": ["alice"], "tag:key": []}}`)
+	put(t, s)
+	save(t, s, temporary(`{"tagOwners": {"tag:old": ["alice"], "tag:new": ["alice", "tag:key"], "tag:key": []}}`))
+	machine := uint64(0)
+	joining := func(of []string, asked ...string) control.Joining {
+		_, secret, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Tags: of})
+		if err != nil {
+			t.Fatal(err)
+		}
+		machine++
+		return control.Joining{
+			MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(machine), PreAuthKey: secret,
+			Tags: asked, Host: control.Host{Hostname: "host"},
+		}
+	}
+	join := func(j control.Joining) error {
+		_, err := s.Join(t.Context(), mesh.Actor{}, j)
+		return err
+	}
+	register := func(j control.Joining) error {
+		_, err := s.Register(t.Context(), mesh.Actor{}, control.Registration{
+			PreAuthKey: j.PreAuthKey, MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: "host", Tags: j.Tags,
+		})
+		return err
+	}
+	const refusal = "tag not allowed: only version 2 of the policy allows tag:new, and that version is not confirmed yet; confirm it (fairlead policy confirm 2), then retry"
+	for name, do := range map[string]func(control.Joining) error{"join": join, "register": register} {
+		for _, j := range []control.Joining{joining(nil, "tag:new"), joining(nil, "tag:old", "tag:new"), joining([]string{"tag:key"}, "tag:new")} {
+			if err := do(j); reason(err) != control.Denied || err.Error() != refusal {
+				t.Errorf("%s with %v: %v", name, j.Tags, err)
+			}
+		}
+		for _, j := range []control.Joining{joining(nil, "tag:old"), joining([]string{"tag:new"}), joining([]string{"tag:new"}, "tag:old", "tag:new")} {
+			if err := do(j); err != nil {
+				t.Errorf("%s with %v: %v", name, j.Tags, err)
+			}
+		}
+	}
+	d := arrive(t, s, 99)
+	d.ask.Tags = []string{"tag:new"}
+	d.wait()
+	if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", d.code()); reason(err) != control.Conflict || err.Error() != refusal {
+		t.Errorf("approved: %v", err)
+	}
+
+	denied := joining(nil, "tag:new")
+	if err := join(denied); reason(err) != control.Denied {
+		t.Fatal(err)
+	}
+	if _, err := s.ConfirmPolicy(t.Context(), admin, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := join(denied); err != nil {
+		t.Errorf("after the policy was confirmed: %v", err)
+	}
+	if _, node, err := s.ApproveLogin(t.Context(), admin, "alice", d.code()); err != nil || node == nil {
+		t.Errorf("approved after the policy was confirmed: %v, %v", node, err)
+	}
+}
+
 func save(t *testing.T, s service, in control.PolicyDraft) {
 	t.Helper()
 	if _, err := s.SavePolicy(t.Context(), admin, in); err != nil {
