@@ -475,7 +475,7 @@ func (r *Raw) create(ctx context.Context, tx *sql.Tx, version int64) error {
 // Migrate brings the tables up to date, as opening the store does.
 func (r *Raw) Migrate(ctx context.Context) error {
 	if r.dialect == goose.DialectSQLite3 {
-		return explain(migrate(ctx, r.dialect, r.db, "migrations/sqlite"))
+		return explain(migrate(ctx, r.dialect, r.db))
 	}
 	pool, err := r.where.Postgres.pool()
 	if err != nil {

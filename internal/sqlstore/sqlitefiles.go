@@ -137,7 +137,7 @@ func prepareSQLite(ctx context.Context, db, pin *sql.DB, files *sqliteFiles) err
 	if err := files.complete(ctx, db); err != nil {
 		return err
 	}
-	if err := migrate(ctx, goose.DialectSQLite3, db, "migrations/sqlite"); err != nil {
+	if err := migrate(ctx, goose.DialectSQLite3, db); err != nil {
 		return err
 	}
 	if _, err := checkpoint(ctx, pin); err != nil {
