@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,10 +32,9 @@ type Config struct {
 	Closed func() bool
 	// Facts are what Server says of this replica and what does not change while
 	// it runs, and Checks how well each part is.
-	Facts  openapi.ServerState
-	Checks func() []openapi.ServerCheck
-	// Document is openapi.yaml and Docs the page made from it.
-	Document, Docs []byte
+	Facts    openapi.ServerState
+	Checks   func() []openapi.ServerCheck
+	Document []byte // openapi.yaml
 	// TrustedProxies may say on whose behalf they ask.
 	TrustedProxies []netip.Prefix
 }
@@ -49,7 +49,8 @@ type Server struct {
 	closed         func() bool
 	facts          openapi.ServerState
 	checks         func() []openapi.ServerCheck
-	document, docs []byte
+	document       []byte
+	docs           func() ([]byte, error) // the page made from document
 	trustedProxies []netip.Prefix
 	needs          map[string]need
 	conditional    []string
@@ -71,7 +72,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 func New(c Config) *Server {
 	s := &Server{
 		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, ready: c.Ready, closed: c.Closed, facts: c.Facts, checks: c.Checks,
-		document: c.Document, docs: c.Docs, trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(), turns: newTurns(),
+		document: c.Document, docs: sync.OnceValues(func() ([]byte, error) { return RenderDocs(c.Document) }), trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(), turns: newTurns(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
 		}, []string{"code"}),
@@ -124,9 +125,14 @@ func (s *Server) OpenapiDocument(w http.ResponseWriter, _ *http.Request) {
 }
 
 // DocsPage implements GET /api/v1/docs.
-func (s *Server) DocsPage(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) DocsPage(w http.ResponseWriter, r *http.Request) {
+	page, err := s.docs()
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	write(w, http.StatusOK, "text/html; charset=utf-8", s.docs)
+	write(w, http.StatusOK, "text/html; charset=utf-8", page)
 }
 
 // DebugDigest implements GET /api/v1/debug/digest.

@@ -140,15 +140,11 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	if err := s.buildRelay(p, routes); err != nil {
 		return nil, err
 	}
-	docs, err := api.RenderDocs(apispec.Document)
-	if err != nil {
-		return nil, err
-	}
 	server := api.New(api.Config{
 		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health, Ready: s.ready, Closed: p.fence.Closed,
 		Facts:    openapi.ServerState{URL: c.ServerURL, StartedAt: time.Now(), Database: openapi.ServerStateDatabase(c.Database.Type)},
 		Checks:   s.checksNow,
-		Document: apispec.Document, Docs: docs, TrustedProxies: c.TrustedProxies,
+		Document: apispec.Document, TrustedProxies: c.TrustedProxies,
 	})
 	p.routes = slices.Sorted(maps.Keys(routes))
 	p.public, p.local = s.guard.Handler(server.Handler(routes)), server.LocalHandler(peer)
