@@ -95,20 +95,21 @@ fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after th
 		$(call GOTEST,-$$name) -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=1x "$$dir"; \
 	done
 
+# having lists the packages with a test function of this name: each of the others would be linked for nothing.
+having = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '^func $(1)' .)))
+
 .PHONY: bench
 bench: ## run the benchmarks (BENCHTIME=1x: once each)
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG)
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(call having,Benchmark)
 
 .PHONY: packets
 packets: ## a million random packets: the clients' own filter agrees with the policy; the tests run a part
 	go test ./internal/netmap -count=1 -run ClientsAllow -packets 1000000 -v
 
 .PHONY: figures
-# Only packages that have some: each of the others would be linked for nothing.
-FIGURES = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '^func Test(Ratio|Figure)' .)))
 figures: FORMAT = standard-verbose
 figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector
-	$(call GOTEST) -p=1 -count=1 -v -run='^Test(Ratio|Figure)' $(FIGURES)
+	$(call GOTEST) -p=1 -count=1 -v -run='^Test(Ratio|Figure)' $(call having,Test(Ratio|Figure))
 
 .PHONY: chaos
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
