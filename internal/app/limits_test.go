@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -41,5 +42,23 @@ func TestHealthAnswersWhileStrangersHoldTheirShare(t *testing.T) {
 	s.stop(t)
 	if took := time.Since(begin); took > enough {
 		t.Errorf("it stopped after %v", took)
+	}
+}
+
+// The memory of a connection that has not authenticated is bounded, also while it
+// sends headers.
+func TestLongHeadersAreRefused(t *testing.T) {
+	s := run(t, settings(t))
+	for length, want := range map[int]string{15 << 10: "HTTP/1.1 200", 24 << 10: "HTTP/1.1 431"} {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.API)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = c.Write([]byte("GET /health HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("a", length) + "\r\n\r\n")) // the answer counts
+		answer := make([]byte, len(want))
+		if _, err := io.ReadFull(c, answer); err != nil || string(answer) != want {
+			t.Errorf("%d bytes: %q, %v; want %s", length, answer, err, want)
+		}
 	}
 }

@@ -136,7 +136,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      2 * requestTimeout, // counts from the end of the headers
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    16 << 10, // of strangers, too: guard.Limits counts on it
 		HTTP2:             &http.HTTP2Config{WriteByteTimeout: requestTimeout},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnState:         cs.track,

@@ -95,11 +95,11 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"limits.connections", whole(&c.Limits.Connections, 0, 1_000_000), "0", none,
-			"How many connections may be open that have not authenticated: neither the machine key of a registered node nor an API key was used on them. Over the limit, the one that has been quiet longest is closed. `0` allows 20,000, or fewer if the process may open fewer file descriptors or has less than 2.5 GiB of memory: these connections may use a quarter of it, at 32 KiB each, but at least 1,000 are allowed. The memory is the least of `GOMEMLIMIT`, the cgroup limit and what the machine has. With a `GOMEMLIMIT` of 450 MiB the limit is 3,600.",
+			"How many connections may be open that have not authenticated: neither the machine key of a registered node nor an API key was used on them. Over the limit, the one that has been quiet longest is closed. `0` allows 20,000, or fewer if the process may open fewer file descriptors or has little memory: these connections may use half of it, at 32 KiB each, or 64 KiB if the server terminates TLS itself (`tls_cert_path`), but at least 1,000 are allowed. The memory is the least of `GOMEMLIMIT`, the cgroup limit and what the machine has. With a `GOMEMLIMIT` of 450 MiB, as in the Compose stack, the limit is 7,200.",
 		},
 		{
 			"limits.connections_per_network", whole(&c.Limits.ConnectionsPerNetwork, 1, 1_000_000), "6000", none,
-			"The same limit for one source network, an IPv4 address or an IPv6 /64. It is never more than half of `limits.connections`. The default lets 5,000 nodes behind one address reconnect at once, if the server has 1.25 GiB of memory or more. Behind `trusted_proxies` the forwarded address counts.",
+			"The same limit for one source network, an IPv4 address or an IPv6 /64. It always leaves 2,000 connections for other networks, or half of `limits.connections` if that is less. The default lets 5,000 nodes behind one address reconnect at once if the server has 440 MiB of memory, or 875 MiB if it terminates TLS itself. Behind `trusted_proxies` the forwarded address counts.",
 		},
 		{
 			"history.retention", duration(&c.History.Retention, 24*time.Hour, 0), "365d", shared,

@@ -216,7 +216,7 @@ func TestRunningOutOfDescriptorsIsReportedAndRecovers(t *testing.T) {
 
 func TestDefaultsLeaveDescriptorsAndAdmitManyNodes(t *testing.T) {
 	for _, files := range []int{100, 1024, 20_000, 65_536, 1 << 30} {
-		open, unproven := guard.Limits(files, math.MaxInt64)
+		open, unproven := guard.Limits(files, math.MaxInt64, true)
 		if files-open < 64 || unproven > open {
 			t.Errorf("%d descriptors: %d connections, %d of strangers", files, open, unproven)
 		}
@@ -227,18 +227,20 @@ func TestDefaultsLeaveDescriptorsAndAdmitManyNodes(t *testing.T) {
 }
 
 func TestDefaultsLeaveMemory(t *testing.T) {
-	for mib, want := range map[int64]int{0: 1000, 64: 1000, 450: 3600, 2048: 16_384, 1 << 20: 20_000} {
-		if _, unproven := guard.Limits(65_536, mib<<20); unproven != want {
-			t.Errorf("%d MiB: %d connections of strangers, want %d", mib, unproven, want)
+	for mib, want := range map[int64][2]int{0: {1000, 1000}, 64: {1024, 1000}, 450: {7200, 3600}, 1024: {16_384, 8192}, 1 << 20: {20_000, 20_000}} {
+		_, plain := guard.Limits(65_536, mib<<20, false)
+		_, withTLS := guard.Limits(65_536, mib<<20, true)
+		if got := [2]int{plain, withTLS}; got != want {
+			t.Errorf("%d MiB: %d connections of strangers, want %d", mib, got, want)
 		}
 	}
-	if _, unproven := guard.Limits(500, 64<<20); unproven > 436 {
+	if _, unproven := guard.Limits(500, 64<<20, false); unproven > 436 {
 		t.Errorf("more connections than descriptors: %d", unproven)
 	}
 }
 
 func TestOneNetworkCannotHaveAllConnections(t *testing.T) {
-	for _, c := range []struct{ asked, unproven, want int }{{6000, 922, 461}, {6000, 20_000, 6000}, {10, 922, 10}, {6000, 1, 1}} {
+	for _, c := range []struct{ asked, unproven, want int }{{6000, 922, 461}, {6000, 4000, 2000}, {6000, 7200, 5200}, {6000, 20_000, 6000}, {10, 922, 10}, {6000, 1, 1}} {
 		if got := guard.OfOne(c.asked, c.unproven); got != c.want {
 			t.Errorf("%d of %d: %d, want %d", c.asked, c.unproven, got, c.want)
 		}
