@@ -30,8 +30,9 @@ func onBothDisks(t *testing.T, figure func(*testing.T, settings)) {
 }
 
 // TestFigureHealthUnderLoad holds the health check under 10 ms at the 99th
-// percentile while 64 callers commit as fast as they can, and the rate of
-// requests. The best of five runs counts: other work on the machine can only
+// percentile while 64 callers commit 1,000 times a second, ten times what is
+// promised. Without a pause, the callers would measure how the system shares the
+// processor between them and the service. The best of five runs counts: other work on the machine can only
 // make it look worse.
 func TestFigureHealthUnderLoad(t *testing.T) {
 	const runs, limit, perSecond = 5, 10 * time.Millisecond, 100
@@ -55,7 +56,7 @@ func TestFigureHealthUnderLoad(t *testing.T) {
 
 func healthUnderLoad(t *testing.T, p *process, key string) (p99 time.Duration, rate float64) {
 	t.Helper()
-	const callers, lasting = 64, 5 * time.Second
+	const callers, perSecond, lasting = 64, 1000, 5 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -70,6 +71,7 @@ func healthUnderLoad(t *testing.T, p *process, key string) (p99 time.Duration, r
 					return
 				}
 				writes[i] = append(writes[i], time.Since(begin))
+				time.Sleep(time.Until(begin.Add(callers * time.Second / perSecond)))
 			}
 		})
 	}
