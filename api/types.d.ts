@@ -3139,7 +3139,7 @@ export interface components {
         };
         ServerCheck: {
             /**
-             * @description `service`, `database`, `clock`, `relay`, `policy`, `replicas` or `connections`; more may come.
+             * @description `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections` or `certificate`; more may come.
              * @example database
              */
             part: string;

@@ -88,4 +88,18 @@ func TestTLSIsModernOnly(t *testing.T) {
 	if r := command(t, nil, health...); r.status != 1 {
 		t.Errorf("a stranger's certificate: exit status %d", r.status)
 	}
+
+	newCertificate(t, filepath.Dir(certFile)) // takes the place of the other, without a restart
+	if authority, err = os.ReadFile(certFile); err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	eventually(t, func() error {
+		resp, err := ask(tls.VersionTLS13)
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	})
 }

@@ -78,10 +78,12 @@ type service struct {
 	registry *prometheus.Registry
 	ledger   *ledger.Ledger
 	guard    *guard.Guard
-	draining atomic.Bool
-	checks   checks
-	risks    []string // unsafe settings of PostgreSQL; logged once the start has succeeded
-	parts    atomic.Pointer[parts]
+	// certificate is nil where a proxy terminates TLS.
+	certificate *certificate
+	draining    atomic.Bool
+	checks      checks
+	risks       []string // unsafe settings of PostgreSQL; logged once the start has succeeded
+	parts       atomic.Pointer[parts]
 }
 
 // Run builds the service, serves until ctx ends, and stops: it says that it is
@@ -222,6 +224,9 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	defer leave()
 	g.Go(func() error { return p.presence.Run(present) })
 	g.Go(func() error { return p.courier.Run(present) })
+	if s.certificate != nil {
+		p.loops = append(p.loops, s.certificate.Run)
+	}
 	for _, loop := range p.loops {
 		g.Go(func() error { return loop(failed) })
 	}
@@ -308,6 +313,7 @@ const (
 	checkPolicy   = "policy"
 	checkReplicas = "replicas"
 	checkConns    = "connections"
+	checkCert     = "certificate"
 )
 
 // What probes are told.
@@ -363,6 +369,11 @@ func (s *service) health() openapi.Health {
 		report(checkConns, openapi.HealthCheckStatusFail, text)
 	} else if text != "" {
 		report(checkConns, openapi.HealthCheckStatusWarn, text)
+	}
+	if s.certificate != nil {
+		for _, text := range s.certificate.warnings(time.Now()) {
+			report(checkCert, openapi.HealthCheckStatusWarn, text)
+		}
 	}
 	for _, r := range s.ledger.Replicas() {
 		if r.ConfigHash != s.ledger.Self().ConfigHash {

@@ -15,7 +15,7 @@ const checkEvery = 5 * time.Second
 // checkedParts are the parts that /health may speak of, in the order in which
 // people are shown them.
 func checkedParts() []string {
-	return []string{checkService, checkDatabase, checkRelay, checkPolicy, checkReplicas, checkConns, checkClock}
+	return []string{checkService, checkDatabase, checkRelay, checkPolicy, checkReplicas, checkConns, checkCert, checkClock}
 }
 
 // checks remembers since when each part is as it is.

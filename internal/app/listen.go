@@ -50,13 +50,10 @@ func (s *service) listen() (_ *listeners, err error) {
 	}
 	ls.api = s.guard.Listener(ls.api)
 	if s.Config.TLSCertPath != "" {
-		cert, err := tls.LoadX509KeyPair(s.Config.TLSCertPath, s.Config.TLSKeyPath)
-		if err != nil {
-			return nil, fmt.Errorf("cannot load certificate: check tls_cert_path and tls_key_path: %w", err)
+		if s.certificate, err = openCertificate(s.Config.TLSCertPath, s.Config.TLSKeyPath, s.log); err != nil {
+			return nil, err
 		}
-		ls.api = tls.NewListener(ls.api, &tls.Config{
-			Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
-		})
+		ls.api = tls.NewListener(ls.api, s.certificate.config())
 	}
 	if ls.metrics, err = listenTCP("metrics_listen_addr", s.Config.MetricsListenAddr); err != nil {
 		return nil, err

@@ -15,6 +15,9 @@ func (s *service) metricsHandler() http.Handler {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "mesh_build_info", Help: "1, with the version of the binary.", ConstLabels: prometheus.Labels{"version": s.Build.Version},
 		}, func() float64 { return 1 }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mesh_tls_certificate_expiry_timestamp_seconds", Help: "When the TLS certificate in use expires, in seconds since 1970; 0 without one.",
+		}, s.certificate.expiry),
 		&healthMetrics{
 			health:   s.health,
 			ready:    s.ready,
@@ -52,7 +55,7 @@ func (m *healthMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, passes(h))
 	ch <- prometheus.MustNewConstMetric(m.isReady, prometheus.GaugeValue, passes(m.ready()))
-	warnings := map[string]float64{checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0} // shown at zero
+	warnings := map[string]float64{checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0, checkCert: 0} // shown at zero
 	for check, found := range h.Checks {
 		for _, c := range found {
 			if c.Status == openapi.HealthCheckStatusWarn {

@@ -2565,7 +2565,7 @@ type ServerCheck struct {
 	// Example: []
 	Output []string `json:"output"`
 
-	// Part `service`, `database`, `clock`, `relay`, `policy`, `replicas` or `connections`; more may come.
+	// Part `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections` or `certificate`; more may come.
 	//
 	// Example: database
 	Part string `json:"part"`

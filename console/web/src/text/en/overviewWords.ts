@@ -81,6 +81,8 @@ export const overviewWords = {
       relay: "Relays",
       policy: "Policy",
       replicas: "Replicas",
+      connections: "Connections",
+      certificate: "TLS certificate",
       clock: "Clock",
     } as Record<string, string>,
     versions: "Versions",
