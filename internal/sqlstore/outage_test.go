@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,6 +98,30 @@ func run(t *testing.T, conn *pgx.Conn, statement string) {
 }
 
 const endOurs = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairlead'"
+
+func TestLogIsReadAtOnceAfterAllConnectionsBroke(t *testing.T) {
+	t.Parallel()
+	server := startPostgres(t, pgtest.Options{})
+	c := configOf(server, server.Database(t))
+	s := openPostgres(t, c)
+	storetest.Append(t, s, user(1))
+	beside := session(t, server.URL(c.Name))
+	for range 3 {
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				if _, err := s.Tail(t.Context(), store.Point{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		run(t, beside, endOurs)
+		if entries, err := s.Tail(t.Context(), store.Point{}); err != nil || len(entries) != 1 {
+			t.Fatalf("%d entries, %v", len(entries), err)
+		}
+	}
+}
 
 func TestRefusedConnectionIsNamed(t *testing.T) {
 	t.Parallel()

@@ -183,13 +183,24 @@ func readEntries(rows rowsReader) ([]rawEntry, error) {
 
 // Tail reads head and log as one statement each; the log is read second, so it
 // reaches at least as far as the head.
+//
+// After a failover the pool is full of broken connections. When one turns up, all
+// are replaced and the log is read again, so that the first look at the new primary
+// does not have to wait for the next poll, or the one after it.
 func (p *Postgres) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	var h head
 	var raws []rawEntry
-	err := p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) (err error) {
+	broken := false
+	read := func(ctx context.Context, conn *pgx.Conn) (err error) {
 		h, raws, err = p.tail(ctx, conn, after.Rev, readHead, "")
+		broken = err != nil && ctx.Err() == nil && conn.IsClosed()
 		return err
-	})
+	}
+	err := p.use(ctx, p.answer, read)
+	if broken {
+		p.pool.Reset()
+		err = p.use(ctx, p.answer, read)
+	}
 	if err != nil {
 		return nil, explain(err)
 	}
