@@ -36,7 +36,7 @@ type Options struct {
 
 // Server is a running PostgreSQL.
 type Server struct {
-	Host string // 127.0.0.1
+	Host string // an address of loopback
 	Port int
 	User string
 	Pass string
@@ -48,6 +48,8 @@ type Server struct {
 	stdin io.Closer
 	done  chan error
 	next  atomic.Int64
+
+	primary *Server // of a standby
 }
 
 // Start makes a new cluster and starts a server on it.
@@ -140,7 +142,7 @@ func (s *Server) Resume() error {
 		durable = "on"
 	}
 	args := append([]string{
-		"-D", s.Dir + "/data", "-p", strconv.Itoa(s.Port), "-k", s.Dir, "-c", "listen_addresses=127.0.0.1",
+		"-D", s.Dir + "/data", "-p", strconv.Itoa(s.Port), "-k", s.Dir, "-c", "listen_addresses=" + s.Host,
 		"-c", "fsync=" + durable, "-c", "synchronous_commit=" + durable, "-c", "full_page_writes=" + durable,
 		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal",
 	}, s.opts.Args...)

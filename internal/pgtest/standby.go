@@ -1,0 +1,140 @@
+package pgtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// StandbyName is the name of standbys in synchronous_standby_names.
+const StandbyName = "standby"
+
+// standbyHost is another address of loopback, so that a standby can have the port
+// of its primary: clients are configured with one port for all hosts.
+const standbyHost = "127.0.0.2"
+
+// settleLimit is for what takes a moment unless the machine is busy.
+const settleLimit = 30 * time.Second
+
+// Standby copies a running server and starts the copy as its streaming standby.
+// It listens on another address, and on the port of the primary by default. It is
+// asynchronous, unless synchronous_standby_names of the primary contains
+// StandbyName.
+func (s *Server) Standby(port int) (*Server, error) {
+	dir, err := os.MkdirTemp("/dev/shm", "fairlead-pg-")
+	if err != nil {
+		return nil, err
+	}
+	standby := &Server{
+		Host: standbyHost, Port: cmp.Or(port, s.Port), User: s.User, Pass: s.Pass, Dir: dir, bin: s.bin, owned: true, primary: s,
+		opts: Options{Args: []string{"-c", "cluster_name=" + StandbyName}},
+	}
+	if err = standby.clone(); err == nil {
+		err = standby.Resume()
+	}
+	if err != nil {
+		standby.remove()
+		return nil, err
+	}
+	if err := standby.receives(true); err != nil {
+		return nil, errors.Join(err, standby.Stop())
+	}
+	return standby, nil
+}
+
+// clone makes the data directory of a standby.
+func (s *Server) clone() error {
+	cmd := exec.CommandContext(context.Background(), s.bin+"/pg_basebackup", "-d", s.primary.URL("postgres"), "-D", s.Dir+"/data",
+		"-R", "-X", "stream", "-c", "fast", "--no-sync")
+	if err := s.as(cmd); err != nil {
+		return err
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_basebackup: %w: %s", err, out)
+	}
+	return nil
+}
+
+// Detach makes a standby lag: it has everything up to now, and receives nothing
+// from now on.
+func (s *Server) Detach() error {
+	var end string
+	if err := s.primary.ask(&end, "SELECT pg_current_wal_insert_lsn()::text"); err != nil {
+		return err
+	}
+	if err := s.until("SELECT pg_last_wal_replay_lsn() >= '"+end+"'", true); err != nil {
+		return err
+	}
+	err := s.do("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+	return errors.Join(err, s.receives(false))
+}
+
+// receives waits until a standby is connected to its primary, or is not.
+func (s *Server) receives(want bool) error {
+	return s.until("SELECT count(*) > 0 FROM pg_stat_wal_receiver WHERE status = 'streaming'", want)
+}
+
+// Freeze stops the process of a standby that receives changes, so that it stays
+// connected and does not answer. The returned function lets it continue.
+func (s *Server) Freeze() (thaw func() error, err error) {
+	var pid int
+	if err := s.ask(&pid, "SELECT pid FROM pg_stat_wal_receiver"); err != nil {
+		return nil, err
+	}
+	return func() error { return syscall.Kill(pid, syscall.SIGCONT) }, syscall.Kill(pid, syscall.SIGSTOP)
+}
+
+// Promote makes a standby a primary and returns when it accepts writes.
+func (s *Server) Promote() error {
+	if err := s.do("SELECT pg_promote(false)"); err != nil {
+		return err
+	}
+	return s.until("SELECT pg_is_in_recovery()", false)
+}
+
+// until waits for the answer to a query.
+func (s *Server) until(query string, want bool) error {
+	for deadline := time.Now().Add(settleLimit); ; time.Sleep(5 * time.Millisecond) {
+		var got bool
+		err := s.ask(&got, query)
+		if err == nil && got == want {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("%s: still %v after %v", query, got, settleLimit), err)
+		}
+	}
+}
+
+func (s *Server) ask(answer any, query string) error {
+	return s.connected(func(ctx context.Context, conn *pgx.Conn) error { return conn.QueryRow(ctx, query).Scan(answer) })
+}
+
+func (s *Server) do(statements ...string) error {
+	return s.connected(func(ctx context.Context, conn *pgx.Conn) error {
+		for _, statement := range statements {
+			if _, err := conn.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Server) connected(f func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), settleLimit)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return f(ctx, conn)
+}
