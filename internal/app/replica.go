@@ -15,7 +15,7 @@ import (
 // newFence creates the fence of this replica.
 func (s *service) newFence(key *identity.ReplicaKey) *fence.Fence {
 	return fence.New(fence.Config{
-		Self: string(s.ledger.Self().ID), Fresh: s.ledger.Freshness, Peers: s.peers, Key: key, Log: s.log, Registerer: s.registry,
+		Self: string(s.ledger.Self().ID), Fresh: s.ledger.Freshness, State: s.ledger.State, Peers: s.peers, Key: key, Log: s.log, Registerer: s.registry,
 		CutOff: func() bool { return s.ledger.Pulse().CutOff(time.Now()) },
 	})
 }

@@ -40,6 +40,9 @@ type answer struct {
 	// Database is for how long it has followed the database without an
 	// interruption; 0 if it does not.
 	Database time.Duration `json:"databaseNanos"`
+	// State identifies its state, which it had from the database Age ago.
+	State string        `json:"state"`
+	Age   time.Duration `json:"ageNanos"`
 }
 
 // ServeHTTP answers another replica. To everybody else the path does not exist:
@@ -50,9 +53,10 @@ func (f *Fence) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	body, err := json.Marshal(answer{Replica: f.config.Self, Database: f.config.Fresh().For(time.Now())})
+	now, fresh := time.Now(), f.config.Fresh()
+	body, err := json.Marshal(answer{Replica: f.config.Self, Database: fresh.For(now), State: f.config.State(), Age: fresh.Age(now)})
 	if err != nil {
-		panic(err) // a string and a number can always be encoded
+		panic(err) // strings and numbers can always be encoded
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(proofHeader, f.config.Key.Sign(reply, nonce, string(body)))

@@ -33,6 +33,9 @@ type Config struct {
 	Self string // the id of this replica
 	// Fresh returns how up to date this replica is.
 	Fresh func() ledger.Freshness
+	// State identifies the state of this replica: replicas with the same state
+	// serve the same.
+	State func() string
 	// Peers are the other replicas that were alive when this one last heard of
 	// them.
 	Peers func() []Peer
@@ -106,20 +109,26 @@ func number(b bool) float64 {
 }
 
 // Closed reports whether this replica must not serve its state because others may
-// have changed it. It is cheap, and correct as soon as a paused process resumes.
+// have changed it. It is cheap, and correct as soon as a paused process resumes:
+// from then on the fence is closed until the log was read or the others were asked.
 func (f *Fence) Closed() bool {
-	now := time.Now()
-	if now.Sub(f.config.Fresh().Last) < f.times.CloseAfter || len(f.config.Peers()) == 0 {
+	now, fresh := time.Now(), f.config.Fresh()
+	if fresh.Paused.IsZero() && now.Sub(fresh.Last) < f.times.CloseAfter || len(f.config.Peers()) == 0 {
 		return false
 	}
 	v := f.verdict.Load()
 	// No recent verdict means that no replica was asked: the process was paused.
-	return !f.counts(v, now) || v.where == elsewhere
+	return !f.counts(v, now) || v.at.Before(fresh.Paused) || v.where == elsewhere
 }
 
 // counts reports whether a verdict is recent enough.
 func (f *Fence) counts(v *verdict, now time.Time) bool {
 	return v != nil && now.Sub(v.at) < f.times.CloseAfter
+}
+
+// lost reports whether the others must be asked.
+func (f *Fence) lost(fresh ledger.Freshness) bool {
+	return !fresh.Paused.IsZero() || time.Since(fresh.Last) >= f.times.AskAfter
 }
 
 // Leave reports whether clients should be sent to other replicas.
@@ -146,13 +155,13 @@ func (f *Fence) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		due, lost := f.times.VerifyEvery, time.Since(f.config.Fresh().Last) >= f.times.AskAfter
-		if lost {
+		due := f.times.VerifyEvery
+		if f.lost(f.config.Fresh()) {
 			due = f.times.AskEvery
 		}
 		if time.Since(asked) >= due {
 			asked = time.Now()
-			f.verdict.Store(f.ask(ctx, lost))
+			f.verdict.Store(f.ask(ctx))
 		}
 		if was := closed; f.Closed() != was {
 			closed = !was
@@ -171,11 +180,11 @@ func (f *Fence) tell(closed bool) {
 	f.config.Log.Info("replica no longer fenced")
 }
 
-// ask asks all peers at once. lost says that this replica has lost the database.
-func (f *Fence) ask(ctx context.Context, lost bool) *verdict {
-	peers := f.config.Peers()
+// ask asks all peers at once.
+func (f *Fence) ask(ctx context.Context) *verdict {
+	peers, fresh := f.config.Peers(), f.config.Fresh()
 	peers = peers[:min(len(peers), maxPeers)]
-	at := time.Now()
+	at := time.Now() // not before fresh was read: a later pause makes the verdict void
 	answers := make([]*answer, len(peers))
 	var wait sync.WaitGroup
 	for i, p := range peers {
@@ -192,7 +201,7 @@ func (f *Fence) ask(ctx context.Context, lost bool) *verdict {
 		f.config.Log.Warn("cannot ask another replica; if the database is lost, this one cannot tell whether the other has it",
 			"replica", p.ID, "url", p.URL, "reason", p.problem())
 	}
-	return f.judge(at, lost, peers, answers)
+	return f.judge(at, fresh, peers, answers)
 }
 
 // dropMisdirected removes answers that did not come from the peer that was

@@ -31,6 +31,7 @@ type replica struct {
 	away   atomic.Bool // the database
 	hidden atomic.Bool // from other replicas
 	cutOff atomic.Bool
+	state  atomic.Pointer[string]
 	stop   func() // ends its loop
 
 	mu    sync.Mutex
@@ -49,6 +50,7 @@ func newCluster(t *testing.T, names ...string) *cluster {
 	c := &cluster{t: t, key: identity.NewReplicaKey(key.NewMachine())}
 	for _, name := range names {
 		r := &replica{id: name, fresh: ledger.Freshness{Last: time.Now(), Since: time.Now()}}
+		r.show("same")
 		r.Fence = c.fence(r, name)
 		c.replicas = append(c.replicas, r)
 	}
@@ -61,7 +63,7 @@ func newCluster(t *testing.T, names ...string) *cluster {
 // fence returns a new fence of a replica.
 func (c *cluster) fence(r *replica, self string) *fence.Fence {
 	f := fence.New(fence.Config{
-		Self: self, Fresh: r.freshness, Peers: func() []fence.Peer { return c.peers(r.id) }, CutOff: r.cutOff.Load, Key: c.key,
+		Self: self, Fresh: r.freshness, State: func() string { return *r.state.Load() }, Peers: func() []fence.Peer { return c.peers(r.id) }, CutOff: r.cutOff.Load, Key: c.key,
 		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	f.Via(c)
@@ -88,6 +90,24 @@ func (r *replica) start(t *testing.T) (stop func()) {
 	return stop
 }
 
+// show gives a replica another state.
+func (r *replica) show(state string) { r.state.Store(&state) }
+
+// pause makes a replica find that it did not run until now.
+func (r *replica) pause() {
+	r.away.Store(true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fresh.Paused = time.Now()
+}
+
+// outage makes a replica have lost the database a while ago and found it again.
+func (r *replica) outage(ago time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fresh.Last = r.fresh.Last.Add(-ago)
+}
+
 // freshness follows the database once a second while it is there.
 func (r *replica) freshness() ledger.Freshness {
 	r.mu.Lock()
@@ -96,7 +116,7 @@ func (r *replica) freshness() ledger.Freshness {
 		if now.Sub(r.fresh.Last) > 6*time.Second {
 			r.fresh.Since = now
 		}
-		r.fresh.Last = now
+		r.fresh.Last, r.fresh.Paused = now, time.Time{}
 	}
 	return r.fresh
 }
@@ -133,6 +153,50 @@ func (c *cluster) after(d time.Duration, closed, leave bool) {
 	synctest.Wait()
 	if a := c.replicas[0]; a.Closed() != closed || a.Leave() != leave {
 		c.t.Errorf("closed is %v and leave %v, want %v and %v", a.Closed(), a.Leave(), closed, leave)
+	}
+}
+
+// A pause can be too short for the fence to close by itself, and long enough for
+// others to change anything.
+func TestReplicaThatWasPausedIsClosedUntilItKnowsThatNobodyChangedAnything(t *testing.T) {
+	for name, c := range map[string]struct {
+		others func(b *replica)
+		opens  bool // when the others have answered
+		hides  bool // the others stop answering
+	}{
+		"another has the database":              {others: func(*replica) {}},
+		"another has it since a moment ago":     {others: func(b *replica) { b.outage(10 * time.Second) }},
+		"nobody has it, and another knows more": {others: func(b *replica) { b.show("more"); b.freshness(); b.away.Store(true) }, hides: true},
+		"nobody has it, and all know the same":  {others: func(b *replica) { b.away.Store(true) }, opens: true},
+		"nobody has it, and another knows less": {others: func(b *replica) { b.show("less"); b.away.Store(true); b.outage(time.Minute) }, opens: true},
+		"nobody answers":                        {others: func(b *replica) { b.hidden.Store(true) }, opens: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newCluster(t, "a", "b")
+				a, b := cluster.replicas[0], cluster.replicas[1]
+				cluster.after(time.Minute, false, false)
+				a.away.Store(true) // it last read the log then
+				cluster.after(100*time.Millisecond, false, false)
+				c.others(b)
+				b.freshness()
+				cluster.after(time.Second, false, false)
+				a.pause()
+				cluster.after(0, true, false)
+				switch {
+				case c.opens: // a replica that lost the database says so after 6 seconds
+					cluster.after(10*time.Second, false, false)
+				case c.hides:
+					cluster.after(10*time.Second, true, true)
+					b.hidden.Store(true)
+					cluster.after(20*time.Second, true, true)
+				default:
+					cluster.after(1900*time.Millisecond, true, false)
+				}
+				a.away.Store(false)
+				cluster.after(time.Second, false, false)
+			})
+		})
 	}
 }
 
@@ -328,6 +392,7 @@ func TestOnlyReplicasAreAnsweredAndBelieved(t *testing.T) {
 		return fence.New(fence.Config{
 			Self: self, Key: k, Peers: func() []fence.Peer { return peers }, CutOff: func() bool { return false },
 			Fresh: func() ledger.Freshness { return ledger.Freshness{Last: time.Now(), Since: time.Now().Add(-time.Hour)} },
+			State: func() string { return "" },
 			Log:   slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 		})
 	}

@@ -1,6 +1,10 @@
 package fence
 
-import "time"
+import (
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+)
 
 // where the database is, as far as this replica knows.
 type where int
@@ -25,20 +29,21 @@ type verdict struct {
 const sureAfter = 2
 
 // claims holds when each peer last answered that it has the database while this
-// replica had lost it, by the ID that the peer last published. A claim stands
+// replica had lost it, by the ID that the peer last published. A peer that knows
+// what this replica missed during a pause makes the same claim. A claim stands
 // until the peer retracts it, this replica has the database again, or the peer
 // has been silent for Times.HoldFor: otherwise a single lost answer would open the
 // fence.
 type claims map[string]time.Time
 
 // judge concludes from the answers of one round, which are nil for peers that did
-// not answer. Without lost, this replica has the database itself.
-func (f *Fence) judge(at time.Time, lost bool, peers []Peer, answers []*answer) *verdict {
-	v, before, last := &verdict{at: at, where: nowhere}, f.verdict.Load(), f.config.Fresh().Last
+// not answer. fresh is how up to date this replica was when it asked.
+func (f *Fence) judge(at time.Time, fresh ledger.Freshness, peers []Peer, answers []*answer) *verdict {
+	v, before, lost := &verdict{at: at, where: nowhere}, f.verdict.Load(), f.lost(fresh)
 	standing, confirmed := claims{}, false
 	for i, p := range peers {
 		claim := f.claims[p.ID]
-		stands := claim.After(last) && at.Sub(claim) < f.times.HoldFor
+		stands := claim.After(fresh.Last) && at.Sub(claim) < f.times.HoldFor
 		switch a := answers[i]; {
 		case a == nil && stands:
 			standing[p.ID] = claim
@@ -50,6 +55,8 @@ func (f *Fence) judge(at time.Time, lost bool, peers []Peer, answers []*answer) 
 		// has restarted.
 		case a.Database >= f.times.SteadyFor, a.Database > 0 && stands:
 			standing[p.ID], confirmed = at, true
+		case !fresh.Paused.IsZero() && (a.Database > 0 || f.knowsMore(a, fresh)):
+			standing[p.ID] = at
 		}
 	}
 	if len(standing) > 0 {
@@ -67,4 +74,11 @@ func (f *Fence) judge(at time.Time, lost bool, peers []Peer, answers []*answer) 
 		v.rounds++
 	}
 	return v
+}
+
+// knowsMore reports whether the replica that answered has seen changes that this
+// one has missed during a pause. In an outage without a pause nobody has: all
+// replicas saw everything until it began.
+func (f *Fence) knowsMore(a *answer, fresh ledger.Freshness) bool {
+	return a.State != "" && a.State != f.config.State() && a.Age < fresh.Age(time.Now())
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,12 +16,18 @@ type Freshness struct {
 	// Since is when it became up to date. Only an interruption long enough for
 	// others to consider this replica dead resets it.
 	Since time.Time
+	// Paused is the end of a pause of this process since which it has not read the
+	// log, or zero. What others have done in the meantime is unknown.
+	Paused time.Time
 }
+
+// Age returns how long ago this replica last had every commit.
+func (f Freshness) Age(now time.Time) time.Duration { return elapsed(f.Last, now) }
 
 // For returns how long this replica has had the database without interruption, 0
 // if it does not have it now.
 func (f Freshness) For(now time.Time) time.Duration {
-	if now.Sub(f.Last) > aliveAge {
+	if now.Sub(f.Last) > aliveAge || !f.Paused.IsZero() {
 		return 0
 	}
 	return now.Sub(f.Since)
@@ -46,8 +53,8 @@ func (f *freshness) caughtUp(at time.Time) {
 
 // heard uses the reports of a heartbeat as evidence: a replica at the same revision
 // as all others misses nothing, even if its own writes are stuck. After an
-// interruption this proves nothing, because only the log shows whether the history
-// is still the same.
+// interruption or a pause this proves nothing, because only the log shows whether
+// the history is still the same.
 func (f *freshness) heard(at time.Time, rev mesh.Revision, reports []store.Report) {
 	for _, r := range reports {
 		if r.Rev > rev {
@@ -63,7 +70,24 @@ func (f *freshness) heard(at time.Time, rev mesh.Revision, reports []store.Repor
 
 // Freshness returns how up to date the world is.
 func (l *Ledger) Freshness() Freshness {
+	paused := l.pause.observe(time.Now())
 	l.fresh.mu.Lock()
 	defer l.fresh.mu.Unlock()
-	return l.fresh.now
+	f := l.fresh.now
+	f.Paused = paused
+	return f
+}
+
+// caughtUp records that the log was read, or written to, in a transaction that
+// began at a moment.
+func (l *Ledger) caughtUp(begun time.Time) {
+	l.fresh.caughtUp(begun)
+	l.pause.read(begun)
+}
+
+// State identifies the state of this replica. Replicas with the same history up to
+// the same revision return the same.
+func (l *Ledger) State() string {
+	p := pointOf(l.World().Snapshot)
+	return fmt.Sprintf("%d-%x", p.Rev, p.Batch)
 }

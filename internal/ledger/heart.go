@@ -81,7 +81,9 @@ func (l *Ledger) Heart(ctx context.Context) error {
 			l.felt(reports, err)
 		}
 		if err == nil {
-			l.fresh.heard(begun, l.World().Rev, reports)
+			if l.pause.observe(time.Now()).IsZero() {
+				l.fresh.heard(begun, l.World().Rev, reports)
+			}
 			l.compare(report, reports)
 			l.probe(ctx)
 			if time.Since(pruned) > pruneEvery {

@@ -11,7 +11,8 @@ const (
 	awakeEvery = 250 * time.Millisecond
 	// pausedAfter is longer than a busy machine keeps a process waiting.
 	pausedAfter = 2 * time.Second
-	// verifyFor is how long readers wait after a pause for the log to be read.
+	// verifyFor is how long readers wait after a pause for the log to be read. It is
+	// long enough for the fence to ask the other replicas in the meantime.
 	verifyFor   = 2 * time.Second
 	verifyEvery = 50 * time.Millisecond
 )
@@ -33,19 +34,25 @@ func (p *pause) observe(now time.Time) time.Time {
 	if p.awake.IsZero() {
 		return time.Time{}
 	}
-	// The monotonic clock stops while a machine is suspended; the wall clock may be set.
-	gap := max(now.Sub(p.awake), now.Round(0).Sub(p.awake.Round(0)))
+	gap := elapsed(p.awake, now)
 	if p.awake = now; gap > pausedAfter {
 		p.ended = now
 	}
 	return p.ended
 }
 
-// over marks the pause with this end as handled.
-func (p *pause) over(ended time.Time) {
+// elapsed includes the time for which the machine was suspended, in which the
+// monotonic clock stops. The wall clock alone may have been set.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// read records that the log was read, or written to, in a transaction that began
+// at a moment.
+func (p *pause) read(begun time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended.Equal(ended) {
+	if !begun.Before(p.ended) {
 		p.ended = time.Time{}
 	}
 }
@@ -71,9 +78,10 @@ func (l *Ledger) Awake(ctx context.Context) error {
 }
 
 // Verified returns at once unless this process was paused and has not read the log
-// since. In that case it waits until the log has been read, so that nobody is
-// served outdated state. After two seconds without the database it returns an
-// error. From then on the outage is known, and this replica serves the state it has.
+// since. In that case it waits for the log to be read, so that nobody is served
+// outdated state. Two seconds after the pause it gives up and returns an error, as
+// it does at once from then on. The caller must then ask the fence whether this
+// replica may serve the state it has: it may if no other replica knows more.
 func (l *Ledger) Verified(ctx context.Context) error {
 	ended := l.pause.observe(time.Now())
 	if ended.IsZero() {
@@ -82,16 +90,12 @@ func (l *Ledger) Verified(ctx context.Context) error {
 	limited, cancel := context.WithDeadline(ctx, ended.Add(verifyFor))
 	defer cancel()
 	for {
-		err := l.Sync(limited)
+		err := l.Sync(limited) // success ends the pause; see pause.read
 		if err == nil {
-			l.pause.over(ended)
 			return nil
 		}
 		select {
 		case <-limited.Done():
-			if ctx.Err() == nil {
-				l.pause.over(ended)
-			}
 			return fmt.Errorf("%w: this process was paused and has not been able to read the log since: %w", ErrUnavailable, err)
 		case <-time.After(verifyEvery):
 		}

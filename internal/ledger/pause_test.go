@@ -2,6 +2,8 @@ package ledger_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +16,11 @@ import (
 // looks counts how often the log is read.
 type looks struct {
 	weak
-	count int
+	count atomic.Int64
 }
 
 func (l *looks) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
-	l.count++
+	l.count.Add(1)
 	return l.weak.Tail(ctx, after)
 }
 
@@ -28,11 +30,11 @@ func TestPauseOfTheProcessHoldsReadersUntilTheLogWasRead(t *testing.T) {
 		st := &looks{weak: weak{Store: openSQLite(t)}}
 		l := run(t, ledger.Config{Store: st})
 		commit(t, l, mesh.UserPut{User: &mesh.User{ID: 1, Name: "alice"}})
-		verified := func() (took time.Duration, looked int, err error) {
-			start, before := time.Now(), st.count
+		verified := func() (took time.Duration, looked int64, err error) {
+			start, before := time.Now(), st.count.Load()
 			err = l.Verified(t.Context())
 			synctest.Wait()
-			return time.Since(start), st.count - before, err
+			return time.Since(start), st.count.Load() - before, err
 		}
 		l.ObserveAt(time.Now())
 		if took, looked, err := verified(); err != nil || took != 0 || looked != 0 {
@@ -45,15 +47,28 @@ func TestPauseOfTheProcessHoldsReadersUntilTheLogWasRead(t *testing.T) {
 		if took, _, err := verified(); err != nil || took != 0 {
 			t.Fatalf("when it has looked: %v after %v", err, took)
 		}
-		// An outage is known after two seconds, and then holds nobody up.
+		// Without the database nobody is held up for longer than two seconds, but the
+		// state stays unverified until the log was read.
 		st.unread.Store(true)
 		l.ObserveAt(time.Now().Add(-3 * time.Second))
-		if took, _, err := verified(); err == nil || took < time.Second || took > 3*time.Second {
+		if took, _, err := verified(); !errors.Is(err, ledger.ErrUnavailable) || took < time.Second || took > 3*time.Second {
 			t.Fatalf("after a pause and without the database: %v after %v", err, took)
 		}
+		for range 10 {
+			pass(time.Second)
+			l.ObserveAt(time.Now())
+			if took, _, err := verified(); !errors.Is(err, ledger.ErrUnavailable) || took != 0 {
+				t.Fatalf("long after a pause and without the database: %v after %v", err, took)
+			}
+			if f := l.Freshness(); f.Paused.IsZero() || f.For(time.Now()) != 0 {
+				t.Fatalf("long after a pause and without the database: %+v", f)
+			}
+		}
+		st.unread.Store(false)
+		pass(2 * time.Second) // nobody asks
 		l.ObserveAt(time.Now())
-		if took, _, err := verified(); err != nil || took != 0 {
-			t.Fatalf("in an outage that is known: %v after %v", err, took)
+		if took, looked, err := verified(); err != nil || took != 0 || looked != 0 || !l.Freshness().Paused.IsZero() {
+			t.Fatalf("when the database is back: %v after %v and %d looks", err, took, looked)
 		}
 	})
 }

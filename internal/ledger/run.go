@@ -87,11 +87,12 @@ func (l *Ledger) gather(first *command) []*command {
 // follow applies what the log has gained.
 func (l *Ledger) follow(ctx context.Context) {
 	begun := time.Now()
+	l.pause.observe(begun) // this read ends a pause that is noticed only now
 	err := l.catchUp(ctx)
 	l.lastFollow = time.Now()
 	l.tellClocks()
 	if err == nil {
-		l.fresh.caughtUp(begun)
+		l.caughtUp(begun)
 	}
 	if !errors.Is(err, context.Canceled) {
 		l.judge("follow", err)

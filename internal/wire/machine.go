@@ -61,7 +61,7 @@ func (s *Server) machineHandler() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.panicked(r)
-		if s.config.Closed() {
+		if s.mustRefuse(r.Context()) {
 			refuseClosed(w)
 			return
 		}
@@ -73,7 +73,6 @@ func (s *Server) machineHandler() http.Handler {
 		guard.Prove(r.Context())
 		s.prove(peerOf(r))
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		_ = s.config.Ledger.Verified(r.Context()) // in an outage, nodes get the map that there is
 		mux.ServeHTTP(w, r)
 	})
 }

@@ -53,7 +53,7 @@ type page struct {
 	Refresh int
 
 	// Of the page of a login link.
-	State        string // waiting, joined, approved, rejected, expired or unknown
+	State        string // waiting, joined, approved, rejected, expired, unknown or unavailable
 	Login        identity.Login
 	Code         string
 	Machine      string
@@ -91,6 +91,10 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 	l, ok := s.logins.OpenLogin(token)
 	if !ok {
 		s.pages.write(w, http.StatusNotFound, "login", page{State: "unknown"})
+		return
+	}
+	if s.mustRefuse(r.Context()) {
+		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable", Refresh: refreshSeconds})
 		return
 	}
 	const form = "2006-01-02 15:04:05 UTC"

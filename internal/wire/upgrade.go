@@ -34,7 +34,7 @@ func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 // computed before the connection is hijacked. Invalid requests get a plain
 // response, and nothing waits for the client while it has a turn.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
-	if s.config.Closed() {
+	if s.mustRefuse(r.Context()) {
 		refuseClosed(w)
 		return
 	}

@@ -14,7 +14,7 @@ const maxVerifyBody = 4 << 10
 
 // verify tells a relay whether a client may use it.
 func (s *Server) verify(w http.ResponseWriter, r *http.Request) {
-	if s.config.Closed() {
+	if s.mustRefuse(r.Context()) {
 		refuseClosed(w)
 		return
 	}
