@@ -109,22 +109,23 @@ func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict,
 }
 
 // tryJoin decides on the world at hand first: a client that is known, which is
-// nearly every one, and a stranger, who may be hostile, take no lock.
+// nearly every one, and a stranger, who may be hostile, usually take no lock.
 func (s *Service) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
 	addresses := s.addresses(rand.Uint64())
-	look := func() (verdict, []mesh.Event, error) {
-		w := s.ledger.World()
-		return s.decideJoin(w, s.ledger.Now(), j, addresses)
-	}
-	v, evs, err := look()
+	w := s.ledger.World()
+	v, evs, err := s.decideJoin(w, s.ledger.Now(), j, addresses)
 	if err != nil || v.ask {
 		if err := s.ledger.Sync(ctx); err != nil {
 			return verdict{}, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 		}
-		v, evs, err = look()
+		w = s.ledger.World()
+		v, evs, err = s.decideJoin(w, s.ledger.Now(), j, addresses)
 	}
-	if err != nil || len(evs) == 0 {
+	if err != nil {
 		return v, err
+	}
+	if len(evs) == 0 {
+		return s.settled(ctx, w, v)
 	}
 	if err := s.joins.charge(j.MachineKey, time.Now(), v.keyExpired); err != nil {
 		return verdict{}, err
@@ -137,6 +138,24 @@ func (s *Service) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict
 		if errors.Is(err, ledger.ErrUnavailable) { // the device will try again and again
 			s.joins.refund(j.MachineKey)
 		}
+		return verdict{}, err
+	}
+	return v, nil
+}
+
+// settled returns a verdict that changes nothing. "You are registered" and "you are
+// logged out" may answer a client that retries because its first request got no
+// answer, so they count as acknowledgements, and what they rest on must be durable.
+// A refusal, a rejection or the wish for a login promises nothing.
+func (s *Service) settled(ctx context.Context, w *policy.World, v verdict) (verdict, error) {
+	var err error
+	switch {
+	case v.node != nil:
+		err = s.ledger.ConfirmChange(ctx, w.Rev, v.node.UpdatedAt)
+	case v.keyExpired: // the node is gone; strangers can ask this too, for one commit per commit of another replica
+		err = s.ledger.Confirm(ctx, w.Rev)
+	}
+	if err != nil {
 		return verdict{}, err
 	}
 	return v, nil

@@ -108,7 +108,7 @@ type Ledger struct {
 
 	metrics   *metrics
 	world     atomic.Pointer[policy.World]
-	confirmed atomic.Int64 // see safe
+	confirmed atomic.Pointer[dated] // the newest commit of this replica, if any; see safe
 	commands  chan *command
 	syncs     chan chan error
 	ended     chan struct{}
@@ -223,8 +223,29 @@ func (l *Ledger) Confirm(ctx context.Context, rev mesh.Revision) error {
 	return err
 }
 
+// ConfirmChange is Confirm for one change that is visible at rev and dated at. It
+// needs no commit if this replica has committed something later, even if others
+// have committed since. So an outage of the database affects only what was changed
+// just before it began.
+func (l *Ledger) ConfirmChange(ctx context.Context, rev mesh.Revision, at mesh.Time) error {
+	// A time that was set back since says nothing.
+	if c := l.confirmed.Load(); c != nil && at < c.at && c.at <= l.World().At {
+		return nil
+	}
+	return l.Confirm(ctx, rev)
+}
+
+// dated is a revision and the time of its change.
+type dated struct {
+	rev mesh.Revision
+	at  mesh.Time
+}
+
 // safe reports whether a commit of this replica at or after rev has succeeded.
-func (l *Ledger) safe(rev mesh.Revision) bool { return int64(rev) <= l.confirmed.Load() }
+func (l *Ledger) safe(rev mesh.Revision) bool {
+	c := l.confirmed.Load()
+	return c != nil && rev <= c.rev
+}
 
 func (l *Ledger) submit(c *command) (mesh.Revision, error) {
 	ctx := c.ctx

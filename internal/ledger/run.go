@@ -156,7 +156,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.metrics.loads.Inc()
 	l.log.Warn("reloaded all tables", "rev", s.Rev, "was", was, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
-	l.confirmed.Store(0)            // and so may what was safe
+	l.confirmed.Store(nil)          // and so may what was safe
 	w := l.worldOf(ctx, s)
 	l.tellPolicy(w)
 	l.world.Store(w)

@@ -49,10 +49,9 @@ func (l *Ledger) commit(ctx context.Context, batch []*command) (_ []result, comm
 		a, err := l.attempt(ctx, id, batch)
 		switch {
 		case err == nil:
-			rev := a.f.rev()
 			l.publish(a.f)
 			if a.commits() {
-				l.confirmed.Store(int64(rev))
+				l.confirm()
 			}
 			return a.results, a.commits(), nil
 		case errors.Is(err, store.ErrUnknownOutcome) && a.confirmed:
@@ -363,7 +362,7 @@ func (l *Ledger) look(ctx context.Context, id store.BatchID) (found bool, err er
 		return false, err
 	}
 	if found {
-		defer l.confirmed.Store(int64(f.rev())) // when it is published
+		defer l.confirm() // when it is published
 	}
 	if f.rev() != l.World().Rev {
 		behind := f.rev() < head
@@ -373,6 +372,12 @@ func (l *Ledger) look(ctx context.Context, id store.BatchID) (found bool, err er
 		}
 	}
 	return found, nil
+}
+
+// confirm records that the current world is durable.
+func (l *Ledger) confirm() {
+	s := l.World().Snapshot
+	l.confirmed.Store(&dated{s.Rev, s.At})
 }
 
 func newBatchID() (id store.BatchID) {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 )
 
@@ -43,17 +45,14 @@ func failOver(t *testing.T, primary, standby *pgtest.Server) time.Time {
 	return time.Now()
 }
 
-// ask sends a request to a server, with an API key and an Idempotency-Key if they
-// are given.
-func ask(ctx context.Context, s *Server, method, path, key, once, body string) (status int, text string, err error) {
+// ask sends a request to a server, with an API key if one is given.
+func ask(ctx context.Context, s *Server, method, path, key, body string) (status int, text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
-	for name, value := range map[string]string{"Authorization": "Bearer " + key, "Idempotency-Key": once} {
-		if strings.TrimPrefix(value, "Bearer ") != "" {
-			req.Header.Set(name, value)
-		}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	res, err := (&http.Client{}).Do(req)
 	if err != nil {
@@ -76,7 +75,7 @@ func lossReported(ctx context.Context, s *Server) error {
 			return fmt.Errorf("%s: %s is %v, %w", s.Addr, name, n, err)
 		}
 	}
-	if _, text, err := ask(ctx, s, http.MethodGet, "/health", "", "", ""); err != nil || !strings.Contains(text, "acknowledged revisions lost") {
+	if _, text, err := ask(ctx, s, http.MethodGet, "/health", "", ""); err != nil || !strings.Contains(text, "acknowledged revisions lost") {
 		return fmt.Errorf("%s: /health answers %s, %w", s.Addr, text, err)
 	}
 	return nil
@@ -173,6 +172,91 @@ func wantUsers(s *Server, names ...string) error {
 	}
 	if fmt.Sprint(got) != fmt.Sprint(names) {
 		return fmt.Errorf("the users are %v, want %v", got, names)
+	}
+	return nil
+}
+
+// A synchronous standby stays connected and does not answer. At first nobody sees
+// the change. Then an administrator ends every wait for the standby, so that the
+// change is visible although the standby does not have it. Neither the first
+// request nor a retry may succeed before the standby answers again.
+func TestRequestThatTheSynchronousStandbyLacksIsNeverAcknowledged(t *testing.T) {
+	t.Parallel()
+	primary := startPostgres(t, pgtest.Options{Args: []string{"-c", "synchronous_standby_names=" + pgtest.StandbyName}})
+	standby := startStandby(t, primary)
+	s := Start(t, Config{Binary: fairlead, Postgres: primary, Database: primary.Database(t)})
+	s.CLI("users", "create", "alice")
+	create := func() error {
+		_, err := s.API(t.Context(), http.MethodPost, usersPath, `{"name": "bob"}`)
+		return err
+	}
+	thaw, err := standby.Freeze()
+	must(t, err)
+	defer func() { must(t, thaw()) }()
+	began, answer, pending := time.Now(), error(nil), sync.WaitGroup{}
+	pending.Go(func() { answer = create() })
+	eventually(t, patience, func() error {
+		return wantCount(t, primary, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 1)
+	})
+	<-time.After(time.Second)
+	must(t, wantUsers(s, "alice"))
+
+	stop := terminateWaits(t, primary)
+	eventually(t, patience, func() error { return wantUsers(s, "alice", "bob") })
+	pending.Wait()
+	t.Logf("after %v: %v", time.Since(began).Round(time.Millisecond), answer)
+	for what, err := range map[string]error{"the request": answer, "a retry": create()} {
+		if err == nil || !strings.Contains(err.Error(), " 503 ") {
+			t.Errorf("%s is answered with %v, although the standby does not have the change", what, err)
+		}
+	}
+	if err := wantStatus(t, s, "/health", "", http.StatusServiceUnavailable); err != nil {
+		t.Error(err)
+	}
+	mustBeReady(t, s)
+
+	stop()
+	must(t, thaw())
+	eventually(t, patience, func() error {
+		if err := create(); err == nil || !strings.Contains(err.Error(), " 409 ") {
+			return fmt.Errorf("when the standby has the change, a retry is answered with %w", err)
+		}
+		return nil
+	})
+	s.CLI("users", "create", "carol")
+	eventually(t, patience, func() error { return wantStatus(t, s, "/health", "", http.StatusOK) })
+}
+
+// terminateWaits ends every wait for the standby, until it is stopped.
+func terminateWaits(t *testing.T, primary *pgtest.Server) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for ctx.Err() == nil {
+			_ = wantCount(t, primary, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 0)
+			<-time.After(pollEvery)
+		}
+	})
+	stop = func() { cancel(); wait.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+// wantCount wants a number as the answer to a query.
+func wantCount(t *testing.T, server *pgtest.Server, query string, want int) error {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	var got int
+	if err := conn.QueryRow(t.Context(), query).Scan(&got); err != nil {
+		return err
+	}
+	if got != want {
+		return fmt.Errorf("%s: %d, want %d", query, got, want)
 	}
 	return nil
 }

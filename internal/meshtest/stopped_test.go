@@ -76,7 +76,7 @@ var errRefused = errors.New("refused")
 // it gives no answer.
 func (f *failover) probes() map[string]func(context.Context) (old bool, err error) {
 	shows := func(ctx context.Context, method, path, body string, want int, what string) (bool, error) {
-		status, text, err := ask(ctx, f.stopped, method, path, f.apiKey, "", body)
+		status, text, err := ask(ctx, f.stopped, method, path, f.apiKey, body)
 		if err == nil && status != want {
 			err = fmt.Errorf("%w: %d %s", errRefused, status, text)
 		}
