@@ -9,11 +9,13 @@ import (
 func routes() []openapi.Route {
 	primary := openapi.Route{
 		ID: "7", Node: nodes()[0], Prefix: "192.168.7.0/24", Advertised: true, Enabled: true, IsPrimary: true, Preference: 10,
+		ApprovedBy: openapi.RouteApprovedByPolicy, PolicyVersion: "7",
 		CreatedAt: at("2026-02-01T09:10:00Z"), UpdatedAt: at("2026-02-02T00:00:00Z"),
 	}
 	waiting := primary
 	waiting.ID, waiting.Node, waiting.Prefix = "12", nodes()[1], "fd00:7::/64"
 	waiting.Enabled, waiting.IsPrimary, waiting.Preference = false, false, 0
+	waiting.ApprovedBy, waiting.PolicyVersion = "", ""
 	return []openapi.Route{primary, waiting}
 }
 

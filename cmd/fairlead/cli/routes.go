@@ -89,9 +89,9 @@ gone.`,
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, NODE, PREFIX, STATUS, ADVERTISED, PRIMARY, PREFERENCE", spare: "PREFERENCE, ADVERTISED, PRIMARY"}
+			shown := columns{names: "ID, NODE, PREFIX, STATUS, APPROVED BY, ADVERTISED, PRIMARY, PREFERENCE", spare: "PREFERENCE, APPROVED BY, ADVERTISED, PRIMARY"}
 			return showList(t, shown, routes, func(r apiclient.Route) []string {
-				return []string{r.ID, r.Node.GivenName, r.Prefix, routeStatus(r), yesNo(r.Advertised), yesNo(r.IsPrimary), strconv.Itoa(r.Preference)}
+				return []string{r.ID, r.Node.GivenName, r.Prefix, routeStatus(r), approver(r), yesNo(r.Advertised), yesNo(r.IsPrimary), strconv.Itoa(r.Preference)}
 			})
 		},
 	}
@@ -110,6 +110,15 @@ func routeStatus(r apiclient.Route) string {
 		return "enabled"
 	}
 	return "disabled"
+}
+
+// approver returns who approved a route: an administrator, or a version of the
+// policy.
+func approver(r apiclient.Route) string {
+	if r.PolicyVersion != "" {
+		return fmt.Sprintf("%s version %s", r.ApprovedBy, r.PolicyVersion)
+	}
+	return cmp.Or(string(r.ApprovedBy), "-")
 }
 
 // showRoute prints the route that an operation answers with.
