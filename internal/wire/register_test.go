@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -227,6 +228,25 @@ func TestUnknownNodeHasNoMap(t *testing.T) {
 			t.Errorf("%v: %d %q", body, status, answer)
 		}
 	}
+}
+
+// The allowance is that of control: 30 registrations that change something, and one
+// more every 5 minutes.
+func TestMachineThatRegistersTooOftenIsToldWhenToRetry(t *testing.T) {
+	s, _ := open(t, options{})
+	s.user("alice")
+	text := s.key(control.NewPreAuthKey{User: "alice", Reusable: true})
+	c := s.client()
+	for range 30 {
+		c.joins(withKey(text))
+		c.node = key.NewNode()
+	}
+	status, answer, header := c.post("/machine/register", c.registration(withKey(text)))
+	wait, err := strconv.Atoi(header.Get("Retry-After"))
+	if status != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 300 || !strings.Contains(answer, "this device has registered too often; try again in") {
+		t.Errorf("%d %q, Retry-After %q", status, answer, header.Get("Retry-After"))
+	}
+	s.client().joins(withKey(text)) // another machine is not affected
 }
 
 func TestDatabaseAwayIsNoRefusal(t *testing.T) {
