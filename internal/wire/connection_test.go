@@ -369,7 +369,15 @@ func TestReplicaThatMustNotServeRefusesClients(t *testing.T) {
 	var closed atomic.Bool
 	s, _ := open(t, options{wire: func(c *wire.Config) { c.Closed = closed.Load }})
 	connected := s.client()
+	page := strings.TrimPrefix(connected.asks(), s.url)
 	closed.Store(true)
+	if status, _, text := s.outside("GET", page, ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "Not available at the moment") ||
+		strings.Contains(text, "laptop") || !strings.Contains(text, `http-equiv="refresh"`) {
+		t.Errorf("a login page: %d %s", status, text)
+	}
+	if status, _, text := s.outside("POST", "/verify", "{}"); status != http.StatusServiceUnavailable {
+		t.Errorf("verification for a relay: %d %s", status, text)
+	}
 	if _, status := s.handshake(s.initiationText()); status != http.StatusServiceUnavailable {
 		t.Errorf("a new connection: %d", status)
 	}
