@@ -82,7 +82,7 @@ type service struct {
 	certificate *certificate
 	draining    atomic.Bool
 	checks      checks
-	risks       []string // unsafe settings of PostgreSQL; logged once the start has succeeded
+	risks       *risks // nil with SQLite
 	parts       atomic.Pointer[parts]
 }
 
@@ -177,9 +177,7 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.risks, err = st.Risks(ctx); err != nil {
-		s.risks = []string{"unknown: " + err.Error()}
-	}
+	s.risks = &risks{read: st.Risks, log: s.log}
 	return st, nil
 }
 
@@ -227,6 +225,9 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	if s.certificate != nil {
 		p.loops = append(p.loops, s.certificate.Run)
 	}
+	if s.risks != nil {
+		p.loops = append(p.loops, s.risks.Run)
+	}
 	for _, loop := range p.loops {
 		g.Go(func() error { return loop(failed) })
 	}
@@ -236,9 +237,6 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	elsewhere, embedded := s.ledger.World().Relays()
 	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths)+len(elsewhere)+len(embedded) == 0 {
 		s.log.Warn("no relay", "remedy", noRelay)
-	}
-	for _, risk := range s.risks {
-		s.log.Warn("unsafe PostgreSQL setting", "risk", risk)
 	}
 	notify("READY=1")
 	if s.Ready != nil {
@@ -336,6 +334,11 @@ func (s *service) health() openapi.Health {
 	}
 	if r, lost := s.ledger.Rewound(); lost {
 		report(checkDatabase, openapi.HealthCheckStatusWarn, r.String())
+	}
+	if s.risks != nil {
+		for _, text := range s.risks.warnings() {
+			report(checkDatabase, openapi.HealthCheckStatusWarn, text)
+		}
 	}
 	if s.draining.Load() {
 		report(checkService, openapi.HealthCheckStatusFail, stopping)

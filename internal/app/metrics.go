@@ -55,7 +55,7 @@ func (m *healthMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, passes(h))
 	ch <- prometheus.MustNewConstMetric(m.isReady, prometheus.GaugeValue, passes(m.ready()))
-	warnings := map[string]float64{checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0, checkCert: 0} // shown at zero
+	warnings := map[string]float64{checkDatabase: 0, checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0, checkCert: 0} // shown at zero
 	for check, found := range h.Checks {
 		for _, c := range found {
 			if c.Status == openapi.HealthCheckStatusWarn {

@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// riskLook is how often the settings of the database are read again, so that a
+// warning ends after somebody has corrected them.
+const riskLook = 5 * time.Minute
+
+// risks are the unsafe settings of the database.
+type risks struct {
+	read  func(context.Context) ([]string, error)
+	log   *slog.Logger
+	found atomic.Pointer[[]string]
+}
+
+// look reads the settings, logs those that are newly unsafe, and keeps what it knew
+// if it cannot read them.
+func (r *risks) look(ctx context.Context) {
+	before := r.warnings()
+	now, err := r.read(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.log.Warn("cannot read the settings of PostgreSQL", "error", err)
+		}
+		return
+	}
+	r.found.Store(&now)
+	for _, risk := range now {
+		if !slices.Contains(before, risk) {
+			r.log.Warn("unsafe PostgreSQL setting", "risk", risk)
+		}
+	}
+}
+
+// warnings are what /health says about the settings.
+func (r *risks) warnings() []string {
+	if found := r.found.Load(); found != nil {
+		return *found
+	}
+	return nil
+}
+
+// Run looks until ctx ends.
+func (r *risks) Run(ctx context.Context) error {
+	tick := time.NewTicker(riskLook)
+	defer tick.Stop()
+	for {
+		r.look(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
