@@ -263,3 +263,29 @@ func TestEveryErrorIsAnswered(t *testing.T) {
 		t.Errorf("specified and answered (-want +got):\n%s", diff)
 	}
 }
+
+// namedTest is a test as a document names it: by package and function.
+var namedTest = regexp.MustCompile("`([a-z0-9/-]+) (Test[A-Za-z0-9]+)`")
+
+func TestFindingsNameTestsThatExist(t *testing.T) {
+	text := documents(t)["docs/security-findings.md"]
+	found := namedTest.FindAllStringSubmatch(text, -1)
+	if len(found) < 50 {
+		t.Fatalf("only %d tests were found", len(found))
+	}
+	for _, m := range found {
+		files, err := fs.Glob(os.DirFS(root), m[1]+"/*_test.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(files, func(file string) bool {
+			code, err := os.ReadFile(path.Join(root, file))
+			return err == nil && strings.Contains(string(code), "\nfunc "+m[2]+"(")
+		}) {
+			t.Errorf("%s has no %s", m[1], m[2])
+		}
+	}
+	if names := strings.Count(text, " Test"); names != len(found) {
+		t.Errorf("%d tests are named, %d of them as a package and a function", names, len(found))
+	}
+}
