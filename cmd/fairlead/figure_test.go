@@ -71,7 +71,7 @@ func healthUnderLoad(t *testing.T, p *process, key string) (p99 time.Duration, r
 					return
 				}
 				writes[i] = append(writes[i], time.Since(begin))
-				time.Sleep(time.Until(begin.Add(callers * time.Second / perSecond)))
+				<-time.After(time.Until(begin.Add(callers * time.Second / perSecond)))
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func attacks() []attack {
 		{unit: "upgrade that is never read", ways: both, rate: 200, conns: 64, networks: 4},
 
 		{unit: "idle connection", ways: both, rate: 2500, conns: 5000, networks: 50, kept: header, weight: 3},
-		{unit: "slow client on every route", ways: both, rate: 2000, conns: 2000, networks: 50, kept: slow, weight: 2},
+		{unit: "slow client on every route", ways: both, rate: 500, conns: 2000, networks: 50, kept: slow, weight: 2},
 		{unit: "silent Noise stranger", ways: both, rate: 200, conns: 5000, networks: 50, kept: noise, weight: 2},
 		{unit: "half request or unread answer on machine routes", ways: both, rate: 100, conns: 200, networks: 50, kept: noise},
 

@@ -27,33 +27,32 @@
 // lag in the same run. The short form attacks for about a second each; "make
 // hostile" for 10 minutes in all.
 //
-// Measured in a short run on 2 cores that had a load average of 20 from other work,
-// so all times are too long: p50/p99/max of the lag in ms, the slowest response of
-// /health in ms, and the server's peak memory so far. The intended flood rates were
-// not reached; the log of a run says how many units there were.
+// Measured in a short run on 2 cores without other work: p50/p99/max of the lag in
+// ms, the slowest response of /health in ms, and the server's peak memory so far.
 //
-//	no attack                                          30/96/171    125   71 MB
-//	16 WebSockets without subprotocol, direct          25/70/114     84   73 MB
-//	16 WebSockets without subprotocol, nginx           26/175/196   125   76 MB
-//	16 WebSockets with half a frame, direct            32/100/106    67   78 MB
-//	16 WebSockets with half a frame, nginx             27/181/235   178   77 MB
-//	broken upgrades of every kind, direct              26/162/170    70   78 MB
-//	upgrades that are never read, direct               28/115/117   110   79 MB
-//	4,786 idle connections, direct                     59/228/230    99  111 MB
-//	5,000 idle connections, nginx                      45/270/373   179  120 MB
-//	slow clients on every route, nginx                 59/266/271   157  141 MB
-//	silent Noise strangers, direct                     113/288/313  186  115 MB
-//	half requests on machine routes, direct            48/191/195   105  107 MB
-//	handshakes, direct                                 57/199/208   100  118 MB
-//	joins without a key                                26/117/123    37  129 MB
-//	joins with a bad key                               35/120/127    62  130 MB
-//	logins that wait                                   68/161/175   169  115 MB
-//	bad API keys, direct                               33/160/164   115  116 MB
-//	requests of /health                                44/152/163    74  117 MB
-//	oversized bodies and bombs on every route, direct  33/222/231   221  118 MB
-//	console logins                                     32/86/88      61  118 MB
+//	no attack                                          17/53/61     39   71 MB
+//	16 WebSockets without subprotocol, direct          18/63/69     41   73 MB
+//	16 WebSockets without subprotocol, nginx           20/55/68     53   73 MB
+//	16 WebSockets with half a frame, direct            18/87/97     87   74 MB
+//	16 WebSockets with half a frame, nginx             20/72/79     53   75 MB
+//	broken upgrades of every kind, direct              19/67/80     65   76 MB
+//	upgrades that are never read, direct               21/93/95     50   76 MB
+//	5,000 idle connections, direct                     24/95/115    67  117 MB
+//	5,000 idle connections, nginx                      20/57/84     51  138 MB
+//	500 slow clients a second on every route, direct   23/101/124  110  174 MB
+//	200 silent Noise strangers a second, direct        19/74/85     55  176 MB
+//	half requests on machine routes, direct            14/51/53     19  176 MB
+//	300 handshakes a second, direct                    16/74/79     67  176 MB
+//	20 joins without a key, 50 times a second          15/70/75     66  176 MB
+//	20 joins with a bad key, 50 times a second         18/59/65     56  176 MB
+//	150 logins a second that wait                      18/73/94     39  176 MB
+//	1,000 bad API keys a second, direct                15/27/29     16  176 MB
+//	2,000 requests of /health a second                 23/69/69     61  176 MB
+//	oversized bodies and bombs on every route, direct  16/65/67     52  176 MB
+//	console logins                                     21/56/63     24  176 MB
 //
 // When the server still waited for clients during the handshake, the first attack
 // locked out every connecting node for as long as it lasted. Memory in use was
-// 16 MB before the attacks and 19 MB after them.
+// 16 MB before the attacks, 30 MB right after them and 23 MB two and a half minutes
+// later.
 package hostiletest
