@@ -39,16 +39,11 @@ func TestScreens(t *testing.T) {
 	newRig(t).vitest(t, "screens.config.ts", "SCREENS="+*screens)
 }
 
-// safeSettings are those of a real database: the server warns about others.
-func safeSettings() []string {
-	return []string{"-c", "fsync=on", "-c", "full_page_writes=on", "-c", "synchronous_commit=on"}
-}
-
 // newRig builds what is tested and starts what all tests share.
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	fairlead, console := build(t, t.TempDir())
-	pg, err := pgtest.Start(pgtest.Options{Args: append([]string{"-c", "max_connections=500"}, safeSettings()...)})
+	pg, err := pgtest.Start(pgtest.Options{Args: []string{"-c", "max_connections=500"}})
 	if err != nil {
 		t.Fatal(err)
 	}

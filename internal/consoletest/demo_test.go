@@ -37,7 +37,7 @@ func TestDemo(t *testing.T) {
 	fairlead, binary := build(t, t.TempDir())
 	var pg *pgtest.Server
 	if *postgres {
-		server, err := pgtest.Start(pgtest.Options{Args: safeSettings()})
+		server, err := pgtest.Start(pgtest.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,13 +25,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Options of a server. The zero value is quick and forgets everything at a
-// crash.
+// Options of a server. The zero value keeps its data in memory, where even fsync
+// is quick.
 type Options struct {
-	Durable bool     // fsync on and data on disk
+	Durable bool     // data on disk
 	Pass    string   // when set, a password is asked for
 	Dir     string   // where data goes; a new directory unless told
 	Args    []string // further settings, as "-c", "name=value"
+}
+
+// Unsafe returns arguments with which a crash loses what was committed.
+func Unsafe() []string {
+	return []string{"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"}
 }
 
 // Server is a running PostgreSQL.
@@ -137,13 +142,8 @@ func (s *Server) Resume() error {
 		s.Port = l.Addr().(*net.TCPAddr).Port
 		l.Close()
 	}
-	durable := "off"
-	if s.opts.Durable {
-		durable = "on"
-	}
 	args := append([]string{
 		"-D", s.Dir + "/data", "-p", strconv.Itoa(s.Port), "-k", s.Dir, "-c", "listen_addresses=" + s.Host,
-		"-c", "fsync=" + durable, "-c", "synchronous_commit=" + durable, "-c", "full_page_writes=" + durable,
 		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal",
 	}, s.opts.Args...)
 	// The shell ends the server when it is told how, or when its standard input

@@ -3,13 +3,16 @@ package sqlstore_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 )
 
 func TestSettingsThatLoseDataAreNamed(t *testing.T) {
 	t.Parallel()
-	db := pg.Database(t) // of a server that has all three off
+	server := startPostgres(t, pgtest.Options{Args: pgtest.Unsafe()})
+	db := server.Database(t)
 	for _, want := range []string{"fsync, full_page_writes, synchronous_commit", "fsync, full_page_writes"} {
-		risks, err := openPostgres(t, pgConfig(db)).Risks(t.Context())
+		risks, err := openPostgres(t, configOf(server, db)).Risks(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,6 +24,6 @@ func TestSettingsThatLoseDataAreNamed(t *testing.T) {
 		if got := strings.Join(names, ", "); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		pg.Exec(t, "postgres", "ALTER DATABASE "+db+" SET synchronous_commit = on")
+		server.Exec(t, "postgres", "ALTER DATABASE "+db+" SET synchronous_commit = on")
 	}
 }
