@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"tailscale.com/control/controlbase"
@@ -86,8 +87,8 @@ func (s *Server) Drain(ctx context.Context) {
 }
 
 // closeSome ends at most limit connections from before a moment and returns how
-// many are open. Who does not read can delay the end of its connection, but
-// nobody else's work.
+// many are open. It ends them at the same time: over TLS, a client that does not
+// read delays the end of its connection for five seconds.
 func (s *Server) closeSome(limit int, before time.Time) (left int) {
 	s.mu.Lock()
 	var some []*controlbase.Conn
@@ -102,8 +103,10 @@ func (s *Server) closeSome(limit int, before time.Time) (left int) {
 	}
 	left = len(s.open)
 	s.mu.Unlock()
+	var closing sync.WaitGroup
 	for _, c := range some {
-		_ = c.Close() // ended already, if it fails
+		closing.Go(func() { _ = c.Close() }) // ended already, if it fails
 	}
+	closing.Wait()
 	return left
 }
