@@ -27,6 +27,9 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 	if err := db.PingContext(ping); err != nil {
 		return err
 	}
+	if err := mustBeOurPostgres(ctx, db); err != nil {
+		return err
+	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func openRawSQLite(ctx context.Context, where Location, use Use) (*Raw, error) {
 	}
 	mode := "?mode=ro&_pragma=busy_timeout(5000)"
 	if use != Look {
-		files, err := takeFiles(where.SQLite)
+		files, err := takeFiles(ctx, where.SQLite)
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ var (
 // OpenSQLite opens or creates the file at path and brings its tables up to
 // date. It refuses a file that another process has open.
 func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ *SQLite, err error) {
-	files, err := takeFiles(path)
+	files, err := takeFiles(ctx, path)
 	if err != nil {
 		return nil, err
 	}

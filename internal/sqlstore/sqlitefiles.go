@@ -27,8 +27,12 @@ type sqliteFiles struct {
 }
 
 // takeFiles takes the lock file next to the database, then checks that the database
-// is writable, because the operating system's errors are clearer than SQLite's.
-func takeFiles(path string) (_ *sqliteFiles, err error) {
+// is writable, because the operating system's errors are clearer than SQLite's. It
+// leaves the database of another program alone.
+func takeFiles(ctx context.Context, path string) (_ *sqliteFiles, err error) {
+	if err := mustBeOurSQLite(ctx, path); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, openError(path, err)
 	}

@@ -1,0 +1,93 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+)
+
+// versionTable is the table in which goose records what has been applied, and
+// firstTable one that the first migration makes.
+const versionTable, firstTable = "goose_db_version", "head"
+
+// mustBeOurs fails if these are the tables of another program, because some refuse
+// a database in which they find an unknown table. It must be called before anything
+// is written. setting is the key that names the database.
+func mustBeOurs(name string, tables []string, setting string) error {
+	others := slices.DeleteFunc(slices.Clone(tables), func(t string) bool { return t == versionTable })
+	switch {
+	case len(others) == 0:
+		return nil // new, or the first migration failed
+	case slices.Contains(tables, versionTable) && slices.Contains(tables, firstTable):
+		return nil
+	}
+	whose := "of another program"
+	if slices.Contains(others, "pre_auth_keys") {
+		whose = "of Headscale"
+	}
+	const most = 5
+	list := strings.Join(others[:min(most, len(others))], ", ")
+	if more := len(others) - most; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return unavailable("failed to open database: %s has tables %s (%s); nothing was changed. Set %s to a new database", name, whose, list, setting)
+}
+
+// mustBeOurSQLite looks at a file without changing it or creating others.
+func mustBeOurSQLite(ctx context.Context, path string) error {
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return nil // whoever opens it says what is wrong, if anything is
+	}
+	mode := "immutable=1" // SQLite would create a log
+	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
+		mode = "mode=ro" // the newest tables may be in it
+	}
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(5000)&"+mode)
+	if err != nil {
+		return openError(path, err)
+	}
+	defer db.Close()
+	tables, err := tableNames(ctx, db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
+	if err != nil {
+		return explain(err)
+	}
+	return mustBeOurs(path, tables, "database.sqlite.path")
+}
+
+// mustBeOurPostgres looks at the schema in which the tables would be made. Tables
+// of extensions do not matter.
+func mustBeOurPostgres(ctx context.Context, db *sql.DB) error {
+	var name string
+	if err := db.QueryRowContext(ctx, "SELECT current_database()").Scan(&name); err != nil {
+		return err
+	}
+	tables, err := tableNames(ctx, db, `
+		SELECT c.relname FROM pg_class c
+		WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) AND c.relkind IN ('r', 'p')
+			AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
+		ORDER BY c.relname`)
+	if err != nil {
+		return err
+	}
+	return mustBeOurs("the PostgreSQL database "+name, tables, "database.postgres.name")
+}
+
+func tableNames(ctx context.Context, db *sql.DB, query string) (names []string, err error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
+}
