@@ -53,6 +53,8 @@ describe("the list of nodes", () => {
     await listed(all.length);
     expect(await page.getByRole("button", { name: /refresh order|^Show all/ }).count()).toBe(0);
     for (const { id } of servers) await stage.cli("nodes", "expire", id, "--never", "--force");
+    const ids = new Set(servers.map(({ id }) => id));
+    await eventually(async () => expect((await nodes()).filter(({ id, online }) => ids.has(id) && !online)).toEqual([]));
   });
 
   test("shows a server that comes and goes for minutes, and the overview leads to when", async () => {
