@@ -26,15 +26,16 @@ func shiftable(t *testing.T, database string) (role string, shift func(by string
 	role = database + "_shifted"
 	for _, statement := range []string{
 		"CREATE SCHEMA shifted",
-		"CREATE TABLE shifted.by (by interval NOT NULL)",
-		"INSERT INTO shifted.by VALUES ('0')",
-		"CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT pg_catalog.clock_timestamp() + by FROM shifted.by'",
+		"CREATE SCHEMA shift",
+		"CREATE TABLE shift.by (by interval NOT NULL)",
+		"INSERT INTO shift.by VALUES ('0')",
+		"CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT pg_catalog.clock_timestamp() + by FROM shift.by'",
 		fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN", role),
 		fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET search_path = shifted, pg_catalog, public", role, database),
 	} {
 		pg.Exec(t, database, statement)
 	}
-	return role, func(by string) { pg.Exec(t, database, fmt.Sprintf("UPDATE shifted.by SET by = '%s'", by)) }
+	return role, func(by string) { pg.Exec(t, database, fmt.Sprintf("UPDATE shift.by SET by = '%s'", by)) }
 }
 
 func openAs(t *testing.T, database, role string) store.Store {

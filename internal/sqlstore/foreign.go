@@ -37,13 +37,19 @@ func mustBeOurs(name string, tables []string, setting string) error {
 	return unavailable("failed to open database: %s has tables %s (%s); nothing was changed. Set %s to a new database", name, whose, list, setting)
 }
 
-// mustBeOurSQLite looks at a file without changing it or creating others.
-func mustBeOurSQLite(ctx context.Context, path string) error {
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-		return nil // whoever opens it says what is wrong, if anything is
+// mustBeOurFile looks at a file without changing it or creating others.
+func mustBeOurFile(ctx context.Context, path string) error {
+	exists := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Size() > 0
+	}
+	// What is wrong with the file, if anything is, whoever opens it says. If a process
+	// was killed while it wrote, only a writer can read: mustBeOurSQLite looks later.
+	if !exists(path) || exists(path+"-journal") {
+		return nil
 	}
 	mode := "immutable=1" // SQLite would create a log
-	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
+	if exists(path + "-wal") {
 		mode = "mode=ro" // the newest tables may be in it
 	}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(5000)&"+mode)
@@ -51,6 +57,10 @@ func mustBeOurSQLite(ctx context.Context, path string) error {
 		return openError(path, err)
 	}
 	defer db.Close()
+	return mustBeOurSQLite(ctx, db, path)
+}
+
+func mustBeOurSQLite(ctx context.Context, db *sql.DB, path string) error {
 	tables, err := tableNames(ctx, db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
 	if err != nil {
 		return explain(err)

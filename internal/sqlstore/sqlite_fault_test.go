@@ -208,7 +208,7 @@ func TestFileOfSQLiteThatWasBeingMadeIsNamed(t *testing.T) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for _, statement := range []string{
-		"CREATE TABLE t (a)", "BEGIN",
+		"BEGIN", "CREATE TABLE t (a)",
 		"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO t SELECT randomblob(2000) FROM n",
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {

@@ -30,7 +30,7 @@ type sqliteFiles struct {
 // is writable, because the operating system's errors are clearer than SQLite's. It
 // leaves the database of another program alone.
 func takeFiles(ctx context.Context, path string) (_ *sqliteFiles, err error) {
-	if err := mustBeOurSQLite(ctx, path); err != nil {
+	if err := mustBeOurFile(ctx, path); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
@@ -139,6 +139,9 @@ func (f *sqliteFiles) complete(ctx context.Context, db *sql.DB) error {
 // file alone is a complete database.
 func prepareSQLite(ctx context.Context, db, pin *sql.DB, files *sqliteFiles) error {
 	if err := files.complete(ctx, db); err != nil {
+		return err
+	}
+	if err := mustBeOurSQLite(ctx, db, files.path); err != nil {
 		return err
 	}
 	if err := migrate(ctx, goose.DialectSQLite3, db); err != nil {

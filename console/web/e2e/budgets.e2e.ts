@@ -78,7 +78,9 @@ async function quietestTyping(nodes: number): Promise<number> {
   await page.getByLabel("Filter nodes").focus();
   const rounds: { p50: number; p95: number }[] = [];
   for (let i = 0; i < 3; i++) rounds.push(await typing(page));
-  tell(`letter to paint with ${nodes}: ${rounds.map((r) => `p50 ${r.p50.toFixed(1)} ms, p95 ${r.p95.toFixed(1)} ms`).join("; ")}`);
+  tell(
+    `letter to paint with ${nodes}: ${rounds.map((r) => `p50 ${r.p50.toFixed(1)} ms, p95 ${r.p95.toFixed(1)} ms`).join("; ")}`,
+  );
   await closeWindow(page);
   return Math.min(...rounds.map((r) => r.p95));
 }

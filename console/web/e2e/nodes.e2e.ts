@@ -54,7 +54,9 @@ describe("the list of nodes", () => {
     expect(await page.getByRole("button", { name: /refresh order|^Show all/ }).count()).toBe(0);
     for (const { id } of servers) await stage.cli("nodes", "expire", id, "--never", "--force");
     const ids = new Set(servers.map(({ id }) => id));
-    await eventually(async () => expect((await nodes()).filter(({ id, online }) => ids.has(id) && !online)).toEqual([]));
+    await eventually(async () =>
+      expect((await nodes()).filter(({ id, online }) => ids.has(id) && !online)).toEqual([]),
+    );
   });
 
   test("shows a server that comes and goes for minutes, and the overview leads to when", async () => {
