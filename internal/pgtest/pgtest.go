@@ -34,11 +34,6 @@ type Options struct {
 	Args    []string // further settings, as "-c", "name=value"
 }
 
-// Unsafe returns arguments with which a crash loses what was committed.
-func Unsafe() []string {
-	return []string{"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"}
-}
-
 // Server is a running PostgreSQL.
 type Server struct {
 	Host string // an address of loopback

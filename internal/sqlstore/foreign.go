@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -48,11 +47,11 @@ func mustBeOurFile(ctx context.Context, path string) error {
 	if !exists(path) || exists(path+"-journal") {
 		return nil
 	}
-	mode := "immutable=1" // SQLite would create a log
+	options := "immutable=1" // SQLite would create a log
 	if exists(path + "-wal") {
-		mode = "mode=ro" // the newest tables may be in it
+		options = "mode=ro" // the newest tables may be in it
 	}
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(5000)&"+mode)
+	db, err := openFile(path, options)
 	if err != nil {
 		return openError(path, err)
 	}

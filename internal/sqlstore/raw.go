@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -74,7 +73,7 @@ func openRawSQLite(ctx context.Context, where Location, use Use) (*Raw, error) {
 	if _, err := os.Stat(where.SQLite); use != Fill && err != nil {
 		return nil, openError(where.SQLite, err)
 	}
-	mode := "?mode=ro&_pragma=busy_timeout(5000)"
+	options := "mode=ro"
 	if use != Look {
 		files, err := takeFiles(ctx, where.SQLite)
 		if err != nil {
@@ -83,9 +82,9 @@ func openRawSQLite(ctx context.Context, where Location, use Use) (*Raw, error) {
 		r.files = files
 	}
 	if use == Fill {
-		mode = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=journal_size_limit(67108864)&_txlock=immediate"
+		options = writeOptions
 	}
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: where.SQLite}).EscapedPath()+mode)
+	db, err := openFile(where.SQLite, options)
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}

@@ -9,7 +9,7 @@ import (
 
 func TestSettingsThatLoseDataAreNamed(t *testing.T) {
 	t.Parallel()
-	server := startPostgres(t, pgtest.Options{Args: pgtest.Unsafe()})
+	server := startPostgres(t, pgtest.Options{Args: []string{"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"}})
 	db := server.Database(t)
 	for _, want := range []string{"fsync, full_page_writes, synchronous_commit", "fsync, full_page_writes"} {
 		risks, err := openPostgres(t, configOf(server, db)).Risks(t.Context())

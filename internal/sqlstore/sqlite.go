@@ -59,15 +59,13 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 			_ = files.release() // err says more
 		}
 	}()
-	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
-		fmt.Sprintf("?_pragma=busy_timeout(%d)", sqliteBusy.Milliseconds()) + "&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=journal_size_limit(67108864)&_txlock=immediate"
-	db, err := sql.Open("sqlite", dsn)
+	db, err := openFile(path, writeOptions)
 	if err != nil {
 		return nil, openError(path, err)
 	}
 	db.SetMaxOpenConns(sqliteConns)
 	db.SetMaxIdleConns(sqliteIdle)
-	pin, err := sql.Open("sqlite", dsn)
+	pin, err := openFile(path, writeOptions)
 	if err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
@@ -83,6 +81,14 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 	l := &SQLite{db: db, pin: pin, files: files, durations: durations}
 	l.history = history{l, newSchema()}
 	return l, nil
+}
+
+// writeOptions are the driver's options for connections that write.
+const writeOptions = "_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=journal_size_limit(67108864)&_txlock=immediate"
+
+// openFile opens a file with options of the driver.
+func openFile(path, options string) (*sql.DB, error) {
+	return sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&%s", (&url.URL{Path: path}).EscapedPath(), sqliteBusy.Milliseconds(), options))
 }
 
 // timed runs f and counts it as one statement.
