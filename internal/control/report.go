@@ -62,9 +62,9 @@ func clientIn(w *policy.World, machine key.MachinePublic, node key.NodePublic) (
 	return n, nil
 }
 
-// AdmitToRelay refuses whoever is no node of this mesh, or must log in again. If
-// the database is lost, a relay goes on admitting the nodes that are known here: it
-// cannot read what it relays.
+// AdmitToRelay refuses clients that are not nodes of this mesh or must log in again.
+// If the database is lost, a relay continues to admit the nodes that are known here:
+// it cannot read what it relays.
 func (s *Service) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
 	_ = s.ledger.Verified(ctx)
 	if s.KnowsNode(node) {

@@ -81,7 +81,7 @@ func (g *Guard) Problem() (text string, failed bool) {
 	return "", false
 }
 
-// Memory that one unauthenticated connection holds at most. Measured with 5,000 of
+// Memory to expect for one unauthenticated connection. Measured with 5,000 of
 // them, as growth of the resident memory per connection: 8 KiB for one that sends
 // nothing, 20 KiB after the Noise handshake, 23 KiB after a request, 34 KiB with a
 // request header of the largest size that is not complete yet. With TLS it is 27 to

@@ -100,7 +100,7 @@ func (f *failover) probes() map[string]func(context.Context) (old bool, err erro
 			res, err := f.late.post(ctx, "/machine/map", req)
 			switch {
 			case err != nil && strings.Contains(err.Error(), " 404 "):
-				return false, nil // there is no such node
+				return false, nil // unknown node
 			case err != nil:
 				return false, err
 			}
