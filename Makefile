@@ -29,6 +29,10 @@ BIN     := $(CURDIR)/.bin
 RESULTS := dist/test
 FORMAT  ?= pkgname
 GOTEST   = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@$(1).json --
+# For tests of real clients and containers, which wait for more than our own code. In CI up to
+# three that fail run once more, alone: that tells a fault from a machine that was busy. The
+# summary names those that passed only then. Flags of the tests themselves follow -args.
+PATIENT  = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@.json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages=$(1) --
 
 .PHONY: help
 help: ## list the targets
@@ -94,12 +98,20 @@ ifeq ($(PKG),./...)
 endif
 
 .PHONY: fuzz
-fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after the other
-	@grep -rEo --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]*:func | |' | \
-	while read -r dir name; do \
-		echo "fuzz $$dir $$name"; \
-		$(call GOTEST,-$$name) -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=1x "$$dir"; \
-	done
+# Each package is linked once, not once for each of its targets.
+fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after the other (PKG=./internal/wire for one package)
+	@mkdir -p dist/fuzz; status=0; \
+	for dir in $(if $(filter ./...,$(PKG)),$(call having,Fuzz),$(PKG)); do \
+		bin=$(CURDIR)/dist/fuzz/$$(basename $$dir).test; \
+		go test -c -fuzz=. -o $$bin $$dir; \
+		for name in $$(cd $$dir && $$bin -test.list='^Fuzz'); do \
+			echo "fuzz $$dir $$name"; \
+			(cd $$dir && mkdir -p $(CURDIR)/$(RESULTS) && \
+				$(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(CURDIR)/$(RESULTS)/fuzz-$$name.json --raw-command -- \
+				go tool test2json -t -p $$dir $$bin -test.v=test2json -test.run='^$$' -test.fuzz="^$$name\$$" -test.fuzztime=$(FUZZTIME) \
+				-test.fuzzminimizetime=1x -test.fuzzcachedir=$$(go env GOCACHE)/fuzz/$$(go list .) -test.timeout=10m) || status=1; \
+		done; \
+	done; exit $$status
 
 # having lists the packages with a test function of this name: each of the others would be linked for nothing.
 having = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '^func $(1)' .)))
@@ -128,7 +140,7 @@ hostile: $(BIN)/gotestsum ## attack a server as strangers do for HOSTILE while 3
 
 .PHONY: mesh
 mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20)
-	$(call GOTEST) -timeout=60m -count=1 -skip='^Test(Ratio|Figure)' ./internal/meshtest -rounds=$(ROUNDS)
+	$(call PATIENT,./internal/meshtest) -timeout=60m -count=1 -skip='^Test(Ratio|Figure)' -args -rounds=$(ROUNDS)
 
 .PHONY: clients clients-all
 clients: ## build the oldest and the newest Tailscale client for the tests, once for all runs
@@ -142,11 +154,11 @@ e2e-matrix: CLIENTS = all
 e2e: ## run real clients, the oldest and the newest, against the server; as root also with network devices
 e2e-matrix: ## run all supported clients against the server
 e2e e2e-matrix: $(BIN)/gotestsum
-	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/e2e -clients=$(CLIENTS)
+	$(call PATIENT,./internal/e2e) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' -args -clients=$(CLIENTS)
 
 .PHONY: deploy deploy-hold deploy-source
 deploy: $(BIN)/gotestsum ## start whole deployments with Docker, as root, and look at them
-	$(call GOTEST) -timeout=60m -count=1 -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' ./internal/deploytest -deploy
+	$(call PATIENT,./internal/deploytest) -timeout=60m -count=1 -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' -args -deploy
 deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source; the tests of deploy compile one
 	$(call GOTEST) -timeout=60m -count=1 -run='^TestImagesAreBuiltFromSource$$' ./internal/deploytest -deploy -from-source
 deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; may run beside all else
@@ -197,8 +209,8 @@ packages release: export LDFLAGS := $(LDFLAGS)
 packages release: export NFPM := $(BIN)/nfpm
 packages release: $(BIN)/nfpm web
 	deploy/package/build.sh $@ dist/$@
-packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and try its packages in containers, one with systemd
-	$(call GOTEST) -timeout=30m -count=1 -parallel=4 ./internal/packagetest -packages
+packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and try its packages in containers, one with systemd (ARM64=no: without packages for arm64, as CI does)
+	$(call PATIENT,./internal/packagetest) -timeout=30m -count=1 -parallel=4 -args -packages $(if $(filter no,$(ARM64)),-arm64=false)
 
 .PHONY: gen-ts
 gen-ts: ## write the TypeScript types anew, with npm

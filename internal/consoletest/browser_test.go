@@ -5,9 +5,11 @@ package consoletest
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,13 +57,37 @@ func newRig(t *testing.T) *rig {
 	return startRig(t, fairlead, console, pg)
 }
 
-// vitest runs tests in a browser on stages of their own and reports each.
+// vitest runs tests in a browser on stages of their own and reports each. Files in
+// which a test fails run once more, alone, when they are few: that tells a fault from a
+// machine that was busy. What fails only once is named in the log.
 func (r *rig) vitest(t *testing.T, config string, env ...string) {
+	t.Helper()
+	all := r.run(t, config, *only, env)
+	failed := slices.DeleteFunc(slices.Clone(all.TestResults), suite.passed)
+	if len(failed) <= mostRepeated {
+		for _, first := range failed {
+			for _, second := range r.run(t, config, first.Name, env).TestResults {
+				if !second.passed() {
+					continue
+				}
+				fmt.Fprintf(os.Stderr, "flaky: %s passed when it ran again: %s\n", first.name(), first.failures())
+				all.TestResults[slices.IndexFunc(all.TestResults, func(s suite) bool { return s.Name == second.Name })] = second
+			}
+		}
+	}
+	all.report(t)
+}
+
+// mostRepeated is how many failing files may be bad luck.
+const mostRepeated = 3
+
+// run runs the files whose names contain a text.
+func (r *rig) run(t *testing.T, config, files string, env []string) outcome {
 	t.Helper()
 	results := filepath.Join(t.TempDir(), "results.json")
 	args := []string{"node_modules/vitest/vitest.mjs", "run", "--config", "e2e/" + config, "--reporter=default", "--reporter=json", "--outputFile.json=" + results}
-	if *only != "" {
-		args = append(args, "--passWithNoTests", *only)
+	if files != "" {
+		args = append(args, "--passWithNoTests", files)
 	}
 	cmd := exec.CommandContext(t.Context(), "node", args...)
 	cmd.Dir = filepath.Join("..", "..", "console", "web")
@@ -69,29 +95,7 @@ func (r *rig) vitest(t *testing.T, config string, env ...string) {
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	ended := cmd.Run()
-	report(t, results)
-	if ended != nil && !t.Failed() {
-		t.Errorf("vitest: %v", ended)
-	}
-}
-
-// outcome is what vitest writes of its tests.
-type outcome struct {
-	TestResults []struct {
-		Name, Message    string
-		AssertionResults []struct {
-			AncestorTitles  []string
-			Title, Status   string
-			FailureMessages []string
-		}
-	}
-}
-
-// report makes a test of each result. One that did not run has failed: nobody
-// would miss it otherwise.
-func report(t *testing.T, file string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(results)
 	if err != nil {
 		t.Fatalf("vitest left no results: %v", err)
 	}
@@ -99,16 +103,62 @@ func report(t *testing.T, file string) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	if len(all.TestResults) == 0 && *only == "" {
+	if ended != nil && !slices.ContainsFunc(all.TestResults, func(s suite) bool { return !s.passed() }) {
+		t.Errorf("vitest: %v", ended)
+	}
+	return all
+}
+
+// outcome is what vitest writes of its tests.
+type outcome struct{ TestResults []suite }
+
+// suite is a file of tests.
+type suite struct {
+	Name, Message    string
+	AssertionResults []struct {
+		AncestorTitles  []string
+		Title, Status   string
+		FailureMessages []string
+	}
+}
+
+func (s suite) name() string {
+	name, _, _ := strings.Cut(filepath.Base(s.Name), ".")
+	return name
+}
+
+// passed is false also for a suite of which a test did not run: nobody would miss it otherwise.
+func (s suite) passed() bool {
+	for _, result := range s.AssertionResults {
+		if result.Status != "passed" {
+			return false
+		}
+	}
+	return len(s.AssertionResults) > 0
+}
+
+func (s suite) failures() string {
+	out := []string{s.Message}
+	for _, result := range s.AssertionResults {
+		if result.Status != "passed" {
+			out = append(out, result.Title+": "+result.Status+": "+strings.Join(result.FailureMessages, "\n"))
+		}
+	}
+	return strings.TrimSpace(strings.Join(out, "\n"))
+}
+
+// report makes a test of each result.
+func (o outcome) report(t *testing.T) {
+	t.Helper()
+	if len(o.TestResults) == 0 && *only == "" {
 		t.Error("no test ran")
 	}
-	for _, suite := range all.TestResults {
-		name, _, _ := strings.Cut(filepath.Base(suite.Name), ".")
+	for _, suite := range o.TestResults {
 		if len(suite.AssertionResults) == 0 {
-			t.Errorf("%s: no test ran: %s", name, suite.Message)
+			t.Errorf("%s: no test ran: %s", suite.name(), suite.Message)
 		}
 		for _, result := range suite.AssertionResults {
-			t.Run(strings.Join(append([]string{name}, append(result.AncestorTitles, result.Title)...), "/"), func(t *testing.T) {
+			t.Run(strings.Join(append([]string{suite.name()}, append(result.AncestorTitles, result.Title)...), "/"), func(t *testing.T) {
 				if result.Status != "passed" {
 					t.Errorf("%s: %s", result.Status, strings.Join(result.FailureMessages, "\n"))
 				}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,7 @@ const (
 
 var (
 	enabled = flag.Bool("packages", false, "build a release and try its packages in containers")
+	arm64   = flag.Bool("arm64", true, "build for arm64 too, which takes minutes; nothing of it can run here")
 	// built holds the files of the newer release in new, the same built again
 	// under other circumstances in again, and packages of the older, for this
 	// machine, in old.
@@ -60,6 +62,10 @@ func build(dir string) error {
 	if err != nil {
 		return err
 	}
+	architectures := "amd64"
+	if *arm64 {
+		architectures += " arm64"
+	}
 	return bash(`
 		copy() {
 			mkdir -p "$1"
@@ -88,7 +94,7 @@ func build(dir string) error {
 		mv "$DIR/a/dist/packages" "$DIR/old"
 		mv "$DIR/another/place/dist/release" "$DIR/again"
 		chmod -R a+rX "$DIR"
-	`, "ROOT="+root, "TOOLS="+tools, "DIR="+dir, "IMAGE="+image, "OLDER="+older, "NEWER="+newer, "ARCH="+runtime.GOARCH)
+	`, "ROOT="+root, "TOOLS="+tools, "DIR="+dir, "IMAGE="+image, "OLDER="+older, "NEWER="+newer, "ARCH="+runtime.GOARCH, "ARCHITECTURES="+architectures)
 }
 
 func bash(script string, environment ...string) error {
@@ -120,12 +126,18 @@ func TestReleaseHasEveryPartAndItsSum(t *testing.T) {
 		"fairlead-console_0.2.0-1_amd64.deb", "fairlead-console_0.2.0-1_arm64.deb",
 		"fairlead_0.2.0-1_amd64.deb", "fairlead_0.2.0-1_arm64.deb",
 	}
+	want = slices.DeleteFunc(want, leftOut)
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("files of SHA256SUMS (-want +got):\n%s", diff)
 	}
 	if err := bash(`cd "$DIR" && sha256sum --check --strict SHA256SUMS`, "DIR="+filepath.Join(built, "new")); err != nil {
 		t.Error(err)
 	}
+}
+
+// leftOut reports whether a file or an architecture is of those that are not built.
+func leftOut(name string) bool {
+	return !*arm64 && (strings.Contains(name, "arm64") || strings.Contains(name, "aarch64"))
 }
 
 func sums(t *testing.T, release string) []string {

@@ -109,6 +109,9 @@ func TestEveryConsoleHasTheSamePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, arch := range []string{"amd64", "arm64"} {
+		if leftOut(arch) {
+			continue
+		}
 		if !bytes.Contains(files(t, "fairlead-"+newer+"-linux-"+arch+".tar.gz")["fairlead-console"], index) {
 			t.Errorf("the console for %s holds other pages than those that were built here:\n%s", arch, index)
 		}

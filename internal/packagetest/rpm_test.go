@@ -54,6 +54,9 @@ func TestRPMSaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	m := start(t, image)
 	for _, arch := range []string{"x86_64", "aarch64"} {
+		if leftOut(arch) {
+			continue
+		}
 		m.says("rpm --query --package --queryformat '%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}\n' /packages/new/*."+arch+".rpm | sort",
 			"fairlead "+newer+" 1 "+arch+" BSD-3-Clause\nfairlead-console "+newer+" 1 "+arch+" BSD-3-Clause")
 	}

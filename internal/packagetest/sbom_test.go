@@ -53,6 +53,9 @@ func files(t *testing.T, name string) map[string][]byte {
 
 func TestArchiveHasStaticBinariesAndListsOfTheirParts(t *testing.T) {
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		if leftOut(arch) {
+			continue
+		}
 		t.Run(arch, func(t *testing.T) {
 			name := newer + "-linux-" + arch
 			archive := files(t, "fairlead-"+name+".tar.gz")
