@@ -163,7 +163,7 @@ func TestFigureRegistration(t *testing.T) {
 // minute.
 func TestFigureIdleMemory(t *testing.T) {
 	t.Parallel() // it only waits
-	const idle, limit = time.Minute, 64 << 10
+	const idle, limit = 20 * time.Second, 64 << 10
 	onBoth(t, func(t *testing.T, s settings) {
 		p := serve(t, s)
 		<-time.After(idle)

@@ -1,4 +1,18 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+const longest = ["axe", "dialogues", "login", "roles", "nodes", "shell"];
+
+/** Starts the longest files first, so that no worker is left with one of them at the end. */
+class LongestFirst extends BaseSequencer {
+  override sort(files: TestSpecification[]) {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const at = longest.findIndex((name) => moduleId.endsWith(`/${name}.e2e.ts`));
+      return at < 0 ? longest.length : at;
+    };
+    return Promise.resolve(files.toSorted((a, b) => rank(a) - rank(b)));
+  }
+}
 
 /** Tests in a browser against the real console. `make console-test` starts the rig that they ask for stages. */
 export default defineConfig({
@@ -10,6 +24,6 @@ export default defineConfig({
     hookTimeout: 240_000,
     maxWorkers: 2,
     // One after the other within a file: the tests of a file tell one story.
-    sequence: { concurrent: false, shuffle: false },
+    sequence: { concurrent: false, shuffle: false, sequencer: LongestFirst },
   },
 });
