@@ -217,12 +217,17 @@ type grant struct {
 	user     mesh.UserID // zero for a key that has tags alone
 	key      *mesh.PreAuthKey
 	login    *mesh.Login
+	retry    *mesh.Node // the node that this machine registered with the same single-use key
 	rejected string
 }
 
+// retryWithin is how long a machine may come again with a single-use key that it has
+// just used. "tailscale up --force-reauth" can register twice, with two node keys.
+const retryWithin = time.Minute
+
 func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
 	if j.PreAuthKey != "" {
-		return grantOfKey(w, now, j.PreAuthKey)
+		return grantOfKeyOrRetry(w, now, j)
 	}
 	l, ok := w.Login(j.NodeKey)
 	switch {
@@ -233,6 +238,25 @@ func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
 		return grant{rejected: l.Rejected}, nil
 	}
 	return grant{method: mesh.RegisterApproved, user: l.User, login: l}, nil
+}
+
+// grantOfKeyOrRetry also accepts a single-use key again from the machine that used it,
+// shortly after, for the same node. The machine key must be proven.
+func grantOfKeyOrRetry(w *policy.World, now mesh.Time, j Joining) (grant, error) {
+	g, err := grantOfKey(w, now, j.PreAuthKey)
+	if err == nil {
+		return g, nil
+	}
+	k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey)
+	if !ok || k.Reusable || !k.Used || k.Expiry.Reached(now) || k.LastUse.At.Add(retryWithin).Reached(now) {
+		return g, err
+	}
+	for _, n := range w.NodesByMachine(j.MachineKey) {
+		if n.PreAuthKey == k.ID && !n.Lapsed && !n.Expired(now) {
+			return grant{method: mesh.RegisterAuthKey, user: k.User, key: k, retry: n}, nil
+		}
+	}
+	return g, err
 }
 
 func grantOfKey(w *policy.World, now mesh.Time, text string) (grant, error) {
@@ -316,6 +340,9 @@ func (g grant) tags(w *policy.World, asked []string, trial comeback) ([]string, 
 // the node is to be tagged. A machine on which several people sign in has a node
 // for each; the key that the client had before tells which of two fits.
 func (g grant) earlier(w *policy.World, j Joining, tagged bool) *mesh.Node {
+	if g.retry != nil {
+		return g.retry
+	}
 	var best *mesh.Node
 	rank := 0
 	for _, n := range w.NodesByMachine(j.MachineKey) {
@@ -338,6 +365,9 @@ func (g grant) earlier(w *policy.World, j Joining, tagged bool) *mesh.Node {
 func (g grant) spent(now mesh.Time, from string) (evs []mesh.Event) {
 	if g.login != nil {
 		return []mesh.Event{mesh.LoginGone{ID: g.login.ID}}
+	}
+	if g.retry != nil {
+		return nil // counted, and the minute began, with the first use
 	}
 	if !g.key.Used {
 		used := *g.key

@@ -75,10 +75,12 @@ func newDoor() door {
 	return d
 }
 
-func (d door) decide(j Joining) (verdict, []mesh.Event, error) {
+func (d door) decide(j Joining) (verdict, []mesh.Event, error) { return d.decideAt(joinNow, j) }
+
+func (d door) decideAt(now mesh.Time, j Joining) (verdict, []mesh.Event, error) {
 	s := &Service{prefixV4: netip.MustParsePrefix("100.64.0.0/10"), prefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"), nodeExpiry: time.Hour}
 	j.Host = Host{Hostname: "new name"}.bounded()
-	return s.decideJoin(d.world, joinNow, j, s.addresses(0))
+	return s.decideJoin(d.world, now, j, s.addresses(0))
 }
 
 // kinds is a short form of events.
@@ -200,6 +202,61 @@ func checkAdmitted(t *testing.T, w *policy.World, j Joining, n *mesh.Node) {
 	if ok != (n.Method == mesh.RegisterAuthKey) || ok && (n.PreAuthKey != k.ID || n.Ephemeral != (k.Ephemeral || j.Ephemeral)) || !ok && n.PreAuthKey != 0 {
 		t.Errorf("method %s, key %d, ephemeral %v", n.Method, n.PreAuthKey, n.Ephemeral)
 	}
+}
+
+// A client that registers twice with a single-use key, as "tailscale up --force-reauth"
+// may, gets one node. Nobody else gets anything, and the minute does not start again.
+func TestSingleUseKeyIsAcceptedAgainFromItsMachineForAMinute(t *testing.T) {
+	d := newDoor()
+	key := issue(&d, mesh.PreAuthKey{ID: 20, User: 1, Expiry: joinNow.Add(time.Hour)})
+	after := func(wait time.Duration, machine, node uint64) (verdict, error) {
+		v, evs, err := d.decideAt(joinNow.Add(wait), Joining{MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(node), PreAuthKey: key})
+		if err == nil {
+			s, _ := mesh.Apply(d.world.Snapshot, d.world.Rev+1, evs...)
+			d.world = policy.NewWorld(s, nil)
+		}
+		return v, err
+	}
+	first, err := after(0, 9, 90)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, wait := range []time.Duration{time.Second, 40 * time.Second, 59 * time.Second} {
+		v, err := after(wait, 9, uint64(91+i))
+		if err != nil {
+			t.Fatalf("after %v: %v", wait, err)
+		}
+		if v.node.ID != first.node.ID || v.node.IPv4 != first.node.IPv4 || !v.registered {
+			t.Errorf("after %v: %+v, want the node %d again", wait, v, first.node.ID)
+		}
+	}
+	if k, _ := d.world.PreAuthKey(20); k.LastUse.Count != 1 {
+		t.Errorf("the key counts %d uses, want 1", k.LastUse.Count)
+	}
+	for name, c := range map[string]struct {
+		wait    time.Duration
+		machine uint64
+	}{"another machine": {time.Second, 8}, "a minute later": {time.Minute, 9}} {
+		if v, err := after(c.wait, c.machine, 99); err == nil || !strings.Contains(err.Error(), "can be used once") {
+			t.Errorf("%s: %+v, %v; want the key refused", name, v, err)
+		}
+	}
+	expired := *first.node
+	expired.NodeKey, expired.Expiry, expired.Lapsed = meshgen.NodeKey(93), joinNow, true
+	s, _ := mesh.Apply(d.world.Snapshot, d.world.Rev+1, mesh.NodePut{Node: &expired})
+	d.world = policy.NewWorld(s, nil)
+	if v, err := after(2*time.Second, 9, 99); err == nil {
+		t.Errorf("a node that was expired came back with its used key: %+v", v)
+	}
+}
+
+// issue adds a key to the world and returns its text.
+func issue(d *door, k mesh.PreAuthKey) string {
+	issued := identity.NewKey(identity.KindPreAuth)
+	k.Prefix, k.Hash = issued.Prefix, issued.Hash
+	s, _ := mesh.Apply(d.world.Snapshot, d.world.Rev+1, mesh.PreAuthKeyPut{Key: &k})
+	d.world = policy.NewWorld(s, nil)
+	return issued.Text
 }
 
 func TestNameChosenByAPersonStays(t *testing.T) {
