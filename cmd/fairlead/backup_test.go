@@ -96,11 +96,15 @@ func TestBackupBesideTheServerIsRestoredIntoTheOtherEngine(t *testing.T) {
 		want, key := served(t, s), noiseKey(t, p)
 		file := filepath.Join(t.TempDir(), "a.backup")
 		says(t, mustCommand(t, s, "backup", "--file", file), "Wrote "+file, "Not in it, so keep them too: "+s["noise.private_key_path"])
+		r := command(t, s, "backup")
+		if r.status != 0 || r.stderr != "Not in it, so keep them too: "+s["noise.private_key_path"]+"\n" {
+			t.Errorf("a backup to standard output says %q, status %d", r.stderr, r.status)
+		}
 		says(t, mustCommand(t, s, "backup", "verify", file), "is whole", s["database.type"])
 		if r := command(t, s, "backup", "--file", file); r.status != 1 || !strings.Contains(r.stderr, "exists") {
 			t.Errorf("a backup was replaced: %+v", r)
 		}
-		r := command(t, s, "restore", file, "--replace")
+		r = command(t, s, "restore", file, "--replace")
 		if r.status != 1 || !strings.Contains(r.stderr, "in use by") {
 			t.Errorf("restored under a server: %+v", r)
 		}

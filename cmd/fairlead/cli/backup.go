@@ -84,7 +84,10 @@ func (t *tool) makeBackup(ctx context.Context, b backingUp) error {
 	ctx, stop := untilInterrupted(ctx)
 	defer stop()
 	if b.file == "-" {
-		_, err := backup.Write(ctx, databaseOf(c), t.Stdout, o)
+		made, err := backup.Write(ctx, databaseOf(c), t.Stdout, o)
+		if err == nil {
+			fmt.Fprint(t.Stderr, notInIt(c, made))
+		}
 		return err
 	}
 	var done func()
@@ -104,10 +107,7 @@ func (t *tool) makeBackup(ctx context.Context, b backingUp) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Wrote %s: %s\n", b.file, holds(made))
-	if left := keyFilesLeftOut(c, made); len(left) > 0 {
-		text += fmt.Sprintf("Not in it, so keep them too: %s\n", strings.Join(left, ", "))
-	}
+	text := fmt.Sprintf("Wrote %s: %s\n", b.file, holds(made)) + notInIt(c, made)
 	return t.show(backupResult{b.file, made}, text)
 }
 
@@ -126,15 +126,19 @@ func holds(s *backup.Summary) string {
 	return text
 }
 
-// keyFilesLeftOut are the key files that there are and that a backup lacks.
-func keyFilesLeftOut(c *config.Config, s *backup.Summary) (left []string) {
+// notInIt names the key files that exist and that a backup lacks, if there are any.
+func notInIt(c *config.Config, s *backup.Summary) string {
+	var left []string
 	paths := keyPaths(c)
 	for _, key := range slices.Sorted(maps.Keys(paths)) {
 		if _, err := os.Stat(paths[key]); err == nil && !slices.Contains(s.KeyFiles, key) {
 			left = append(left, paths[key])
 		}
 	}
-	return left
+	if len(left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Not in it, so keep them too: %s\n", strings.Join(left, ", "))
 }
 
 func (t *tool) backupVerify() *cobra.Command {
