@@ -15,7 +15,7 @@ Usage: scripts/proxy.sh <command> [options]
   error-log [lines]   last lines of the error log (50)
   test                check the configuration
   reload              apply the configuration without dropping connections
-  restart             restart the container; drops connections
+  restart             test the configuration and restart the container; drops connections
   health              request /health through the proxy
   stats               use of resources
   connections         number of active connections on port 8080
@@ -101,6 +101,7 @@ do_reload() {
 }
 
 do_restart() {
+  do_test
   info "restarting; this drops connections"
   docker restart "$container" >/dev/null || die "the container cannot be restarted"
   local try
@@ -112,7 +113,7 @@ do_restart() {
     fi
     sleep 0.2
   done
-  die "the proxy does not answer after the restart: see scripts/proxy.sh logs, or docker logs $container"
+  die "the proxy does not answer after the restart: see docker logs $container"
 }
 
 do_health() {

@@ -309,12 +309,15 @@ write_config() {
 # --- certificate
 
 write_certificate() {
+  local faults
   [ -n "$acme" ] || remove_certbot
   [ "$mode" = prod ] || return 0
   as_owner "mkdir -p tls; chmod 755 tls; chown $proxy_user:$proxy_user tls" </dev/null
   if [ -n "$cert" ]; then
     info "installing the certificate of $cert"
     cat "$cert" "$key" | pair_fits || die "$cert and $key do not belong together, or are not in PEM, or the key has a passphrase"
+    faults=$(certificate_faults <"$cert")
+    [ -z "$faults" ] || die "$cert $faults"
     write_private tls/privkey.pem $proxy_user <"$key"
     write_private tls/fullchain.pem $proxy_user <"$cert"
     as_owner 'chmod 644 tls/fullchain.pem' </dev/null
@@ -341,6 +344,43 @@ pair_fits() { # certificate and key from stdin
     of_cert=$(openssl x509 -in /tmp/pair -noout -pubkey 2>/dev/null)
     of_key=$(openssl pkey -in /tmp/pair -passin pass: -pubout 2>/dev/null)
     [ "$of_cert" = "$of_key" ]'
+}
+
+# certificate_faults prints why devices would refuse the certificate on stdin.
+certificate_faults() {
+  # shellcheck disable=SC2016 # for the shell in the container
+  as_owner '
+    cat >/tmp/certificate
+    certificate() { openssl x509 -in /tmp/certificate -noout "$@"; }
+    if ! certificate -checkend 0 >/dev/null; then
+      echo "has expired: $(certificate -enddate | cut -d= -f2)"
+    elif ! certificate -checkhost "$1" | grep -q "does match"; then
+      echo "is not for $1, but for $(certificate -ext subjectAltName 2>/dev/null | sed -n "2s/^ *//p")"
+    fi' "$domain"
+}
+
+# The one that nginx starts with until the authority issues a certificate, or another that nobody vouches for.
+self_signed() {
+  # shellcheck disable=SC2016 # for the shell in the container
+  as_owner '[ "$(openssl x509 -in tls/fullchain.pem -noout -subject_hash)" = "$(openssl x509 -in tls/fullchain.pem -noout -issuer_hash)" ]' </dev/null
+}
+
+# Issuing it fails most often on the first day: the name does not resolve to this machine, or port 80 is closed.
+await_certificate() {
+  local begin=$SECONDS certbot
+  [ -n "$acme" ] || return 0
+  info "waiting for the certificate of $domain"
+  certbot=$(container_of certbot)
+  # It failed before this run and would wait before it tries again.
+  ! docker exec "$certbot" test -e /tmp/failed || docker exec "$certbot" certificate now >/dev/null 2>&1 || true
+  until docker exec "$certbot" test -e /tmp/good; do
+    if docker exec "$certbot" test -e /tmp/failed || [ $((SECONDS - begin)) -ge $patience ]; then
+      compose logs --tail=20 certbot >&2
+      die "$domain has no certificate, and devices cannot connect before it has one. The log above says why." \
+        "Everything else runs. certbot tries again by itself; to try at once, run this script again"
+    fi
+    sleep 1
+  done
 }
 
 # Otherwise it would go on, and put its own certificate in the place of yours.
@@ -441,6 +481,25 @@ services() {
   done
 }
 
+check_certificate() {
+  local faults renew='docker compose logs certbot'
+  profile acme || renew='scripts/setup.sh --cert FILE --key FILE'
+  if ! read_pair | pair_fits; then
+    problem "tls/fullchain.pem and tls/privkey.pem are damaged, or do not belong together: scripts/setup.sh --cert FILE --key FILE"
+    return
+  fi
+  faults=$(as_owner 'cat tls/fullchain.pem' </dev/null | certificate_faults)
+  if [ -n "$faults" ]; then
+    problem "the certificate $faults; $renew"
+  elif self_signed && profile acme; then
+    problem "the authority has not issued a certificate yet, and devices cannot connect: $renew"
+  elif ! as_owner 'openssl x509 -in tls/fullchain.pem -noout -checkend 604800 >/dev/null' </dev/null; then
+    warn "the certificate ends within a week: $renew"
+  elif self_signed; then
+    warn "the certificate is self-signed: devices connect only where it was added to the trusted ones"
+  fi
+}
+
 check_services() {
   local service container state
   for service in $(services); do
@@ -466,6 +525,7 @@ check_all() {
   [ "$(stat -c %a .env)" = 600 ] || problem ".env has mode $(stat -c %a .env), not 600: chmod 600 .env"
   if overlay dev; then mode=dev; else mode=prod; fi
   overlay postgres || sqlite=yes
+  domain=$(setting DOMAIN)
   docker image inspect "$(image proxy)" >/dev/null 2>&1 || die "the images are missing: run scripts/setup.sh"
 
   check_file config.yaml 600 $service_user
@@ -479,12 +539,7 @@ check_all() {
   if [ "$mode" = prod ]; then
     check_file tls/fullchain.pem 644 $proxy_user
     check_file tls/privkey.pem 600 $proxy_user
-    # shellcheck disable=SC2016 # for the shell in the container
-    if ! read_pair | pair_fits; then
-      problem "tls/fullchain.pem and tls/privkey.pem are damaged, or do not belong together: scripts/setup.sh --cert FILE --key FILE"
-    elif ! as_owner '[ ! -e "$1" ] || openssl x509 -in "$1" -noout -checkend 604800 >/dev/null' tls/fullchain.pem </dev/null; then
-      warn "the certificate ends within a week: docker compose logs certbot, or scripts/setup.sh --cert FILE --key FILE"
-    fi
+    check_certificate
   fi
   check_services
   [ $problems -eq 0 ] || die "problems found: $problems"
@@ -512,6 +567,7 @@ main() {
   accept_config || die "config.yaml has the problems above; edit it (as root) and run this again"
   write_certificate
   start
+  await_certificate
   info "Fairlead runs at $(server_url)"
   info "next: ${compose[*]} exec fairlead fairlead users create alice"
 }

@@ -81,7 +81,9 @@ func sign(t *testing.T, by signer, template *x509.Certificate) signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	}
 	template.BasicConstraintsValid = true
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	if template.IsCA {

@@ -4,6 +4,7 @@ package deploytest
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math/big"
@@ -88,7 +89,7 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 		t.Fatal(err)
 	}
 	s.WriteFile("tls/acme-ca.pem", string(trust), 0o644)
-	s.Setup("--sqlite", "--domain", publicName, "--email", "admin@"+publicName)
+	wantNoCertificate(t, s, "--sqlite", "--domain", publicName, "--email", "admin@"+publicName)
 
 	// Nobody answers yet: the proxy serves what it has, and the log says what to do.
 	eventually(t, patience, func() error {
@@ -117,6 +118,45 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	s.WaitHealthy("certbot")
 	rename(ctx, t, s, client, "first", "renamed")
 	mustCount(ctx, t, s, client, before, "after two renewals")
+}
+
+// wantNoCertificate runs setup.sh while the authority does not answer. It starts everything,
+// and neither it nor a check reports success.
+func wantNoCertificate(t *testing.T, s *Stack, args ...string) {
+	t.Helper()
+	out, err := s.Run("scripts/setup.sh", args...)
+	if err == nil || strings.Contains(out, "Fairlead runs") {
+		t.Errorf("setup.sh reports success without a certificate: %v\n%s", err, out)
+	}
+	wantText(t, out, "has no certificate", "resolves to this machine")
+	wantText(t, checkFails(t, s), "[ERROR] the authority has not issued a certificate yet")
+}
+
+// testUselessCertificates: devices would refuse certificates of another name and expired ones,
+// so setup.sh does not install them, and a check finds those that came another way.
+func testUselessCertificates(t *testing.T, s *Stack, domain string) {
+	s = s.In(t)
+	good := pair{[]byte(s.ReadFile("tls/fullchain.pem")), []byte(s.ReadFile("tls/privkey.pem"))}
+	install := func(p pair) {
+		replaceFile(t, s, "tls/privkey.pem", p.key, 0o600)
+		replaceFile(t, s, "tls/fullchain.pem", p.chain, 0o644)
+	}
+	yesterday := time.Now().Add(-24 * time.Hour)
+	for fault, template := range map[string]*x509.Certificate{
+		"is not for " + domain + ", but for DNS:other.example.test": {DNSNames: []string{"other.example.test"}},
+		"has expired": {DNSNames: []string{domain}, NotBefore: yesterday.Add(-time.Hour), NotAfter: yesterday},
+	} {
+		made := sign(t, signer{}, template)
+		p := pair{certPEM(made.cert), keyPEM(t, made.key)}
+		s.WriteFile("useless.pem", string(p.chain), 0o644)
+		s.WriteFile("useless.key", string(p.key), 0o600)
+		if out, err := s.Run("scripts/setup.sh", "--cert", "useless.pem", "--key", "useless.key"); err == nil || !strings.Contains(out, "useless.pem "+fault) {
+			t.Errorf("a certificate that %s was accepted: %v\n%s", fault, err, out)
+		}
+		install(p)
+		wantText(t, checkFails(t, s), "[ERROR] the certificate "+fault)
+	}
+	install(good)
 }
 
 func TestRenewalIsLookedForEveryTwelveHours(t *testing.T) {

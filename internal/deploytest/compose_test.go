@@ -37,3 +37,9 @@ func TestBothVersionsOfComposeReadEveryChoice(t *testing.T) {
 	}
 	s.WriteFile(".env", env, 0o600)
 }
+
+// STUN over IPv6 would answer with the address of Docker's gateway.
+func TestRelayPortIsPublishedOnIPv4Only(t *testing.T) {
+	s := NewStack(t, map[string]string{"RELAY_PUBLISH": "", "COMPOSE_FILE": "deploy/compose/base.yaml:deploy/compose/dev.yaml:deploy/compose/relay.yaml"})
+	wantText(t, s.Compose("config"), "0.0.0.0:3478:3478/udp")
+}

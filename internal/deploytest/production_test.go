@@ -24,7 +24,7 @@ func TestDevelopmentMovesToProduction(t *testing.T) {
 	s.Setup("--dev")
 	s.Exec("fairlead", "fairlead", "users", "create", "alice")
 
-	s.Setup("--domain", domain, "--email", "ops@"+domain)
+	wantNoCertificate(t, s, "--domain", domain, "--email", "ops@"+domain)
 	s.WaitHealthy("fairlead", "console", "proxy", "db")
 	if url := fmt.Sprintf("server_url: https://%s:%s\n", domain, s.Env("PROXY_HTTPS_PUBLISH")); !strings.Contains(s.ReadFile("config.yaml"), url) {
 		t.Errorf("config.yaml does not say %q", url)
@@ -54,6 +54,7 @@ func TestDevelopmentMovesToProduction(t *testing.T) {
 	if out, err := s.Run("scripts/setup.sh", "--cert", "own.pem", "--key", "own.pem"); err == nil || !strings.Contains(out, "do not belong together") {
 		t.Errorf("a certificate without its key was accepted: %v\n%s", err, out)
 	}
+	testUselessCertificates(t, s, domain)
 	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -89,8 +89,11 @@ func TestProxyInProductionSpeaksTLS13Only(t *testing.T) {
 
 func TestProxyOnPort80AnswersChallengesAndRedirectsTheRest(t *testing.T) {
 	t.Parallel()
-	p := startProxy(t, "", "PROXY_MODE=prod")
+	p := startProxy(t, "", "PROXY_MODE=prod", "DOMAIN=mesh.example")
 	c := p.client(false)
+	if a := get(t, c, "http://evil.example/foo"); a.Header.Get("Location") != "https://mesh.example/foo" {
+		t.Errorf("another Host: redirected to %q", a.Header.Get("Location"))
+	}
 	for request, want := range map[string]string{
 		"GET /":                  "https://mesh.example/",
 		"GET /a/b?c=d%20e":       "https://mesh.example/a/b?c=d%20e",

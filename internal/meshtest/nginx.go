@@ -74,6 +74,9 @@ func StartNginx(t testing.TB, c NginxConfig) *Nginx {
 			}
 		}
 	}
+	if err := os.WriteFile(filepath.Join(n.dir, "run", "chosen", "domain.conf"), []byte(`map "" $domain { default $host; }`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	n.start(t)
 	return n
 }

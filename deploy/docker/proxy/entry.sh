@@ -26,6 +26,17 @@ deny_gateway() {
   done </proc/net/route >/run/nginx/chosen/gateway.conf
 }
 
+# Port 80 redirects to this name and to no other that a caller sends as Host. Without DOMAIN, as outside of
+# Compose, it has to be that of the request.
+name_domain() {
+  case ${DOMAIN:-} in
+    '') domain=\$host ;;
+    *[!A-Za-z0-9.-]*) say "DOMAIN=$DOMAIN is not a host name"; exit 1 ;;
+    *) domain=$DOMAIN ;;
+  esac
+  echo "map \"\" \$domain { default $domain; }" >/run/nginx/chosen/domain.conf
+}
+
 # Replaced or rewritten, chmod or chown: each changes the inode or its time of change.
 certificates() { stat -Lc '%n %i %z' /etc/nginx/tls/*.pem 2>/dev/null || true; }
 
@@ -67,6 +78,7 @@ choose PROXY_MODE "${PROXY_MODE:-dev}" mode
 choose PROXY_RATE_LIMIT "${PROXY_RATE_LIMIT:-on}" rate-limit
 choose PROXY_ADMIN "${PROXY_ADMIN:-off}" admin
 deny_gateway
+name_domain
 
 watch "$(certificates)" &
 exec nginx
