@@ -352,7 +352,11 @@ func (s *service) health() openapi.Health {
 	}
 	elsewhere, embedded := s.ledger.World().Relays()
 	if elsewhere == "" && len(embedded) == 0 {
-		report(checkRelay, openapi.HealthCheckStatusWarn, noRelay)
+		text := noRelay
+		if len(s.Config.DERP.URLs)+len(s.Config.DERP.Paths) > 0 {
+			text = noRelayMap
+		}
+		report(checkRelay, openapi.HealthCheckStatusWarn, text)
 	}
 	if p := s.parts.Load(); p != nil {
 		if p.fence.Closed() {

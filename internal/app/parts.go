@@ -152,7 +152,10 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	return p, nil
 }
 
-const noRelay = "there is no relay, and clients do not start without one: set derp.server.enabled, derp.urls or derp.paths"
+const (
+	noRelay    = "there is no relay, and clients do not start without one: set derp.server.enabled, derp.urls or derp.paths"
+	noRelayMap = "no relay map was loaded from derp.urls or derp.paths, and clients do not start without a relay: the log says why, after \"relay map not updated\""
+)
 
 // buildRelay adds the embedded relay and the maps of other relays.
 func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
