@@ -47,7 +47,7 @@ type Config struct {
 	Log      Log
 
 	File     string    // the file that was read, empty when there was none
-	Warnings []Problem // what was accepted but is probably not meant
+	Warnings []Problem // what was accepted but is probably not meant; the minor ones come first
 }
 
 // Limits keep strangers and devices from exhausting the server.

@@ -90,7 +90,7 @@ func TestBadVariableIsNamed(t *testing.T) {
 	for env, want := range map[string]string{
 		"FAIRLEAD_DATABASE_POSTGRES_PORT=no":     `FAIRLEAD_DATABASE_POSTGRES_PORT: database.postgres.port: must be a whole number, got "no"`,
 		"FAIRLEAD_DERP_URLS=https://a.example,b": `FAIRLEAD_DERP_URLS: derp.urls[1]: must be an absolute URL`,
-		"FAIRLEAD_POLICY_MODE=file":              `FAIRLEAD_POLICY_MODE: policy.path: is required when policy.mode is file`,
+		"FAIRLEAD_POLICY_MODE=git":               `FAIRLEAD_POLICY_MODE: policy.mode: must be database or file, got "git"`,
 		"FAIRLEAD_SERVER_ULR=https://a.example":  `FAIRLEAD_SERVER_ULR: unknown variable; the nearest known one is FAIRLEAD_SERVER_URL`,
 		"FAIRLEAD_CONFIG_FILE=/x":                `FAIRLEAD_CONFIG_FILE: unknown variable; the nearest known one is FAIRLEAD_CONFIG`,
 		"FAIRLEAD_DNS_NAMESERVERS_SPLIT={":       `FAIRLEAD_DNS_NAMESERVERS_SPLIT: dns.nameservers.split: must be a section of domains`,

@@ -3,62 +3,122 @@ package config
 import (
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // A foreignKey is known from Headscale's configuration but not a key here. It is
-// accepted, with a warning, where leaving it out changes nothing.
+// ignored with a warning, unless ignoring it would make the mesh less secure.
 type foreignKey struct {
 	path   string
-	accept []string // values that ask for what happens anyway; nil accepts all
-	doc    string   // what holds instead
-	moved  string   // the key that has the same meaning, read in its place
+	same   []string                // values that ask for what the server does anyway
+	refuse func(value string) bool // whether to refuse another value; nil ignores all
+	doc    string                  // what holds instead
+	moved  string                  // the key that has the same meaning, read in its place
 }
 
+// keepLocalDNS is the one foreign key that has an effect, in settleDNS.
+const keepLocalDNS = "dns.override_local_dns"
+
+// alreadySo is the warning about a value that changes nothing.
+const alreadySo = "ignored: this is what the server does anyway"
+
 func foreignKeys() []foreignKey {
+	return slices.Concat(ignoredKeys(), formerKeys())
+}
+
+// ignoredKeys are those of Headscale 0.23 and later.
+func ignoredKeys() []foreignKey {
 	const (
-		noGRPC   = "there is no gRPC interface"
-		noACME   = "certificates come from tls_cert_path or from the proxy in front"
-		ownWrite = "how the database file is written is not configurable"
+		noGRPC      = "there is no gRPC interface"
+		noACME      = "built-in Let's Encrypt is not supported; set tls_cert_path and tls_key_path, or let a proxy in front terminate TLS"
+		ownDatabase = "the server tunes its database by itself, and log.level sets what it logs"
 	)
-	off, on := []string{"", "false", "null", "~"}, []string{"true"}
+	off, on := []string{"", "false"}, []string{"true"}
 	return []foreignKey{
 		{path: "acme_email", doc: noACME},
 		{path: "acme_url", doc: noACME},
-		{path: "auto_update", doc: "clients decide by themselves when they update"},
-		{path: "database.debug", doc: "log.level decides what is logged"},
-		{path: "database.gorm", doc: ownWrite},
-		{path: "database.sqlite.wal_autocheckpoint", doc: ownWrite},
-		{path: "database.sqlite.write_ahead_log", doc: ownWrite},
-		{path: "derp.server.automatically_add_embedded_derp_region", accept: on, doc: "the embedded relay is always in the relay map"},
-		{path: "disable_check_updates", doc: "the service never looks for updates"},
-		{path: "dns.extra_records_path", accept: off, doc: "write the records under dns.extra_records"},
-		{path: "dns.override_local_dns", accept: on, doc: "dns.nameservers.global always takes the place of local nameservers; leave it empty to keep those"},
+		{path: "auto_update.enabled", same: off, doc: "clients decide by themselves when they update"},
+		{path: "cli", doc: "the command line reads FAIRLEAD_CLI_SERVER and FAIRLEAD_CLI_API_KEY"},
+		{path: "database.debug", doc: ownDatabase},
+		{path: "database.gorm", doc: ownDatabase},
+		{path: "database.sqlite.wal_autocheckpoint", doc: ownDatabase},
+		{path: "database.sqlite.write_ahead_log", doc: ownDatabase},
+		{path: "derp.server.automatically_add_embedded_derp_region", same: on, doc: "the embedded relay is always in the relay map"},
+		{path: "derp.server.stun.enabled", same: on, doc: "the embedded relay always answers STUN, at derp.server.stun_listen_addr"},
+		{path: "disable_check_updates", doc: "the server never looks for updates"},
+		{path: "dns.extra_records_path", same: off, doc: "the file is not read; write its records under dns.extra_records"},
+		{path: keepLocalDNS, same: on, doc: "with false, devices keep their own nameservers, and dns.nameservers.global is ignored"},
+		{path: "dns.use_username_in_magic_dns", same: off, doc: "the name of a node never contains the name of its user"},
 		{path: "ephemeral_node_inactivity_timeout", moved: "node.ephemeral.inactivity_timeout"},
 		{path: "grpc_allow_insecure", doc: noGRPC},
 		{path: "grpc_listen_addr", doc: noGRPC},
-		{path: "logtail", doc: "clients are never told to send their logs elsewhere"},
-		{path: "oidc", accept: off, doc: "sign-in with OpenID Connect does not exist yet; remove the section"},
-		{path: "randomize_client_port", accept: off, doc: "is not supported"},
-		{path: "taildrop.enabled", accept: on, doc: "sending files between nodes cannot be switched off here"},
+		{path: "logtail.enabled", same: off, doc: "clients are never told to send their logs elsewhere"},
+		{path: "node.routes", doc: "a router that another could replace is asked every 5s and must answer within 3s"},
+		{path: "oidc", same: off, doc: "OpenID Connect is not supported; a device that joins without a pre-auth key waits for an administrator's approval"},
+		{path: "randomize_client_port", same: off, doc: "set randomizeClientPort in the access policy"},
+		{path: "taildrop.enabled", same: on, refuse: always, doc: "sending files between nodes cannot be disabled; remove the key to allow it"},
 		{path: "tls_letsencrypt_cache_dir", doc: noACME},
 		{path: "tls_letsencrypt_challenge_type", doc: noACME},
-		{path: "tls_letsencrypt_hostname", accept: off, doc: noACME},
+		{path: "tls_letsencrypt_hostname", same: off, refuse: always, doc: noACME},
 		{path: "tls_letsencrypt_listen", doc: noACME},
-		{path: "unix_socket_permission", doc: "the socket has mode 0770"},
+		{path: "tuning", doc: "there is nothing to tune"},
+		{
+			path: "unix_socket_permission", same: []string{"0770", "0o770"}, refuse: withoutGroup,
+			doc: "the socket has mode 0770, so every member of its group is an administrator; check the group and remove the key",
+		},
 	}
 }
 
+// formerKeys are those that Headscale 0.23 replaced. They are refused: most say
+// where things are or who may reach whom, and a server without them would be
+// another one.
+func formerKeys() []foreignKey {
+	former := func(path, doc string) foreignKey { return foreignKey{path: path, refuse: always, doc: doc} }
+	replaced := func(path, by string) foreignKey { return former(path, "was replaced in Headscale 0.23; write "+by) }
+	return []foreignKey{
+		replaced("acl_policy_path", "policy.path"),
+		replaced("db_host", "database.postgres.host"),
+		replaced("db_name", "database.postgres.name"),
+		replaced("db_pass", "database.postgres.pass"),
+		replaced("db_path", "database.sqlite.path"),
+		replaced("db_port", "database.postgres.port"),
+		replaced("db_ssl", "database.postgres.ssl"),
+		replaced("db_type", "database.type, with sqlite instead of sqlite3"),
+		replaced("db_user", "database.postgres.user"),
+		replaced("dns_config", "dns, with nameservers as nameservers.global, restricted_nameservers as nameservers.split and domains as search_domains"),
+		replaced("ip_prefixes", "prefixes.v4 and prefixes.v6"),
+		former("private_key_path", "was dropped in Headscale 0.23; remove it. Clients know the server by noise.private_key_path"),
+	}
+}
+
+func always(string) bool { return true }
+
+// withoutGroup says whether a mode keeps the group of a file out.
+func withoutGroup(mode string) bool {
+	bits, err := strconv.ParseUint(strings.TrimPrefix(mode, "0o"), 8, 32)
+	return err != nil || bits&0o070 != 0o070
+}
+
 func (l *loader) readForeign(f foreignKey, n *yaml.Node, at place) {
+	isText := n.Kind == yaml.ScalarNode
 	switch {
+	case isText && n.Tag == "!!null": // not set
 	case f.moved != "":
-		l.warn(at, f.path, "is now spelled "+f.moved)
+		l.warnMinor(at, f.path, "is now spelled "+f.moved)
 		if _, both := l.given[f.moved]; !both {
 			l.set(l.keys[f.moved], n, at)
 		}
-	case f.accept != nil && (n.Kind != yaml.ScalarNode || !slices.Contains(f.accept, n.Value)):
+	case isText && slices.Contains(f.same, strings.ToLower(n.Value)):
+		l.warnMinor(at, f.path, alreadySo)
+	case f.path == keepLocalDNS:
+		l.given[f.path] = at
+	case f.refuse != nil && f.refuse(n.Value):
 		l.problem(at, f.path, errors.New(f.doc))
+	case f.same == nil:
+		l.warnMinor(at, f.path, "ignored: "+f.doc)
 	default:
 		l.warn(at, f.path, "ignored: "+f.doc)
 	}

@@ -87,7 +87,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"policy.mode", oneOf(&c.Policy.Mode, "database", "file"), "", shared,
-			"Where the access policy is kept. Without it: `file` when `policy.path` is set, else `database`.",
+			"Where the access policy is kept. Without it: `file` when `policy.path` is set, else `database`. `file` without a path means `database`, with a warning: without a policy everyone may reach everyone.",
 		},
 		{
 			"policy.path", filePath(&c.Policy.Path), "", none,

@@ -46,6 +46,7 @@ func Load(path string, env []string) (*Config, error) {
 		return nil, l.problems
 	}
 	inOrder(l.config.Warnings, path)
+	l.config.Warnings = folded(l.config.Warnings)
 	return l.config, nil
 }
 
@@ -273,4 +274,8 @@ func (l *loader) problem(at place, path string, err error) {
 
 func (l *loader) warn(at place, path, text string) {
 	l.config.Warnings = append(l.config.Warnings, Problem{File: at.file, Line: at.line, Key: path, Text: text})
+}
+
+func (l *loader) warnMinor(at place, path, text string) {
+	l.config.Warnings = append(l.config.Warnings, Problem{File: at.file, Line: at.line, Key: path, Text: text, Minor: true})
 }

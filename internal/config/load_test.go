@@ -311,7 +311,6 @@ func TestUnknownKeyNamesTheNearest(t *testing.T) {
 		"base_domain: example.com":            "base_domain: unknown key; the nearest known one is dns.base_domain",
 		"dns: {nameserver: {}}":               "dns.nameserver: unknown key; the nearest known one is dns.nameservers",
 		"zzzzzzzzzzzzzzzz: 1":                 "unknown key; docs/configuration.md lists all",
-		"db_type: sqlite":                     "db_type: unknown key; docs/configuration.md lists all",
 		"log.level: info":                     "log.level: a key is nested in its sections, not written with dots",
 		"x: &a {level: info}\nlog:\n  <<: *a": "log: only plain names can be keys; write merged values out",
 		"{[a]: b}":                            "only plain names can be keys",

@@ -13,9 +13,10 @@ import (
 type Problem struct {
 	File      string // the file, or the environment variable the value came from
 	Line      int    // 0 when the problem has no line
-	Key       string // empty when the file as a whole is meant
+	Key       string // empty when the file as a whole is meant; several with commas between them
 	Text      string
 	WrongType bool // the value is not of the type the key takes
+	Minor     bool // a warning about a key that makes no difference
 }
 
 // String is the problem on one line: place, key, text.
@@ -69,6 +70,26 @@ func inOrder(ps []Problem, file string) {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(rank(a)-rank(b), a.Line-b.Line)
 	})
+}
+
+// folded makes one warning of the minor ones with the same text and puts the
+// others last, where readers look: a file of Headscale has twenty keys that make
+// no difference, and perhaps one that does.
+func folded(warnings []Problem) []Problem {
+	var minor, major []Problem
+	for _, w := range warnings {
+		if !w.Minor {
+			major = append(major, w)
+			continue
+		}
+		same := func(m Problem) bool { return m.File == w.File && m.Text == w.Text }
+		if i := slices.IndexFunc(minor, same); i >= 0 {
+			minor[i].Key += ", " + w.Key
+		} else {
+			minor = append(minor, w)
+		}
+	}
+	return append(minor, major...)
 }
 
 // unknown says that a name means nothing, and which known one was probably meant.

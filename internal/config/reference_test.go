@@ -53,8 +53,13 @@ failed to parse configuration: yaml: unmarshal errors
 const referenceForeign = `
 ## Keys of Headscale
 
-A configuration of Headscale works mostly as it is. These of its keys are not keys here. They are accepted with a
-warning; where values are named, any other value is refused because leaving the key out would change something.
+The server starts with the example configuration of every Headscale version from 0.23 to 0.29, unchanged, and warns about what
+it ignores. It uses the paths in the file. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses to start and does
+not touch it. Users, nodes and keys are not imported.
+
+These keys of Headscale have no meaning here. If the table lists accepted values, any other value is refused, because ignoring it
+would make the mesh less secure. Keys that accept none come from versions before 0.23; use the keys named instead. Everything else is
+ignored with a warning. Warnings about keys that make no difference come first, those that matter last.
 
 | Key | Accepted | Instead |
 |---|---|---|
@@ -88,11 +93,15 @@ func reference() string {
 	b.WriteString(referenceForeign)
 	for _, f := range foreignKeys() {
 		accepted, instead := "any value", f.doc
-		if f.accept != nil {
-			accepted = code(f.accept[len(f.accept)-1])
-		}
-		if len(f.accept) > 1 {
+		switch {
+		case f.refuse != nil && f.same == nil:
+			accepted = "none"
+		case f.refuse != nil && f.same[0] == "":
 			accepted = "empty or `false`"
+		case f.refuse != nil && f.refuse(f.same[0]):
+			accepted = code(f.same[0])
+		case f.refuse != nil:
+			accepted = code(f.same[0]) + " or wider"
 		}
 		if f.moved != "" {
 			instead = "read as `" + f.moved + "`"

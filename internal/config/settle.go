@@ -107,6 +107,10 @@ func (l *loader) settleDatabase() {
 func (l *loader) settleDNS() {
 	const magic, base = "dns.magic_dns", "dns.base_domain"
 	d := &l.config.DNS
+	if l.isGiven(keepLocalDNS) && len(d.Nameservers.Global) > 0 {
+		l.warn(l.at(keepLocalDNS), keepLocalDNS, "devices keep their own nameservers, so dns.nameservers.global is ignored; remove this key to replace those of the devices")
+		d.Nameservers.Global = nil
+	}
 	if !l.isGiven(magic) {
 		d.MagicDNS = d.BaseDomain != ""
 	}
@@ -135,7 +139,9 @@ func (l *loader) settlePolicy() {
 	case p.Mode == "":
 		p.Mode = "database"
 	case p.Mode == "file" && p.Path == "":
-		l.problem(l.at(mode), path, errors.New("is required when policy.mode is file"))
+		// Headscale's own default. It must be seen: an empty path may be a mistake.
+		l.warn(l.at(mode), path, "no policy file: everyone may reach everyone unless the database has a policy. Set the path of a policy file, or remove policy.mode to keep the policy in the database")
+		p.Mode = "database"
 	case p.Mode == "database" && p.Path != "":
 		l.warn(l.at(path), path, "ignored, because policy.mode is database")
 		p.Path = ""

@@ -1,0 +1,227 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A configuration of Headscale is the first thing that somebody who comes from it
+// tries. The files are those of its releases, one for each minor version: between
+// the patches of one they are the same.
+
+// headscaleVersions are those whose example configuration starts the server.
+func headscaleVersions() []string {
+	return []string{"v0.23.0", "v0.24.2", "v0.25.1", "v0.26.1", "v0.27.1", "v0.28.0", "v0.29.2"}
+}
+
+// formerHeadscale is the newest version whose keys were named otherwise.
+const formerHeadscale = "v0.22.3"
+
+// downloadLimit is for 50 MB over a slow line.
+const downloadLimit = 3 * time.Minute
+
+// headscaleSources downloads the sources into the module cache and returns where
+// each version is. Nothing of them is compiled or kept in the repository.
+var headscaleSources = sync.OnceValues(func() (map[string]string, error) {
+	args := []string{"mod", "download", "-json"}
+	for _, v := range append(headscaleVersions(), formerHeadscale) {
+		args = append(args, "github.com/juanfont/headscale@"+v)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), downloadLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, failure := cmd.Output() // it fails if one of them does; which one, the output says
+	found := map[string]string{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
+		var module struct{ Version, Dir, Error string }
+		if err := decoder.Decode(&module); err != nil {
+			return nil, errors.Join(failure, err)
+		}
+		if module.Error != "" {
+			failure = errors.Join(failure, errors.New(module.Error))
+		}
+		found[module.Version] = module.Dir
+	}
+	if failure != nil {
+		return nil, fmt.Errorf("%w\n%s", failure, stderr.Bytes())
+	}
+	return found, nil
+})
+
+// stockConfig is the example configuration of a version of Headscale.
+func stockConfig(t *testing.T, version string) string {
+	t.Helper()
+	sources, err := headscaleSources()
+	if err != nil {
+		t.Fatalf("this test reads Headscale's example configurations with go mod download, which needs the module proxy or a filled module cache: %v", err)
+	}
+	return filepath.Join(sources[version], "config-example.yaml")
+}
+
+// ownPaths are the only settings of a stock file that change, besides the form of
+// the log, which the tests read.
+func ownPaths(t *testing.T) settings {
+	t.Helper()
+	all, own := onSQLite(t), settings{}
+	for _, key := range []string{"unix_socket", "database.sqlite.path", "noise.private_key_path", "derp.server.private_key_path", "log.format"} {
+		own[key] = all[key]
+	}
+	return own
+}
+
+// offline runs a process in a network of its own, which has loopback and no way
+// out. Its ports are its own, too.
+func offline(t *testing.T) func(*exec.Cmd) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it makes a network namespace")
+	}
+	return func(cmd *exec.Cmd) {
+		unshare, err := exec.LookPath("unshare")
+		if err != nil {
+			t.Fatalf("%v; install packages util-linux and iproute2", err)
+		}
+		cmd.Args = append([]string{"unshare", "--net", "--", "sh", "-c", `ip link set lo up && exec "$0" "$@"`}, append([]string{cmd.Path}, cmd.Args[1:]...)...)
+		cmd.Path = unshare
+	}
+}
+
+const noPolicyFile = "policy.path: no policy file: everyone may reach everyone"
+
+func TestStockConfigurationsOfHeadscalePassTheCheck(t *testing.T) {
+	t.Parallel()
+	for _, version := range headscaleVersions() {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			file := stockConfig(t, version)
+			r := command(t, settings{}, "config", "check", "--config", file)
+			if r.status != 0 {
+				t.Fatalf("exit status %d: %s", r.status, r.stderr)
+			}
+			says(t, r.stdout, "configuration ok: "+file, noPolicyFile)
+			warnings := strings.Split(strings.TrimSpace(r.stdout), "\n")[1:]
+			if len(warnings) > 8 {
+				t.Errorf("%d warnings hide those that matter:\n%s", len(warnings), r.stdout)
+			}
+			important := func(line string) bool {
+				return strings.Contains(line, noPolicyFile) || strings.Contains(line, "dns.override_local_dns: devices keep")
+			}
+			first := slices.IndexFunc(warnings, important)
+			for _, line := range warnings[max(0, first):] {
+				if !important(line) {
+					t.Errorf("an important warning comes before %s", line)
+				}
+			}
+		})
+	}
+}
+
+func TestStockConfigurationsOfHeadscaleStartWithoutAWayOut(t *testing.T) {
+	t.Parallel()
+	for _, version := range headscaleVersions() {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, ownPaths(t), offline(t), "serve", "--config", stockConfig(t, version))
+			p.awaitReady(t)
+			if p.api != "127.0.0.1:8080" || p.metrics != "127.0.0.1:9090" {
+				t.Errorf("it listens on %s and %s, not where the file says", p.api, p.metrics)
+			}
+			eventually(t, func() error {
+				if text := p.log.String(); !strings.Contains(text, "relay map not updated") || !strings.Contains(text, "https://controlplane.tailscale.com/derpmap/default: not reachable") {
+					return errors.New("the log does not say that the relay map is not reachable")
+				}
+				return nil
+			})
+			says(t, p.log.String(), noPolicyFile)
+			says(t, p.client("").must(t, 200, "GET", "/health", ""), "no relay map was loaded from derp.urls or derp.paths")
+			mustCommand(t, p.settings, "users", "create", "alice")
+			p.stop(t)
+		})
+	}
+}
+
+func TestStockConfigurationLeavesTheDatabaseOfHeadscaleAlone(t *testing.T) {
+	t.Parallel()
+	newest := headscaleVersions()[len(headscaleVersions())-1]
+	s := ownPaths(t)
+	file := s["database.sqlite.path"]
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE migrations (id TEXT); CREATE TABLE users (id INTEGER); CREATE TABLE pre_auth_keys (id INTEGER)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, filepath.Dir(file))
+	p := start(t, s, offline(t), "serve", "--config", stockConfig(t, newest))
+	if status := p.status(t, startLimit); status != 1 {
+		t.Errorf("exit status %d", status)
+	}
+	lines := strings.Split(strings.TrimSpace(p.log.String()), "\n")
+	says(t, lines[len(lines)-1], "Error: ", "failed to open database: "+file+" has tables of Headscale", "nothing was changed", "Set database.sqlite.path to a new database")
+	if diff := cmp.Diff(before, contents(t, filepath.Dir(file))); diff != "" {
+		t.Errorf("the files of Headscale changed: %s", diff)
+	}
+}
+
+// contents are the files of a directory.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[e.Name()] = string(text)
+	}
+	return found
+}
+
+func TestFormerConfigurationOfHeadscaleIsRefusedWithTheNewKeys(t *testing.T) {
+	t.Parallel()
+	r := command(t, settings{}, "config", "check", "--config", stockConfig(t, formerHeadscale))
+	if r.status != 1 {
+		t.Errorf("exit status %d", r.status)
+	}
+	var refused []string
+	for _, line := range strings.Split(strings.TrimSpace(r.stderr), "\n")[1:] {
+		_, rest, _ := strings.Cut(line, "config-example.yaml:")
+		_, rest, _ = strings.Cut(rest, ": ")
+		refused = append(refused, rest)
+	}
+	want := []string{
+		"private_key_path: was dropped in Headscale 0.23; remove it. Clients know the server by noise.private_key_path",
+		"ip_prefixes: was replaced in Headscale 0.23; write prefixes.v4 and prefixes.v6",
+		"db_type: was replaced in Headscale 0.23; write database.type, with sqlite instead of sqlite3",
+		"db_path: was replaced in Headscale 0.23; write database.sqlite.path",
+		"acl_policy_path: was replaced in Headscale 0.23; write policy.path",
+		"dns_config: was replaced in Headscale 0.23; write dns, with nameservers as nameservers.global, restricted_nameservers as nameservers.split and domains as search_domains",
+	}
+	if diff := cmp.Diff(want, refused); diff != "" {
+		t.Errorf("%s\n%s", diff, r.stderr)
+	}
+}

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestForeignKeyIsIgnoredWithAWarning(t *testing.T) {
+	for text, want := range map[string]struct {
+		warning string
+		minor   bool
+	}{
+		"disable_check_updates: false":                                        {"disable_check_updates: ignored: the server never looks for updates", true},
+		"logtail: {enabled: false}":                                           {"logtail.enabled: " + alreadySo, true},
+		"logtail: {enabled: true}":                                            {"logtail.enabled: ignored: clients are never told to send their logs elsewhere", false},
+		"database: {gorm: {prepare_stmt: 1}}":                                 {"database.gorm: ignored: the server tunes its database by itself", true},
+		"tls_letsencrypt_hostname: ''":                                        {"tls_letsencrypt_hostname: " + alreadySo, true},
+		"ephemeral_node_inactivity_timeout: 5m":                               {"ephemeral_node_inactivity_timeout: is now spelled node.ephemeral.inactivity_timeout", true},
+		"node: {routes: {ha: {probe_interval: 10s}}}":                         {"node.routes: ignored: a router that another could replace is asked every 5s", true},
+		"cli: {address: a.example, api_key: " + password + "}":                {"cli: ignored: the command line reads FAIRLEAD_CLI_SERVER", true},
+		"tuning: {batch_change_delay: 800ms}":                                 {"tuning: ignored: there is nothing to tune", true},
+		"dns: {use_username_in_magic_dns: false}":                             {"dns.use_username_in_magic_dns: " + alreadySo, true},
+		"dns: {use_username_in_magic_dns: true}":                              {"dns.use_username_in_magic_dns: ignored: the name of a node never contains", false},
+		"dns: {extra_records_path: /r.json}":                                  {"dns.extra_records_path: ignored: the file is not read", false},
+		"dns: {override_local_dns: True}":                                     {"dns.override_local_dns: " + alreadySo, true},
+		"derp: {server: {stun: {enabled: false}}}":                            {"derp.server.stun.enabled: ignored: the embedded relay always answers STUN", false},
+		"randomize_client_port: true":                                         {"randomize_client_port: ignored: set randomizeClientPort in the access policy", false},
+		"oidc: {issuer: https://id.example, client_secret: " + password + "}": {"oidc: ignored: OpenID Connect is not supported", false},
+		"unix_socket_permission: '0770'":                                      {"unix_socket_permission: " + alreadySo, true},
+		"unix_socket_permission: 0o777":                                       {"unix_socket_permission: ignored: the socket has mode 0770", false},
+	} {
+		c := mustLoad(t, minimal+text)
+		if len(c.Warnings) != 1 {
+			t.Errorf("%q: got %v; want one warning", text, c.Warnings)
+			continue
+		}
+		w := c.Warnings[0]
+		if !strings.HasPrefix(w.String(), "config.yaml:2: "+want.warning) || w.Minor != want.minor {
+			t.Errorf("%q: got %q, minor %t; want %q, %t", text, w, w.Minor, want.warning, want.minor)
+		}
+		if strings.Contains(w.String(), password) {
+			t.Errorf("%q: %q shows the secret", text, w)
+		}
+	}
+	if c := mustLoad(t, minimal+"oidc:\ntls_letsencrypt_hostname: ~\nlogtail:\ndns: {override_local_dns: false}"); len(c.Warnings) > 0 {
+		t.Errorf("got %v about keys that are not set or change nothing", c.Warnings)
+	}
+}
+
+func TestForeignKeyThatProtectsSomethingIsRefused(t *testing.T) {
+	refused(t, map[string]string{
+		"tls_letsencrypt_hostname: mesh.example.org": "tls_letsencrypt_hostname: built-in Let's Encrypt is not supported; set tls_cert_path and tls_key_path",
+		"taildrop: {enabled: false}":                 "taildrop.enabled: sending files between nodes cannot be disabled",
+		"taildrop: {enabled: {a: b}}":                "taildrop.enabled: sending files between nodes cannot be disabled",
+		"taildrop: off":                              "taildrop: must be a section of keys, got text",
+		"unix_socket_permission: '0700'":             "unix_socket_permission: the socket has mode 0770, so every member of its group is an administrator",
+		"unix_socket_permission: 0o600":              "unix_socket_permission: the socket has mode 0770",
+		"unix_socket_permission: rwx":                "unix_socket_permission: the socket has mode 0770",
+		"ephemeral_node_inactivity_timeout: 5":       "config.yaml:1: node.ephemeral.inactivity_timeout: must be a duration",
+	})
+}
+
+func TestFormerKeyNamesItsReplacement(t *testing.T) {
+	refused(t, map[string]string{
+		"private_key_path: /p.key":             "private_key_path: was dropped in Headscale 0.23; remove it. Clients know the server by noise.private_key_path",
+		"ip_prefixes: [100.64.0.0/10]":         "ip_prefixes: was replaced in Headscale 0.23; write prefixes.v4 and prefixes.v6",
+		"db_type: sqlite3":                     "db_type: was replaced in Headscale 0.23; write database.type, with sqlite instead of sqlite3",
+		"db_path: /db.sqlite":                  "db_path: was replaced in Headscale 0.23; write database.sqlite.path",
+		"db_pass: " + password:                 "db_pass: was replaced in Headscale 0.23; write database.postgres.pass",
+		"acl_policy_path: ''":                  "acl_policy_path: was replaced in Headscale 0.23; write policy.path",
+		"dns_config: {nameservers: [1.1.1.1]}": "dns_config: was replaced in Headscale 0.23; write dns, with nameservers as nameservers.global",
+	})
+}
+
+// Only lines that make a difference may stand at the end.
+func TestWarningsAboutIgnoredKeysAreFoldedAndComeFirst(t *testing.T) {
+	c := mustLoad(t, `server_url: https://mesh.example.org
+policy: {mode: file, path: ""}
+acme_url: https://acme.example
+database:
+  debug: false
+  gorm: {prepare_stmt: true}
+  sqlite: {write_ahead_log: true, wal_autocheckpoint: 1000}
+acme_email: ""
+tls_letsencrypt_cache_dir: /c
+logtail: {enabled: false}
+taildrop: {enabled: true}
+`)
+	var got []string
+	for _, w := range c.Warnings {
+		line, _, _ := strings.Cut(w.String(), ": ignored")
+		got = append(got, line)
+	}
+	want := []string{
+		"config.yaml:3: acme_url, acme_email, tls_letsencrypt_cache_dir",
+		"config.yaml:5: database.debug, database.gorm, database.sqlite.write_ahead_log, database.sqlite.wal_autocheckpoint",
+		"config.yaml:10: logtail.enabled, taildrop.enabled",
+		"config.yaml:2: policy.path: no policy file: everyone may reach everyone unless the database has a policy. Set the path of a policy file, or remove policy.mode to keep the policy in the database",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
