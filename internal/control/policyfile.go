@@ -127,8 +127,9 @@ func (s *Service) readPolicyFile() {
 	f := s.policyFile
 	text, info, err := readPolicy(f.path)
 	f.seen = info
+	var doc *policy.Doc
 	if err == nil {
-		_, err = ReadPolicy(text)
+		doc, err = ReadPolicy(text)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,7 +138,13 @@ func (s *Service) readPolicyFile() {
 	}
 	if f.unread = err; err == nil {
 		sum := sha256.Sum256([]byte(text))
-		f.text, f.hash = text, hex.EncodeToString(sum[:])
+		hash := hex.EncodeToString(sum[:])
+		if hash != f.hash {
+			for _, w := range doc.Warnings() {
+				s.log.Warn("policy file", "file", f.path, "warning", w.String())
+			}
+		}
+		f.text, f.hash = text, hash
 	}
 }
 

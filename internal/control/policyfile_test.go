@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
@@ -184,4 +187,19 @@ func TestReplicasWithDifferentPolicyFilesChangeNothing(t *testing.T) {
 		pass(15 * time.Second)
 		wantPolicy(t, a.ledger, ssh, 3)
 	})
+}
+
+func TestWarningsAboutThePolicyFileAreLoggedOncePerText(t *testing.T) {
+	s := open(t)
+	file := policyAt(t, "", `{"hosts": {"web": "10.9.8.1/29"}, "acls": []}`)
+	var log strings.Builder
+	c := control.New(control.Config{Ledger: s.ledger, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry(), PolicyFile: file})
+	for range 2 {
+		if err := c.LoadPolicyFile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), "which means the network 10.9.8.0/29"); n != 1 || !strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("logged %d times:\n%s", n, log.String())
+	}
 }

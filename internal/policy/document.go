@@ -22,7 +22,12 @@ type Doc struct {
 	tests               []Test
 	sshTests            []SSHTest
 	randomizeClientPort bool
+	warnings            []Problem
 }
+
+// Warnings returns what has a meaning, but perhaps not the one that was meant, up
+// to a limit.
+func (d *Doc) Warnings() []Problem { return d.warnings }
 
 // Rules returns who may reach what: the acls and then the grants, each in the
 // order of the text. A document that has neither member says nothing about access,

@@ -89,6 +89,9 @@ func outcome(text []byte) string {
 // describe says in full what a document means.
 func describe(d *policy.Doc) string {
 	var b strings.Builder
+	for _, w := range d.Warnings() {
+		fmt.Fprintf(&b, "line %d, column %d: warning: %s\n", w.Line, w.Column, w.Text)
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Groups())) {
 		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(d.Groups()[name], ", "))
 	}

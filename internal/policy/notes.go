@@ -8,11 +8,14 @@ import (
 // maxNotes bounds what is noted of one kind.
 const maxNotes = 20
 
-// Notes say what of the document means nobody who is there. It may be meant: a user
-// can be named before the first sign-in.
+// Notes are the document's warnings, and what of it means nobody who is there. That
+// may be meant: a user can be named before the first sign-in.
 func (w *World) Notes() (notes []string) {
 	if w.Doc == nil {
 		return nil
+	}
+	for _, warning := range w.Doc.Warnings() {
+		notes = append(notes, warning.String())
 	}
 	people := map[string]bool{}
 	for u := range w.Users() {

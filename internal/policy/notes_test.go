@@ -15,8 +15,9 @@ func TestNotesNameWhatMeansNobody(t *testing.T) {
 	tagged.Owner, tagged.Tags = 0, []string{"tag:old", "tag:web"}
 	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(1, 1)}, mesh.NodePut{Node: tagged})
 	text := `{"tagOwners": {"tag:web": ["user1"]}, "groups": {"group:g": ["user1@", "cem@example.com"]},
-		"acls": [{"action": "accept", "src": ["group:g", "USER1"], "dst": ["host-1:22", "tag:web:22"]}]}`
+		"hosts": {"office": "10.9.8.1/29"}, "acls": [{"action": "accept", "src": ["group:g", "USER1"], "dst": ["host-1:22", "tag:web:22"]}]}`
 	want := []string{
+		`line 2, column 23: host office is "10.9.8.1/29", which means the network 10.9.8.0/29: write that, or the address alone`,
 		"there is no user cem@example.com",
 		"there is no user host-1, but a node of that name: a policy names nodes by a tag, by an address, or by an entry of hosts",
 		"nodes carry tag:old, which tagOwners does not define",

@@ -164,9 +164,19 @@ func (r *reader) problem(at int, format string, args ...any) {
 	if r.full() {
 		return
 	}
-	r.problems = append(r.problems, Problem{
-		Line: int(r.line(at)), Column: r.column(at), Text: shortened(fmt.Sprintf(format, args...)),
-	})
+	r.problems = append(r.problems, r.found(at, format, args...))
+}
+
+func (r *reader) found(at int, format string, args ...any) Problem {
+	return Problem{Line: int(r.line(at)), Column: r.column(at), Text: shortened(fmt.Sprintf(format, args...))}
+}
+
+// warn notes what has a meaning, but perhaps not the one that was meant.
+func (r *reader) warn(at int, format string, args ...any) {
+	if len(r.doc.warnings) >= maxNotes {
+		return
+	}
+	r.doc.warnings = append(r.doc.warnings, r.found(at, format, args...))
 }
 
 // syntax turns an error of the JSON reader into a problem. Its columns count

@@ -12,6 +12,16 @@ import (
 
 // parsePrefix reads an address or a prefix. An IPv6 one may stand in brackets.
 func parsePrefix(text string) (netip.Prefix, error) {
+	prefix, err := parseLoosePrefix(text)
+	if err == nil && prefix != prefix.Masked() {
+		return netip.Prefix{}, fmt.Errorf("%q is an address inside of a network, not a network: write %s, or the address alone", text, prefix.Masked())
+	}
+	return prefix, err
+}
+
+// parseLoosePrefix is parsePrefix for places where bits beyond the length of the
+// prefix may be set.
+func parseLoosePrefix(text string) (netip.Prefix, error) {
 	bare := text
 	if inner, ok := strings.CutPrefix(bare, "["); ok {
 		if bare, ok = strings.CutSuffix(inner, "]"); !ok {
@@ -31,8 +41,6 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("%q is not a prefix: write it as 10.0.0.0/8 or fd00::/8", text)
 	case prefix.Addr().Is4In6():
 		return netip.Prefix{}, fmt.Errorf("%q is IPv4 in IPv6: write it as IPv4", text)
-	case prefix != prefix.Masked():
-		return netip.Prefix{}, fmt.Errorf("%q is an address inside of a network, not a network: write %s, or the address alone", text, prefix.Masked())
 	}
 	return prefix, nil
 }

@@ -77,9 +77,14 @@ func (r *reader) readHosts(v hujson.Value) {
 		if !ok {
 			return
 		}
-		prefix, err := parsePrefix(text)
+		prefix, err := parseLoosePrefix(text)
 		if err != nil {
 			r.problem(value.StartOffset, "%s", err.Error())
+		}
+		// Policies for Headscale have such hosts, and there it is the network, too.
+		if masked := prefix.Masked(); masked != prefix {
+			r.warn(value.StartOffset, "host %s is %q, which means the network %s: write that, or the address alone", name, text, masked)
+			prefix = masked
 		}
 		// A host whose address is wrong is known all the same: what names it is
 		// not a second problem.

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/spelling"
 )
 
-// Problem is one reason why a text is not a policy.
+// Problem is one reason why a text is not a policy, or a warning about one.
 type Problem struct {
 	// Line and Column say where it is, both from 1 and in characters. They are 0
 	// for what is wrong with the text as a whole.

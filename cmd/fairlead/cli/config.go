@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 const defaultSocket = "/run/fairlead/fairlead.sock"
@@ -52,9 +53,12 @@ would accept both.`,
 				return err
 			}
 			if c.Policy.Mode == "file" {
-				if _, err := t.readGoodPolicy(c.Policy.Path); err != nil {
+				text, err := t.readGoodPolicy(c.Policy.Path)
+				if err != nil {
 					return err
 				}
+				doc, _ := policy.Parse([]byte(text))
+				t.tellWarnings(c.Policy.Path, problemShapes(doc.Warnings()))
 			}
 			return t.show(checkResult{File: c.File, Warnings: lines(c.Warnings)}, c.Report())
 		},

@@ -59,7 +59,7 @@ func (t *tool) readGoodPolicy(file string) (string, error) {
 	return text, t.tellProblems(file, problemShapes(problems))
 }
 
-func problemShapes(problems policy.Problems) []apiclient.PolicyProblem {
+func problemShapes(problems []policy.Problem) []apiclient.PolicyProblem {
 	found := make([]apiclient.PolicyProblem, len(problems))
 	for i, p := range problems {
 		found[i] = apiclient.PolicyProblem{Line: p.Line, Column: p.Column, Text: p.Text}
@@ -82,20 +82,31 @@ func (t *tool) tellProblems(file string, problems []apiclient.PolicyProblem) err
 	}
 	file = fileName(file)
 	for _, p := range problems {
-		place := file
-		for _, n := range []int{p.Line, p.Column} {
-			if n > 0 {
-				place += fmt.Sprintf(":%d", n)
-			}
-		}
 		// A failing test names its line too, for those who see it without the place.
 		text := strings.Replace(p.Text, fmt.Sprintf("test on line %d: ", p.Line), "test: ", 1)
-		fmt.Fprintln(t.Stderr, printable(place+": "+text))
+		fmt.Fprintln(t.Stderr, printable(placeOf(file, p)+": "+text))
 	}
 	if len(problems) == maxProblems {
 		return fmt.Errorf("%s has %d problems or more: correct these, and look again", file, maxProblems)
 	}
 	return fmt.Errorf("%s has %s", file, count(len(problems), "problem"))
+}
+
+func placeOf(file string, p apiclient.PolicyProblem) string {
+	place := fileName(file)
+	for _, n := range []int{p.Line, p.Column} {
+		if n > 0 {
+			place += fmt.Sprintf(":%d", n)
+		}
+	}
+	return place
+}
+
+// tellWarnings prints the warnings about a policy in the same form.
+func (t *tool) tellWarnings(file string, warnings []apiclient.PolicyProblem) {
+	for _, w := range warnings {
+		fmt.Fprintln(t.Stderr, printable(placeOf(file, w)+": warning: "+w.Text))
+	}
 }
 
 // placed tells problems that the server found in a text where they are. Neither
@@ -139,6 +150,8 @@ it is saved, and by fairlead policy test.`,
 				}
 				return errors.Join(t.show(result, ""), err)
 			}
+			result.Warnings = problemShapes(doc.Warnings())
+			t.tellWarnings(args[0], result.Warnings)
 			for _, rule := range doc.Rules() {
 				if rule.Line > 0 { // otherwise it stands for a text without rules
 					result.Rules++
@@ -168,6 +181,7 @@ func withoutRules(doc *policy.Doc, rules int) string {
 type policyCheckResult struct {
 	File     string                    `json:"file"`
 	Problems []apiclient.PolicyProblem `json:"problems"`
+	Warnings []apiclient.PolicyProblem `json:"warnings,omitempty"`
 	Rules    int                       `json:"rules"`
 	SSHRules int                       `json:"sshRules"`
 	Tests    int                       `json:"tests"`

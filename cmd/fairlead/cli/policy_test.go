@@ -48,6 +48,26 @@ func TestPolicyCheckSaysWhatATextWithoutRulesMeans(t *testing.T) {
 	}
 }
 
+// A policy in the form of Headscale's documentation has such a host.
+func TestChecksWarnOfAHostWithHostBits(t *testing.T) {
+	file := policyFile(t, `{"hosts": {"web": "10.9.8.1/29"}, "acls": []}`)
+	warning := file + `:1:19: warning: host web is "10.9.8.1/29", which means the network 10.9.8.0/29: write that, or the address alone` + "\n"
+	r := fairlead(t, "/nowhere", []string{"policy", "check", file})
+	if r.status != 0 || r.stderr.String() != warning || !strings.Contains(r.stdout.String(), ": no problems; ") {
+		t.Errorf("status %d, %q, %q, want %q", r.status, &r.stdout, &r.stderr, warning)
+	}
+	r = fairlead(t, "/nowhere", []string{"policy", "check", file, "--output", "json"})
+	if r.status != 0 || !strings.Contains(r.stdout.String(), `which means the network 10.9.8.0/29`) {
+		t.Errorf("status %d, %s", r.status, &r.stdout)
+	}
+	r = fairlead(t, "/nowhere", []string{"config", "check"}, func(e *Env) {
+		e.Environ = append(e.Environ, "FAIRLEAD_CONFIG=/dev/null", "FAIRLEAD_POLICY_PATH="+file)
+	})
+	if r.status != 0 || r.stderr.String() != warning {
+		t.Errorf("status %d, %q, want %q", r.status, &r.stderr, warning)
+	}
+}
+
 func TestPolicyCheckSaysThatThereMayBeMoreProblems(t *testing.T) {
 	file := policyFile(t, `{"acls": [`+strings.Repeat(`{"action": "deny", "src": ["*"], "dst": ["*:*"]}, `, 30)+`]}`)
 	r := fairlead(t, "/nowhere", []string{"policy", "check", file})
