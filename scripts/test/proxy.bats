@@ -187,7 +187,7 @@ without() {
   run -0 "$script" health
 }
 
-@test "restart refuses a configuration that is not valid, and the proxy goes on" {
+@test "restart refuses an invalid configuration" {
   in_production
   before=$(docker inspect --format '{{.State.StartedAt}}' "$NAME-prod")
   chmod 000 "$FILES/tls/fullchain.pem"
