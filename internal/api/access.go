@@ -167,7 +167,7 @@ func (s *Server) forbid(w http.ResponseWriter, r *http.Request, why string) {
 		s.log.Warn("forbidden", "actor", a.String(), "role", has.Role, "scopes", has.Scopes, "addr", a.Addr,
 			"method", r.Method, "path", loggedPath(r), "req", a.RequestID)
 	}
-	writeProblem(w, problem(http.StatusForbidden, "Forbidden: "+why))
+	writeProblem(w, r, problem(http.StatusForbidden, "Forbidden: "+why))
 }
 
 type accessKey struct{}

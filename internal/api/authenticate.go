@@ -48,11 +48,11 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			if s.refusals.Admit(a.Addr) {
 				s.log.Warn("unauthorized", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
 			}
-			unauthorized(w, "Unauthorized: bearer token missing")
+			unauthorized(w, r, "Unauthorized: bearer token missing")
 			return
 		}
 		if s.closed() {
-			unavailable(w, "this replica lost the database and another one has it: it cannot tell whether the API key is still valid; use another replica")
+			unavailable(w, r, "this replica lost the database and another one has it: it cannot tell whether the API key is still valid; use another replica")
 			return
 		}
 		k, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
@@ -63,7 +63,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			if s.refusals.Admit(a.Addr) {
 				s.log.Warn("authentication failed", "addr", a.Addr, "path", loggedPath(r), "req", a.RequestID)
 			}
-			unauthorized(w, "Authentication failed: invalid API key")
+			unauthorized(w, r, "Authentication failed: invalid API key")
 			return
 		case err != nil:
 			s.fail(w, r, err)
@@ -76,9 +76,15 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 	})
 }
 
-func unauthorized(w http.ResponseWriter, detail string) {
+// unauthorized refuses an API key. Tools written for Headscale's API compare the
+// body with the bare word.
+func unauthorized(w http.ResponseWriter, r *http.Request, detail string) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	writeProblem(w, problem(http.StatusUnauthorized, detail))
+	if readsOnlyJSON(r) {
+		write(w, http.StatusUnauthorized, "text/plain; charset=utf-8", []byte("Unauthorized"))
+		return
+	}
+	writeProblem(w, r, problem(http.StatusUnauthorized, detail))
 }
 
 var errAbsent = errors.New("no replica has it")

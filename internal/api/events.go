@@ -40,11 +40,11 @@ func (s *Server) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 		return
 	}
 	if !st.admitted() {
-		unavailable(w, "this replica does not follow the network now; try again")
+		unavailable(w, r, "this replica does not follow the network now; try again")
 		return
 	}
 	if refusal := s.streams.enter(st.actor); refusal != "" {
-		unavailable(w, refusal)
+		unavailable(w, r, refusal)
 		return
 	}
 	defer s.streams.leave(st.actor)
@@ -109,9 +109,9 @@ func (c *streams) leave(a mesh.Actor) {
 	}
 }
 
-func unavailable(w http.ResponseWriter, detail string) {
+func unavailable(w http.ResponseWriter, r *http.Request, detail string) {
 	w.Header().Set("Retry-After", "2")
-	writeProblem(w, problem(http.StatusServiceUnavailable, detail))
+	writeProblem(w, r, problem(http.StatusServiceUnavailable, detail))
 }
 
 // place finds where a stream begins and the revision of that moment. A position

@@ -77,7 +77,7 @@ func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
-			writeProblem(w, problem(http.StatusNotFound, "metrics are served on another port: see metrics_listen_addr"))
+			writeProblem(w, r, problem(http.StatusNotFound, "metrics are served on another port: see metrics_listen_addr"))
 			return
 		}
 		allowed := slices.DeleteFunc(slices.Clone(methods), func(m string) bool {
@@ -92,7 +92,7 @@ func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 		}
 		list := strings.Join(allowed, ", ")
 		w.Header().Set("Allow", list)
-		writeProblem(w, problem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s, not %s", r.URL.Path, list, r.Method)))
+		writeProblem(w, r, problem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s, not %s", r.URL.Path, list, r.Method)))
 	}
 }
 
@@ -119,7 +119,7 @@ func cleanPath(p string) bool {
 }
 
 func noSuchPath(w http.ResponseWriter, r *http.Request) {
-	writeProblem(w, problem(http.StatusNotFound, fmt.Sprintf("there is no %s; the operations are listed at /api/v1/docs", r.URL.Path)))
+	writeProblem(w, r, problem(http.StatusNotFound, fmt.Sprintf("there is no %s; the operations are listed at /api/v1/docs", r.URL.Path)))
 }
 
 // revised waits, if asked to, until this replica has seen what the caller has.
@@ -135,7 +135,7 @@ func (s *Server) revised(next http.Handler) http.Handler {
 			defer cancel()
 			if err := s.ledger.WaitFor(ctx, mesh.Revision(rev)); err != nil {
 				w.Header().Set("Retry-After", "1")
-				writeProblem(w, problem(http.StatusServiceUnavailable, "this replica has not seen the revision yet; try again"))
+				writeProblem(w, r, problem(http.StatusServiceUnavailable, "this replica has not seen the revision yet; try again"))
 				return
 			}
 		}
@@ -175,7 +175,7 @@ func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 	if w.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	writeProblem(w, problem(http.StatusInternalServerError, "internal error; the log of the service has the details"))
+	writeProblem(w, r, problem(http.StatusInternalServerError, "internal error; the log of the service has the details"))
 }
 
 // recorder counts the status when the headers are sent. Answers that do not say

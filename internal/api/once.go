@@ -99,7 +99,7 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why erro
 		done = &ledger.DoneBefore{Receipt: m}
 	}
 	if done.Receipt.Request != once.Request {
-		writeProblem(w, problem(http.StatusConflict, "this "+onceHeader+" was sent with another request before; give each request a key of its own"))
+		writeProblem(w, r, problem(http.StatusConflict, "this "+onceHeader+" was sent with another request before; give each request a key of its own"))
 		return true, nil
 	}
 	s.replay(w, r, done.Receipt)
@@ -116,9 +116,9 @@ func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt)
 	case errors.As(err, &shown):
 		p := problem(http.StatusConflict, shown.Error())
 		p.Current = shown.object
-		writeProblem(w, p)
+		writeProblem(w, r, p)
 	case err != nil:
-		writeProblem(w, problem(http.StatusGone, fmt.Sprintf("the request was done at revision %d, and what it made or changed is gone since", m.Rev)))
+		writeProblem(w, r, problem(http.StatusGone, fmt.Sprintf("the request was done at revision %d, and what it made or changed is gone since", m.Rev)))
 	default:
 		reply(w, snap, body)
 	}

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
@@ -41,8 +43,34 @@ func problem(status int, detail string) openapi.Problem {
 	}
 }
 
-func writeProblem(w http.ResponseWriter, p openapi.Problem) {
-	write(w, p.Status, "application/problem+json", encoded(p))
+// writeProblem sends an error in the media type that the caller reads.
+func writeProblem(w http.ResponseWriter, r *http.Request, p openapi.Problem) {
+	mediaType := problemType
+	if readsOnlyJSON(r) {
+		mediaType = jsonType
+	}
+	write(w, p.Status, mediaType, encoded(p))
+}
+
+const (
+	jsonType    = "application/json"
+	problemType = "application/problem+json"
+)
+
+// readsOnlyJSON tells whether a request accepts application/json, but not
+// application/problem+json, by name. Tools written for Headscale's API send this,
+// and some of them cannot read an error with any other media type.
+func readsOnlyJSON(r *http.Request) bool {
+	accepts := map[string]bool{}
+	for _, list := range r.Header.Values("Accept") {
+		for item := range strings.SplitSeq(list, ",") {
+			name, params, err := mime.ParseMediaType(item)
+			if weight, bad := strconv.ParseFloat(params["q"], 64); err == nil && (bad != nil || weight > 0) {
+				accepts[name] = true
+			}
+		}
+	}
+	return accepts[jsonType] && !accepts[problemType]
 }
 
 // badRequest is a request that cannot be read. path is the member to blame.
@@ -78,13 +106,13 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var many *ledger.TooManyNamed
 	switch {
 	case errors.As(err, &tooLarge):
-		writeProblem(w, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d KiB", tooLarge.Limit>>10)))
+		writeProblem(w, r, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d KiB", tooLarge.Limit>>10)))
 	case errors.As(err, &bad):
-		writeProblem(w, member(problem(http.StatusBadRequest, bad.text), bad.path))
+		writeProblem(w, r, member(problem(http.StatusBadRequest, bad.text), bad.path))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		writeProblem(w, problem(http.StatusRequestTimeout, "the body did not arrive in time"))
+		writeProblem(w, r, problem(http.StatusRequestTimeout, "the body did not arrive in time"))
 	case errors.As(err, &wrong):
-		writeProblem(w, badPolicy(wrong))
+		writeProblem(w, r, badPolicy(wrong))
 	case errors.As(err, &refusal):
 		if refusal.Reason == control.Forbidden {
 			s.forbid(w, r, refusal.Text)
@@ -94,25 +122,25 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if refusal.Reason == control.Stale {
 			p.Current = s.current(w, refusal)
 		}
-		writeProblem(w, p)
+		writeProblem(w, r, p)
 	case errors.Is(err, mesh.ErrNoAddress):
 		s.log.Error("no address left for a new node", "error", err)
-		writeProblem(w, problem(http.StatusConflict, err.Error()))
+		writeProblem(w, r, problem(http.StatusConflict, err.Error()))
 	case errors.Is(err, ledger.ErrUnknownOutcome):
-		writeProblem(w, problem(http.StatusServiceUnavailable, "the database did not answer in time; look whether the change is there before you try again"))
+		writeProblem(w, r, problem(http.StatusServiceUnavailable, "the database did not answer in time; look whether the change is there before you try again"))
 	case errors.As(err, &many):
 		w.Header().Set("Retry-After", strconv.Itoa(1+int(many.Wait.Seconds())))
-		writeProblem(w, problem(http.StatusTooManyRequests, many.Error()))
+		writeProblem(w, r, problem(http.StatusTooManyRequests, many.Error()))
 	case errors.As(err, &clocks):
 		w.Header().Set("Retry-After", "60")
-		writeProblem(w, problem(http.StatusServiceUnavailable, clocks.Error()))
+		writeProblem(w, r, problem(http.StatusServiceUnavailable, clocks.Error()))
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrStopped), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		w.Header().Set("Retry-After", "2")
-		writeProblem(w, problem(http.StatusServiceUnavailable, "the database cannot be used now; nothing was changed, try again"))
+		writeProblem(w, r, problem(http.StatusServiceUnavailable, "the database cannot be used now; nothing was changed, try again"))
 	default:
 		a := actor(r)
 		s.log.Error("request failed", "method", r.Method, "path", loggedPath(r), "actor", a.String(), "req", a.RequestID, "error", err)
-		writeProblem(w, problem(http.StatusInternalServerError, "internal error; the log of the service has the details under request "+a.RequestID))
+		writeProblem(w, r, problem(http.StatusInternalServerError, "internal error; the log of the service has the details under request "+a.RequestID))
 	}
 }
 
@@ -186,7 +214,7 @@ func reply(w http.ResponseWriter, snap *mesh.Snapshot, body any) {
 
 func replyEncoded(w http.ResponseWriter, snap *mesh.Snapshot, body []byte) {
 	w.Header().Set(revisionHeader, revision(snap.Rev))
-	write(w, http.StatusOK, "application/json", body)
+	write(w, http.StatusOK, jsonType, body)
 }
 
 func revision(r mesh.Revision) string { return strconv.FormatInt(int64(r), 10) }

@@ -336,6 +336,23 @@ func operationOf(operation string, documented []string) string {
 	return best
 }
 
+// errorTypes are the media types of errors by the Accept header of the request.
+func errorTypes() map[string]string {
+	const problem, plain = "application/problem+json", "application/json"
+	return map[string]string{
+		"":                                  problem, // HeadControl, curl without -H
+		"*/*":                               problem, // curl
+		"application/json":                  plain,   // Terraform, headscale-admin
+		"application/json, text/plain, */*": plain,   // consoles that use axios
+		"text/html, Application/JSON;q=0.9": plain,
+		"application/problem+json, application/json": problem, // the headscale CLI from 0.30
+		"application/json, application/problem+json": problem,
+		"application/json;q=0, */*":                  problem,
+		"application/jsonl":                          problem,
+		";;,":                                        problem,
+	}
+}
+
 func TestExistingToolsKeepWorking(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		w := &workshop{service: s.listen()}
@@ -357,12 +374,21 @@ func TestExistingToolsKeepWorking(t *testing.T) {
 				if c.body != "" {
 					body = fill(c.body)
 				}
-				a := s.call(method, path, body)
-				if a.status != c.status {
-					t.Fatalf("status %d, want %d: %s", a.status, c.status, a.body)
+				accepts := []string{""}
+				if c.status >= http.StatusBadRequest { // changes nothing, so it can be sent again
+					accepts = append(accepts, "application/json") // TestToolsAreToldThatTheirKeyIsWrong has all forms
 				}
-				if wrong := unread(a.decoded(), c.reads); len(wrong) > 0 {
-					t.Errorf("%s\n%s", strings.Join(wrong, "\n"), a.body)
+				for _, accept := range accepts {
+					a := s.call(method, path, body, "Accept: "+accept)
+					if a.status != c.status {
+						t.Fatalf("status %d, want %d: %s", a.status, c.status, a.body)
+					}
+					if got, want := a.header.Get("Content-Type"), errorTypes()[accept]; c.status >= http.StatusBadRequest && got != want {
+						t.Errorf("Accept %q: the error is %s, want %s", accept, got, want)
+					}
+					if wrong := unread(a.decoded(), c.reads); len(wrong) > 0 {
+						t.Errorf("%s\n%s", strings.Join(wrong, "\n"), a.body)
+					}
 				}
 			})
 		}
@@ -391,20 +417,48 @@ func TestEveryOperationIsCalledByToolsOrUnknownToThem(t *testing.T) {
 	}
 }
 
-// Tools tell a wrong key by the word Unauthorized and by the members of the body.
+// Tools tell a wrong key by the word Unauthorized, either as the whole body or as
+// the title of the problem.
 func TestToolsAreToldThatTheirKeyIsWrong(t *testing.T) {
 	s := sqlite(t)
-	for name, header := range map[string]string{"no key": noKey, "a key of another server": "Authorization: Bearer abcdefg.hijklmnop", "a wrong key": "Authorization: Bearer flk_aaaaaaaaaaaa_b"} {
-		for _, path := range []string{"/api/v1/user", "/api/v1/apikey", "/api/v1/node", "/api/v1/health"} {
-			a := s.call("GET", path, nil, header)
-			body := a.decoded()
-			if a.status != http.StatusUnauthorized || body["title"] != "Unauthorized" || body["code"] != 16.0 || len(unread(body, problemMembers)) > 0 {
-				t.Errorf("%s, %s: %d %s", name, path, a.status, a.body)
+	told := func(header, path, accept, mediaType string) {
+		t.Helper()
+		a := s.call("GET", path, nil, header, "Accept: "+accept)
+		if a.status != http.StatusUnauthorized || a.header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("Accept %q: %d %v", accept, a.status, a.header)
+		}
+		if mediaType == "application/json" {
+			if string(a.body) != "Unauthorized" || a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+				t.Errorf("Accept %q: %s, %q", accept, a.header.Get("Content-Type"), a.body)
 			}
+			return
+		}
+		body := a.decoded()
+		if a.header.Get("Content-Type") != mediaType || body["title"] != "Unauthorized" || body["code"] != 16.0 || len(unread(body, problemMembers)) > 0 {
+			t.Errorf("Accept %q: %v %s", accept, a.header, a.body)
+		}
+	}
+	for accept, mediaType := range errorTypes() {
+		told(noKey, "/api/v1/user", accept, mediaType)
+	}
+	for _, header := range []string{noKey, "Authorization: Bearer abcdefg.hijklmnop", "Authorization: Bearer flk_aaaaaaaaaaaa_b"} {
+		for _, path := range []string{"/api/v1/user", "/api/v1/apikey", "/api/v1/node", "/api/v1/health"} {
+			told(header, path, "", "application/problem+json")
+			told(header, path, "application/json", "application/json")
 		}
 	}
 	if a := s.call("GET", "/api/v1/user", nil, noKey); !strings.HasPrefix(a.decoded()["message"].(string), "Unauthorized") {
 		t.Errorf("without a key: %s", a.body)
+	}
+}
+
+// The specification fixes the text of this refusal, and no existing tool calls the
+// operation: it keeps its body whatever the request accepts.
+func TestRefusedEnrolmentSaysWhyAlsoToToolsThatReadOnlyJSON(t *testing.T) {
+	s := sqlite(t)
+	a := s.call("POST", "/api/v1/machine", machine(1, "flp_aaaaaaaaaaaa_b"), noKey, "Accept: application/json")
+	if body := a.decoded(); a.status != http.StatusUnauthorized || a.header.Get("Content-Type") != "application/json" || body["title"] != "Node registration rejected" {
+		t.Errorf("%d %s: %s", a.status, a.header.Get("Content-Type"), a.body)
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *Server) inTurn(w http.ResponseWriter, r *http.Request, look func()) (ok
 	who := actor(r)
 	done, refusal := s.turns.take(r.Context(), string(who.Kind)+" "+who.ID)
 	if refusal != "" {
-		unavailable(w, refusal)
+		unavailable(w, r, refusal)
 		return false
 	}
 	defer done()

@@ -152,13 +152,29 @@ func (c *Contract) head(r *http.Request, status int, header http.Header) (*opena
 		found = append(found, mismatches(promised.Value.Schema.Value, value)...)
 	}
 	given, _, err := mime.ParseMediaType(header.Get("Content-Type"))
-	if err != nil || response.Content[given] == nil {
+	content := response.Content[given]
+	if content == nil && onlyJSON(r) {
+		switch {
+		case given == "application/json":
+			content = response.Content["application/problem+json"]
+		case given == "text/plain" && status == http.StatusUnauthorized:
+			return nil, found
+		}
+	}
+	if err != nil || content == nil {
 		return nil, append(found, fmt.Sprintf("the content type %q is not promised", header.Get("Content-Type")))
 	}
 	if !strings.HasSuffix(given, "json") || r.Method == http.MethodHead {
 		return nil, found
 	}
-	return response.Content[given].Schema.Value, found
+	return content.Schema.Value, found
+}
+
+// onlyJSON requests get errors as application/json, and 401 as text. The document
+// describes this for all operations at once, in its introduction.
+func onlyJSON(r *http.Request) bool {
+	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
+	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "application/problem+json")
 }
 
 // Answer checks a whole answer.

@@ -95,6 +95,18 @@ func TestBrokenAnswersAreFound(t *testing.T) {
 			}
 		})
 	}
+	for accept, want := range map[string]string{
+		"application/json":                           "",
+		"application/json, application/problem+json": `the content type "application/json" is not promised`,
+		"": `the content type "application/json" is not promised`,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/nothing", nil)
+		r.Header.Set("Accept", accept)
+		header := http.Header{"Content-Type": {"application/json"}, "Mesh-Revision": {"7"}}
+		if diff := cmp.Diff(want, strings.Join(c.Answer(r, 404, header, []byte(lost)), "\n")); diff != "" {
+			t.Errorf("Accept %q (-want +got):\n%s", accept, diff)
+		}
+	}
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/user", nil)
 	found := c.Answer(r, 200, http.Header{"Content-Type": {"application/json"}}, []byte(`{"users":[]}`))
 	if diff := cmp.Diff([]string{"the header Mesh-Revision is missing"}, found); diff != "" {
