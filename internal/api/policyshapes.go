@@ -34,9 +34,14 @@ func (s *Server) policyShape(p *mesh.Policy) openapi.Policy {
 	return shape
 }
 
+// policyErrorPrefix is how Headscale begins the errors of a policy. Headplane shows
+// errors without it as a failure of the server, and the person's edit is lost.
+const policyErrorPrefix = "parsing HuJSON: "
+
 // badPolicy says where a text is wrong. A test that fails has a line.
 func badPolicy(b *control.BadPolicy) openapi.Problem {
 	p := member(problem(http.StatusBadRequest, b.Error()), "policy")
+	p.Message = policyErrorPrefix + p.Detail
 	for _, found := range b.Problems {
 		p.Problems = append(p.Problems, openapi.PolicyProblem{Line: found.Line, Column: found.Column, Text: found.Text})
 	}

@@ -35,6 +35,7 @@ const (
 	apiKeyMembers     = "id=id prefix=masked expiration=time createdAt=time lastSeen=time?"
 	routeMembers      = "id=id node=node prefix=text advertised=bool enabled=bool isPrimary=bool createdAt=time updatedAt=time deletedAt=null"
 	problemMembers    = "code=number message=text details=list title=text status=number detail=text"
+	badPolicyMembers  = "code=number message=hujson details=list title=text status=number detail=located problems=list" // Headplane
 )
 
 var (
@@ -44,6 +45,8 @@ var (
 	method    = regexp.MustCompile(`^REGISTER_METHOD_(UNSPECIFIED|AUTH_KEY|CLI|OIDC)$`)
 	mkey      = regexp.MustCompile(`^mkey:[0-9a-f]{64}$`)
 	nodekey   = regexp.MustCompile(`^nodekey:[0-9a-f]{64}$`)
+	hujson    = regexp.MustCompile(`^parsing HuJSON: line \d+`)
+	located   = regexp.MustCompile(`^line \d+`)
 	thing     = regexp.MustCompile(`[A-Z][A-Z_]+[A-Z]`)
 )
 
@@ -62,6 +65,7 @@ func kinds() map[string]func(v any) bool {
 	}
 	known := map[string]func(any) bool{
 		"id": text(decimal), "masked": text(maskedKey), "secret": text(wholeKey), "method": text(method), "mkey": text(mkey), "nodekey": text(nodekey),
+		"hujson": text(hujson), "located": text(located),
 		"any":    func(v any) bool { _, ok := v.(string); return ok },
 		"text":   func(v any) bool { s, ok := v.(string); return ok && s != "" },
 		"bool":   func(v any) bool { _, ok := v.(bool); return ok },
@@ -217,10 +221,11 @@ func calls() []toolCall {
 		{"DELETE /api/v1/apikey/nobodys", "", "", 404, problemMembers},
 
 		{"PUT /api/v1/policy", "", `{"policy":"POLICY"}`, 200, "policy=text updatedAt=time"},
-		{"PUT /api/v1/policy", "", `{"policy":"{"}`, 400, problemMembers},
+		{"PUT /api/v1/policy", "", `{"policy":"{"}`, 400, badPolicyMembers},
+		{"PUT /api/v1/policy", "", `{"policy":"{\"acls\": [{\"action\": \"accept\", \"src\": [\"group:none\"], \"dst\": [\"*:*\"]}]}"}`, 400, badPolicyMembers},
 		{"GET /api/v1/policy", "", "", 200, "policy=text updatedAt=time"},
 		{"POST /api/v1/policy/check", "", `{"policy":"POLICY"}`, 200, ""}, // from 0.29
-		{"POST /api/v1/policy/check", "", `{"policy":"{"}`, 400, problemMembers},
+		{"POST /api/v1/policy/check", "", `{"policy":"{"}`, 400, badPolicyMembers},
 	}
 }
 
