@@ -748,6 +748,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/node/backfillips": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give nodes the addresses that they lack
+         * @description For tools written for Headscale's API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
+         *     there is never anything to do and `changes` is empty. A change of `prefixes` leaves the addresses of existing
+         *     nodes as they are; `PUT /api/v1/node/{nodeId}/addresses` changes those of one node.
+         */
+        post: operations["backfillNodeIPs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node/bulk": {
         parameters: {
             query?: never;
@@ -2787,6 +2815,13 @@ export interface components {
              */
             alreadyExpired: number;
         };
+        NodeIPChanges: {
+            /**
+             * @description Always empty.
+             * @example []
+             */
+            changes: string[];
+        };
         NodeRoutesChange: {
             /**
              * @description All routes of the node that are to be enabled.
@@ -4444,7 +4479,7 @@ export interface components {
              */
             code: number;
             /**
-             * @description The same as `detail`.
+             * @description The same as `detail`, preceded by `parsing HuJSON: ` if a policy is refused. Show `detail` to people.
              * @example there is no user "alice"; list them with: fairlead users list
              */
             message: string;
@@ -4776,7 +4811,7 @@ export interface components {
                  *       "status": 400,
                  *       "detail": "line 4, column 33: \"group:ops\" is not in groups",
                  *       "code": 3,
-                 *       "message": "line 4, column 33: \"group:ops\" is not in groups",
+                 *       "message": "parsing HuJSON: line 4, column 33: \"group:ops\" is not in groups",
                  *       "details": [],
                  *       "problems": [
                  *         {
@@ -6213,6 +6248,39 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    backfillNodeIPs: {
+        parameters: {
+            query?: {
+                /** @description Must be true. */
+                confirmed?: boolean;
+            };
+            header?: {
+                /**
+                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description nothing had to be changed */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeIPChanges"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];
         };
     };

@@ -1382,6 +1382,14 @@ type NodeHost struct {
 	ReportedAt *time.Time `json:"reportedAt"`
 }
 
+// NodeIPChanges defines model for NodeIPChanges.
+type NodeIPChanges struct {
+	// Changes Always empty.
+	//
+	// Example: []
+	Changes []string `json:"changes"`
+}
+
 // NodeList defines model for NodeList.
 type NodeList struct {
 	// Next The cursor of what follows; left out when nothing does.
@@ -2268,7 +2276,8 @@ type Problem struct {
 	// Errors For status 400, what is wrong with each member.
 	Errors []MemberError `json:"errors,omitempty"`
 
-	// Message The same as `detail`.
+	// Message The same as `detail`, preceded by `parsing HuJSON: ` if a policy is refused. Show `detail` to people.
+	//
 	//
 	// Example: there is no user "alice"; list them with: fairlead users list
 	Message string `json:"message"`
@@ -3146,6 +3155,12 @@ type ListNodesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// BackfillNodeIPsParams defines parameters for BackfillNodeIPs.
+type BackfillNodeIPsParams struct {
+	// Confirmed Must be true.
+	Confirmed *bool `form:"confirmed,omitempty" json:"confirmed,omitempty"`
+}
+
 // RegisterNodeParams defines parameters for RegisterNode.
 type RegisterNodeParams struct {
 	// User who will own the node, by name or id
@@ -3849,6 +3864,15 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 	ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BackfillNodeIPs Give nodes the addresses that they lack
+	//
+	// For tools written for Headscale's API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
+	// there is never anything to do and `changes` is empty. A change of `prefixes` leaves the addresses of existing
+	// nodes as they are; `PUT /api/v1/node/{nodeId}/addresses` changes those of one node.
+	//
+	// Corresponds with POST /api/v1/node/backfillips (the `BackfillNodeIPs` operationId).
+	BackfillNodeIPs(ctx context.Context, params *BackfillNodeIPsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangeNodesWithBody Do the same to many nodes
 	//
@@ -5231,6 +5255,25 @@ func (c *Client) EnrolMachine(ctx context.Context, body EnrolMachineJSONRequestB
 // Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 func (c *Client) ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListNodesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BackfillNodeIPs Give nodes the addresses that they lack
+//
+// For tools written for Headscale's API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
+// there is never anything to do and `changes` is empty. A change of `prefixes` leaves the addresses of existing
+// nodes as they are; `PUT /api/v1/node/{nodeId}/addresses` changes those of one node.
+//
+// Corresponds with POST /api/v1/node/backfillips (the `BackfillNodeIPs` operationId).
+func (c *Client) BackfillNodeIPs(ctx context.Context, params *BackfillNodeIPsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBackfillNodeIPsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7990,6 +8033,60 @@ func NewListNodesRequest(server string, params *ListNodesParams) (*http.Request,
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewBackfillNodeIPsRequest constructs an http.Request for the BackfillNodeIPs method
+func NewBackfillNodeIPsRequest(server string, params *BackfillNodeIPsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/backfillips")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Confirmed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "confirmed", *params.Confirmed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -11575,6 +11672,17 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 	ListNodesWithResponse(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*ListNodesResponse, error)
 
+	// BackfillNodeIPsWithResponse Give nodes the addresses that they lack
+	//
+	// For tools written for Headscale's API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
+	// there is never anything to do and `changes` is empty. A change of `prefixes` leaves the addresses of existing
+	// nodes as they are; `PUT /api/v1/node/{nodeId}/addresses` changes those of one node.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/node/backfillips (the `BackfillNodeIPs` operationId).
+	BackfillNodeIPsWithResponse(ctx context.Context, params *BackfillNodeIPsParams, reqEditors ...RequestEditorFn) (*BackfillNodeIPsResponse, error)
+
 	// ChangeNodesWithBodyWithResponse Do the same to many nodes
 	//
 	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
@@ -13072,6 +13180,35 @@ func (r ListNodesResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListNodesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type BackfillNodeIPsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NodeIPChanges
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Failure
+}
+
+// Status returns HTTPResponse.Status
+func (r BackfillNodeIPsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BackfillNodeIPsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -15470,6 +15607,23 @@ func (c *ClientWithResponses) ListNodesWithResponse(ctx context.Context, params 
 	return ParseListNodesResponse(rsp)
 }
 
+// BackfillNodeIPsWithResponse Give nodes the addresses that they lack
+//
+// For tools written for Headscale's API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
+// there is never anything to do and `changes` is empty. A change of `prefixes` leaves the addresses of existing
+// nodes as they are; `PUT /api/v1/node/{nodeId}/addresses` changes those of one node.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/node/backfillips (the `BackfillNodeIPs` operationId).
+func (c *ClientWithResponses) BackfillNodeIPsWithResponse(ctx context.Context, params *BackfillNodeIPsParams, reqEditors ...RequestEditorFn) (*BackfillNodeIPsResponse, error) {
+	rsp, err := c.BackfillNodeIPs(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBackfillNodeIPsResponse(rsp)
+}
+
 // ChangeNodesWithBodyWithResponse Do the same to many nodes
 //
 // Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
@@ -17857,6 +18011,53 @@ func ParseListNodesResponse(rsp *http.Response) (*ListNodesResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Failure
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseBackfillNodeIPsResponse parses an HTTP response from a BackfillNodeIPsWithResponse call
+func ParseBackfillNodeIPsResponse(rsp *http.Response) (*BackfillNodeIPsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BackfillNodeIPsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NodeIPChanges
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Failure

@@ -18,7 +18,7 @@ import (
 func unused() map[string]string {
 	const automation = "set up once, by the command line or a script"
 	return map[string]string{
-		"enrolMachine": "devices enrol themselves", "registerNode": "the older form of registerLogin",
+		"enrolMachine": "devices enrol themselves", "registerNode": "the older form of registerLogin", "backfillNodeIPs": "for tools of Headscale's API; does nothing",
 		"openapiDocument": "documents of the service", "docsPage": "documents of the service",
 		"debugDigest": "for developers of the service", "debugProfile": "for developers of the service",
 		"health": "for probes", "ready": "for probes", "version": "the console asks itself", "streamEvents": "has a handler of its own",

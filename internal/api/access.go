@@ -70,6 +70,7 @@ func needs() map[string]need {
 		"POST /api/v1/node/{nodeId}/user":             operates(mesh.NounNodes),
 		"PUT /api/v1/node/{nodeId}/addresses":         operates(mesh.NounNodes),
 		"POST /api/v1/node/expire":                    operates(mesh.NounNodes),
+		"POST /api/v1/node/backfillips":               operates(mesh.NounNodes),
 		"POST /api/v1/node/bulk":                      operates(mesh.NounNodes), // for approveRoutes also those of routes
 
 		"GET /api/v1/node/{nodeId}/routes":          reads(mesh.NounRoutes),

@@ -42,7 +42,7 @@ func leastRoles() map[string]string {
 		"operator": `POST /api/v1/user, DELETE /api/v1/user/{id}, POST /api/v1/user/{id}/rename/{newName}, DELETE /api/v1/node/{nodeId},
 			POST /api/v1/node/{nodeId}/expire, POST /api/v1/node/{nodeId}/rename, POST /api/v1/node/{nodeId}/rename/{newName},
 			POST /api/v1/node/{nodeId}/tags, POST /api/v1/node/{nodeId}/user, PUT /api/v1/node/{nodeId}/addresses, POST /api/v1/node/expire,
-			POST /api/v1/node/bulk, POST /api/v1/user/bulk,
+			POST /api/v1/node/bulk, POST /api/v1/user/bulk, POST /api/v1/node/backfillips,
 			POST /api/v1/node/{nodeId}/approve_routes, PATCH /api/v1/routes/{routeId}, DELETE /api/v1/routes/{routeId},
 			POST /api/v1/routes/{routeId}/enable, POST /api/v1/routes/{routeId}/disable, POST /api/v1/node/register,
 			POST /api/v1/auth/register, POST /api/v1/auth/approve, POST /api/v1/auth/reject, POST /api/v1/ssh/approve,

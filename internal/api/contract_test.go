@@ -215,6 +215,9 @@ func examples() map[string]func(f fixture) *answer {
 		"POST /api/v1/node/expire": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/node/expire", object{"all": true})
 		},
+		"POST /api/v1/node/backfillips": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/node/backfillips?confirmed=true", nil)
+		},
 		"POST /api/v1/node/bulk": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/node/bulk", object{"ids": []string{f.node, "4711"}, "action": "approveRoutes"})
 		},

@@ -28,7 +28,7 @@ func TestWhatNoOperationDoesIsAProblem(t *testing.T) {
 	s := sqlite(t)
 	s.call("GET", "/api/v1/nothing", nil).fails(404, "Not Found", "there is no /api/v1/nothing; the operations are listed at /api/v1/docs", "")
 	s.call("GET", "/", nil, noKey).fails(404, "Not Found", "there is no /; the operations are listed at /api/v1/docs", "")
-	s.call("POST", "/api/v1/node/backfillips?confirmed=true", nil).fails(405, "Method Not Allowed", "/api/v1/node/backfillips takes GET, HEAD, DELETE, not POST", "")
+	s.call("POST", "/api/v1/node/7", nil).fails(405, "Method Not Allowed", "/api/v1/node/7 takes GET, HEAD, DELETE, not POST", "")
 	for path, allow := range map[string]string{
 		"/api/v1/user": "GET, HEAD, POST", "/api/v1/user/1": "GET, HEAD, DELETE", "/api/v1/preauthkey": "GET, HEAD, POST, DELETE", "/health": "GET, HEAD",
 	} {

@@ -92,6 +92,16 @@ func (s *Server) ExpireNodes(w http.ResponseWriter, r *http.Request) {
 	reply(w, s.ledger.World().Snapshot, out)
 }
 
+// BackfillNodeIPs implements POST /api/v1/node/backfillips. Every node has both
+// addresses from the moment it joins.
+func (s *Server) BackfillNodeIPs(w http.ResponseWriter, r *http.Request, p openapi.BackfillNodeIPsParams) {
+	if !or(p.Confirmed) {
+		s.fail(w, r, &badRequest{"confirmed", "not confirmed: send confirmed=true"})
+		return
+	}
+	reply(w, s.ledger.World().Snapshot, openapi.NodeIPChanges{Changes: []string{}})
+}
+
 // RenameNode implements POST /api/v1/node/{nodeId}/rename/{newName}.
 func (s *Server) RenameNode(w http.ResponseWriter, r *http.Request, nodeID, newName string, p openapi.RenameNodeParams) {
 	n, err := s.control.RenameNode(r.Context(), actor(r), nodeID, newName, ifRevision(p.IfMatch))

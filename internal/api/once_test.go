@@ -105,7 +105,7 @@ func doneOnce(t *testing.T, s *service, client *naming, name string, first *answ
 // An operation that changes something takes a key: what a request is told twice stands
 // in a table.
 func TestEveryOperationThatChangesSomethingTakesAnIdempotencyKey(t *testing.T) {
-	harmless := []string{"POST /api/v1/policy/check", "POST /api/v1/policy/preview", "POST /api/v1/policy/test", "POST /api/v1/policy/why", "POST /api/v1/policy/access"}
+	harmless := []string{"POST /api/v1/policy/check", "POST /api/v1/policy/preview", "POST /api/v1/policy/test", "POST /api/v1/policy/why", "POST /api/v1/policy/access", "POST /api/v1/node/backfillips"}
 	harmless = append(harmless, "POST /api/v1/webhooks/{webhookId}/test", "POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver") // receivers know events by their ids
 	harmless = append(harmless, "POST /api/v1/machine")                                                                                    // a repeat finds the node that exists, and callers have no name
 	for name, op := range readDocument(t).operations() {

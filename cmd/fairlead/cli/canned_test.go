@@ -244,6 +244,10 @@ func (canned) ApproveSSH(w http.ResponseWriter, _ *http.Request) {
 func (canned) RejectSSH(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.Empty{}) }
 
 func (canned) RegisterLogin(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }
+func (canned) BackfillNodeIPs(w http.ResponseWriter, _ *http.Request, _ openapi.BackfillNodeIPsParams) {
+	reply(w, openapi.NodeIPChanges{Changes: []string{}})
+}
+
 func (canned) RegisterNode(w http.ResponseWriter, _ *http.Request, _ openapi.RegisterNodeParams) {
 	http.NotFound(w, nil)
 }

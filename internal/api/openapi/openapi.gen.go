@@ -1379,6 +1379,14 @@ type NodeHost struct {
 	ReportedAt *time.Time `json:"reportedAt"`
 }
 
+// NodeIPChanges defines model for NodeIPChanges.
+type NodeIPChanges struct {
+	// Changes Always empty.
+	//
+	// Example: []
+	Changes []string `json:"changes"`
+}
+
 // NodeList defines model for NodeList.
 type NodeList struct {
 	// Next The cursor of what follows; left out when nothing does.
@@ -2265,7 +2273,8 @@ type Problem struct {
 	// Errors For status 400, what is wrong with each member.
 	Errors []MemberError `json:"errors,omitempty"`
 
-	// Message The same as `detail`.
+	// Message The same as `detail`, preceded by `parsing HuJSON: ` if a policy is refused. Show `detail` to people.
+	//
 	//
 	// Example: there is no user "alice"; list them with: fairlead users list
 	Message string `json:"message"`
@@ -3143,6 +3152,12 @@ type ListNodesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// BackfillNodeIPsParams defines parameters for BackfillNodeIPs.
+type BackfillNodeIPsParams struct {
+	// Confirmed Must be true.
+	Confirmed *bool `form:"confirmed,omitempty" json:"confirmed,omitempty"`
+}
+
 // RegisterNodeParams defines parameters for RegisterNode.
 type RegisterNodeParams struct {
 	// User who will own the node, by name or id
@@ -3578,6 +3593,9 @@ type ServerInterface interface {
 	// ListNodes List nodes
 	// (GET /api/v1/node)
 	ListNodes(w http.ResponseWriter, r *http.Request, params ListNodesParams)
+	// BackfillNodeIPs Give nodes the addresses that they lack
+	// (POST /api/v1/node/backfillips)
+	BackfillNodeIPs(w http.ResponseWriter, r *http.Request, params BackfillNodeIPsParams)
 	// ChangeNodes Do the same to many nodes
 	// (POST /api/v1/node/bulk)
 	ChangeNodes(w http.ResponseWriter, r *http.Request)
@@ -4454,6 +4472,39 @@ func (siw *ServerInterfaceWrapper) ListNodes(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListNodes(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// BackfillNodeIPs operation middleware
+func (siw *ServerInterfaceWrapper) BackfillNodeIPs(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params BackfillNodeIPsParams
+
+	// ------------- Optional query parameter "confirmed" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "confirmed", r.URL.Query(), &params.Confirmed, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "confirmed"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "confirmed", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.BackfillNodeIPs(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -6946,6 +6997,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node/{nodeId}/routes", wrapper.ListNodeRoutes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/tags", wrapper.TagNode)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/user", wrapper.MoveNode)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/backfillips", wrapper.BackfillNodeIPs)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/bulk", wrapper.ChangeNodes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/expire", wrapper.ExpireNodes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/register", wrapper.RegisterNode)
