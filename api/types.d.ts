@@ -1307,6 +1307,9 @@ export interface paths {
          *     fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
          *     new version.
          *
+         *     An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
+         *     author and an entry in the audit, and can be rolled back.
+         *
          *     With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
          *     locks its author out undoes itself. Until then every other save is answered 409.
          *
@@ -1339,7 +1342,7 @@ export interface paths {
         /**
          * Check a policy without saving it
          * @description Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-         *     tests on the network as it is.
+         *     tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
          */
         post: operations["checkPolicy"];
         delete?: never;
@@ -2824,12 +2827,13 @@ export interface components {
         };
         NodeRoutesChange: {
             /**
-             * @description All routes of the node that are to be enabled.
+             * @description All routes of the node that are to be enabled. Null means none, and so does `{}`, as in Headscale's API; a
+             *     body without it that has other members is refused.
              * @example [
              *       "192.168.7.0/24"
              *     ]
              */
-            routes: string[];
+            routes: string[] | null;
         };
         Route: {
             /**
@@ -3543,10 +3547,11 @@ export interface components {
         };
         PolicyDraft: {
             /**
-             * @description JSON with comments, at most 1 MiB.
+             * @description JSON with comments, at most 1 MiB. Missing or empty means no policy, as in Headscale's API: everyone may reach
+             *     everyone. A body without it that has unknown members is refused.
              * @example {"acls": []}
              */
-            policy: string;
+            policy?: string | null;
             /**
              * @description Why, for those who read the versions later.
              * @example let operations reach the databases

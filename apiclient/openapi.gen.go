@@ -1492,7 +1492,9 @@ type NodeResult struct {
 
 // NodeRoutesChange defines model for NodeRoutesChange.
 type NodeRoutesChange struct {
-	// Routes All routes of the node that are to be enabled.
+	// Routes All routes of the node that are to be enabled. Null means none, and so does `{}`, as in Headscale's API; a
+	// body without it that has other members is refused.
+	//
 	//
 	// Example: ["192.168.7.0/24"]
 	Routes []string `json:"routes"`
@@ -1724,10 +1726,12 @@ type PolicyDraft struct {
 	// Example: 5m
 	ConfirmWithin *string `json:"confirmWithin,omitempty"`
 
-	// Policy JSON with comments, at most 1 MiB.
+	// Policy JSON with comments, at most 1 MiB. Missing or empty means no policy, as in Headscale's API: everyone may reach
+	// everyone. A body without it that has unknown members is refused.
+	//
 	//
 	// Example: {"acls": []}
-	Policy string `json:"policy"`
+	Policy *string `json:"policy,omitempty"`
 
 	// Reason Why, for those who read the versions later.
 	//
@@ -4115,6 +4119,9 @@ type ClientInterface interface {
 	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
 	// new version.
 	//
+	// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
+	// author and an entry in the audit, and can be rolled back.
+	//
 	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 	// locks its author out undoes itself. Until then every other save is answered 409.
 	//
@@ -4131,6 +4138,9 @@ type ClientInterface interface {
 	// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
 	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
 	// new version.
+	//
+	// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
+	// author and an entry in the audit, and can be rolled back.
 	//
 	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 	// locks its author out undoes itself. Until then every other save is answered 409.
@@ -4174,7 +4184,7 @@ type ClientInterface interface {
 	// CheckPolicyWithBody Check a policy without saving it
 	//
 	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-	// tests on the network as it is.
+	// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4184,7 +4194,7 @@ type ClientInterface interface {
 	// CheckPolicy Check a policy without saving it
 	//
 	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-	// tests on the network as it is.
+	// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5755,6 +5765,9 @@ func (c *Client) GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (
 // fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
 // new version.
 //
+// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
+// author and an entry in the audit, and can be rolled back.
+//
 // With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 // locks its author out undoes itself. Until then every other save is answered 409.
 //
@@ -5781,6 +5794,9 @@ func (c *Client) SetPolicyWithBody(ctx context.Context, params *SetPolicyParams,
 // The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
 // fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
 // new version.
+//
+// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
+// author and an entry in the audit, and can be rolled back.
 //
 // With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 // locks its author out undoes itself. Until then every other save is answered 409.
@@ -5854,7 +5870,7 @@ func (c *Client) MapAccess(ctx context.Context, body MapAccessJSONRequestBody, r
 // CheckPolicyWithBody Check a policy without saving it
 //
 // Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-// tests on the network as it is.
+// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5874,7 +5890,7 @@ func (c *Client) CheckPolicyWithBody(ctx context.Context, contentType string, bo
 // CheckPolicy Check a policy without saving it
 //
 // Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-// tests on the network as it is.
+// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -11938,6 +11954,9 @@ type ClientWithResponsesInterface interface {
 	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
 	// new version.
 	//
+	// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
+	// author and an entry in the audit, and can be rolled back.
+	//
 	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 	// locks its author out undoes itself. Until then every other save is answered 409.
 	//
@@ -11954,6 +11973,9 @@ type ClientWithResponsesInterface interface {
 	// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
 	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
 	// new version.
+	//
+	// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
+	// author and an entry in the audit, and can be rolled back.
 	//
 	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 	// locks its author out undoes itself. Until then every other save is answered 409.
@@ -11997,7 +12019,7 @@ type ClientWithResponsesInterface interface {
 	// CheckPolicyWithBodyWithResponse Check a policy without saving it
 	//
 	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-	// tests on the network as it is.
+	// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12007,7 +12029,7 @@ type ClientWithResponsesInterface interface {
 	// CheckPolicyWithResponse Check a policy without saving it
 	//
 	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-	// tests on the network as it is.
+	// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16017,6 +16039,9 @@ func (c *ClientWithResponses) GetPolicyWithResponse(ctx context.Context, reqEdit
 // fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
 // new version.
 //
+// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
+// author and an entry in the audit, and can be rolled back.
+//
 // With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 // locks its author out undoes itself. Until then every other save is answered 409.
 //
@@ -16039,6 +16064,9 @@ func (c *ClientWithResponses) SetPolicyWithBodyWithResponse(ctx context.Context,
 // The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
 // fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
 // new version.
+//
+// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
+// author and an entry in the audit, and can be rolled back.
 //
 // With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 // locks its author out undoes itself. Until then every other save is answered 409.
@@ -16100,7 +16128,7 @@ func (c *ClientWithResponses) MapAccessWithResponse(ctx context.Context, body Ma
 // CheckPolicyWithBodyWithResponse Check a policy without saving it
 //
 // Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-// tests on the network as it is.
+// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -16116,7 +16144,7 @@ func (c *ClientWithResponses) CheckPolicyWithBodyWithResponse(ctx context.Contex
 // CheckPolicyWithResponse Check a policy without saving it
 //
 // Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-// tests on the network as it is.
+// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -45,6 +45,29 @@ func decodeKnown(w http.ResponseWriter, r *http.Request, dest any) error {
 	if err := decodeBody(data, dest); err != nil {
 		return err
 	}
+	return onlyKnown(data, dest)
+}
+
+// decodeOrNone is decode for requests in which a missing member means "none", as
+// existing tools send them. A body without the member is accepted only if it is an
+// object without unknown members: a misspelt name, or a file that could not be
+// read, must not remove anything.
+func decodeOrNone(w http.ResponseWriter, r *http.Request, limit int64, dest any, name string, isMissing func() bool) error {
+	data, err := readBody(w, r, limit)
+	if err == nil {
+		err = decodeBody(data, dest)
+	}
+	switch {
+	case err != nil || !isMissing():
+		return err
+	case !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")):
+		return &badRequest{name, name + " is required"}
+	}
+	return onlyKnown(data, dest)
+}
+
+// onlyKnown refuses members that dest does not have.
+func onlyKnown(data []byte, dest any) error {
 	members, _ := membersOf(data)
 	var known []string
 	for f := range reflect.TypeOf(dest).Elem().Fields() {

@@ -61,14 +61,14 @@ func policyDraft(header, reason, within *string) (in control.PolicyDraft, err er
 // SetPolicy implements PUT /api/v1/policy.
 func (s *Server) SetPolicy(w http.ResponseWriter, r *http.Request, p openapi.SetPolicyParams) {
 	var in openapi.PolicyDraft
-	err := decodeUpTo(w, r, maxPolicyBody, &in)
+	err := decodeOrNone(w, r, maxPolicyBody, &in, "policy", func() bool { return in.Policy == nil })
 	var draft control.PolicyDraft
 	if err == nil {
 		draft, err = policyDraft(p.IfMatch, in.Reason, in.ConfirmWithin)
 	}
 	var saved *mesh.Policy
 	if err == nil {
-		draft.Text = in.Policy
+		draft.Text = or(in.Policy)
 		saved, err = s.control.SavePolicy(r.Context(), actor(r), draft)
 	}
 	s.replyPolicy(w, r, saved, err)

@@ -61,6 +61,48 @@ func TestToolsAreToldInTheirWordsThatThereIsNoPolicy(t *testing.T) {
 	s.setPolicy(allowNone, `If-Match: "0"`).ok()
 }
 
+// Terraform removes a policy by saving an empty one.
+func TestEmptyPolicyMeansNoPolicyAndIsAVersion(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		if none := s.call("PUT", "/api/v1/policy", object{}).ok(); none["version"] != "0" || none["policy"] != "" {
+			t.Errorf("without a policy nothing is to be removed: %v", none)
+		}
+		s.setPolicy(allowNone).ok()
+		removed := s.call("PUT", "/api/v1/policy", object{"reason": "destroyed"}).ok()
+		if removed["version"] != "2" || removed["policy"] != "" || removed["reason"] != "destroyed" || removed["source"] != "api" {
+			t.Errorf("%v", removed)
+		}
+		if w := s.ledger.World(); w.Doc != nil {
+			t.Errorf("a policy is in force: %v", w.Doc)
+		}
+		if a := s.call("GET", "/api/v1/policy", nil); a.status != http.StatusNotFound {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		if lines := s.log.lines(t, "policy removed: everyone may reach everyone"); len(lines) != 1 || lines[0]["level"] != "WARN" {
+			t.Errorf("%v", lines)
+		}
+		if row := s.call("GET", "/api/v1/audit?kind=policy&limit=1", nil).ok()["entries"].([]any)[0].(object); row["object"] != "2" || row["actor"].(object)["reason"] != "destroyed" {
+			t.Errorf("%v", row)
+		}
+		s.call("POST", "/api/v1/policy/rollback", object{"version": "1"}).ok()
+		s.call("PUT", "/api/v1/policy", object{"policy": nil}).ok()
+	})
+}
+
+// What was not meant to remove the policy does not open the network to everyone.
+func TestMistakenBodyDoesNotRemoveThePolicy(t *testing.T) {
+	s := sqlite(t)
+	s.setPolicy(allowNone).ok()
+	for _, body := range []string{"", " ", "null", `{"polcy": "{}"}`, `{"acls": []}`, `{"policy": 7}`, `{"policy": {}}`, `{"policy": " "}`, `{"policy": "// nothing"}`} {
+		if a := s.call("PUT", "/api/v1/policy", body); a.status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", body, a.status, a.body)
+		}
+	}
+	if got := s.call("GET", "/api/v1/policy", nil).ok(); got["version"] != "1" {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestPolicyOfAFileCannotBeSaved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.hujson")
 	if err := os.WriteFile(file, []byte(allowNone), 0o600); err != nil {

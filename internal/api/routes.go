@@ -168,10 +168,7 @@ func (s *Server) DeleteRoute(w http.ResponseWriter, r *http.Request, routeID str
 // ApproveRoutes implements POST /api/v1/node/{nodeId}/approve_routes.
 func (s *Server) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ApproveRoutesParams) {
 	var in openapi.NodeRoutesChange
-	err := decode(w, r, &in)
-	if err == nil && in.Routes == nil {
-		err = &badRequest{"routes", "routes is required: the whole list, [] for none"}
-	}
+	err := decodeOrNone(w, r, maxBody, &in, "routes", func() bool { return in.Routes == nil })
 	var prefixes []netip.Prefix
 	for i, text := range in.Routes {
 		var prefix netip.Prefix

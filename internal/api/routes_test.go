@@ -153,13 +153,19 @@ func TestApprovalOfANodeReplacesTheWholeList(t *testing.T) {
 		{object{"routes": []string{"::/0"}}, []any{"0.0.0.0/0", "::/0"}, []any{"0.0.0.0/0", "::/0"}},
 		{object{"routes": []string{"10.1.0.0/16", "10.2.0.0/16"}}, []any{"10.1.0.0/16", "10.2.0.0/16"}, []any{"10.1.0.0/16"}},
 		{object{"routes": []string{}}, []any{}, []any{}},
+		{object{"routes": []string{"10.1.0.0/16"}}, []any{"10.1.0.0/16"}, []any{"10.1.0.0/16"}},
+		{object{"routes": nil}, []any{}, []any{}},
+		{object{"routes": []string{"10.1.0.0/16"}}, []any{"10.1.0.0/16"}, []any{"10.1.0.0/16"}},
+		{object{}, []any{}, []any{}},
 	} {
 		n := s.call("POST", path, c.body).ok()["node"].(object)
 		if diff := cmp.Diff([][]any{c.approved, c.served}, [][]any{n["approvedRoutes"].([]any), n["subnetRoutes"].([]any)}); diff != "" {
 			t.Errorf("%v: approved and served (-want +got):\n%s", c.body, diff)
 		}
 	}
-	s.call("POST", path, object{}).fails(400, "Bad Request", "routes is required: the whole list, [] for none", "routes")
+	s.call("POST", path, "").fails(400, "Bad Request", "routes is required", "routes")
+	s.call("POST", path, object{"route": []string{"10.1.0.0/16"}}).
+		fails(400, "Bad Request", `"route" is unknown here, and nothing was changed; the members are routes`, "route")
 	s.call("POST", path, object{"routes": []string{"10.1.0.0/16", "ten"}}).
 		fails(400, "Bad Request", `"ten" is not a network such as 192.168.7.0/24`, "routes[1]")
 	s.call("POST", path, object{"routes": []string{"10.1.2.3/16"}}).

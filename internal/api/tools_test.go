@@ -182,6 +182,11 @@ func calls() []toolCall {
 		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":["10.1.0.0/16"]}`, 200, node},
 		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":["0.0.0.0/0"]}`, 200, node},
 		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":[]}`, 200, node},
+		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":null}`, 200, node}, // HeadControl
+		{"POST /api/v1/node/NODE/approve_routes", "", `{}`, 200, node},
+		{"POST /api/v1/node/backfillips", "confirmed=true", "", 200, "changes=list"}, // headscale-client-go, jamebal, the headscale CLI
+		{"POST /api/v1/node/backfillips", "confirmed=true", "{}", 200, "changes=list"},
+		{"POST /api/v1/node/backfillips", "", "", 400, problemMembers},
 		{"POST /api/v1/node/NODE/user", "user=USERNAME", "", 200, node},       // up to 0.23
 		{"POST /api/v1/node/NODE/user", "", `{"user":"USERNAME"}`, 200, node}, // headscale-admin, headscale-ui
 		{"POST /api/v1/node/NODE/user", "", `{"user":USER}`, 200, node},       // 0.26, 0.27
@@ -224,6 +229,10 @@ func calls() []toolCall {
 		{"PUT /api/v1/policy", "", `{"policy":"{"}`, 400, badPolicyMembers},
 		{"PUT /api/v1/policy", "", `{"policy":"{\"acls\": [{\"action\": \"accept\", \"src\": [\"group:none\"], \"dst\": [\"*:*\"]}]}"}`, 400, badPolicyMembers},
 		{"GET /api/v1/policy", "", "", 200, "policy=text updatedAt=time"},
+		{"PUT /api/v1/policy", "", `{}`, 200, "policy=any updatedAt=time"}, // Terraform destroys
+		{"GET /api/v1/policy", "", "", 404, problemMembers},
+		{"PUT /api/v1/policy", "", `{"policy":"POLICY"}`, 200, "policy=text updatedAt=time"},
+		{"PUT /api/v1/policy", "", `{"policy":""}`, 200, "policy=any updatedAt=time"},
 		{"POST /api/v1/policy/check", "", `{"policy":"POLICY"}`, 200, ""}, // from 0.29
 		{"POST /api/v1/policy/check", "", `{"policy":"{"}`, 400, badPolicyMembers},
 	}

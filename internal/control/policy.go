@@ -97,10 +97,14 @@ func ReadPolicy(text string) (*policy.Doc, error) {
 // hasTests reports whether a policy has tests; most have none, and need no world.
 func hasTests(doc *policy.Doc) bool { return doc != nil && len(doc.Tests())+len(doc.SSHTests()) > 0 }
 
-// SavePolicy makes a text the policy. What is in force already is left as it is.
+// SavePolicy makes a text the policy. What is in force already is left as it is. An
+// empty text means no policy: everyone may reach everyone.
 func (s *Service) SavePolicy(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mesh.Policy, error) {
 	if err := s.mayEditPolicy(in); err != nil {
 		return nil, err
+	}
+	if in.Text == "" {
+		return s.putPolicy(ctx, a, in, nil)
 	}
 	doc, err := s.CheckPolicy(in.Text)
 	if err != nil {
@@ -134,7 +138,10 @@ func (s *Service) putPolicy(ctx context.Context, a mesh.Actor, in PolicyDraft, d
 	if err != nil {
 		return nil, err
 	}
-	if saved {
+	switch {
+	case saved && p.Text == "":
+		s.policyLog(a, p).Warn("policy removed: everyone may reach everyone")
+	case saved:
 		s.policyLog(a, p).Info("policy saved")
 	}
 	return p, nil
@@ -143,7 +150,7 @@ func (s *Service) putPolicy(ctx context.Context, a mesh.Actor, in PolicyDraft, d
 func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft, doc *policy.Doc) (*mesh.Policy, []mesh.Event, error) {
 	current, ok := w.Policy()
 	if !ok {
-		current = &mesh.Policy{}
+		current = &mesh.Policy{Source: policyFromAPI}
 	}
 	switch {
 	case in.IfVersion != nil && *in.IfVersion != current.Version:
@@ -189,12 +196,6 @@ func (s *Service) RollbackPolicy(ctx context.Context, a mesh.Actor, v mesh.Polic
 		return nil, err
 	}
 	in.Text, in.Reason = old.Text, cmp.Or(in.Reason, fmt.Sprintf("rolled back to version %v", v))
-	if in.Text == "" { // there was no policy, so there is nothing to check
-		if err := s.mayEditPolicy(in); err != nil {
-			return nil, err
-		}
-		return s.putPolicy(ctx, a, in, nil)
-	}
 	return s.SavePolicy(ctx, a, in)
 }
 

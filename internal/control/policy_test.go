@@ -96,7 +96,7 @@ func TestBadPolicyNeverBecomesLive(t *testing.T) {
 	if !errors.As(err, &bad) || len(bad.Problems) != 1 || bad.Problems[0].Line != 2 {
 		t.Errorf("%v", err)
 	}
-	for _, text := range []string{"", "{", "[]", "// \x00\n{}", "// \xff\n{}"} {
+	for _, text := range []string{" ", "{", "[]", "// \x00\n{}", "// \xff\n{}"} {
 		if _, err := s.SavePolicy(t.Context(), ada, draft(text)); err == nil || !errors.As(err, &bad) && reason(err) != control.Invalid {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -44,12 +44,13 @@ func commandOf() map[string]string {
 // withoutCommand has the operations that need none, and why.
 func withoutCommand() map[string]string {
 	return map[string]string{
-		"checkPolicy":    "policy check finds the same without a server",
-		"listNodeRoutes": "routes list --node asks listRoutes, which knows more",
-		"registerNode":   "an older form of approveLogin",
-		"registerLogin":  "an older form of approveLogin",
-		"databaseHealth": "a part of health, for tools that read this form",
-		"docsPage":       "a page for browsers",
+		"checkPolicy":     "policy check finds the same without a server",
+		"listNodeRoutes":  "routes list --node asks listRoutes, which knows more",
+		"backfillNodeIPs": "does nothing; for tools of Headscale's API",
+		"registerNode":    "an older form of approveLogin",
+		"registerLogin":   "an older form of approveLogin",
+		"databaseHealth":  "a part of health, for tools that read this form",
+		"docsPage":        "a page for browsers",
 	}
 }
 

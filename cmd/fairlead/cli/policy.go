@@ -317,7 +317,7 @@ confirmed: confirmBy is null then in --output json.`,
 				return err
 			}
 			p, err := decode[apiclient.Policy](t.placed(args[0])(answer(client.SetPolicy(cmd.Context(), &apiclient.SetPolicyParams{IfMatch: s.ifMatch()},
-				apiclient.PolicyDraft{Policy: text, Reason: ifSet(s.reason), ConfirmWithin: s.within()}))))
+				apiclient.PolicyDraft{Policy: &text, Reason: ifSet(s.reason), ConfirmWithin: s.within()}))))
 			if err != nil {
 				return err
 			}

@@ -1489,7 +1489,9 @@ type NodeResult struct {
 
 // NodeRoutesChange defines model for NodeRoutesChange.
 type NodeRoutesChange struct {
-	// Routes All routes of the node that are to be enabled.
+	// Routes All routes of the node that are to be enabled. Null means none, and so does `{}`, as in Headscale's API; a
+	// body without it that has other members is refused.
+	//
 	//
 	// Example: ["192.168.7.0/24"]
 	Routes []string `json:"routes"`
@@ -1721,10 +1723,12 @@ type PolicyDraft struct {
 	// Example: 5m
 	ConfirmWithin *string `json:"confirmWithin,omitempty"`
 
-	// Policy JSON with comments, at most 1 MiB.
+	// Policy JSON with comments, at most 1 MiB. Missing or empty means no policy, as in Headscale's API: everyone may reach
+	// everyone. A body without it that has unknown members is refused.
+	//
 	//
 	// Example: {"acls": []}
-	Policy string `json:"policy"`
+	Policy *string `json:"policy,omitempty"`
 
 	// Reason Why, for those who read the versions later.
 	//
