@@ -2309,6 +2309,11 @@ export interface components {
         };
         PreAuthKeyResult: {
             preAuthKey: components["schemas"]["PreAuthKey"];
+            /**
+             * @description What to check about the key, such as a tag that the policy's `tagOwners` does not declare.
+             * @example []
+             */
+            warnings: string[];
         };
         PreAuthKeyList: {
             preAuthKeys: components["schemas"]["PreAuthKey"][];

@@ -2193,6 +2193,11 @@ type PreAuthKeyList struct {
 // PreAuthKeyResult defines model for PreAuthKeyResult.
 type PreAuthKeyResult struct {
 	PreAuthKey PreAuthKey `json:"preAuthKey"`
+
+	// Warnings What to check about the key, such as a tag that the policy's `tagOwners` does not declare.
+	//
+	// Example: []
+	Warnings []string `json:"warnings"`
 }
 
 // PreAuthKeySelection Exactly one of `id` and `key`.

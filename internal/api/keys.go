@@ -63,8 +63,14 @@ func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	snap := s.ledger.World().Snapshot
-	reply(w, snap, openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(snap, k, text, s.ledger.Now())})
+	world := s.ledger.World()
+	out := openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(world.Snapshot, k, text, s.ledger.Now()), Warnings: []string{}}
+	for _, tag := range k.Tags {
+		if world.KnowsTag(tag) != nil {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("the policy's tagOwners does not declare %s, so no rule can name it: it gives nodes only what rules give to everyone or to all tagged nodes", tag))
+		}
+	}
+	reply(w, world.Snapshot, out)
 }
 
 // ExpirePreAuthKey implements POST /api/v1/preauthkey/expire.

@@ -52,6 +52,30 @@ func TestPreAuthKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 	})
 }
 
+// As in Headscale. No rule can name such a tag, so it allows nothing by itself.
+func TestPreAuthKeyMayHaveTagsThatThePolicyDoesNotDeclare(t *testing.T) {
+	s := sqlite(t)
+	s.setPolicy(`{"tagOwners": {"tag:web": []}, "acls": [{"action": "accept", "src": ["tag:web"], "dst": ["tag:web:*"]}]}`).ok()
+	made := s.call("POST", "/api/v1/preauthkey", object{"aclTags": []string{"tag:web", "tag:mail"}}).ok()
+	if warnings := made["warnings"].([]any); len(warnings) != 1 || !strings.Contains(warnings[0].(string), "tagOwners does not declare tag:mail") {
+		t.Errorf("%v", warnings)
+	}
+	mail := s.enrol(machine(1, s.preAuthKey(object{"aclTags": []string{"tag:mail"}}))).ok()["node"].(object)
+	web := s.enrol(machine(2, made["preAuthKey"].(object)["key"].(string))).ok()["node"].(object)
+	if diff := cmp.Diff([]any{[]any{"tag:mail"}, []any{"tag:mail", "tag:web"}}, []any{mail["tags"], web["tags"]}); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+	for _, c := range []struct{ from, to object }{{mail, web}, {web, mail}} {
+		path := fmt.Sprintf("/api/v1/policy/why?from=%s&to=%s&port=22", c.from["givenName"], c.to["givenName"])
+		if why := s.call("GET", path, nil).ok(); why["allowed"] != false {
+			t.Errorf("%s: %v", path, why)
+		}
+	}
+	// Nodes that exist get only tags that the policy declares.
+	s.call("POST", "/api/v1/node/"+web["id"].(string)+"/tags", object{"tags": []string{"tag:mail"}}).
+		fails(400, "Bad Request", "unknown tag: the policy's tagOwners has no tag:mail; add it there first", "tags")
+}
+
 func TestPreAuthKeyNeedsAUserOrTags(t *testing.T) {
 	s := sqlite(t)
 	if made := s.call("POST", "/api/v1/preauthkey", object{"aclTags": []string{"tag:web"}}).ok()["preAuthKey"].(object); made["user"] != nil {

@@ -161,16 +161,6 @@ func TestRename(t *testing.T) {
 	}
 }
 
-func TestKeyHasOnlyTagsThatThePolicyKnows(t *testing.T) {
-	s := withPolicy(t, `{"tagOwners": {"tag:web": []}}`)
-	if _, _, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:web", "tag:mail"}}); reason(err) != control.Invalid {
-		t.Errorf("%v", err)
-	}
-	if _, _, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:web"}}); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
 	s := withPolicy(t, `{"tagOwners": {"tag:web": [], "tag:db": ["alice"]}}`)
 	put(t, s, mesh.Node{Expiry: 1, Lapsed: true}, mesh.Node{Tags: []string{"tag:db"}, CreatedBy: 7, Expiry: 5})

@@ -85,7 +85,7 @@ func (canned) ListPreAuthKeys(w http.ResponseWriter, _ *http.Request, _ openapi.
 func (canned) CreatePreAuthKey(w http.ResponseWriter, _ *http.Request) {
 	created := preAuthKeys()[1]
 	created.Key = "flp_0000aaaaZZZZ_the-secret"
-	reply(w, openapi.PreAuthKeyResult{PreAuthKey: created})
+	reply(w, openapi.PreAuthKeyResult{PreAuthKey: created, Warnings: []string{"the policy's tagOwners does not declare tag:mail"}})
 }
 
 func (canned) ExpirePreAuthKey(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.Empty{}) }

@@ -60,6 +60,9 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 			if err := t.show(key, key.Key+"\n"); err != nil {
 				return err
 			}
+			for _, warning := range created.Warnings {
+				t.note("Warning: %s", warning)
+			}
 			t.note("Pre-auth key %s ends at %s and is not shown again", key.ID, timeText(key.Expiration))
 			return nil
 		},
