@@ -2936,8 +2936,8 @@ export interface components {
              */
             user: string;
             /**
-             * @description The code that the device's login page shows, its address, or the last part of that. Case and hyphen of a
-             *     code do not matter.
+             * @description The code that the device's login page shows, in its short form or that of 24 characters, the address of the
+             *     page, or the last part of that. Case and hyphen of a code do not matter.
              * @example 7K3M-9QXD
              */
             authId: string;

@@ -1062,8 +1062,8 @@ type LoginApproval struct {
 
 // LoginApprovalRequest defines model for LoginApprovalRequest.
 type LoginApprovalRequest struct {
-	// AuthID The code that the device's login page shows, its address, or the last part of that. Case and hyphen of a
-	// code do not matter.
+	// AuthID The code that the device's login page shows, in its short form or that of 24 characters, the address of the
+	// page, or the last part of that. Case and hyphen of a code do not matter.
 	//
 	//
 	// Example: 7K3M-9QXD

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
 // Consoles and providers that were written for the older API of the same paths
@@ -195,7 +197,9 @@ func calls() []toolCall {
 		{"GET /api/v1/node/NODE/routes", "", "", 200, routes}, // headscale-admin
 		{"POST /api/v1/node/register", "user=USERNAME&key=LOGIN", "", 200, node},
 		{"POST /api/v1/node/register", "", `{"user":"USER","key":"LOGIN"}`, 200, node},
-		{"POST /api/v1/node/register", "user=USERNAME&key=LOGIN", `{"user":"USERNAME","key":"LOGIN"}`, 200, node}, // Headplane
+		{"POST /api/v1/node/register", "user=USERNAME&key=LOGIN", `{"user":"USERNAME","key":"LOGIN"}`, 200, node},         // Headplane
+		{"POST /api/v1/node/register", "user=USERNAME&key=LONG_CODE", `{"user":"USERNAME","key":"LONG_CODE"}`, 200, node}, // Headplane takes nothing else
+		{"POST /api/v1/node/register", "user=USERNAME&key=234567892345678923456789", "", 404, problemMembers},
 		{"POST /api/v1/node/register", "user=USERNAME&key=garbage", "", 400, problemMembers},
 
 		{"GET /api/v1/routes", "", "", 200, routes}, // headscale-admin, as all of these
@@ -209,6 +213,7 @@ func calls() []toolCall {
 		{"POST /api/v1/auth/register", "", `{"user":"USERNAME","auth_id":"LOGIN"}`, 200, node},
 		{"POST /api/v1/auth/approve", "", `{"user":USER,"authId":"LOGIN"}`, 200, node},
 		{"POST /api/v1/auth/reject", "", `{"authId":"LOGIN"}`, 200, ""},
+		{"POST /api/v1/auth/approve", "", `{"user":USER,"authId":"LONG_CODE"}`, 200, node},
 		{"POST /api/v1/auth/reject", "", `{"authId":"garbage"}`, 400, problemMembers},
 		{"POST /api/v1/auth/reject", "", `{"authId":"2A3B-4C5D"}`, 404, problemMembers},
 
@@ -230,7 +235,7 @@ func calls() []toolCall {
 		{"PUT /api/v1/policy", "", `{"policy":"{\"acls\": [{\"action\": \"accept\", \"src\": [\"group:none\"], \"dst\": [\"*:*\"]}]}"}`, 400, badPolicyMembers},
 		{"GET /api/v1/policy", "", "", 200, "policy=text updatedAt=time"},
 		{"POST /api/v1/preauthkey", "", `{"expiration":"LATER","aclTags":["tag:undeclared"]}`, 200, key + " warnings=list"}, // Headplane, Terraform
-		{"PUT /api/v1/policy", "", `{}`, 200, "policy=any updatedAt=time"}, // Terraform destroys
+		{"PUT /api/v1/policy", "", `{}`, 200, "policy=any updatedAt=time"},                                                  // Terraform destroys
 		{"GET /api/v1/policy", "", "", 404, problemMembers},
 		{"PUT /api/v1/policy", "", `{"policy":"POLICY"}`, 200, "policy=text updatedAt=time"},
 		{"PUT /api/v1/policy", "", `{"policy":""}`, 200, "policy=any updatedAt=time"},
@@ -302,6 +307,8 @@ func (w *workshop) makeThing(name string) {
 	case "LOGIN":
 		w.made++
 		w.things[name] = w.arrive(uint64(1_000 + w.made))
+	case "LONG_CODE":
+		w.things[name] = identity.LongLoginCode(w.need("LOGIN"))
 	case "NODE", "OWNER_OF_NODE":
 		w.things["OWNER_OF_NODE"] = w.fresh()
 		w.newUser(w.things["OWNER_OF_NODE"])

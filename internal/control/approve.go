@@ -53,7 +53,10 @@ func (s *Service) pending(list []WaitingLogin) []WaitingLogin {
 // A code is looked for among all who wait here, however many strangers do.
 func (s *Service) findLogin(auth string) (WaitingLogin, error) {
 	if code := identity.FoldLoginCode(auth); code != "" {
-		return s.findCode(code)
+		return s.findCode(code, "")
+	}
+	if long, code := identity.FoldLongLoginCode(auth); long != "" {
+		return s.findCode(code, long)
 	}
 	if s.logins == nil {
 		return WaitingLogin{}, refuse(Invalid, "authId", "this service makes no login links")
@@ -66,19 +69,21 @@ func (s *Service) findLogin(auth string) (WaitingLogin, error) {
 		return WaitingLogin{}, refuse(NotFound, "authId", "the login link has expired; start the login on the device again")
 	}
 	return WaitingLogin{
-		Code: identity.LoginCode(auth), MachineKey: l.MachineKey, NodeKey: l.NodeKey, Hostname: l.Hostname, OS: l.OS,
+		Code: identity.LoginCode(auth), LongCode: identity.LongLoginCode(auth), MachineKey: l.MachineKey, NodeKey: l.NodeKey, Hostname: l.Hostname, OS: l.OS,
 		Tags: s.WaitingTags(l.NodeKey), Since: l.IssuedAt,
 	}, nil
 }
 
-func (s *Service) findCode(code string) (WaitingLogin, error) {
-	pending := slices.DeleteFunc(s.pending(s.waiting.list()), func(l WaitingLogin) bool { return l.Code != code })
+// findCode finds a device by its code and, if given, by the long form of it as well.
+func (s *Service) findCode(code, long string) (WaitingLogin, error) {
+	isOther := func(l WaitingLogin) bool { return l.Code != code || long != "" && l.LongCode != long }
+	pending := slices.DeleteFunc(s.pending(s.waiting.list()), isOther)
 	switch len(pending) {
 	case 0:
-		if before, ok := s.waiting.recall(code, s.ledger.Now()); ok {
+		if before, ok := s.waiting.recall(code, s.ledger.Now()); ok && !isOther(before) {
 			return before, nil
 		}
-		if _, err := s.findSSH(code); err == nil {
+		if _, err := s.findSSH(code); err == nil && long == "" {
 			return WaitingLogin{}, refuse(NotFound, "authId", "%[1]s is the code of an SSH session, not of a device; answer it with: fairlead ssh approve %[1]s", code)
 		}
 		return WaitingLogin{}, refuse(NotFound, "authId",

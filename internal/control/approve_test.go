@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -212,7 +213,8 @@ func TestLoginsThatCannotBeAnswered(t *testing.T) {
 
 func TestDevicesThatReplicasReportArePending(t *testing.T) {
 	waiting := func(n uint64, code string) store.WaitingLogin {
-		return store.WaitingLogin{Code: code, MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Hostname: "tv", Since: mesh.Time(n)}
+		long := strings.ReplaceAll(code, "-", "") + strings.Repeat(strconv.FormatUint(n, 10), 16)
+		return store.WaitingLogin{Code: code, LongCode: long, MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Hostname: "tv", Since: mesh.Time(n)}
 	}
 	s := open(t, func(c *ledger.Config) {
 		c.Self.Logins = []store.WaitingLogin{waiting(1, "AAAA-AAAA"), waiting(2, "BBBB-BBBB"), waiting(3, "BBBB-BBBB")}
@@ -238,6 +240,14 @@ func TestDevicesThatReplicasReportArePending(t *testing.T) {
 	}
 	login, err := s.RejectLogin(t.Context(), admin, "AAAA-AAAA", "")
 	if err != nil || login.NodeKey != meshgen.NodeKey(1) {
+		t.Errorf("%+v, %v", login, err)
+	}
+	// The whole of a long code counts.
+	if _, err := s.RejectLogin(t.Context(), admin, "BBBBBBBB2222222222222223", ""); reason(err) != control.NotFound {
+		t.Errorf("a long code of nobody: %v", err)
+	}
+	login, err = s.RejectLogin(t.Context(), admin, "bbbbbbbb3333333333333333", "")
+	if err != nil || login.NodeKey != meshgen.NodeKey(3) {
 		t.Errorf("%+v, %v", login, err)
 	}
 }

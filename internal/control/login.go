@@ -210,7 +210,7 @@ func (s *Service) await(ctx context.Context, a mesh.Actor, j Joining) (answered 
 	}
 	l, _ := s.logins.OpenLogin(j.Followup)
 	w := &WaitingLogin{
-		Code: identity.LoginCode(j.Followup), MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: l.Hostname, OS: l.OS, Addr: a.Addr,
+		Code: identity.LoginCode(j.Followup), LongCode: identity.LongLoginCode(j.Followup), MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: l.Hostname, OS: l.OS, Addr: a.Addr,
 		Tags: tags[:min(len(tags), maxShownTags)], Since: l.IssuedAt,
 	}
 	lost, ok := s.waiting.enter(w)

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"crypto/sha256"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -24,6 +25,8 @@ const (
 	// codeAlphabet has no letter that is taken for another, or for a digit.
 	codeAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	codeLength   = 8
+	// longCodeLength is what Headplane asks for: it takes no code of another length.
+	longCodeLength = 24
 )
 
 // Login is what a login link holds: the device that asked to join, and when.
@@ -90,6 +93,15 @@ func LoginToken(link string) string { return link[strings.LastIndexByte(link, '/
 // LoginCode is what a person reads out instead of a link: ABCD-EFGH.
 func LoginCode(link string) string { return Code(LoginToken(link)) }
 
+// LongLoginCode is the code for tools that take no other length. It begins with the
+// characters of LoginCode; the rest are 80 more bits.
+func LongLoginCode(link string) string {
+	token := LoginToken(link)
+	sum := sha256.Sum256([]byte(token))
+	more := base32.NewEncoding(codeAlphabet).WithPadding(base32.NoPadding).EncodeToString(sum[8:18])
+	return strings.ReplaceAll(Code(token), "-", "") + more
+}
+
 // Code is a short name for a text, for people to read out: ABCD-EFGH.
 func Code(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -107,12 +119,31 @@ func Code(text string) string {
 // FoldLoginCode is the form in which codes are compared, or empty for what is no
 // code: case and hyphen do not matter, and letters that look like digits are.
 func FoldLoginCode(text string) string {
-	text = strings.ReplaceAll(strings.ToUpper(strings.TrimSpace(text)), "-", "")
-	text = strings.NewReplacer("O", "0", "I", "1", "L", "1").Replace(text)
-	if len(text) != codeLength || strings.Trim(text, codeAlphabet) != "" {
+	if text = foldCode(text); len(text) != codeLength {
 		return ""
 	}
 	return text[:codeLength/2] + "-" + text[codeLength/2:]
+}
+
+// FoldLongLoginCode does the same for long codes, and returns the code that it
+// begins with.
+func FoldLongLoginCode(text string) (long, code string) {
+	if long = foldCode(text); len(long) != longCodeLength {
+		return "", ""
+	}
+	return long, FoldLoginCode(long[:codeLength])
+}
+
+func foldCode(text string) string {
+	if len(text) > maxToken {
+		return ""
+	}
+	text = strings.ReplaceAll(strings.ToUpper(strings.TrimSpace(text)), "-", "")
+	text = strings.NewReplacer("O", "0", "I", "1", "L", "1").Replace(text)
+	if strings.Trim(text, codeAlphabet) != "" {
+		return ""
+	}
+	return text
 }
 
 // shorten cuts between characters.

@@ -83,6 +83,19 @@ func TestCodeNamesOneLink(t *testing.T) {
 			t.Fatalf("code %s", code)
 		}
 		seen[code] = true
+		long := identity.LongLoginCode(token)
+		if folded, short := identity.FoldLongLoginCode(" " + strings.ToLower(long) + "\n"); len(long) != 24 || folded != long || short != code || long != identity.LongLoginCode("https://a/auth/"+token) {
+			t.Fatalf("long code %s of %s", long, code)
+		}
+		seen[long[8:]] = true
+	}
+	if len(seen) != 2000 {
+		t.Errorf("%d codes and ends of long ones, want 2000 different", len(seen))
+	}
+	for _, text := range []string{"", "ABCD-EFGH", "ABCDEFGHABCDEFGHABCDEFG", "ABCDEFGHABCDEFGHABCDEFGHA", "ABCDEFGHABCDEFGHABCDEFGU", strings.Repeat("A", 1<<20)} {
+		if long, code := identity.FoldLongLoginCode(text); long != "" || code != "" {
+			t.Errorf("%.40q is taken for a long code", text)
+		}
 	}
 	for text, want := range map[string]string{
 		"abcd-efgh": "ABCD-EFGH", "ABCDEFGH": "ABCD-EFGH", " o1li-2345\n": "0111-2345", "abcd-efg": "", "abcd-efgu": "", "": "", "abcd-efghj": "", "----------": "",

@@ -177,7 +177,8 @@ const MaxWaitingLogins = 100
 // WaitingLogin is a device that asked to join without a key. It is in no table:
 // a stranger must not be able to write one.
 type WaitingLogin struct {
-	Code       string            `json:"code"` // what a person types to name it
+	Code       string            `json:"code"`               // what a person types to name it
+	LongCode   string            `json:"longCode,omitempty"` // the same in 24 characters
 	MachineKey key.MachinePublic `json:"machineKey"`
 	NodeKey    key.NodePublic    `json:"nodeKey"`
 	Hostname   string            `json:"hostname"`

@@ -257,7 +257,7 @@ func TestLoginPageTellsItsState(t *testing.T) {
 		}
 	}
 	code := identity.LoginCode(link)
-	shows(path, 200, "This device asks to join", code, "laptop", "linux", "fairlead auth approve "+code+" --user USER", `http-equiv="refresh"`)
+	shows(path, 200, "This device asks to join", code, identity.LongLoginCode(link), "laptop", "linux", "fairlead auth approve "+code+" --user USER", `http-equiv="refresh"`)
 	shows(strings.Replace(path, "/auth/", "/register/", 1), 200, code)
 	shows(path[:len(path)-1], 404, "This link cannot be read")
 	expired := identity.NewLoginSealer(s.noise).SealLogin(identity.Login{

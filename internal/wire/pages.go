@@ -56,6 +56,7 @@ type page struct {
 	State        string // waiting, joined, approved, rejected, expired, unknown or unavailable
 	Login        identity.Login
 	Code         string
+	LongCode     string
 	Machine      string
 	Tags         []string // that a device which waits asks for
 	Asked, Until string
@@ -99,7 +100,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 	}
 	const form = "2006-01-02 15:04:05 UTC"
 	v := page{
-		State: "waiting", Login: l, Code: identity.LoginCode(token), Machine: l.MachineKey.ShortString(),
+		State: "waiting", Login: l, Code: identity.LoginCode(token), LongCode: identity.LongLoginCode(token), Machine: l.MachineKey.ShortString(),
 		Asked: l.IssuedAt.Time().Format(form), Until: l.IssuedAt.Add(identity.LoginLifetime).Time().Format(form), Refresh: refreshSeconds,
 	}
 	world, now := s.config.Ledger.World(), s.config.Ledger.Now()
