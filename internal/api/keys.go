@@ -2,8 +2,10 @@ package api
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
@@ -18,6 +20,12 @@ func (s *Server) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p opena
 	var snap *mesh.Snapshot
 	if err == nil {
 		owner, snap, err = s.filterUser(r, p.User)
+	}
+	var refusal *control.Refusal
+	if number, _ := strconv.ParseInt(or(p.User), 10, 64); number > 0 && errors.As(err, &refusal) && refusal.Reason == control.NotFound {
+		// Tools ask for the keys of users by id, also after they deleted the user. A
+		// name that is not there is more likely misspelt.
+		owner, snap, err = mesh.UserID(number), s.ledger.World().Snapshot, nil
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -49,6 +57,15 @@ func (s *Server) findUser(r *http.Request, ref string) (*mesh.User, *mesh.Snapsh
 	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.User, error) { return control.FindUser(snap, ref) })
 }
 
+// unlessZero reads the id of a user in the form of tools whose ids are numbers: they
+// send 0 for none.
+func unlessZero(user string) string {
+	if user == "0" {
+		return ""
+	}
+	return user
+}
+
 // CreatePreAuthKey implements POST /api/v1/preauthkey.
 func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 	var in openapi.PreAuthKeyCreation
@@ -57,7 +74,7 @@ func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	k, text, err := s.control.CreatePreAuthKey(r.Context(), actor(r), control.NewPreAuthKey{
-		User: or(in.User), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), Tags: in.ACLTags, Expiration: or(in.Expiration),
+		User: unlessZero(or(in.User)), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), Tags: in.ACLTags, Expiration: or(in.Expiration),
 	})
 	if err != nil {
 		s.fail(w, r, err)

@@ -218,6 +218,9 @@ func TestPreAuthKeysAreDeletedAndListedByUser(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", query, diff)
 		}
 	}
+	if keys := s.call("GET", "/api/v1/preauthkey?user=9999", nil).ok()["preAuthKeys"].([]any); len(keys) != 0 {
+		t.Errorf("keys of a user who is not there: %v", keys)
+	}
 	s.call("GET", "/api/v1/preauthkey?user=nobody", nil).fails(404, "Not Found", `there is no user "nobody"; list them with: fairlead users list`, "")
 	s.call("DELETE", "/api/v1/preauthkey", nil).fails(400, "Bad Request", "the parameter id is missing", "id")
 	for _, ref := range []string{"1", masked(keys[1]), keys[2]} {

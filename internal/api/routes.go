@@ -172,6 +172,11 @@ func (s *Server) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID st
 	var prefixes []netip.Prefix
 	for i, text := range in.Routes {
 		var prefix netip.Prefix
+		// Headscale accepts 10.1.0.5/24. Here it means the network, unless that is the
+		// whole internet, which nobody writes that way on purpose.
+		if loose, wrong := netip.ParsePrefix(text); wrong == nil && loose.Bits() > 0 {
+			text = loose.Masked().String()
+		}
 		if prefix, err = network(fmt.Sprintf("routes[%d]", i), text); err != nil {
 			break
 		}

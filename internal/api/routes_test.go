@@ -157,6 +157,7 @@ func TestApprovalOfANodeReplacesTheWholeList(t *testing.T) {
 		{object{"routes": nil}, []any{}, []any{}},
 		{object{"routes": []string{"10.1.0.0/16"}}, []any{"10.1.0.0/16"}, []any{"10.1.0.0/16"}},
 		{object{}, []any{}, []any{}},
+		{object{"routes": []string{"10.1.2.3/16"}}, []any{"10.1.0.0/16"}, []any{"10.1.0.0/16"}},
 	} {
 		n := s.call("POST", path, c.body).ok()["node"].(object)
 		if diff := cmp.Diff([][]any{c.approved, c.served}, [][]any{n["approvedRoutes"].([]any), n["subnetRoutes"].([]any)}); diff != "" {
@@ -166,10 +167,10 @@ func TestApprovalOfANodeReplacesTheWholeList(t *testing.T) {
 	s.call("POST", path, "").fails(400, "Bad Request", "routes is required", "routes")
 	s.call("POST", path, object{"route": []string{"10.1.0.0/16"}}).
 		fails(400, "Bad Request", `"route" is unknown here, and nothing was changed; the members are routes`, "route")
+	s.call("POST", path, object{"routes": []string{"10.1.2.3/0"}}).
+		fails(400, "Bad Request", "10.1.2.3/0 is not a network: write the first address and the length, such as 0.0.0.0/0", "routes[0]")
 	s.call("POST", path, object{"routes": []string{"10.1.0.0/16", "ten"}}).
 		fails(400, "Bad Request", `"ten" is not a network such as 192.168.7.0/24`, "routes[1]")
-	s.call("POST", path, object{"routes": []string{"10.1.2.3/16"}}).
-		fails(400, "Bad Request", "10.1.2.3/16 is not a network: write the first address and the length, such as 10.1.0.0/16", "routes[0]")
 	s.call("POST", "/api/v1/node/7/approve_routes", object{"routes": []string{}}).
 		fails(404, "Not Found", `there is no node "7"; list them with: fairlead nodes list`, "")
 }

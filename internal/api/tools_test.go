@@ -138,6 +138,7 @@ func calls() []toolCall {
 		{"POST /api/v1/user", "", `{"name":"FRESH","displayName":"Ann","email":"FRESH@example.com","pictureUrl":"https://example.com/a.png"}`, 200, user}, // Headplane
 		{"POST /api/v1/user", "", `{"name":"FRESH","display_name":"Ann","picture_url":""}`, 200, user},
 		{"POST /api/v1/user", "", `{"name":"USERNAME"}`, 409, problemMembers},
+		{"GET /api/v1/user/USERNAME", "", "", 200, user}, // up to 0.23
 		{"DELETE /api/v1/user/USER", "", "", 200, ""},
 		{"DELETE /api/v1/user/USERNAME", "", "", 200, ""}, // up to 0.23
 		{"DELETE /api/v1/user/999999", "", "", 404, problemMembers},
@@ -152,14 +153,16 @@ func calls() []toolCall {
 		{"POST /api/v1/preauthkey", "", `{"user":USER,"expiration":"LATER"}`, 200, key},
 		{"POST /api/v1/preauthkey", "", `{"user":"USER","reusable":true,"ephemeral":false,"expiration":null,"aclTags":null}`, 200, key}, // Headplane
 		{"POST /api/v1/preauthkey", "", `{"user":"USER","acl_tags":["tag:web"],"expiration":""}`, 200, key},
-		{"POST /api/v1/preauthkey", "", `{"reusable":true,"expiration":"LATER","aclTags":["tag:web"]}`, 200, key},   // from 0.28
+		{"POST /api/v1/preauthkey", "", `{"reusable":true,"expiration":"LATER","aclTags":["tag:web"]}`, 200, key},                               // from 0.28
+		{"POST /api/v1/preauthkey", "", `{"aclTags":["tag:web"],"ephemeral":false,"expiration":"LATER","reusable":false,"user":"0"}`, 200, key}, // the headscale CLI from 0.30, without --user
+		{"GET /api/v1/preauthkey", "user=9999", "", 200, "preAuthKeys=list"},
 		{"POST /api/v1/preauthkey", "", `{"user":"USER","expiration":"2001-01-01T00:00:00Z"}`, 400, problemMembers}, // born expired
 		{"POST /api/v1/preauthkey/expire", "", `{"user":"OWNER_OF_KEY","key":"WHOLE_KEY"}`, 200, ""},                // up to 0.25
 		{"POST /api/v1/preauthkey/expire", "", `{"user":"OWNER_OF_KEY","key":"MASKED_KEY"}`, 200, ""},               // what lists show
 		{"POST /api/v1/preauthkey/expire", "", `{"user":OWNER_ID,"key":"MASKED_KEY"}`, 200, ""},                     // 0.26, 0.27
 		{"POST /api/v1/preauthkey/expire", "", `{"id":"KEY_ID"}`, 200, ""},                                          // from 0.28
 		{"POST /api/v1/preauthkey/expire", "", `{"id":KEY_ID}`, 200, ""},                                            //
-		{"POST /api/v1/preauthkey/expire", "", `{"id":"999999"}`, 404, problemMembers},                              //
+		{"POST /api/v1/preauthkey/expire", "", `{"id":"999999"}`, 404, problemMembers},                              // a key that was not revoked is not reported as revoked
 		{"DELETE /api/v1/preauthkey", "id=KEY_ID", "", 200, ""},                                                     // Terraform
 		{"DELETE /api/v1/preauthkey", "id=999999", "", 404, problemMembers},                                         //
 
@@ -173,7 +176,8 @@ func calls() []toolCall {
 		{"POST /api/v1/node/NODE/expire", "", "{}", 200, node},
 		{"POST /api/v1/node/NODE/expire", "expiry=LATER", "", 200, node}, // from 0.27
 		{"POST /api/v1/node/NODE/expire", "disableExpiry=true", "", 200, node},
-		{"POST /api/v1/node/NODE/expire", "", `{"expiry":"LATER"}`, 200, node}, // from 0.30
+		{"POST /api/v1/node/NODE/expire", "", `{"expiry":"LATER"}`, 200, node},   // from 0.30
+		{"POST /api/v1/node/NODE/expire", "", `{"expiry":"EARLIER"}`, 200, node}, // the headscale CLI expires "now" by its own clock
 		{"POST /api/v1/node/NODE/expire", "", `{"expiry":null,"disableExpiry":true}`, 200, node},
 		{"POST /api/v1/node/NODE/expire", "", `{"expiry":"LATER","disableExpiry":true}`, 400, problemMembers},
 		{"POST /api/v1/node/NODE/rename/FRESH", "", "", 200, node},
@@ -183,6 +187,7 @@ func calls() []toolCall {
 		{"POST /api/v1/node/NODE/tags", "", `{"tags":["web"]}`, 400, problemMembers},
 		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":["10.1.0.0/16"]}`, 200, node},
 		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":["0.0.0.0/0"]}`, 200, node},
+		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":["10.1.0.5/16"]}`, 200, node}, // host bits
 		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":[]}`, 200, node},
 		{"POST /api/v1/node/NODE/approve_routes", "", `{"routes":null}`, 200, node}, // HeadControl
 		{"POST /api/v1/node/NODE/approve_routes", "", `{}`, 200, node},
@@ -254,7 +259,7 @@ func unknownToTools() []string {
 		GET/api/v1/policy/diff GET/api/v1/policy/versions GET/api/v1/policy/versions/{version} GET/api/v1/policy/why
 		POST/api/v1/policy/confirm POST/api/v1/policy/preview POST/api/v1/policy/revert POST/api/v1/policy/rollback POST/api/v1/policy/test
 		POST/api/v1/policy/why POST/api/v1/policy/access
-		POST/api/v1/machine POST/api/v1/node/expire POST/api/v1/node/bulk POST/api/v1/preauthkey/bulk POST/api/v1/user/bulk POST/api/v1/node/{nodeId}/rename GET/api/v1/user/{id}
+		POST/api/v1/machine POST/api/v1/node/expire POST/api/v1/node/bulk POST/api/v1/preauthkey/bulk POST/api/v1/user/bulk POST/api/v1/node/{nodeId}/rename
 		GET/api/v1/webhooks POST/api/v1/webhooks GET/api/v1/webhooks/{webhookId} PATCH/api/v1/webhooks/{webhookId} DELETE/api/v1/webhooks/{webhookId}
 		POST/api/v1/webhooks/{webhookId}/rotate POST/api/v1/webhooks/{webhookId}/test
 		GET/api/v1/webhooks/{webhookId}/failed POST/api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver`)
@@ -289,6 +294,8 @@ func (w *workshop) makeThing(name string) {
 		w.things[name] = w.fresh()
 	case "LATER":
 		w.things[name] = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	case "EARLIER":
+		w.things[name] = time.Now().Add(-time.Second).UTC().Format(time.RFC3339Nano)
 	case "POLICY":
 		w.things[name] = `{\"tagOwners\": {\"tag:web\": []}, \"acls\": [{\"action\": \"accept\", \"src\": [\"*\"], \"dst\": [\"*:*\"]}]} /* ` + w.fresh() + ` */`
 	case "USER", "USERNAME":
@@ -362,12 +369,12 @@ func operationOf(operation string, documented []string) string {
 func errorTypes() map[string]string {
 	const problem, plain = "application/problem+json", "application/json"
 	return map[string]string{
-		"":                                  problem, // HeadControl, curl without -H
+		"":                                  problem, // HeadControl, the headscale CLI from 0.30, our own
 		"*/*":                               problem, // curl
 		"application/json":                  plain,   // Terraform, headscale-admin
 		"application/json, text/plain, */*": plain,   // consoles that use axios
 		"text/html, Application/JSON;q=0.9": plain,
-		"application/problem+json, application/json": problem, // the headscale CLI from 0.30
+		"application/problem+json, application/json": problem,
 		"application/json, application/problem+json": problem,
 		"application/json;q=0, */*":                  problem,
 		"application/jsonl":                          problem,
