@@ -1,8 +1,11 @@
 package main_test
 
 import (
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What existing tools and clients ask for beside the API, without a key.
@@ -36,4 +39,71 @@ func TestToolsFindWhatIsBesideTheAPI(t *testing.T) {
 			t.Errorf("%s %s: %d (%v) %.300s", c.method, c.path, status, err, body)
 		}
 	}
+}
+
+// The headscale command line speaks HTTP from 0.30 on. These are its calls on the
+// server's own host: over the local socket, without a key.
+func TestNextHeadscaleCommandLineWorksOverTheSocket(t *testing.T) {
+	t.Parallel()
+	p := serve(t, onSQLite(t))
+	cli := p.client("")
+	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
+	const policy = `"{\"tagOwners\": {\"tag:ci\": []}, \"acls\": [{\"action\": \"accept\", \"src\": [\"*\"], \"dst\": [\"*:*\"]}]}"`
+	key := between(cli.must(t, 200, "POST", "/api/v1/user", `{"name":"alice"}`)+
+		cli.must(t, 200, "POST", "/api/v1/preauthkey", `{"aclTags":[],"ephemeral":false,"expiration":"`+later+`","reusable":true,"user":"1"}`), `"key":"`, `"`)
+	cli.must(t, 200, "POST", "/api/v1/machine", fmt.Sprintf(`{"preAuthKey":%q,"machineKey":"mkey:%064d","nodeKey":"nodekey:%064d","hostname":"web","routableIPs":["10.0.0.0/8"]}`, key, 1, 2))
+	prefix := between(cli.must(t, 200, "POST", "/api/v1/apikey", `{"expiration":"`+later+`"}`)+cli.must(t, 200, "GET", "/api/v1/apikey", ""), `"prefix":"`, `"`)
+	for _, c := range []struct {
+		command, method, path, body string
+		status                      int
+		says                        string
+	}{
+		{"health", "GET", "/api/v1/health", "", 200, `"databaseConnectivity":true`},
+		{"users list", "GET", "/api/v1/user", "", 200, `"name":"alice"`},
+		{"users list --name", "GET", "/api/v1/user?name=alice", "", 200, `"id":"1"`},
+		{"users list --identifier", "GET", "/api/v1/user?id=1", "", 200, `"name":"alice"`},
+		{"users create", "POST", "/api/v1/user", `{"displayName":"Bob","email":"bob@example.com","name":"bob"}`, 200, `"id":"2"`},
+		{"users create, again", "POST", "/api/v1/user", `{"name":"bob"}`, 409, `"detail":"`},
+		{"users rename", "POST", "/api/v1/user/2/rename/rob", "", 200, `"name":"rob"`},
+		{"users destroy", "DELETE", "/api/v1/user/2", "", 200, `{`},
+		{"preauthkeys create --tags", "POST", "/api/v1/preauthkey", `{"aclTags":["tag:ci"],"ephemeral":false,"expiration":"` + later + `","reusable":false,"user":"0"}`, 200, `"user":null`},
+		{"preauthkeys list", "GET", "/api/v1/preauthkey", "", 200, `"aclTags":["tag:ci"]`},
+		{"preauthkeys expire", "POST", "/api/v1/preauthkey/expire", `{"id":"2"}`, 200, `{}`},
+		{"preauthkeys delete", "DELETE", "/api/v1/preauthkey?id=2", "", 200, `{}`},
+		{"nodes list", "GET", "/api/v1/node", "", 200, `"availableRoutes":["10.0.0.0/8"]`},
+		{"nodes list --user", "GET", "/api/v1/node?user=alice", "", 200, `"givenName":"web"`},
+		{"nodes expire", "POST", "/api/v1/node/1/expire", `{"expiry":"` + time.Now().UTC().Format(time.RFC3339Nano) + `"}`, 200, `"expiry":"2`},
+		{"nodes expire --disable", "POST", "/api/v1/node/1/expire", `{"disableExpiry":true}`, 200, `"expiry":null`},
+		{"nodes rename", "POST", "/api/v1/node/1/rename/www", "", 200, `"givenName":"www"`},
+		{"nodes approve-routes", "POST", "/api/v1/node/1/approve_routes", `{"routes":["10.0.0.0/8"]}`, 200, `"approvedRoutes":["10.0.0.0/8"]`},
+		{"nodes approve-routes, none", "POST", "/api/v1/node/1/approve_routes", `{"routes":[]}`, 200, `"approvedRoutes":[]`},
+		{"nodes backfillips", "POST", "/api/v1/node/backfillips?confirmed=true", "", 200, `{"changes":[]}`},
+		{"nodes register", "POST", "/api/v1/node/register?key=234567892345678923456789&user=alice", "", 404, `"detail":"no device waits`},
+		{"auth register", "POST", "/api/v1/auth/register", `{"authId":"2345-6789","user":"alice"}`, 404, `"detail":"no device waits`},
+		{"auth reject", "POST", "/api/v1/auth/reject", `{"authId":"2345-6789"}`, 404, `"detail":"no device waits`},
+		{"policy get, without one", "GET", "/api/v1/policy", "", 404, "acl policy not found"},
+		{"policy check", "POST", "/api/v1/policy/check", `{"policy":` + policy + `}`, 200, `{}`},
+		{"policy check, of a bad one", "POST", "/api/v1/policy/check", `{"policy":"{"}`, 400, `"detail":"line 1`},
+		{"policy set", "PUT", "/api/v1/policy", `{"policy":` + policy + `}`, 200, `"updatedAt":"2`},
+		{"policy get", "GET", "/api/v1/policy", "", 200, `"policy":` + policy},
+		{"nodes tag", "POST", "/api/v1/node/1/tags", `{"tags":["tag:ci"]}`, 200, `"tags":["tag:ci"]`},
+		{"nodes delete, first", "GET", "/api/v1/node/1", "", 200, `"id":"1"`},
+		{"nodes delete", "DELETE", "/api/v1/node/1", "", 200, `{}`},
+		{"apikeys expire --id", "POST", "/api/v1/apikey/expire", `{"id":"1"}`, 200, `{`},
+		{"apikeys expire --prefix", "POST", "/api/v1/apikey/expire", `{"prefix":"` + prefix + `"}`, 200, `{`},
+		{"apikeys delete", "DELETE", "/api/v1/apikey/" + url.PathEscape(prefix), "", 200, `{}`},
+		{"oauth-clients, which is not supported", "GET", "/api/v2/tailnet/-/keys", "", 404, `"status":404`},
+	} {
+		status, body, err := cli.do(c.method, c.path, c.body)
+		if err != nil || status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("headscale %s: %s %s: %d (%v) %.400s", c.command, c.method, c.path, status, err, body)
+		}
+	}
+}
+
+// between is what stands in text after one word and before another.
+func between(text, after, before string) string {
+	_, text, _ = strings.Cut(text, after)
+	text, _, _ = strings.Cut(text, before)
+	return text
 }
