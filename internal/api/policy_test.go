@@ -61,6 +61,30 @@ func TestToolsAreToldInTheirWordsThatThereIsNoPolicy(t *testing.T) {
 	s.setPolicy(allowNone, `If-Match: "0"`).ok()
 }
 
+// Terraform's own tests save such a rule.
+func TestRuleWithoutSourcesOrDestinationsAllowsNothing(t *testing.T) {
+	s := sqlite(t)
+	s.newUser("alice")
+	for n := range uint64(2) {
+		s.enrol(machine(n+1, s.preAuthKey(object{"user": "alice"}))).ok()
+	}
+	for text, allowed := range map[string]bool{
+		`{"acls": [{"action": "accept"}]}`:                                     false,
+		`{"acls": [{"action": "accept", "src": ["*"]}]}`:                       false,
+		`{"acls": [{"action": "accept", "dst": ["*:*"]}]}`:                     false,
+		`{"acls": [{"action": "accept", "src": [], "dst": ["*:*"]}]}`:          false,
+		`{"acls": [{"action": "accept", "src": ["alice@"], "dst": ["*:22"]}]}`: true, // so that the check can fail
+	} {
+		s.setPolicy(text).ok()
+		if why := s.call("GET", "/api/v1/policy/why?from=1&to=2&port=22", nil).ok(); why["allowed"] != allowed {
+			t.Errorf("%s: %v", text, why)
+		}
+	}
+	if a := s.setPolicy(`{"acls": [{"action": "accept", "sources": ["*"], "dst": ["*:*"]}]}`); a.status != http.StatusBadRequest {
+		t.Errorf("a misspelt member: %d %s", a.status, a.body)
+	}
+}
+
 // Terraform removes a policy by saving an empty one.
 func TestEmptyPolicyMeansNoPolicyAndIsAVersion(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {

@@ -11,8 +11,14 @@ func (r *reader) acls(v hujson.Value) {
 	r.rulesOf(v, memberACLs, func(v hujson.Value) {
 		const what = "a rule of acls"
 		m, ok := r.fields(v, what, "action", "proto", "src", "dst", "comment")
-		if !ok || !r.require(v, what, m, "action", "src", "dst") {
+		if !ok || !r.require(v, what, m, "action") {
 			return
+		}
+		for _, name := range []string{"src", "dst"} {
+			if _, ok := m[name]; !ok {
+				r.warn(v.StartOffset, "%s has no %s, so it allows nothing", what, name)
+				m[name] = hujson.Value{Value: &hujson.Array{}}
+			}
 		}
 		if action, ok := r.string(m["action"], "action"); ok && action != "accept" {
 			r.problem(m["action"].StartOffset, "action %q is not supported: rules only accept, and what no rule accepts is refused", action)
