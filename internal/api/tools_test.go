@@ -239,8 +239,12 @@ func calls() []toolCall {
 		{"PUT /api/v1/policy", "", `{"policy":"{"}`, 400, badPolicyMembers},
 		{"PUT /api/v1/policy", "", `{"policy":"{\"acls\": [{\"action\": \"accept\", \"src\": [\"group:none\"], \"dst\": [\"*:*\"]}]}"}`, 400, badPolicyMembers},
 		{"GET /api/v1/policy", "", "", 200, "policy=text updatedAt=time"},
-		{"POST /api/v1/preauthkey", "", `{"expiration":"LATER","aclTags":["tag:undeclared"]}`, 200, key + " warnings=list"}, // Headplane, Terraform
-		{"PUT /api/v1/policy", "", `{}`, 200, "policy=any updatedAt=time"},                                                  // Terraform destroys
+		{"POST /api/v1/preauthkey", "", `{"expiration":"LATER","aclTags":["tag:undeclared"]}`, 200, key + " warnings=list"},  // Headplane, Terraform
+		{"PUT /api/v1/policy", "", `{"policy":"{\"acls\": [{\"action\": \"accept\"}]}"}`, 200, "policy=text updatedAt=time"}, // Terraform
+		{"PUT /api/v1/policy", "", `{"policy":"{\"tagOwners\": {\"tag:terra_form\": [], \"tag:terraform:tests\": []}, \"acls\": []}"}`, 200, "policy=text updatedAt=time"},
+		{"POST /api/v1/preauthkey", "", `{"user":"USER","expiration":"LATER","aclTags":["tag:terra_form","tag:terraform:tests"]}`, 200, key},
+		{"POST /api/v1/node/NODE/tags", "", `{"tags":["tag:terraform:tests"]}`, 200, node},
+		{"PUT /api/v1/policy", "", `{}`, 200, "policy=any updatedAt=time"}, // Terraform destroys
 		{"GET /api/v1/policy", "", "", 404, problemMembers},
 		{"PUT /api/v1/policy", "", `{"policy":"POLICY"}`, 200, "policy=text updatedAt=time"},
 		{"PUT /api/v1/policy", "", `{"policy":""}`, 200, "policy=any updatedAt=time"},

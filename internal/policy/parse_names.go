@@ -106,6 +106,9 @@ func (r *reader) owners(v hujson.Value) {
 			r.problem(key.StartOffset, "%s", err.Error())
 			return
 		}
+		if !clientTagPattern.MatchString(tag) {
+			r.warn(key.StartOffset, "%s has other characters than letters, digits and hyphens: clients refuse it in --advertise-tags, so give it with a pre-auth key or with fairlead nodes tag", tag)
+		}
 		r.doc.owners[tag] = []string{}
 		lists = append(lists, func() {
 			r.names(value, tag, func(owner string, at int) {

@@ -171,12 +171,13 @@ func (r *reader) services(v hujson.Value, what string) (all []Service) {
 }
 
 // splitPorts divides a destination at its last colon. An IPv6 address without
-// brackets can be read in two ways; the one with ports counts.
+// brackets can be read in two ways; the one with ports counts. A tag that has colons
+// cannot: the last part of a tag never looks like ports.
 func splitPorts(text string) (target, ports string, err error) {
 	text = strings.TrimSuffix(text, ":")
 	i := strings.LastIndexByte(text, ':')
 	switch {
-	case i < 0, slices.Contains(prefixes(), text[:i+1]):
+	case i < 0, slices.Contains(prefixes(), text[:i+1]), CheckTag(text) == nil:
 	case !isAddress(text[:i]) && isAddress(text):
 		text = "[" + strings.Trim(text, "[]") + "]"
 	default:

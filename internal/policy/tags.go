@@ -15,12 +15,24 @@ var ErrTagDenied = errors.New("tag not allowed")
 // ErrUnknownTag says that the policy does not know a tag.
 var ErrUnknownTag = errors.New("unknown tag")
 
-var tagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9-]{0,62}$`)
+var (
+	// tagPattern has the characters of tags that are in use with Headscale, as far as
+	// a tag cannot be taken for something else. Ports begin with a digit or are "*", and
+	// each part of a tag begins with a letter: "tag:a:80" is always port 80 of tag:a.
+	tagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9_.;-]*(:[a-zA-Z][a-zA-Z0-9_.;-]*)*$`)
+	// clientTagPattern has the tags that clients accept in --advertise-tags.
+	clientTagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9-]*$`)
+)
+
+const maxTagLength = len(prefixTag) + 63
 
 // CheckTag reports what is wrong with the form of a tag.
 func CheckTag(tag string) error {
-	if !tagPattern.MatchString(tag) {
-		return fmt.Errorf("%q is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server", tag)
+	switch {
+	case !tagPattern.MatchString(tag):
+		return fmt.Errorf("%.100q is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server", tag)
+	case len(tag) > maxTagLength:
+		return fmt.Errorf("%.100q is longer than %d characters", tag, maxTagLength)
 	}
 	return nil
 }

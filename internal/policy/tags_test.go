@@ -1,7 +1,10 @@
 package policy_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -101,6 +104,40 @@ func TestOneAtSignAtTheEndIsNoPartOfAName(t *testing.T) {
 		got := [2]bool{w.MayTag(user(name), nil, "tag:a") == nil, w.MayTag(user(name), nil, "tag:b") == nil}
 		if got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// Headscale takes such tags. A destination must still have one meaning.
+func TestTagWithColonsIsNeverTakenForPorts(t *testing.T) {
+	for _, tag := range []string{"tag:a", "tag:terra_form", "tag:terraform:tests", "tag:a:b:c-1", "tag:a.b;c", "tag:a:x80"} {
+		if err := policy.CheckTag(tag); err != nil {
+			t.Error(err)
+			continue
+		}
+		for ports, want := range map[string]policy.PortRange{"80": {First: 80, Last: 80}, "*": {First: 0, Last: 65535}, "8000-8100": {First: 8000, Last: 8100}} {
+			// Tags that are shorter by a part are declared too, so both readings would pass.
+			owners, _ := json.Marshal(map[string][]string{"tag:a": {}, "tag:terraform": {}, "tag:a:b": {}, tag: {}})
+			doc, problems := policy.Parse(fmt.Appendf(nil, `{"tagOwners": %s, "acls": [{"action": "accept", "src": ["*"], "dst": ["%s:%s"]}]}`, owners, tag, ports))
+			if len(problems) > 0 {
+				t.Errorf("%s:%s: %v", tag, ports, problems)
+				continue
+			}
+			if d := doc.Rules()[0].Dst[0]; d.Name != tag || d.Services[0].Ports[0] != want {
+				t.Errorf("%s:%s is %+v", tag, ports, d)
+			}
+		}
+		_, problems := policy.Parse(fmt.Appendf(nil, `{"tagOwners": {%q: []}, "acls": [{"action": "accept", "src": ["*"], "dst": [%q]}]}`, tag, tag))
+		if len(problems) != 1 || !strings.Contains(problems[0].Text, "has no ports") {
+			t.Errorf("%s without ports: %v", tag, problems)
+		}
+	}
+	for _, tag := range []string{
+		"tag:80", "tag:a:80", "tag:a:*", "tag:*", "tag:a:80-90", "tag:a:1b", "tag:a:", "tag:a::b", "tag::a", "tag:a,b", "tag:a b", "tag:a\n", "tag:ä", "tag:a@b", "tag:a/b", `tag:a"`,
+		"tag:" + strings.Repeat("a", 64),
+	} {
+		if policy.CheckTag(tag) == nil {
+			t.Errorf("%q is a tag", tag)
 		}
 	}
 }

@@ -214,7 +214,7 @@ func TestPolicyTestExitsWithOneWhenATestFails(t *testing.T) {
 
 func TestPortIsTakenOffAnEnd(t *testing.T) {
 	for text, want := range map[string][2]string{
-		"db-1": {"db-1", ""}, "db-1:5432": {"db-1", "5432"}, "tag:db": {"tag:db", ""}, "tag:db:22": {"tag:db", "22"}, "group:ops": {"group:ops", ""},
+		"db-1": {"db-1", ""}, "db-1:5432": {"db-1", "5432"}, "tag:db": {"tag:db", ""}, "tag:db:22": {"tag:db", "22"}, "tag:a:b": {"tag:a:b", ""}, "tag:a:b:22": {"tag:a:b", "22"}, "group:ops": {"group:ops", ""},
 		"fd7a:115c:a1e0::2": {"fd7a:115c:a1e0::2", ""}, "[fd7a:115c:a1e0::2]:53": {"[fd7a:115c:a1e0::2]", "53"}, "10.0.0.1:443": {"10.0.0.1", "443"},
 		"alice@example.com:22": {"alice@example.com", "22"}, "autogroup:member": {"autogroup:member", ""}, "autogroup:self:22": {"autogroup:self", "22"},
 	} {

@@ -28,7 +28,8 @@ export const isLongLived = (reusable: boolean, ends: number, now: number) => reu
 
 /** What a person typed as tags. */
 export const tagsOf = (typed: string) => [...new Set(typed.split(/[\s,]+/).filter(Boolean))].sort();
-export const notATag = (tags: readonly string[]) => tags.find((tag) => !/^tag:[a-zA-Z][a-zA-Z0-9-]*$/.test(tag));
+export const notATag = (tags: readonly string[]) =>
+  tags.find((tag) => !/^tag:[a-zA-Z][\w.;-]*(:[a-zA-Z][\w.;-]*)*$/.test(tag));
 
 /** The word that is being typed at the end of a line of tags, replaced by a whole one. */
 export function completeTag(typed: string, tag: string): string {

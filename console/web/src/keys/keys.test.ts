@@ -66,6 +66,8 @@ describe("tags", () => {
   test("are words, each once", () => expect(tagsOf("tag:b, tag:a  tag:b")).toEqual(["tag:a", "tag:b"]));
   test("have a form", () => {
     expect(notATag(["tag:a-1"])).toBeUndefined();
+    expect(notATag(["tag:terra_form", "tag:terraform:tests"])).toBeUndefined();
+    expect(notATag(["tag:a:80"])).toBe("tag:a:80");
     expect(notATag(["tag:a", "web"])).toBe("web");
     expect(notATag(["tag:1"])).toBe("tag:1");
   });
@@ -105,6 +107,9 @@ describe("a policy's tags", () => {
     const policy = policyTags(`{"acls": [{"src": ["ana@"], "dst": ["tag:db:5432"]}], "ssh": [{"src": ["tag:ops"]}]}`);
     expect(unruledTags(policy, ["tag:web", "tag:ci"])).toEqual(["tag:web", "tag:ci"]);
     expect(unruledTags(policy, ["tag:web", "tag:ops"])).toEqual([]);
+    const colons = policyTags(`{"acls": [{"src": ["ana@"], "dst": ["tag:terraform:tests:80"]}]}`);
+    expect(unruledTags(colons, ["tag:terraform:tests"])).toEqual([]);
+    expect(unruledTags(colons, ["tag:terraform"])).toEqual(["tag:terraform"]);
     expect(unruledTags(policyTags(`{"acls": [{"src": ["*"], "dst": ["tag:db:*"]}]}`), ["tag:web"])).toEqual([]);
   });
   test("are none in what is no policy", () => {

@@ -48,7 +48,8 @@ export function policyTags(policy: string): PolicyTags {
 /** The tag that an end of a rule names, with or without ports. */
 function ruledTag(end: string): string[] {
   if (end === "*" || end.startsWith("*:") || /^autogroup:(tagged|danger-all)(:|$)/.test(end)) return ["*"];
-  const tag = /^tag:[^:]+/.exec(end)?.[0];
+  // Ports never begin with a letter, and the parts of a tag do.
+  const tag = /^tag:[^:]+(:[a-zA-Z][^:]*)*/.exec(end)?.[0];
   return tag ? [tag] : [];
 }
 
