@@ -25,7 +25,7 @@ const (
 	startLimit = 30 * time.Second
 	stopLimit  = 10 * time.Second
 	pollEvery  = 50 * time.Millisecond
-	shownLog   = 8 << 10  // bytes of the log that a failed test shows
+	shownLog   = 8 << 10 // bytes of the log that a failed test shows
 )
 
 var socksLine = regexp.MustCompile(`SOCKS5 listening on (\S+)`)
