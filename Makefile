@@ -28,11 +28,12 @@ LDFLAGS     = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.
 BIN     := $(CURDIR)/.bin
 RESULTS := dist/test
 FORMAT  ?= pkgname
-GOTEST   = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@$(1).json --
+SUM      = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@
+GOTEST   = $(SUM)$(1).json --
 # For tests of real clients and containers, which wait for more than our own code. In CI up to
 # three that fail run once more, alone: that tells a fault from a machine that was busy. The
 # summary names those that passed only then. Flags of the tests themselves follow -args.
-PATIENT  = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@.json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages=$(1) --
+PATIENT  = $(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages=$(1) --
 
 .PHONY: help
 help: ## list the targets

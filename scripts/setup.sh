@@ -359,7 +359,7 @@ certificate_faults() {
     fi' "$domain"
 }
 
-# The one that nginx starts with until the authority issues a certificate, or another that nobody vouches for.
+# self_signed: no authority signed the certificate, such as the temporary one that this script makes.
 self_signed() {
   # shellcheck disable=SC2016 # for the shell in the container
   as_owner '[ "$(openssl x509 -in tls/fullchain.pem -noout -subject_hash)" = "$(openssl x509 -in tls/fullchain.pem -noout -issuer_hash)" ]' </dev/null
@@ -482,20 +482,21 @@ services() {
 }
 
 check_certificate() {
-  local faults renew='docker compose logs certbot'
+  local faults untrusted='' renew='docker compose logs certbot'
   profile acme || renew='scripts/setup.sh --cert FILE --key FILE'
   if ! read_pair | pair_fits; then
     problem "tls/fullchain.pem and tls/privkey.pem are damaged, or do not belong together: scripts/setup.sh --cert FILE --key FILE"
     return
   fi
   faults=$(as_owner 'cat tls/fullchain.pem' </dev/null | certificate_faults)
+  ! self_signed || untrusted=yes
   if [ -n "$faults" ]; then
     problem "the certificate $faults; $renew"
-  elif self_signed && profile acme; then
+  elif [ -n "$untrusted" ] && profile acme; then
     problem "the authority has not issued a certificate yet, and devices cannot connect: $renew"
   elif ! as_owner 'openssl x509 -in tls/fullchain.pem -noout -checkend 604800 >/dev/null' </dev/null; then
     warn "the certificate ends within a week: $renew"
-  elif self_signed; then
+  elif [ -n "$untrusted" ]; then
     warn "the certificate is self-signed: devices connect only where it was added to the trusted ones"
   fi
 }

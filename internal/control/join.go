@@ -227,7 +227,7 @@ const retryWithin = time.Minute
 
 func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
 	if j.PreAuthKey != "" {
-		return grantOfKeyOrRetry(w, now, j)
+		return grantOfKey(w, now, j.PreAuthKey, j.MachineKey)
 	}
 	l, ok := w.Login(j.NodeKey)
 	switch {
@@ -240,36 +240,36 @@ func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
 	return grant{method: mesh.RegisterApproved, user: l.User, login: l}, nil
 }
 
-// grantOfKeyOrRetry also accepts a single-use key again from the machine that used it,
-// shortly after, for the same node. The machine key must be proven.
-func grantOfKeyOrRetry(w *policy.World, now mesh.Time, j Joining) (grant, error) {
-	g, err := grantOfKey(w, now, j.PreAuthKey)
-	if err == nil {
-		return g, nil
-	}
-	k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey)
-	if !ok || k.Reusable || !k.Used || k.Expiry.Reached(now) || k.LastUse.At.Add(retryWithin).Reached(now) {
-		return g, err
-	}
-	for _, n := range w.NodesByMachine(j.MachineKey) {
-		if n.PreAuthKey == k.ID && !n.Lapsed && !n.Expired(now) {
-			return grant{method: mesh.RegisterAuthKey, user: k.User, key: k, retry: n}, nil
-		}
-	}
-	return g, err
-}
-
-func grantOfKey(w *policy.World, now mesh.Time, text string) (grant, error) {
+// grantOfKey checks a pre-auth key. The machine key is that of the client if it has
+// proven it, and zero otherwise.
+func grantOfKey(w *policy.World, now mesh.Time, text string, proven key.MachinePublic) (grant, error) {
 	k, ok := identity.PreAuthKey(w.Snapshot, text)
+	var retry *mesh.Node
 	switch {
 	case !ok:
 		return grant{}, errUnknownKey()
 	case k.Expiry.Reached(now):
 		return grant{}, refuse(BadKey, "preAuthKey", "the key has expired; ask your administrator for a new one")
 	case k.Used && !k.Reusable:
-		return grant{}, refuse(BadKey, "preAuthKey", "the key can be used once and was used; ask your administrator for a new one")
+		if retry = retryOf(w, now, k, proven); retry == nil {
+			return grant{}, refuse(BadKey, "preAuthKey", "the key can be used once and was used; ask your administrator for a new one")
+		}
 	}
-	return grant{method: mesh.RegisterAuthKey, user: k.User, key: k}, nil
+	return grant{method: mesh.RegisterAuthKey, user: k.User, key: k, retry: retry}, nil
+}
+
+// retryOf is the node that this machine has just registered with a single-use key, nil
+// if it has none or may not come again.
+func retryOf(w *policy.World, now mesh.Time, k *mesh.PreAuthKey, machine key.MachinePublic) *mesh.Node {
+	if machine.IsZero() || k.LastUse.At.Add(retryWithin).Reached(now) {
+		return nil
+	}
+	for _, n := range w.NodesByMachine(machine) {
+		if n.PreAuthKey == k.ID && !n.Lapsed && !n.Expired(now) {
+			return n
+		}
+	}
+	return nil
 }
 
 // admit gives the node key a node: the one that the machine already has for this

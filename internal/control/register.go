@@ -181,7 +181,7 @@ func (s *Service) decideRegister(w *policy.World, now mesh.Time, j Joining, addr
 			}
 		}
 	}
-	g, err := grantOfKey(w, now, j.PreAuthKey)
+	g, err := grantOfKey(w, now, j.PreAuthKey, key.MachinePublic{})
 	if err != nil {
 		return nil, nil, err
 	}
