@@ -30,8 +30,8 @@ RESULTS := dist/test
 FORMAT  ?= pkgname
 SUM      = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@
 GOTEST   = $(SUM)$(1).json --
-# For tests of real clients and containers, which wait for more than our own code. In CI up to
-# three that fail run once more, alone: that tells a fault from a machine that was busy. The
+# For measurements and for tests of real clients and containers, which depend on more than our own
+# code. In CI up to three that fail run once more, alone: that tells a fault from a busy machine. The
 # summary names those that passed only then. Flags of the tests themselves follow -args.
 PATIENT  = $(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages=$(1) --
 
@@ -130,7 +130,7 @@ packets: ## a million random packets: the clients' own filter agrees with the po
 .PHONY: figures
 figures: FORMAT = standard-verbose
 figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector
-	$(call GOTEST) -p=1 -count=1 -v -run='^Test(Ratio|Figure)' $(call having,Test(Ratio|Figure))
+	$(call PATIENT,'$(strip $(call having,Test(Ratio|Figure)))') -p=1 -count=1 -v -run='^Test(Ratio|Figure)'
 
 .PHONY: chaos
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)

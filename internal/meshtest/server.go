@@ -32,7 +32,7 @@ const (
 	loopback   = "127.0.0.1"
 	readyLimit = 30 * time.Second // to start, and to stop in order
 	pollEvery  = 10 * time.Millisecond
-	shownLog   = 16 << 10 // bytes of the log that a failed test shows
+	shownLog   = 4 << 10 // bytes of the log that a failed test shows
 )
 
 // Build builds fairlead into dir, as it is delivered whatever the tests are built
