@@ -132,6 +132,10 @@ figures: FORMAT = standard-verbose
 figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector
 	$(call PATIENT,'$(strip $(call having,Test(Ratio|Figure)))') -p=1 -count=1 -v -run='^Test(Ratio|Figure)'
 
+.PHONY: speccheck
+speccheck: $(BIN)/gotestsum ## after all other tests: everything the specification says was proven by a test that ran
+	$(call GOTEST) -count=1 ./internal/speccheck -results=$(CURDIR)/$(RESULTS)
+
 .PHONY: chaos
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
 	$(call GOTEST) -timeout=0 -count=1 ./internal/chaos -chaos=$(CHAOS)
@@ -150,6 +154,10 @@ clients: ## build the oldest and the newest Tailscale client for the tests, once
 	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/clienttest
 clients-all: ## build all supported Tailscale clients
 	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/clienttest -all-clients
+
+.PHONY: clients-test
+clients-test: $(BIN)/gotestsum ## test what the tests of real clients are made of: networks, devices, seclusion
+	$(call PATIENT,./internal/clienttest) -timeout=10m -count=1
 
 .PHONY: e2e e2e-matrix
 e2e: CLIENTS = v1.74.1,v1.102.5

@@ -1,6 +1,7 @@
-// Package speccheck keeps the list of all that was specified and decided about
+// Package speccheck keeps the list of everything that was specified and decided about
 // the product, rows.yaml, and the tests that prove it.
 //
-// It proves nothing itself: it sees to it that every row has a test, that the
-// test exists, and that docs/spec-coverage.md shows it.
+// It proves nothing itself. It makes sure that every row names a test, that
+// docs/spec-coverage.md shows it and, after all other tests, that each of
+// them ran and passed.
 package speccheck

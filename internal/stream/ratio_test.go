@@ -101,7 +101,7 @@ func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
 // A node that joins costs a viewer whose class stays a peer entry, whatever the
 // rules: filters are not told again.
-func TestRegistrationCostsAViewerAPeerEntry(t *testing.T) {
+func TestFigureRegistrationCostsAViewerAPeerEntry(t *testing.T) {
 	const users = 1000
 	var rules []string
 	for g := range 500 {
