@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/meshtest"
 )
 
 // The tables of the specification, one row one test, on both engines. A row has
-// its id from internal/speccheck, which finds it here by that.
+// its id from internal/speccheck.
 
 // world is a running service for the rows.
 type world struct {
@@ -114,6 +116,31 @@ func (w *world) node(routes ...string) string {
 	body := strings.Replace(registration(w.preAuthKey(""), w.name("host")), `"os"`, `"routableIPs": `+string(list)+`, "os"`, 1)
 	answer := parsed(w.t, w.p.client("").must(w.t, 200, "POST", "/api/v1/machine", body))
 	return answer.(map[string]any)["node"].(map[string]any)["id"].(string)
+}
+
+// onlineNode returns the id of a node that is connected until the row ends.
+func (w *world) onlineNode() string {
+	w.t.Helper()
+	n := meshtest.NewCrowd(w.t, "http://"+w.p.api).Node(w.name("host"))
+	if err := n.Register(w.t.Context(), w.preAuthKey("")); err != nil {
+		w.t.Fatal(err)
+	}
+	n.Connect()
+	if _, err := n.Await(w.t.Context(), func(v *meshtest.View) bool { return v.Self.ID != 0 }); err != nil {
+		w.t.Fatal(err)
+	}
+	id := fmt.Sprint(int64(n.ID()))
+	w.t.Cleanup(func() {
+		n.Disconnect()
+		w.p.client("").must(w.t, 200, "DELETE", "/api/v1/node/"+id, "")
+	})
+	eventually(w.t, func() error {
+		if w.nodeNow(id)["online"] != true {
+			return errors.New("the node is not online")
+		}
+		return nil
+	})
+	return id
 }
 
 func (w *world) nodeNow(id string) map[string]any {
@@ -230,9 +257,10 @@ func commands() map[string]row {
 			w.demand(w.nodeNow(id)["expired"] == true, "the node is not expired")
 		},
 		"command-nodes-expire-all-offline": func(w *world) {
-			id := w.node()
+			away, here := w.node(), w.onlineNode()
 			w.run("nodes expire --all-offline")
-			w.demand(w.nodeNow(id)["expired"] == true, "the node is not expired")
+			w.demand(w.nodeNow(away)["expired"] == true, "the node is not expired")
+			w.demand(w.nodeNow(here)["expired"] == false, "a node that is online is expired")
 			both := command(w.t, w.s, "nodes", "expire", "--all", "--all-offline")
 			w.demand(both.status == 2, "both flags: %+v", both)
 		},

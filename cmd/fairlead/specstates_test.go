@@ -104,6 +104,18 @@ func refusals() map[string]row {
 	}
 }
 
+// listed is the element of a list of the API that has a value.
+func (w *world) listed(path, list, member, value string) map[string]any {
+	w.t.Helper()
+	for _, o := range w.get(path)[list].([]any) {
+		if o := o.(map[string]any); o[member] == value {
+			return o
+		}
+	}
+	w.t.Fatalf("%s: no %s is %s", path, member, value)
+	return nil
+}
+
 // has fails the row unless an object has these members.
 func (w *world) has(o map[string]any, names ...string) {
 	w.t.Helper()
@@ -131,26 +143,20 @@ func fields() map[string]row {
 			w.demand(u["nodeCount"] == 1.0, "%v nodes", u["nodeCount"])
 		},
 		"fields-preauthkey": func(w *world) {
-			key := w.preAuthKey("")
+			key := w.preAuthKey("--tags tag:web")
 			w.enrols(key)
-			for _, k := range w.get("/api/v1/preauthkey")["preAuthKeys"].([]any) {
-				k := k.(map[string]any)
-				w.has(k, "key", "user", "createdAt", "expiration", "reusable", "ephemeral", "aclTags", "used")
-				if strings.HasPrefix(k["key"].(string), key[:16]) {
-					w.demand(k["used"] == true && k["key"] == key[:17]+"***", "%v", k)
-				}
-			}
+			k := w.listed("/api/v1/preauthkey", "preAuthKeys", "key", key[:17]+"***") // all that lists show of it
+			w.has(k, "key", "user", "createdAt", "expiration", "reusable", "ephemeral", "aclTags", "used")
+			w.demand(k["used"] == true && k["reusable"] == false && k["ephemeral"] == false && fmt.Sprint(k["aclTags"]) == "[tag:web]", "%v", k)
+			unused := w.preAuthKey("--reusable --ephemeral")
+			k = w.listed("/api/v1/preauthkey", "preAuthKeys", "key", unused[:17]+"***")
+			w.demand(k["used"] == false && k["reusable"] == true && k["ephemeral"] == true, "%v", k)
 		},
 		"fields-apikey": func(w *world) {
-			w.has(first(w, "/api/v1/apikey", "apiKeys"), "prefix", "expiration")
 			key := strings.TrimSpace(w.run("apikeys create --expiration 90d"))
-			for _, k := range w.get("/api/v1/apikey")["apiKeys"].([]any) {
-				k := k.(map[string]any)
-				ends, err := time.Parse(time.RFC3339, k["expiration"].(string))
-				if strings.HasPrefix(k["prefix"].(string), key[:16]) {
-					w.demand(err == nil && time.Until(ends).Round(24*time.Hour) == 90*24*time.Hour, "%v", k)
-				}
-			}
+			k := w.listed("/api/v1/apikey", "apiKeys", "prefix", key[:17]+"***")
+			ends, err := time.Parse(time.RFC3339, k["expiration"].(string))
+			w.demand(err == nil && time.Until(ends).Round(24*time.Hour) == 90*24*time.Hour, "%v", k)
 		},
 		"fields-route": func(w *world) {
 			routes := w.routesOf(w.node("192.168.7.0/24", "0.0.0.0/0", "::/0"))
@@ -165,6 +171,13 @@ func fields() map[string]row {
 			body := fmt.Sprintf(`{"policy": %q}`, strings.ReplaceAll(policy, "\t", ""))
 			w.p.client("").must(w.t, 200, "PUT", "/api/v1/policy", body)
 			w.logged("policy loaded")
+			w.demand(w.get("/api/v1/policy")["policy"] == strings.ReplaceAll(policy, "\t", ""), "another policy is stored")
+			for member, wrong := range map[string]string{
+				"groups": `{"groups": {"ops": []}}`, "tagOwners": `{"tagOwners": {"web": []}}`, "acls": `{"acls": [{"action": "deny"}]}`, "dst": `{"acls": [{"action": "accept", "src": ["*"], "dst": ["*"]}]}`,
+			} {
+				status, answer, err := w.p.client("").do("PUT", "/api/v1/policy", fmt.Sprintf(`{"policy": %q}`, wrong))
+				w.demand(err == nil && status == 400, "wrong %s: %d %s", member, status, answer)
+			}
 		},
 	}
 }

@@ -66,6 +66,12 @@ func run(t *testing.T, env []string) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return runConfig(t, c)
+}
+
+// runConfig runs a service with settings that a file could not have.
+func runConfig(t *testing.T, c *config.Config) *service {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	s, ready := &service{log: &waittest.Transcript{}, cancel: cancel, ended: make(chan error, 1)}, make(chan app.Addrs, 1)
 	go func() {
@@ -95,8 +101,14 @@ func (s *service) stop(t *testing.T) {
 	}
 }
 
-// fetch asks one of the listeners; over keeps no connection.
+// fetch asks one of the listeners.
 func fetch(t *testing.T, network, address, path string) (int, string) {
+	t.Helper()
+	return send(t, network, address, http.MethodGet, path, "")
+}
+
+// send sends a request over a connection of its own.
+func send(t *testing.T, network, address, method, path, body string) (int, string) {
 	t.Helper()
 	client := http.Client{Timeout: patience, Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -104,7 +116,7 @@ func fetch(t *testing.T, network, address, path string) (int, string) {
 			return new(net.Dialer).DialContext(ctx, network, address)
 		},
 	}}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://fairlead"+path, nil)
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://fairlead"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +125,11 @@ func fetch(t *testing.T, network, address, path string) (int, string) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(body)
+	return resp.StatusCode, string(answer)
 }
 
 // eventually polls until try succeeds.

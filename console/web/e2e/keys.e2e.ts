@@ -68,7 +68,7 @@ describe("a pre-auth key", () => {
     { what: "of a user, for one device", life: "1 hour", hours: 1, reusable: false, ephemeral: false, tags: "" },
     { what: "of a user, for many", life: "24 hours", hours: 24, reusable: true, ephemeral: false, tags: "" },
     { what: "for devices that come and go", life: "7 days", hours: 168, reusable: true, ephemeral: true, tags: "" },
-    { what: "with tags", life: "1 hour", hours: 1, reusable: false, ephemeral: false, tags: "tag:db tag:prod" },
+    { what: "with tags", life: "Custom", hours: 72, reusable: false, ephemeral: false, tags: "tag:db tag:prod" },
   ];
   test.each(kinds)("$what is made, and shown once", async ({ life, hours, reusable, ephemeral, tags }) => {
     await go(page, stage, "/admin/keys");
@@ -78,6 +78,10 @@ describe("a pre-auth key", () => {
       await dialogue().getByLabel("Tags", { exact: true }).last().fill(tags);
     } else await dialogue().getByLabel("User", { exact: true }).selectOption("ana");
     await dialogue().getByRole("radio", { name: life, exact: true }).check();
+    if (life === "Custom") {
+      await dialogue().getByLabel("How many", { exact: true }).fill("3");
+      await dialogue().getByLabel("Unit", { exact: true }).selectOption("days");
+    }
     if (reusable) await dialogue().getByLabel("Reusable").check();
     if (ephemeral) await dialogue().getByLabel("Ephemeral nodes").check();
     expect(await axe(page)).toEqual([]);
