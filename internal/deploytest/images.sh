@@ -6,10 +6,10 @@
 #   debian      debian:bookworm-slim, as the official one is used here, with CA certificates
 #   golang      golang:1.26-bookworm, debian with the Go tree of this machine
 #   node        node:22-bookworm-slim, debian with the Node.js and the npm of this machine
-#   postgres    fairlead-test/postgres, with the interface of the official image
+#   postgres    fairlead-test/postgres, version 17, with the interface of the official image
 #   monitoring  fairlead-test/prometheus, alertmanager and node-exporter, likewise
 #
-# An image of Debian, Go or Node.js that is there already is taken as it is. Needs mmdebstrap and Docker 20.10 or
+# An image of Debian, Go or Node.js that is there already is taken as it is. Needs mmdebstrap, npm, jq and Docker 20.10 or
 # newer, as root.
 set -euo pipefail
 
@@ -75,16 +75,20 @@ D
 build() { "$docker" build --quiet --tag "fairlead-test/$1" - >/dev/null; }
 
 # As the official image: user postgres with id 999, PGDATA, and POSTGRES_USER, _PASSWORD and the scripts of
-# /docker-entrypoint-initdb.d looked at when the data directory is empty.
+# /docker-entrypoint-initdb.d looked at when the data directory is empty. The clients are Debian's.
 postgres() {
   debian
-  build postgres <<'D'
+  "$(dirname "$0")/../pgtest/install.sh"
+  local context
+  context=$(mktemp -d)
+  cat >"$context/Dockerfile" <<'D'
 FROM debian:bookworm-slim
+COPY 17 /usr/local/lib/postgresql/17
 RUN groupadd --system --gid 999 postgres && useradd --system --uid 999 --gid 999 --home-dir /var/lib/postgresql postgres \
  && mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf \
- && apt-get update && apt-get install -y --no-install-recommends postgresql-15 && rm -rf /var/lib/apt/lists/* \
- && ln -s /usr/lib/postgresql/15/bin/* /usr/local/bin/ \
- && mkdir -p /var/lib/postgresql/data && chown postgres:postgres /var/lib/postgresql/data && chmod 1777 /var/lib/postgresql/data \
+ && apt-get update && apt-get install -y --no-install-recommends postgresql-client-15 && rm -rf /var/lib/apt/lists/* \
+ && ln -s /usr/lib/postgresql/15/bin/* /usr/local/lib/postgresql/17/bin/* /usr/local/bin/ \
+ && mkdir -p /run/postgresql /var/lib/postgresql/data && chown postgres:postgres /run/postgresql && chown postgres:postgres /var/lib/postgresql/data && chmod 1777 /var/lib/postgresql/data \
  && printf '%s\n' '#!/bin/sh' 'set -eu' \
       'if [ ! -s "$PGDATA/PG_VERSION" ]; then' \
       '  echo "$POSTGRES_PASSWORD" >/tmp/pass' \
@@ -104,6 +108,8 @@ EXPOSE 5432
 ENTRYPOINT ["entrypoint"]
 CMD ["postgres"]
 D
+  tar -cf - -C "$context" Dockerfile -C /usr/local/lib/postgresql 17 | "$docker" build --quiet --tag fairlead-test/postgres - >/dev/null
+  rm -rf "$context"
 }
 
 # As the official images: the program is the entry point, wget is there for health checks, and the user

@@ -57,9 +57,9 @@ func testContainerValues(t *testing.T, s *Stack) {
 				service, c.HostConfig.ReadonlyRootfs, c.HostConfig.CapDrop, c.HostConfig.SecurityOpt)
 		}
 		if service == "db" {
-			const query = "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
-			if got := strings.TrimSpace(s.Exec("db", "psql", "--username=fairlead", "--dbname=fairlead", "--tuples-only", "--command="+query)); got != "f" {
-				t.Errorf("that the role of the service is a superuser is %q", got)
+			const query = "SELECT rolsuper, current_setting('server_version_num')::int / 10000 FROM pg_roles WHERE rolname = current_user"
+			if got := strings.TrimSpace(s.Exec("db", "psql", "--username=fairlead", "--dbname=fairlead", "--tuples-only", "--no-align", "--command="+query)); got != "f|17" {
+				t.Errorf("whether the role of the service is a superuser, and the version of PostgreSQL: %q, want f|17", got)
 			}
 		}
 		if c.HostConfig.RestartPolicy.Name != "unless-stopped" {

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -54,12 +53,11 @@ type Server struct {
 
 // Start makes a new cluster and starts a server on it.
 func Start(opts Options) (*Server, error) {
-	bins, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil || len(bins) == 0 {
-		return nil, errors.New("PostgreSQL is not installed; install package postgresql (Debian: apt-get install postgresql-15)")
+	bin, err := newest()
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(bins)
-	s := &Server{Host: "127.0.0.1", User: "fairlead", Pass: opts.Pass, Dir: opts.Dir, opts: opts, bin: bins[len(bins)-1]}
+	s := &Server{Host: "127.0.0.1", User: "fairlead", Pass: opts.Pass, Dir: opts.Dir, opts: opts, bin: bin}
 	if s.Dir == "" {
 		base := "/dev/shm"
 		if opts.Durable {
@@ -79,6 +77,27 @@ func Start(opts Options) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// newest is the directory with the programs of the newest version that is
+// installed, as Debian does or as install.sh does.
+func newest() (string, error) {
+	bin, version := "", 0
+	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/local/lib/postgresql/*/bin"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return "", err
+		}
+		for _, dir := range found {
+			if v, err := strconv.Atoi(filepath.Base(filepath.Dir(dir))); err == nil && v > version {
+				bin, version = dir, v
+			}
+		}
+	}
+	if bin == "" {
+		return "", errors.New("PostgreSQL is not installed; run internal/pgtest/install.sh, or install package postgresql")
+	}
+	return bin, nil
 }
 
 // as makes a command run as the server's user: PostgreSQL refuses root.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -49,15 +51,47 @@ func (s *Server) Standby(port int) (*Server, error) {
 	return standby, nil
 }
 
-// clone makes the data directory of a standby.
+// clone makes the data directory of a standby. It does what pg_basebackup does, which
+// install.sh does not bring.
 func (s *Server) clone() error {
-	cmd := exec.CommandContext(context.Background(), s.bin+"/pg_basebackup", "-d", s.primary.URL("postgres"), "-D", s.Dir+"/data",
-		"-R", "-X", "stream", "-c", "fast", "--no-sync")
+	return s.primary.connected(func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "SELECT pg_backup_start('standby', true)"); err != nil {
+			return err
+		}
+		// Exit code 1 of tar means that a file changed while it was read, which the
+		// write-ahead log makes good.
+		const script = `set -o pipefail; umask 077; mkdir "$2" && { tar -C "$1" --exclude='./pg_wal/?*' --exclude='./pg_replslot/?*' --exclude='./postmaster.*' -cf - . || [ $? = 1 ]; } | tar -C "$2" -xf -`
+		cmd := exec.CommandContext(ctx, "bash", "-c", script, "bash", s.primary.Dir+"/data", s.Dir+"/data")
+		if err := s.as(cmd); err != nil {
+			return err
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("copying the data directory: %w: %s", err, out)
+		}
+		var label string
+		if err := conn.QueryRow(ctx, "SELECT labelfile FROM pg_backup_stop(false)").Scan(&label); err != nil {
+			return err
+		}
+		for name, text := range map[string]string{
+			"backup_label": label, "standby.signal": "", "postgresql.auto.conf": fmt.Sprintf("primary_conninfo = '%s'\n", s.primary.URL("postgres")),
+		} {
+			if err := s.write(name, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// write adds text to a file in the data directory, as the server's user.
+func (s *Server) write(name, text string) error {
+	cmd := exec.CommandContext(context.Background(), "bash", "-c", `umask 077; cat >>"$1"`, "bash", filepath.Join(s.Dir, "data", name))
+	cmd.Stdin = strings.NewReader(text)
 	if err := s.as(cmd); err != nil {
 		return err
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("pg_basebackup: %w: %s", err, out)
+		return fmt.Errorf("%s: %w: %s", name, err, out)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +39,27 @@ func TestMain(m *testing.M) {
 		return sqlstore.OpenPostgres(context.Background(), c, prometheus.NewRegistry())
 	})
 	os.Exit(pgtest.Main(m, pgtest.Options{}, func(s *pgtest.Server) { pg = s }))
+}
+
+// Deployments run on one version of PostgreSQL, and CI tests that one. Elsewhere the
+// tests take the newest that is installed.
+func TestPostgresIsThatOfTheDeployments(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/compose/postgres.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := regexp.MustCompile(`postgres:(\d+)-`).FindSubmatch(text)
+	if image == nil {
+		t.Fatal("the version of PostgreSQL is not found in deploy/compose/postgres.yaml")
+	}
+	var version string
+	if err := session(t, pg.URL("postgres")).QueryRow(t.Context(), "SELECT (current_setting('server_version_num')::int / 10000)::text").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("tested with PostgreSQL %s, deployed with %s", version, image[1])
+	if version != string(image[1]) && os.Getenv("CI") != "" {
+		t.Error("CI tests another version than deployments have")
+	}
 }
 
 func pgConfig(database string) sqlstore.PostgresConfig {
