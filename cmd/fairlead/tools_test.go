@@ -32,11 +32,22 @@ func TestToolsFindWhatIsBesideTheAPI(t *testing.T) {
 		{"GET", "/derp/latency-check", "", 200, ""},
 		{"GET", "/bootstrap-dns", "", 200, "{"},
 		{"GET", "/swagger", "", 404, "/api/v1/docs"},
+		{"GET", "/swagger/v1/openapiv2.json", "", 404, "/api/v1/docs"}, // Headplane 0.6
+		{"GET", "/apple/ios", "", 404, "/api/v1/docs"},                 // configuration profiles
+		{"POST", "/register/confirm/unknown", "", 404, "/api/v1/docs"}, // after OIDC
 		{"GET", "/metrics", "", 404, "metrics_listen_addr"},
 	} {
 		status, body, err := stranger.do(c.method, c.path, c.body)
 		if err != nil || status != c.status || !strings.Contains(body, c.says) {
 			t.Errorf("%s %s: %d (%v) %.300s", c.method, c.path, status, err, body)
+		}
+	}
+	// What Headscale has and this server does not: the names of 0.22, nodes that exist only for tests, OAuth clients.
+	for _, call := range []string{"GET /api/v1/machine", "POST /api/v1/debug/node", "GET /api/v2/tailnet/-/keys"} {
+		method, path, _ := strings.Cut(call, " ")
+		status, body, err := p.client("").do(method, path, "")
+		if err != nil || status != 404 && status != 405 || !strings.Contains(body, path) {
+			t.Errorf("%s: %d (%v) %s", call, status, err, body)
 		}
 	}
 }
