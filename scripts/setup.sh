@@ -2,7 +2,7 @@
 # Sets up Fairlead with Docker Compose in this directory and starts it: see usage below.
 #
 # It may be run again at any time, after an interruption too. What is there stays: secrets, keys and
-# whatever was changed in config.yaml; only server_url follows the domain.
+# whatever was changed in config.yaml; only server_url follows the domain. Images of another commit are built again.
 set -euo pipefail
 readonly called_from=$PWD
 CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -184,16 +184,44 @@ same_environment() {
 }
 
 image() { echo "fairlead/$1:$(setting IMAGE_TAG dev)"; }
+built_here() { # the images that this deployment uses
+  echo server console proxy
+  ! profile acme || echo certbot
+}
 
+# Without .git, as in an unpacked archive, git would look in the directories above. Root may read anybody's clone:
+# it runs this script from it.
+from_git() { [ -e .git ] && git -c safe.directory='*' "$@" 2>/dev/null; }
+head_commit() { from_git rev-parse HEAD || echo unknown; }
+
+built_from() { # IMAGE or container; prints the commit, or nothing if there is no such thing
+  docker inspect -f '{{index .Config.Labels "org.opencontainers.image.revision"}}' "$1" 2>/dev/null || true
+}
+
+# Images that were kept for a rollback stay as they are.
+kept_images() { [[ $(setting IMAGE_TAG) == *before ]]; }
+
+# Builds images that are missing, and those of another commit, such as after git pull.
 build_images() {
-  local name missing=''
-  for name in server console proxy certbot; do
-    [ "$name" != certbot ] || profile acme || continue
-    docker image inspect "$(image "$name")" >/dev/null 2>&1 || missing+=" $name"
+  local name image commit outdated='' missing=''
+  commit=$(head_commit)
+  for name in $(built_here); do
+    image=$(image "$name")
+    if ! docker image inspect "$image" >/dev/null 2>&1; then
+      missing+=" $name"
+    elif [ "$commit" != unknown ] && [ "$(built_from "$image")" != "$commit" ] && ! kept_images; then
+      outdated+=" $name"
+    fi
   done
-  [ -n "$missing" ] || return 0
-  info "building images:$missing (this takes some minutes)"
-  SOURCE_COMMIT=$(git rev-parse HEAD 2>/dev/null || echo unknown) compose build
+  [ -n "$missing$outdated" ] || return 0
+  for name in $outdated; do
+    docker tag "$(image "$name")" "$(image "$name")-before"
+  done
+  [ -z "$outdated" ] || info "upgrading to commit ${commit:0:12}; the images of before are kept as $(setting IMAGE_TAG dev)-before"
+  info "building images:$missing$outdated (this takes some minutes)"
+  # The time of the commit, so that one commit gives one image.
+  SOURCE_COMMIT=$commit SOURCE_VERSION=$(from_git describe --tags --always --dirty || setting IMAGE_TAG dev) \
+    SOURCE_TIME=$(TZ=UTC from_git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd || echo unknown) compose build
 }
 
 # as_owner SCRIPT [ARG...] runs a script of sh in this directory as root of a container. So files get
@@ -501,6 +529,18 @@ check_certificate() {
   fi
 }
 
+check_version() { # SERVICE CONTAINER
+  local commit runs
+  case $1 in fairlead | console | proxy | certbot) ;; *) return ;; esac
+  commit=$(head_commit) runs=$(built_from "$2")
+  [ "$commit" != unknown ] && [ "$runs" != "$commit" ] || return 0
+  if kept_images; then
+    warn "$1 runs commit ${runs:0:12}, kept by IMAGE_TAG in .env, and not ${commit:0:12} of this directory"
+  else
+    warn "$1 runs commit ${runs:0:12}, and not ${commit:0:12} of this directory: run scripts/setup.sh to upgrade"
+  fi
+}
+
 check_services() {
   local service container state
   for service in $(services); do
@@ -517,6 +557,7 @@ check_services() {
       exited | created) problem "$service does not run: docker compose up -d, or why not: docker compose logs $service" ;;
       *) problem "$service is $state: docker compose logs $service" ;;
     esac
+    check_version "$service" "$container"
   done
 }
 

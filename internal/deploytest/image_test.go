@@ -49,7 +49,7 @@ func TestImagesHoldWhatTheyNeed(t *testing.T) {
 			if found[0].Size >= image.size {
 				t.Errorf("%d bytes, want under %d", found[0].Size, image.size)
 			}
-			for _, label := range []string{"title", "description", "source", "licenses", "version", "revision"} {
+			for _, label := range []string{"title", "description", "source", "licenses", "version", "revision", "created"} {
 				if found[0].Config.Labels["org.opencontainers.image."+label] == "" {
 					t.Errorf("label %s is missing", label)
 				}

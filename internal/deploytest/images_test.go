@@ -25,7 +25,8 @@ var (
 
 // built are the images under test, the same for all tests of a run.
 type built struct {
-	tag string // of fairlead/server, console, proxy and certbot
+	tag    string // of fairlead/server, console, proxy and certbot
+	commit string // that they were built from
 }
 
 func TestMain(m *testing.M) {
@@ -62,13 +63,18 @@ func (b *built) build(ctx context.Context) error {
 	if _, err := command(ctx, root, "make", "--no-print-directory", "build"); err != nil {
 		return err
 	}
+	commit, err := command(ctx, root, "git", "rev-parse", "HEAD")
+	if err != nil {
+		return err
+	}
+	b.commit = strings.TrimSpace(commit)
 	for _, args := range [][]string{
 		{"server", "--target=server", "--file=deploy/docker/Dockerfile", "--build-arg=BINARIES=prebuilt", "--build-arg=CERTIFICATES_IMAGE=debian:bookworm-slim"},
 		{"console", "--target=console", "--file=deploy/docker/Dockerfile", "--build-arg=BINARIES=prebuilt", "--build-arg=CERTIFICATES_IMAGE=debian:bookworm-slim"},
 		{"proxy", "--file=deploy/docker/proxy/Dockerfile"},
 		{"certbot", "--file=deploy/docker/certbot/Dockerfile"},
 	} {
-		line := append([]string{"build", "--quiet", "--tag=" + b.name(args[0])}, args[1:]...)
+		line := append([]string{"build", "--quiet", "--tag=" + b.name(args[0]), "--build-arg=COMMIT=" + b.commit}, args[1:]...)
 		if _, err := command(ctx, root, docker, append(line, ".")...); err != nil {
 			return err
 		}

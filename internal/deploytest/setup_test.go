@@ -240,6 +240,7 @@ func TestSetupWithoutPostgres(t *testing.T) {
 	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+	t.Run("upgrade", func(t *testing.T) { testUpgrade(t, s) })
 }
 
 // TestCheckNamesWhatIsWrong breaks a stack in one way after the other.

@@ -137,6 +137,12 @@ func (s *Stack) Env(name string) string {
 	return ""
 }
 
+// setEnv changes a setting of .env.
+func (s *Stack) setEnv(name, value string) {
+	s.t.Helper()
+	s.WriteFile(".env", strings.Replace(s.ReadFile(".env"), name+"="+s.Env(name)+"\n", name+"="+value+"\n", 1), 0o600)
+}
+
 // Addr is where a published port is reached from this machine, such as
 // Addr("PROXY_DEV_PUBLISH").
 func (s *Stack) Addr(setting string) string {

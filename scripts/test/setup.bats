@@ -118,6 +118,34 @@ setup() {
   run ! grep -F "$password" arguments
 }
 
+# docker_with_images IMAGE_COMMIT: all images are there, built from that commit; building ends with status 9.
+docker_with_images() {
+  # shellcheck disable=SC2016 # of the script
+  printf '#!/bin/sh\n[ "$1" != inspect ] || echo "%s"\n[ "$2" != build ] || exit 9\n[ "$1" != run ] || exit 8\n' "$1" >bin/docker
+  [ -e .git ] || git init --quiet
+  git -c user.name=t -c user.email=t@example.test commit --quiet --allow-empty --message=any
+}
+
+@test "images of another commit are built again, and kept" {
+  docker_with_images another
+  run -9 scripts/setup.sh --dev
+  [[ $output == *'the images of before are kept as dev-before'* ]]
+  [[ $output == *'building images: server console proxy '* ]]
+}
+
+@test "images of this commit, those kept for a rollback, and those of an unpacked archive are not built again" {
+  docker_with_images another
+  sed -i "s/another/$(git rev-parse HEAD)/" bin/docker
+  run -8 scripts/setup.sh --dev
+  echo IMAGE_TAG=dev-before >>.env
+  docker_with_images another
+  run -8 scripts/setup.sh --dev
+  # In a directory of a clone of something else.
+  mkdir unpacked
+  cp -r scripts unpacked
+  run -8 unpacked/scripts/setup.sh --dev
+}
+
 @test "links are not replaced" {
   for file in .env config.yaml console.yaml; do
     echo kept >elsewhere
