@@ -237,6 +237,13 @@ func TestSetupWithoutPostgres(t *testing.T) {
 		}
 		return err
 	})
+	// A restart keeps the modes of what is mounted, with Debian's runc too.
+	inside := filepath.Join("/proc", strings.TrimSpace(s.run(s.Dir, docker, "inspect", "--format={{.State.Pid}}", s.ContainerID("fairlead"))), "root")
+	for dir, want := range map[string]string{"tmp": "777 0", "run/fairlead": "750 10001"} {
+		if got := modeAndOwner(t, filepath.Join(inside, dir)); got != want {
+			t.Errorf("/%s of the server has mode and owner %s, want %s", dir, got, want)
+		}
+	}
 	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
