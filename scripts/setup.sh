@@ -509,6 +509,16 @@ services() {
   done
 }
 
+# Such as after a restore into a new deployment, whose console has a key that the backup does not know.
+check_console_key() {
+  local api_key container
+  api_key=$(read_private console.yaml | yaml_value api_key)
+  container=$(container_of fairlead)
+  # A service that does not answer refuses nothing.
+  [ -n "$api_key" ] && [ -n "$container" ] && docker exec "$container" fairlead health >/dev/null 2>&1 || return 0
+  key_works "$api_key" || problem "the service refuses the console's API key in console.yaml: run scripts/setup.sh, which creates another"
+}
+
 check_certificate() {
   local faults untrusted='' renew='docker compose logs certbot'
   profile acme || renew='scripts/setup.sh --cert FILE --key FILE'
@@ -583,6 +593,7 @@ check_all() {
     check_file tls/privkey.pem 600 $proxy_user
     check_certificate
   fi
+  check_console_key
   check_services
   [ $problems -eq 0 ] || die "problems found: $problems"
   info "all is well"

@@ -33,7 +33,7 @@ func TestDocumentedProxiesPassUpgradesAndStreams(t *testing.T) {
 		_, _ = command(context.WithoutCancel(t.Context()), root, docker, "image", "rm", image)
 	})
 	for name, start := range map[string]string{
-		"nginx":     "cat /recipe/config >/etc/nginx/conf.d/mesh.conf; rm /etc/nginx/sites-enabled/*; exec nginx -g 'daemon off;'",
+		"nginx":     "cat /recipe/config >/etc/nginx/conf.d/mesh.conf; exec nginx -g 'daemon off;'",
 		"caddyfile": `sed 's|^mesh.example {|&\n tls /etc/ssl/mesh/fullchain.pem /etc/ssl/mesh/privkey.pem|' /recipe/config >/tmp/config; exec caddy run --adapter caddyfile --config /tmp/config`,
 		"haproxy":   "cd /etc/ssl/mesh; cat fullchain.pem privkey.pem >mesh.pem; exec haproxy -f /recipe/config",
 	} {

@@ -266,14 +266,18 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		if err := os.Chown(filepath.Join(s.Dir, "console.yaml"), 0, 0); err != nil {
 			t.Fatal(err)
 		}
-		wantText(t, checkFails(t, s), "[ERROR] console.yaml has mode and owner 600 0, not 600 10002", "chown 10002:10002 console.yaml")
+		_, key, _ := strings.Cut(s.ReadFile("console.yaml"), "\napi_key: ")
+		key, _, _ = strings.Cut(key, "\n")
+		s.Exec("fairlead", "fairlead", "apikeys", "expire", "--key", key)
+		wantText(t, checkFails(t, s), "[ERROR] console.yaml has mode and owner 600 0, not 600 10002", "chown 10002:10002 console.yaml",
+			"[ERROR] the service refuses the console's API key in console.yaml: run scripts/setup.sh")
 		s.run(s.Dir, "chown", "10002:10002", "console.yaml")
 	})
 	t.Run("missing file", func(t *testing.T) {
 		s := s.In(t)
-		s.run(s.Dir, "mv", "console.yaml", "elsewhere")
+		s.run(s.Dir, "rm", "console.yaml")
 		wantText(t, checkFails(t, s), "[ERROR] console.yaml is missing: run scripts/setup.sh")
-		s.run(s.Dir, "mv", "elsewhere", "console.yaml")
+		s.Setup()
 	})
 	t.Run("stopped service", func(t *testing.T) {
 		s := s.In(t)
