@@ -1,20 +1,29 @@
 package main_test
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // newCertificate writes a certificate for 127.0.0.1, which is its own
@@ -102,4 +111,94 @@ func TestTLSIsModernOnly(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestRenewedCertificateDropsNoStream replaces the certificate twice while an event stream is open and requests
+// are made, on connections that stay open and on new ones.
+func TestRenewedCertificateDropsNoStream(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	dir := filepath.Dir(s["unix_socket"])
+	certFile, keyFile := newCertificate(t, dir)
+	p := serve(t, s.with("tls_cert_path", certFile, "tls_key_path", keyFile))
+	key := newKey(t, s)
+	client := func(each bool) *http.Client {
+		return &http.Client{Transport: &http.Transport{
+			ForceAttemptHTTP2: true, DisableKeepAlives: each, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // any certificate
+		}}
+	}
+	get := func(ctx context.Context, c *http.Client, path string) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.api+path, nil)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		return c.Do(req)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	stream, err := get(ctx, client(false), "/api/v1/events")
+	if err != nil || stream.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", stream, err)
+	}
+	defer stream.Body.Close()
+
+	var load errgroup.Group
+	var answers atomic.Int64
+	var enough atomic.Bool
+	for _, c := range []*http.Client{client(false), client(true)} {
+		load.Go(func() error {
+			for !enough.Load() {
+				resp, err := get(ctx, c, "/api/v1/node")
+				if err != nil {
+					return err
+				}
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusOK {
+					return errors.New(resp.Status)
+				}
+				answers.Add(1)
+			}
+			return nil
+		})
+	}
+	for range 2 {
+		newCertificate(t, dir)
+		want, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() error {
+			resp, err := get(ctx, client(true), "/health")
+			if err != nil {
+				return err
+			}
+			resp.Body.Close()
+			if !bytes.Equal(resp.TLS.PeerCertificates[0].Raw, want.Certificate[0]) {
+				return errors.New("the old certificate is still served")
+			}
+			return nil
+		})
+	}
+	enough.Store(true)
+	if err := load.Wait(); err != nil {
+		t.Errorf("a request failed: %v", err)
+	}
+	if n := answers.Load(); n < 20 {
+		t.Errorf("only %d requests were answered", n)
+	}
+	mustCommand(t, s, "users", "create", "alice")
+	mustRead(t, stream.Body, "alice")
+}
+
+// mustRead reads lines until one contains a text.
+func mustRead(t *testing.T, stream io.Reader, text string) {
+	t.Helper()
+	lines := bufio.NewScanner(stream)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), text) {
+			return
+		}
+	}
+	t.Errorf("the stream ended: %v", lines.Err())
 }

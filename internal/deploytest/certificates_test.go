@@ -4,18 +4,25 @@ package deploytest
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fairlead-mesh/fairlead/internal/clienttest"
 )
@@ -41,6 +48,51 @@ func (o *outside) awaitServed(ctx context.Context, from *clienttest.Namespace, r
 		return err
 	})
 	return now
+}
+
+// load makes requests, each on a connection of its own and on one that stays open, until stop is called or one of
+// them fails.
+func (o *outside) load(ctx context.Context, from *clienttest.Namespace, roots string) (stop func() (int, error)) {
+	o.t.Helper()
+	text, err := os.ReadFile(roots)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	var requests errgroup.Group
+	var answered atomic.Int64
+	var enough atomic.Bool
+	for _, each := range []bool{true, false} {
+		client := &http.Client{Transport: &http.Transport{
+			ForceAttemptHTTP2: true, DisableKeepAlives: each, TLSClientConfig: &tls.Config{RootCAs: pool},
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return from.DialContext(ctx, "tcp", netip.AddrPortFrom(o.Addr, 443).String())
+			},
+		}}
+		requests.Go(func() error {
+			for !enough.Load() {
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, publicURL+"/health", nil)
+				if err != nil {
+					return err
+				}
+				answer, err := client.Do(req)
+				if err != nil {
+					return err
+				}
+				_, err = io.Copy(io.Discard, answer.Body)
+				if answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
+					return fmt.Errorf("%s, %w", answer.Status, err)
+				}
+				answered.Add(1)
+			}
+			return nil
+		})
+	}
+	return func() (int, error) {
+		enough.Store(true)
+		return int(answered.Load()), requests.Wait()
+	}
 }
 
 // mustBe checks mode and owner of a file.
@@ -112,8 +164,12 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	client := o.join(ctx, o.host("first"), publicURL, joinKey(s), roots)
 	before := settle(ctx, t, s, client)
 
+	stop := o.load(ctx, place, roots)
 	second := o.awaitServed(ctx, place, roots, first)
 	o.awaitServed(ctx, place, roots, second)
+	if n, err := stop(); err != nil || n < 100 {
+		t.Errorf("%d requests were answered during the renewals, then: %v", n, err)
+	}
 	mustBeCertificateFiles(t, s)
 	s.WaitHealthy("certbot")
 	rename(ctx, t, s, client, "first", "renamed")
