@@ -62,7 +62,7 @@ func reaches(t *testing.T, from *clienttest.Namespace, address string) bool {
 func testExposure(t *testing.T, s *Stack) {
 	s = s.In(t)
 	want := []string{
-		"fairlead 3478/udp", "fairlead 9090/tcp 127.0.0.1",
+		"fairlead 3478/udp 0.0.0.0", "fairlead 9090/tcp 127.0.0.1",
 		"proxy 3001/tcp 127.0.0.1", "proxy 8080/tcp 127.0.0.1",
 	}
 	if diff := cmp.Diff(want, published(s)); diff != "" {

@@ -5,7 +5,10 @@ package deploytest
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
+	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -41,6 +44,47 @@ func TestClientsOfBothModesReachEachOtherDirectlyAndByTheRelay(t *testing.T) {
 	if n, err := metric(ctx, s, "mesh_derp_connections_active"); err != nil || n != 2 {
 		t.Errorf("%v clients are at the relay, %v", n, err)
 	}
+	o.mustCheckDualStack(ctx, key, a.Root)
+}
+
+// mustCheckDualStack lets a host join that has IPv6 too, to which the deployment's name leads both ways, and looks at what
+// its client finds out about the network. A STUN server that answers IPv6 with Docker's gateway would make it believe in a
+// NAT that no direct connection passes.
+func (o *outside) mustCheckDualStack(ctx context.Context, key, roots string) {
+	o.t.Helper()
+	host := o.host("dual")
+	lab := o.Addr.As4()[2]
+	here, there := netip.MustParseAddr(fmt.Sprintf("fd00:fa1e:%x::fd", lab)), netip.MustParseAddr(fmt.Sprintf("fd00:fa1e:%x::1", lab))
+	add := fmt.Sprintf("ip -6 addr add %s/64 dev fl-lab%d nodad", here, lab)
+	if _, err := command(ctx, root, "sh", "-ec", add); err != nil {
+		o.t.Fatal(err)
+	}
+	add = fmt.Sprintf("echo 0 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6; ip -6 addr add %s/64 dev eth0 nodad; echo %s %s >>/etc/hosts", there, here, publicName)
+	if out, err := host.Command(ctx, "sh", "-ec", add).CombinedOutput(); err != nil {
+		o.t.Fatalf("%v\n%s", err, out)
+	}
+	if !reaches(o.t, host, listenAt(o.t, here)) {
+		o.t.Fatal("the host does not reach this machine by IPv6")
+	}
+	client := o.join(ctx, host, publicURL, key, roots)
+	eventually(o.t, patience, func() error {
+		stdout, stderr, code := client.CLI(ctx, "netcheck", "--format=json")
+		var report struct {
+			UDP, IPv4, IPv6       bool
+			MappingVariesByDestIP *bool
+			GlobalV4              string
+		}
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 {
+			return fmt.Errorf("%w: %s%s", err, stdout, stderr)
+		}
+		if varies := report.MappingVariesByDestIP; varies != nil && *varies {
+			o.t.Fatalf("the client takes the network for a hard NAT: %s", stdout)
+		}
+		if !report.UDP || !report.IPv4 || !strings.HasPrefix(report.GlobalV4, host.Addr.String()+":") {
+			return fmt.Errorf("the client does not know its address, %s: %s", host.Addr, stdout)
+		}
+		return nil
+	})
 }
 
 // addDevelopmentProxy puts a second proxy before the service, in development

@@ -70,7 +70,7 @@ func ownCertificate(t *testing.T, s *Stack, domain string) {
 // nothing else.
 func testProductionExposure(t *testing.T, s *Stack) {
 	s = s.In(t)
-	want := []string{"fairlead 3478/udp", "fairlead 9090/tcp 127.0.0.1", "proxy 3001/tcp 127.0.0.1", "proxy 443/tcp", "proxy 80/tcp"}
+	want := []string{"fairlead 3478/udp 0.0.0.0", "fairlead 9090/tcp 127.0.0.1", "proxy 3001/tcp 127.0.0.1", "proxy 443/tcp", "proxy 80/tcp"}
 	if diff := cmp.Diff(want, published(s)); diff != "" {
 		t.Errorf("published ports (-want +got):\n%s", diff)
 	}
