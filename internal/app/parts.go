@@ -193,7 +193,9 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	if err != nil {
 		return fmt.Errorf("derp.server.private_key_path: %w", err)
 	}
-	config := relay.ServerConfig{Key: own, STUNListenAddr: c.Server.STUNListenAddr, Log: s.log, Registerer: s.registry}
+	config := relay.ServerConfig{
+		Key: own, STUNListenAddr: c.Server.STUNListenAddr, TrustedProxies: s.Config.TrustedProxies, Log: s.log, Registerer: s.registry,
+	}
 	config.Verify = func(ctx context.Context, k key.NodePublic) bool { return p.control.AdmitToRelay(ctx, k) == nil }
 	if !c.Server.VerifyClients { // then it only tells nodes from strangers, and must not wait for the database
 		config.ServeAll = true

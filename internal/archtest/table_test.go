@@ -27,7 +27,7 @@ var table = map[string]row{
 	"api/openapi":     {"", "http"},
 	"fence":           {"ledger identity", "http slog prometheus"},
 	"webhook":         {"mesh policy ledger control", "http slog prometheus"},
-	"relay":           {"guard", "keys tailcfg tailscale http slog prometheus"},
+	"relay":           {"identity guard", "keys tailcfg tailscale http slog prometheus"},
 	"backup":          {"mesh store sqlstore", "slog"},
 	"config":          {"mesh spelling", "slog"},
 	"spelling":        {"", ""},

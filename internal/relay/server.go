@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/guard"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
 // ServerConfig is what a Server is made of. Key, Log and Registerer are required.
@@ -41,6 +43,8 @@ type ServerConfig struct {
 	// VerifyEvery is how often it is asked again about those who are connected;
 	// a minute when zero.
 	VerifyEvery time.Duration
+	// TrustedProxies may name the address of a client, for the log.
+	TrustedProxies []netip.Prefix
 	// STUNListenAddr is where STUN is answered; nowhere when empty.
 	STUNListenAddr string
 	Log            *slog.Logger
@@ -203,7 +207,9 @@ func (s *Server) serve(r *http.Request, conn derp.Conn, in io.Reader, buf *bufio
 		return
 	}
 	defer s.leave(c)
-	in = &admission{from: in, verify: func(k key.NodePublic) error { return s.admit(ctx, c, k, r.RemoteAddr) }}
+	in = &admission{from: in, verify: func(k key.NodePublic) error {
+		return s.admit(ctx, c, k, identity.ClientAddr(r, s.config.TrustedProxies))
+	}}
 	buf.Reader.Reset(in) // a buffer more would cost every connection 4 KiB
 	s.derp.Accept(ctx, &accepting{Conn: conn, accepted: func() { s.prove(ctx, c) }}, buf, r.RemoteAddr)
 }

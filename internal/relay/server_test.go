@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -222,6 +223,24 @@ func TestRefusalsDoNotFillTheLog(t *testing.T) {
 	}
 	if n := strings.Count(r.log.String(), "\n"); n == 0 || n > 6 {
 		t.Errorf("%d lines in the log:\n%s", n, r.log)
+	}
+}
+
+func TestRefusalNamesTheAddressThatATrustedProxyForwards(t *testing.T) {
+	refuse := func(context.Context, key.NodePublic) bool { return false }
+	for proxy, want := range map[string]string{"127.0.0.0/8": "addr=203.0.113.7\n", "192.0.2.0/24": "addr=127.0.0.1\n"} {
+		r := start(t, relay.ServerConfig{Verify: refuse, TrustedProxies: []netip.Prefix{netip.MustParsePrefix(proxy)}})
+		conn, _ := upgrade(t, r, "X-Forwarded-For: 203.0.113.7\r\n")
+		k := key.NewNode()
+		if _, err := conn.Write(clientInfo(k.Public(), k.SealTo(r.key.Public(), []byte(`{"version":2}`)))); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() error {
+			if log := r.log.String(); !strings.Contains(log, want) {
+				return fmt.Errorf("trusting %s, the log does not say %q: %s", proxy, want, log)
+			}
+			return nil
+		})
 	}
 }
 
