@@ -62,7 +62,8 @@ export interface paths {
         /**
          * Delete a user with all nodes and pre-auth keys
          * @description Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-         *     A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+         *     A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
+         *     those, and `deleteTagged` deletes them too.
          *     A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
          *     takes the role `admin` and the scope `policy`, too.
          */
@@ -2230,6 +2231,27 @@ export interface components {
              * @example 2
              */
             deletedNodes: number;
+            /**
+             * @description The nodes with tags that the user brought in and that are still there. They belong to their tags and keep
+             *     their access; whoever holds such a device keeps it too.
+             */
+            taggedNodes: components["schemas"]["TaggedNode"][];
+        };
+        TaggedNode: {
+            /** @example 7 */
+            id: string;
+            /**
+             * @description The node's `givenName`; empty for a key without the scope `nodes`.
+             * @example web-1
+             */
+            name: string;
+            /**
+             * @description Empty for a key without the scope `nodes`.
+             * @example [
+             *       "tag:web"
+             *     ]
+             */
+            tags: string[];
         };
         PreAuthKey: {
             /** @description Owner of the nodes that join. Null for a key that has only tags. */
@@ -4554,6 +4576,11 @@ export interface components {
              * @enum {string}
              */
             action: "delete";
+            /**
+             * @description Also delete the nodes with tags that these users brought in (`createdBy`).
+             * @example false
+             */
+            deleteTagged?: boolean;
         };
         /**
          * @description The ids of what is to be changed.
@@ -4565,6 +4592,8 @@ export interface components {
         BulkIds: string[];
         BulkResults: {
             results: components["schemas"]["BulkResult"][];
+            /** @description Only when users were deleted; as in UserDeletion, for all of them. */
+            taggedNodes?: components["schemas"]["TaggedNode"][];
         };
         BulkResult: {
             /** @example 1 */
@@ -5121,7 +5150,13 @@ export interface operations {
     };
     deleteUser: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description also delete the nodes with tags that this user brought in (`createdBy`)
+                 * @example false
+                 */
+                deleteTagged?: boolean;
+            };
             header?: {
                 /**
                  * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.

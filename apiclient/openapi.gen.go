@@ -747,6 +747,9 @@ type BulkResult struct {
 // BulkResults defines model for BulkResults.
 type BulkResults struct {
 	Results []BulkResult `json:"results"`
+
+	// TaggedNodes Only when users were deleted; as in UserDeletion, for all of them.
+	TaggedNodes []TaggedNode `json:"taggedNodes,omitempty"`
 }
 
 // Caller defines model for Caller.
@@ -2692,6 +2695,22 @@ type ShellUser struct {
 	Name string `json:"name"`
 }
 
+// TaggedNode defines model for TaggedNode.
+type TaggedNode struct {
+	// ID Example: 7
+	ID string `json:"id"`
+
+	// Name The node's `givenName`; empty for a key without the scope `nodes`.
+	//
+	// Example: web-1
+	Name string `json:"name"`
+
+	// Tags Empty for a key without the scope `nodes`.
+	//
+	// Example: ["tag:web"]
+	Tags []string `json:"tags"`
+}
+
 // Transition defines model for Transition.
 type Transition struct {
 	// At Example: 2026-03-01T09:30:00Z
@@ -2773,6 +2792,10 @@ type UserDeletion struct {
 	//
 	// Example: 2
 	DeletedNodes int `json:"deletedNodes"`
+
+	// TaggedNodes The nodes with tags that the user brought in and that are still there. They belong to their tags and keep
+	// their access; whoever holds such a device keeps it too.
+	TaggedNodes []TaggedNode `json:"taggedNodes"`
 }
 
 // UserList defines model for UserList.
@@ -2793,6 +2816,11 @@ type UserResult struct {
 type UsersChange struct {
 	// Action Example: delete
 	Action UsersChangeAction `json:"action"`
+
+	// DeleteTagged Also delete the nodes with tags that these users brought in (`createdBy`).
+	//
+	// Example: false
+	DeleteTagged *bool `json:"deleteTagged,omitempty"`
 
 	// Ids The ids of what is to be changed.
 	//
@@ -3431,6 +3459,9 @@ type ListUsersParams struct {
 
 // DeleteUserParams defines parameters for DeleteUser.
 type DeleteUserParams struct {
+	// DeleteTagged also delete the nodes with tags that this user brought in (`createdBy`)
+	DeleteTagged *bool `form:"deleteTagged,omitempty" json:"deleteTagged,omitempty"`
+
 	// IfMatch the `ETag` of what must be in force, or `*` for anything
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
@@ -4595,7 +4626,8 @@ type ClientInterface interface {
 	// DeleteUser Delete a user with all nodes and pre-auth keys
 	//
 	// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-	// A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+	// A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
+	// those, and `deleteTagged` deletes them too.
 	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
 	// takes the role `admin` and the scope `policy`, too.
 	//
@@ -6721,7 +6753,8 @@ func (c *Client) ChangeUsers(ctx context.Context, body ChangeUsersJSONRequestBod
 // DeleteUser Delete a user with all nodes and pre-auth keys
 //
 // Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-// A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+// A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
+// those, and `deleteTagged` deletes them too.
 // A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
 // takes the role `admin` and the scope `policy`, too.
 //
@@ -10788,6 +10821,33 @@ func NewDeleteUserRequest(server string, id UserRef, params *DeleteUserParams) (
 		return nil, err
 	}
 
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DeleteTagged != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "deleteTagged", *params.DeleteTagged, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
 	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
@@ -12466,7 +12526,8 @@ type ClientWithResponsesInterface interface {
 	// DeleteUserWithResponse Delete a user with all nodes and pre-auth keys
 	//
 	// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-	// A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+	// A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
+	// those, and `deleteTagged` deletes them too.
 	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
 	// takes the role `admin` and the scope `policy`, too.
 	//
@@ -16839,7 +16900,8 @@ func (c *ClientWithResponses) ChangeUsersWithResponse(ctx context.Context, body 
 // DeleteUserWithResponse Delete a user with all nodes and pre-auth keys
 //
 // Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-// A node with tags belongs to its tags and stays, even if a key of this user brought it in.
+// A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
+// those, and `deleteTagged` deletes them too.
 // A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
 // takes the role `admin` and the scope `policy`, too.
 //

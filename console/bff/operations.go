@@ -56,7 +56,7 @@ func operations() []operation {
 		{"listUsers", get, "user", "name email id" + paging, 0},
 		{"createUser", post, "user", "", bodyLimit},
 		{"showUser", get, "user/{id}", "", 0},
-		{"deleteUser", del, "user/{id}", "", 0},
+		{"deleteUser", del, "user/{id}", "deleteTagged", 0},
 		{"renameUser", post, "user/{id}/rename/{newName}", "", 0},
 		{"changeUsers", post, "user/bulk", "", bodyLimit},
 

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
@@ -39,7 +40,11 @@ func (s *Server) ChangePreAuthKeys(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		results, err = s.control.ChangePreAuthKeys(r.Context(), actor(r), ids, string(in.Action))
 	}
-	s.replyBulk(w, r, results, err)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, s.ledger.World().Snapshot, bulkShape(results))
 }
 
 // ChangeUsers implements POST /api/v1/user/bulk.
@@ -51,9 +56,14 @@ func (s *Server) ChangeUsers(w http.ResponseWriter, r *http.Request) {
 	}
 	var results []control.BulkResult
 	if err == nil {
-		results, err = s.control.DeleteUsers(r.Context(), actor(r), ids)
+		results, err = s.control.DeleteUsers(r.Context(), actor(r), ids, or(in.DeleteTagged))
 	}
-	s.replyBulk(w, r, results, err)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap := s.ledger.World().Snapshot
+	reply(w, snap, usersBulkShape(snap, r, results))
 }
 
 // bulkIDs reads ids, unless the body could not be read.
@@ -68,19 +78,23 @@ func bulkIDs(err error, texts []string) (ids []int64, _ error) {
 	return ids, err
 }
 
-func (s *Server) replyBulk(w http.ResponseWriter, r *http.Request, results []control.BulkResult, err error) {
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	reply(w, s.ledger.World().Snapshot, bulkShape(results))
-}
-
 func bulkShape(results []control.BulkResult) openapi.BulkResults {
 	out := openapi.BulkResults{Results: []openapi.BulkResult{}}
 	for _, r := range results {
 		out.Results = append(out.Results, openapi.BulkResult{ID: strconv.FormatInt(r.ID, 10), Ok: r.Refused == nil, Error: bulkError(r.Refused)})
 	}
+	return out
+}
+
+func usersBulkShape(snap *mesh.Snapshot, r *http.Request, results []control.BulkResult) openapi.BulkResults {
+	var gone []mesh.UserID
+	for _, result := range results {
+		if id := mesh.UserID(result.ID); result.Refused == nil && !slices.Contains(gone, id) {
+			gone = append(gone, id)
+		}
+	}
+	out := bulkShape(results)
+	out.TaggedNodes = taggedShape(snap, r, gone...)
 	return out
 }
 
@@ -110,9 +124,12 @@ func replayNodesChange(c replayed) (any, error) {
 	return nodeBulkShape(c.snap, c.now, results), err
 }
 
-func replayBulk(absent func(ref string) error) again {
-	return func(c replayed) (any, error) {
-		results, err := control.RememberedResults(c.receipt.Answer, absent)
-		return bulkShape(results), err
-	}
+func replayPreAuthKeysChange(c replayed) (any, error) {
+	results, err := control.RememberedResults(c.receipt.Answer, control.NoPreAuthKey)
+	return bulkShape(results), err
+}
+
+func replayUsersChange(c replayed) (any, error) {
+	results, err := control.RememberedResults(c.receipt.Answer, control.NoUser)
+	return usersBulkShape(c.snap, c.r, results), err
 }

@@ -170,8 +170,8 @@ func (s *Server) replays() map[string]again {
 		"POST /api/v1/node/{nodeId}/approve_routes":   replayNode,
 		"POST /api/v1/node/expire":                    replayNodesExpiry,
 		"POST /api/v1/node/bulk":                      replayNodesChange,
-		"POST /api/v1/preauthkey/bulk":                replayBulk(control.NoPreAuthKey),
-		"POST /api/v1/user/bulk":                      replayBulk(control.NoUser),
+		"POST /api/v1/preauthkey/bulk":                replayPreAuthKeysChange,
+		"POST /api/v1/user/bulk":                      replayUsersChange,
 		"PATCH /api/v1/routes/{routeId}":              replayRoute,
 		"POST /api/v1/routes/{routeId}/enable":        replayRoute,
 		"POST /api/v1/routes/{routeId}/disable":       replayRoute,
@@ -206,8 +206,12 @@ func replayUser(c replayed) (any, error) {
 
 func replayUserDeletion(c replayed) (any, error) {
 	var out openapi.UserDeletion
-	_, err := fmt.Sscan(c.receipt.Answer, &out.DeletedNodes)
-	return out, err
+	var user mesh.UserID
+	if n, err := fmt.Sscan(c.receipt.Answer, &out.DeletedNodes, &user); n == 0 {
+		return nil, err
+	}
+	out.TaggedNodes = taggedShape(c.snap, c.r, user)
+	return out, nil
 }
 
 func replayPreAuthKey(c replayed) (any, error) {

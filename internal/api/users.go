@@ -93,12 +93,30 @@ func (s *Server) ShowUser(w http.ResponseWriter, r *http.Request, id openapi.Use
 
 // DeleteUser implements DELETE /api/v1/user/{id}.
 func (s *Server) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, p openapi.DeleteUserParams) {
-	nodes, err := s.control.DeleteUser(r.Context(), actor(r), id, ifRevision(p.IfMatch))
+	gone, err := s.control.DeleteUser(r.Context(), actor(r), id, ifRevision(p.IfMatch), or(p.DeleteTagged))
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	reply(w, s.ledger.World().Snapshot, openapi.UserDeletion{DeletedNodes: nodes})
+	snap := s.ledger.World().Snapshot
+	reply(w, snap, openapi.UserDeletion{DeletedNodes: gone.Nodes, TaggedNodes: taggedShape(snap, r, gone.User)})
+}
+
+// taggedShape shows the tagged nodes that deleted users brought in and that are still
+// there. The ids of users are never used again.
+func taggedShape(snap *mesh.Snapshot, r *http.Request, gone ...mesh.UserID) []openapi.TaggedNode {
+	out := []openapi.TaggedNode{}
+	by := control.TaggedBy(snap)
+	for _, user := range gone {
+		for _, n := range by[user] {
+			node := openapi.TaggedNode{ID: n.ID.String(), Tags: []string{}}
+			if access(r).Allows(mesh.NounNodes, mesh.RoleRead) {
+				node.Name, node.Tags = n.Name, n.Tags
+			}
+			out = append(out, node)
+		}
+	}
+	return out
 }
 
 // RenameUser implements POST /api/v1/user/{id}/rename/{newName}.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // newUser creates a user and returns its id.
@@ -181,8 +183,13 @@ func TestUserIsDeletedWithNodesAndKeys(t *testing.T) {
 			t.Errorf("alice has %v nodes, want 2: tagged ones do not count", users[0].(object)["nodeCount"])
 		}
 
-		if got := s.call("DELETE", "/api/v1/user/ALICE", nil).ok(); got["deletedNodes"] != 2.0 {
-			t.Errorf("%v", got)
+		name := s.call("GET", "/api/v1/node/3", nil).ok()["node"].(object)["givenName"]
+		want := object{"deletedNodes": 2.0, "taggedNodes": []any{object{"id": "3", "name": name, "tags": []any{"tag:web"}}}}
+		for range 2 { // the second time from what is remembered
+			got := s.call("DELETE", "/api/v1/user/ALICE", nil, "Idempotency-Key: gone").ok()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
 		}
 		s.call("DELETE", "/api/v1/user/1", nil).fails(404, "Not Found", `there is no user "1"; list them with: fairlead users list`, "")
 		if diff := cmp.Diff([]string{"bob"}, s.names("")); diff != "" {
@@ -205,6 +212,52 @@ func TestUserIsDeletedWithNodesAndKeys(t *testing.T) {
 		}
 		if id := s.newUser("alice"); id != "3" {
 			t.Errorf("the id %s was handed out before", id)
+		}
+	})
+}
+
+func TestTaggedNodesGoWithTheirUserWhenAsked(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		node := uint64(0)
+		enrol := func(user string) {
+			node++
+			key := s.preAuthKey(object{"user": user, "aclTags": []string{"tag:web"}})
+			s.call("POST", "/api/v1/machine", machine(node, key), noKey).ok()
+		}
+		left := func() (ids []string) {
+			for _, n := range s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any) {
+				ids = append(ids, n.(object)["id"].(string))
+			}
+			return ids
+		}
+		for _, user := range []string{"alice", "bob", "carol"} {
+			s.newUser(user)
+			enrol(user)
+		}
+		want := object{"deletedNodes": 1.0, "taggedNodes": []any{}}
+		for range 2 {
+			got := s.call("DELETE", "/api/v1/user/alice?deleteTagged=true", nil, "Idempotency-Key: alice").ok()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff([]string{"2", "3"}, left()); diff != "" {
+			t.Fatalf("nodes that stay (-want +got):\n%s", diff)
+		}
+
+		// A key that cannot see nodes learns that one stays, and cannot delete it.
+		users := s.limited(mesh.RoleOperator, "users", "preauthkeys")
+		s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2"}, "action": "delete", "deleteTagged": true}, users).
+			fails(403, "Forbidden", "Forbidden: user bob has nodes, which are deleted with the user; this needs the scope nodes too; the key has [users preauthkeys]", "")
+		for range 2 {
+			got := s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2", "2"}, "action": "delete"}, users, "Idempotency-Key: bob").ok()
+			if diff := cmp.Diff([]any{object{"id": "2", "name": "", "tags": []any{}}}, got["taggedNodes"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+		s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"3"}, "action": "delete", "deleteTagged": true}).ok()
+		if diff := cmp.Diff([]string{"2"}, left()); diff != "" {
+			t.Errorf("nodes that stay (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -275,22 +275,27 @@ func (s *Service) ChangePreAuthKeys(ctx context.Context, a mesh.Actor, ids []int
 	return results, nil
 }
 
-// DeleteUsers removes many users, each with all nodes and pre-auth keys.
-func (s *Service) DeleteUsers(ctx context.Context, a mesh.Actor, ids []int64) ([]BulkResult, error) {
+// DeleteUsers removes many users, each with all nodes and pre-auth keys, and if tagged
+// is set with the tagged nodes that they brought in.
+func (s *Service) DeleteUsers(ctx context.Context, a mesh.Actor, ids []int64, tagged bool) ([]BulkResult, error) {
 	trial, err := s.comeback(ctx)
 	if err != nil {
 		return nil, err
 	}
 	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, _ mesh.Time) (each, error) {
+		var brought map[mesh.UserID][]*mesh.Node
+		if tagged {
+			brought = TaggedBy(w.Snapshot)
+		}
 		return func(id int64) ([]mesh.Event, error) {
 			u, err := FindUser(w.Snapshot, strconv.FormatInt(id, 10))
 			if err != nil {
 				return nil, err
 			}
-			if err := cmp.Or(mayDeleteUser(w, a, u), trial.mayChangeNames(w, a, u, nil)); err != nil {
+			if err := cmp.Or(mayDeleteUser(w, a, u, brought[u.ID]), trial.mayChangeNames(w, a, u, nil)); err != nil {
 				return nil, err
 			}
-			return []mesh.Event{mesh.UserGone{ID: u.ID}}, nil
+			return goneWith(u, brought[u.ID]), nil
 		}, nil
 	})
 	if err != nil {

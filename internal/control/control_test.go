@@ -360,7 +360,7 @@ func TestCallersMayLeaveAtAnyMoment(t *testing.T) {
 			defer cancel()
 			_, _ = s.Register(ctx, admin, control.Registration{PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(i)), NodeKey: meshgen.NodeKey(uint64(i)), Hostname: "host"})
 			_, _ = s.CreateUser(ctx, admin, control.NewUser{Name: fmt.Sprint("user", i)})
-			_, _ = s.DeleteUser(ctx, admin, fmt.Sprint("user", i-1), "")
+			_, _ = s.DeleteUser(ctx, admin, fmt.Sprint("user", i-1), "", false)
 		})
 	}
 	wg.Wait()

@@ -27,13 +27,14 @@ func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
 }
 
 // mayDeleteUser refuses keys that open users, but not what goes with this one. Who may
-// delete users at all needs no more than that role for their pre-auth keys.
-func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User) error {
+// delete users at all needs no more than that role for their pre-auth keys. tagged are
+// nodes that are deleted beside the user's own.
+func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.Node) error {
 	key, bound := callerKey(w, a)
 	if !bound {
 		return nil
 	}
-	if !key.Allows(mesh.NounNodes, mesh.RoleOperator) && w.NodesOwned(u.ID) > 0 {
+	if !key.Allows(mesh.NounNodes, mesh.RoleOperator) && w.NodesOwned(u.ID)+len(tagged) > 0 {
 		return errGoesToo(key, u, "nodes", mesh.NounNodes)
 	}
 	if key.Allows(mesh.NounPreAuthKeys, mesh.RoleOperator) {

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -185,29 +186,60 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRev
 	return user, nil
 }
 
-// DeleteUser removes a user with all nodes and pre-auth keys, and returns how
-// many nodes went. ifRevision is as in RenameUser. A key must open what goes too.
-func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref, ifRevision string) (int, error) {
+// UserDeletion is what became of a user's nodes.
+type UserDeletion struct {
+	User  mesh.UserID
+	Nodes int // how many were deleted
+}
+
+// DeleteUser removes a user with all nodes and pre-auth keys. The tagged nodes that
+// the user brought in stay unless tagged is set. ifRevision is as in RenameUser. A
+// key must open what goes too.
+func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref, ifRevision string, tagged bool) (UserDeletion, error) {
 	trial, err := s.comeback(ctx)
 	if err != nil {
-		return 0, err
+		return UserDeletion{}, err
 	}
 	var user *mesh.User
-	var nodes int
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
+	var out UserDeletion
+	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (evs []mesh.Event, err error) {
 		if user, err = userAt(w.Snapshot, ref, ifRevision); err != nil {
 			return nil, err
 		}
-		if err := cmp.Or(mayDeleteUser(w, a, user), trial.mayChangeNames(w, a, user, nil)); err != nil {
+		var brought []*mesh.Node
+		if tagged {
+			brought = TaggedBy(w.Snapshot)[user.ID]
+		}
+		if err := cmp.Or(mayDeleteUser(w, a, user, brought), trial.mayChangeNames(w, a, user, nil)); err != nil {
 			return nil, err
 		}
-		nodes = w.NodesOwned(user.ID)
-		a.Answers(strconv.Itoa(nodes))
-		return []mesh.Event{mesh.UserGone{ID: user.ID}}, nil
+		out = UserDeletion{user.ID, w.NodesOwned(user.ID) + len(brought)}
+		a.Answers(fmt.Sprint(out.Nodes, out.User))
+		return goneWith(user, brought), nil
 	})
 	if err != nil {
-		return 0, err
+		return UserDeletion{}, err
 	}
-	s.logFor(a).Info("user deleted", "user", user.Name, "nodes", nodes)
-	return nodes, nil
+	s.logFor(a).Info("user deleted", "user", user.Name, "nodes", out.Nodes, "tagged_nodes_kept", len(TaggedBy(s.ledger.World().Snapshot)[user.ID]))
+	return out, nil
+}
+
+// TaggedBy lists the tagged nodes by the user who brought them in, who may be gone.
+func TaggedBy(s *mesh.Snapshot) map[mesh.UserID][]*mesh.Node {
+	by := map[mesh.UserID][]*mesh.Node{}
+	for n := range s.Nodes() {
+		if n.Tagged() && n.CreatedBy != 0 {
+			by[n.CreatedBy] = append(by[n.CreatedBy], n)
+		}
+	}
+	return by
+}
+
+// goneWith deletes a user and these tagged nodes; Settle adds what the user owns.
+func goneWith(u *mesh.User, tagged []*mesh.Node) []mesh.Event {
+	evs := []mesh.Event{mesh.UserGone{ID: u.ID}}
+	for _, n := range tagged {
+		evs = append(evs, mesh.NodeGone{ID: n.ID})
+	}
+	return evs
 }

@@ -248,6 +248,10 @@ func (t *tool) changeMany(chosen choice, thing, done string, call func(ids []str
 		out, err := decode[apiclient.BulkResults](call(chunk))
 		return out.Results, err
 	})
+	return t.showMany(results, chosen, thing, done, err)
+}
+
+func (t *tool) showMany(results []apiclient.BulkResult, chosen choice, thing, done string, err error) error {
 	refused := map[int]string{}
 	for i, r := range results {
 		if r.Error != nil {

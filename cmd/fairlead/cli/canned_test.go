@@ -71,7 +71,7 @@ func (canned) ShowUser(w http.ResponseWriter, _ *http.Request, id string) {
 }
 
 func (canned) DeleteUser(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DeleteUserParams) {
-	reply(w, openapi.UserDeletion{DeletedNodes: 2})
+	reply(w, openapi.UserDeletion{DeletedNodes: 2, TaggedNodes: []openapi.TaggedNode{{ID: "7", Name: "web-1", Tags: []string{"tag:web"}}}})
 }
 
 func (canned) RenameUser(w http.ResponseWriter, _ *http.Request, _, _ string, _ openapi.RenameUserParams) {

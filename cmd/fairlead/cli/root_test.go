@@ -338,11 +338,16 @@ func TestQuestionCountsAllNodes(t *testing.T) {
 }
 
 func TestQuestionNamesTheNodesThatGo(t *testing.T) {
-	socket, _ := listen(t, cannedServer())
-	r := fairlead(t, socket, []string{"users", "delete", "alice"}, func(env *Env) { env.Terminal = true })
-	want := "Delete user alice, with all pre-auth keys and 2 nodes that lose access at once? [y/N] "
-	if got := r.stderr.String(); !strings.HasPrefix(got, want) {
-		t.Errorf("got %q", got)
+	for command, want := range map[string]string{
+		"users delete alice": "Nodes with tags stay, although a user to be deleted brought them in: 1 node (web-1). To delete them too, use --delete-tagged\n" +
+			"Delete user alice, with all pre-auth keys and 2 nodes that lose access at once? [y/N] ",
+		"users delete alice --delete-tagged": "Delete user alice, with all pre-auth keys, 1 tagged node (web-1) and 2 nodes that lose access at once? [y/N] ",
+	} {
+		socket, _ := listen(t, cannedServer())
+		r := fairlead(t, socket, strings.Fields(command), func(env *Env) { env.Terminal = true })
+		if got := r.stderr.String(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q", command, got)
+		}
 	}
 }
 

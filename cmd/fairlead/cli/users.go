@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -141,13 +142,17 @@ func (t *tool) usersRename() *cobra.Command {
 
 func (t *tool) usersDelete() *cobra.Command {
 	var force *bool
+	var tagged bool
 	cmd := &cobra.Command{
 		Use:   "delete <user>...",
 		Short: "Delete users with all nodes and pre-auth keys",
 		Long: `Delete users, given by name or id, with all nodes and pre-auth keys of theirs.
 
-The nodes lose access at once. Nodes with tags belong to their tags and stay.`,
+The nodes lose access at once. Nodes with tags belong to their tags and stay,
+including those that the user brought in; the output names these. To delete
+them in the same step, use --delete-tagged.`,
 		Example: `  fairlead users delete alice
+  fairlead users delete alice --delete-tagged
   fairlead users delete 3 --force
   fairlead users delete alice bob`,
 		Args:              takesSome("user"),
@@ -158,48 +163,105 @@ The nodes lose access at once. Nodes with tags belong to their tags and stay.`,
 				return err
 			}
 			if len(args) > 1 {
-				return t.deleteUsers(cmd.Context(), client, *force, args)
+				return t.deleteUsers(cmd.Context(), client, *force, tagged, args)
 			}
-			if t.Terminal && !*force {
-				found, err := decode[apiclient.UserResult](answer(client.ShowUser(cmd.Context(), args[0])))
-				if err != nil {
-					return err
-				}
-				user := found.User
-				question := fmt.Sprintf("Delete user %s, with all pre-auth keys and %s that lose access at once?",
-					user.Name, count(user.NodeCount, "node"))
-				if err := t.confirm(*force, question); err != nil {
+			if t.asks(*force) {
+				if _, err := t.confirmUsers(cmd.Context(), client, *force, tagged, args); err != nil {
 					return err
 				}
 			}
-			deleted, err := decode[apiclient.UserDeletion](answer(client.DeleteUser(cmd.Context(), args[0], nil)))
+			deleted, err := decode[apiclient.UserDeletion](answer(client.DeleteUser(cmd.Context(), args[0], &apiclient.DeleteUserParams{DeleteTagged: &tagged})))
 			if err != nil {
 				return err
 			}
-			return t.show(deleted, fmt.Sprintf("Deleted user %s and %s\n", args[0], count(deleted.DeletedNodes, "node")))
+			return t.show(deleted, fmt.Sprintf("Deleted user %s and %s\n", args[0], count(deleted.DeletedNodes, "node"))+
+				keptNodes("the user", deleted.TaggedNodes))
 		},
 	}
+	cmd.Flags().BoolVar(&tagged, "delete-tagged", false, "also delete the nodes with tags that the users brought in")
 	force = confirmable(cmd)
 	return cmd
 }
 
-func (t *tool) deleteUsers(ctx context.Context, client *apiclient.Client, force bool, refs []string) error {
+func (t *tool) deleteUsers(ctx context.Context, client *apiclient.Client, force, tagged bool, refs []string) error {
+	chosen, err := t.confirmUsers(ctx, client, force, tagged, refs)
+	if err != nil {
+		return err
+	}
+	var kept []apiclient.TaggedNode
+	results, err := inChunks(t, chosen.ids, func(chunk []string) ([]apiclient.BulkResult, error) {
+		out, err := decode[apiclient.BulkResults](answer(client.ChangeUsers(ctx, apiclient.UsersChange{
+			Ids: chunk, Action: apiclient.UsersChangeActionDelete, DeleteTagged: &tagged,
+		})))
+		kept = append(kept, out.TaggedNodes...)
+		return out.Results, err
+	})
+	err = t.showMany(results, chosen, "user", "Deleted %s", err)
+	fmt.Fprint(t.Stderr, printable(keptNodes("the users", kept)))
+	return err
+}
+
+// confirmUsers finds the users to delete, and asks a person about them.
+func (t *tool) confirmUsers(ctx context.Context, client *apiclient.Client, force, tagged bool, refs []string) (choice, error) {
 	var chosen choice
 	nodes := 0
 	for _, ref := range refs {
 		found, err := decode[apiclient.UserResult](answer(client.ShowUser(ctx, ref)))
 		if err != nil {
-			return err
+			return chosen, err
+		}
+		if !chosen.seen[found.User.ID] {
+			nodes += found.User.NodeCount
 		}
 		chosen.add(found.User.ID, found.User.Name)
-		nodes += found.User.NodeCount
 	}
-	if err := t.confirm(force, fmt.Sprintf("Delete %s, with all pre-auth keys and %s that lose access at once?", chosen.text("user"), count(nodes, "node"))); err != nil {
-		return err
+	if !t.asks(force) {
+		return chosen, nil
 	}
-	return t.changeMany(chosen, "user", "Deleted %s", func(chunk []string) ([]byte, error) {
-		return answer(client.ChangeUsers(ctx, apiclient.UsersChange{Ids: chunk, Action: apiclient.UsersChangeActionDelete}))
-	})
+	users := "user " + chosen.names[0]
+	if len(chosen.names) > 1 {
+		users = chosen.text("user")
+	}
+	lost := "all pre-auth keys"
+	brought := broughtIn(ctx, client, chosen)
+	switch {
+	case len(brought.names) == 0:
+	case tagged:
+		lost += ", " + brought.text("tagged node")
+	default:
+		t.note("Nodes with tags stay, although a user to be deleted brought them in: %s. To delete them too, use --delete-tagged", brought.text("node"))
+	}
+	return chosen, t.confirm(force, fmt.Sprintf("Delete %s, with %s and %s that lose access at once?", users, lost, count(nodes, "node")))
+}
+
+// broughtIn finds the tagged nodes that users brought in. A key that cannot list nodes
+// finds none: the server names them when the users are deleted.
+func broughtIn(ctx context.Context, client *apiclient.Client, users choice) (found choice) {
+	nodes, _ := (&nodeSet{}).find(ctx, client)
+	for _, n := range nodes {
+		if n.CreatedBy != nil && len(n.Tags) > 0 && users.seen[n.CreatedBy.ID] {
+			found.add(n.ID, n.GivenName)
+		}
+	}
+	return found
+}
+
+// keptNodes names the tagged nodes that outlive the users who brought them in, and how
+// to delete them.
+func keptNodes(who string, nodes []apiclient.TaggedNode) string {
+	if len(nodes) == 0 {
+		return ""
+	}
+	var kept choice
+	for _, n := range nodes {
+		name := cmp.Or(n.Name, "node "+n.ID)
+		if len(n.Tags) > 0 {
+			name += " " + strings.Join(n.Tags, " ")
+		}
+		kept.add(n.ID, name)
+	}
+	return fmt.Sprintf("Nodes with tags stay, although %s brought them in: %s\nTo delete them: fairlead nodes delete --identifier %s\n",
+		who, kept.text("node"), strings.Join(kept.ids, ","))
 }
 
 // completeUsers completes the first argument with user names.

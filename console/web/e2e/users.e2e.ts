@@ -69,12 +69,16 @@ describe("a user", () => {
     await eventually(async () => expect(await stage.cli("preauthkeys", "list", "--user", "zita")).toContain("flp_"));
   });
 
-  test("without nodes is deleted, and the list follows", async () => {
+  test("without nodes is deleted, with the tagged ones they brought in if asked, and the list follows", async () => {
+    await stage.join("labbox", await stage.cli("preauthkeys", "create", "--user", "zita", "--tags", "tag:lab"));
     await act("zita", "Delete");
     await page.getByRole("dialog").getByText("1 usable pre-auth key goes too").waitFor();
+    await page.getByRole("dialog").getByText("labbox").waitFor();
+    await page.getByRole("dialog").getByLabel("Delete this tagged node too").check();
     await page.getByRole("button", { name: "Delete zita" }).click();
     await row("zita").waitFor({ state: "detached" });
     expect(await users()).not.toContain("zita");
+    expect((await nodes()).map((node) => node.givenName)).not.toContain("labbox");
   });
 
   test("is shown with the nodes that are theirs", async () => {

@@ -744,6 +744,9 @@ type BulkResult struct {
 // BulkResults defines model for BulkResults.
 type BulkResults struct {
 	Results []BulkResult `json:"results"`
+
+	// TaggedNodes Only when users were deleted; as in UserDeletion, for all of them.
+	TaggedNodes []TaggedNode `json:"taggedNodes,omitempty"`
 }
 
 // Caller defines model for Caller.
@@ -2689,6 +2692,22 @@ type ShellUser struct {
 	Name string `json:"name"`
 }
 
+// TaggedNode defines model for TaggedNode.
+type TaggedNode struct {
+	// ID Example: 7
+	ID string `json:"id"`
+
+	// Name The node's `givenName`; empty for a key without the scope `nodes`.
+	//
+	// Example: web-1
+	Name string `json:"name"`
+
+	// Tags Empty for a key without the scope `nodes`.
+	//
+	// Example: ["tag:web"]
+	Tags []string `json:"tags"`
+}
+
 // Transition defines model for Transition.
 type Transition struct {
 	// At Example: 2026-03-01T09:30:00Z
@@ -2770,6 +2789,10 @@ type UserDeletion struct {
 	//
 	// Example: 2
 	DeletedNodes int `json:"deletedNodes"`
+
+	// TaggedNodes The nodes with tags that the user brought in and that are still there. They belong to their tags and keep
+	// their access; whoever holds such a device keeps it too.
+	TaggedNodes []TaggedNode `json:"taggedNodes"`
 }
 
 // UserList defines model for UserList.
@@ -2790,6 +2813,11 @@ type UserResult struct {
 type UsersChange struct {
 	// Action Example: delete
 	Action UsersChangeAction `json:"action"`
+
+	// DeleteTagged Also delete the nodes with tags that these users brought in (`createdBy`).
+	//
+	// Example: false
+	DeleteTagged *bool `json:"deleteTagged,omitempty"`
 
 	// Ids The ids of what is to be changed.
 	//
@@ -3428,6 +3456,9 @@ type ListUsersParams struct {
 
 // DeleteUserParams defines parameters for DeleteUser.
 type DeleteUserParams struct {
+	// DeleteTagged also delete the nodes with tags that this user brought in (`createdBy`)
+	DeleteTagged *bool `form:"deleteTagged,omitempty" json:"deleteTagged,omitempty"`
+
 	// IfMatch the `ETag` of what must be in force, or `*` for anything
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
@@ -6434,6 +6465,19 @@ func (siw *ServerInterfaceWrapper) DeleteUser(w http.ResponseWriter, r *http.Req
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params DeleteUserParams
+
+	// ------------- Optional query parameter "deleteTagged" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "deleteTagged", r.URL.Query(), &params.DeleteTagged, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "deleteTagged"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deleteTagged", Err: err})
+		}
+		return
+	}
 
 	headers := r.Header
 

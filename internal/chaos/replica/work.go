@@ -210,7 +210,7 @@ func (w *worker) deleteUser(ctx context.Context, a mesh.Actor) (mesh.Event, erro
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.service.DeleteUser(ctx, a, u.ID.String(), "")
+	_, err = w.service.DeleteUser(ctx, a, u.ID.String(), "", false)
 	return mesh.UserGone{ID: u.ID}, err
 }
 

@@ -16,13 +16,13 @@ import { CreateKeyDialog, keyState } from "@/keys";
 import { Choice } from "@/nodes/conflict";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
-import { ApiCall, Button, Checkbox, Dialog, Field, Input, useNow, useStatus } from "@/ui";
+import { ApiCall, Button, Checkbox, Dialog, Field, Input, useNow, useStatus, useWrites } from "@/ui";
 import type { UserAction } from "./actions";
 import { CreateUserDialog } from "./CreateUserDialog";
-import { isUserName, nodesOf } from "./facts";
+import { isUserName, nodesOf, taggedBy } from "./facts";
 import { MentionList } from "./MentionList";
 import { usePolicyMentions } from "./usePolicyMentions";
-import { useUserWrites } from "./writes";
+import { removal, useUserWrites } from "./writes";
 
 export default function UserDialogs({ action, onClose }: { action: UserAction; onClose(): void }) {
   switch (action.name) {
@@ -130,7 +130,10 @@ function Renamed({ user, theirs, onMine, onTheirs }: { user: User; theirs: strin
   );
 }
 
-/** What goes with users: their nodes, their usable keys, and the meaning of what the policy says of them. */
+/**
+ * What goes with users: their nodes, their usable keys, and the meaning of what the policy says of them; and what stays:
+ * the nodes with tags that they brought in.
+ */
 function useLosses(users: readonly User[]) {
   const can = useCan();
   const now = useNow();
@@ -143,6 +146,9 @@ function useLosses(users: readonly User[]) {
     return {
       count: owned?.length ?? users.reduce((sum, user) => sum + user.nodeCount, 0),
       names: owned?.map((node) => printable(node.givenName)) ?? [],
+      tagged: nodes
+        ? users.flatMap((user) => taggedBy(nodes.items, user)).map((node) => printable(node.givenName))
+        : [],
       keys:
         keys?.items.filter((key) => key.user && ids.has(key.user.id) && keyState(key, now) === "usable").length ?? 0,
       mentions: mentions ? users.flatMap((user) => mentions.all(user)) : [],
@@ -156,10 +162,12 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
   const status = useStatus();
   const losses = useLosses(users);
   const [too, setToo] = useState(false);
+  const [tagged, setTagged] = useState(false);
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
   const only = users.length === 1 ? users[0] : undefined;
   const name = only && printable(only.name);
+  const nodes = useWrites("nodes:write");
   const holds = losses.count > 0;
   const word = holds && only ? only.name : users.length >= 5 || (holds && !only) ? String(users.length) : undefined;
   const ready = (!holds || too) && (word === undefined || typed.trim() === word) && !busy;
@@ -167,8 +175,9 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
   const send = async (which: readonly User[]) => {
     setBusy(true);
     try {
-      const failed = await writes.remove(which);
-      if (failed.length === 0) status.done(name ? t.done(name) : t.doneMany(which.length));
+      const { failed, kept } = await writes.remove(which, tagged);
+      const done = name ? t.done(name) : t.doneMany(which.length);
+      if (failed.length === 0) status.done(kept > 0 ? `${done} ${t.kept(kept)}` : done);
       else
         status.failed(
           t.partly(which.length - failed.length, failed.length),
@@ -192,11 +201,7 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
       onSubmit={() => ready && void send(users)}
       footer={
         <>
-          <ApiCall
-            method="post"
-            path="/api/v1/user/bulk"
-            body={{ ids: users.map((user) => user.id), action: "delete" }}
-          />
+          <ApiCall method="post" path="/api/v1/user/bulk" body={removal(users, tagged)} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button type="submit" look="danger" disabled={!ready} busy={busy}>
             {name ? t.submit(name) : t.submitMany(users.length)}
@@ -221,6 +226,15 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
         <div>
           <p>{only ? t.named(losses.mentions.length) : t.namedMany(losses.mentions.length)}</p>
           <MentionList mentions={losses.mentions} />
+        </div>
+      )}
+      {losses.tagged.length > 0 && (
+        <div className="space-y-2">
+          <p>{only ? t.brought(losses.tagged.length) : t.broughtMany(losses.tagged.length)}</p>
+          <Names names={losses.tagged} />
+          {nodes.offered && (
+            <Checkbox checked={tagged} onChange={setTagged} label={t.taggedToo(losses.tagged.length)} />
+          )}
         </div>
       )}
       {holds && <Checkbox checked={too} onChange={setToo} label={t.too(losses.count)} />}

@@ -35,6 +35,10 @@ export function holdingsOf(nodes: readonly Node[], complete = true): (user: User
 export const nodesOf = (nodes: readonly Node[], user: User) =>
   nodes.filter((node) => node.tags.length === 0 && node.user?.id === user.id);
 
+/** The nodes with tags that a user brought in. They belong to their tags, so they outlive the user. */
+export const taggedBy = (nodes: readonly Node[], user: User) =>
+  nodes.filter((node) => node.tags.length > 0 && node.createdBy?.id === user.id);
+
 /** Whether a user has a node that is online, or was within 24 hours. */
 export function isActive({ online, lastSeen }: Holdings, now: number): boolean {
   return online > 0 || (lastSeen !== null && now - Date.parse(lastSeen) < 864e5);

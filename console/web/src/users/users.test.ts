@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { Node, User } from "@/api";
 import { matches, parse } from "@/filter";
 import { holdingsOf, isActive, isUserName, readMentions, userFilter, userFilterFields } from ".";
+import { taggedBy } from "./facts";
+import { removal } from "./writes";
 
 const user = (id: string, name: string, email = ""): User =>
   ({ id, name, email, provider: "", displayName: "", nodeCount: 0 }) as User;
@@ -19,6 +21,15 @@ describe("what a user has", () => {
     ]);
     expect(of(ana)).toEqual({ total: 2, online: 1, lastSeen: "2026-03-02T00:00:00Z" });
     expect(of(user("3", "eve"))).toEqual({ total: 0, online: 0, lastSeen: null });
+  });
+  it("has brought in those with tags that the user created, whoever owns them now", () => {
+    const web = node(null, { id: "7", tags: ["tag:web"], createdBy: ana });
+    const all = [web, node(null, { tags: ["tag:web"], createdBy: user("2", "bob") }), node(ana, {}), node(null, {})];
+    expect(taggedBy(all, ana)).toEqual([web]);
+  });
+  it("goes without tagged nodes unless they are asked for", () => {
+    expect(removal([ana], false)).toEqual({ ids: ["1"], action: "delete" });
+    expect(removal([ana], true)).toEqual({ ids: ["1"], action: "delete", deleteTagged: true });
   });
   it("is the server's count while a part of the nodes is missing", () => {
     const of = holdingsOf([node(ana, { online: true })], false);

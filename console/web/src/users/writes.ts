@@ -15,6 +15,13 @@ export interface NewUser {
   email?: string;
 }
 
+/** The request that deletes users. */
+export const removal = (users: readonly User[], deleteTagged: boolean) => ({
+  ids: users.map((user) => user.id),
+  action: "delete" as const,
+  ...(deleteTagged && { deleteTagged }),
+});
+
 function writesOf(client: QueryClient) {
   const put = (user: User, revision?: string) =>
     client.setQueryData<Collection<User>>(keys.users, (all) => all && putItem(all, user, revision));
@@ -52,21 +59,23 @@ function writesOf(client: QueryClient) {
       }
     },
 
-    /** Deletes users with all that is theirs; says which stayed and why. */
-    remove: async (users: readonly User[]) => {
+    /** Deletes users with all that is theirs; says which stayed and why, and how many of their tagged nodes stay. */
+    remove: async (users: readonly User[], deleteTagged: boolean) => {
       const failed: { user: User; why: string }[] = [];
+      let kept = 0;
       for (let from = 0; from < users.length; from += 1000) {
         const part = users.slice(from, from + 1000);
         const { data } = await api.call("post", "/api/v1/user/bulk", {
-          body: { ids: part.map((user) => user.id), action: "delete" },
+          body: removal(part, deleteTagged),
           once: newRequestName(),
         });
+        kept += data.taggedNodes?.length ?? 0;
         data.results.forEach((result, i) => {
           const user = part[i];
           if (!result.ok && user) failed.push({ user, why: result.error?.message ?? "" });
         });
       }
-      return failed;
+      return { failed, kept };
     },
   };
 }

@@ -92,6 +92,16 @@ export const userWords = {
       other: "The policy names them in # places and will then have unknown users:",
     }),
     too: plural({ one: "Delete this node too", other: "Delete these # nodes too" }),
+    brought: plural({
+      one: "# node that this user brought in has tags. It belongs to its tags and stays in the network:",
+      other: "# nodes that this user brought in have tags. They belong to their tags and stay in the network:",
+    }),
+    broughtMany: plural({
+      one: "# node that these users brought in has tags. It belongs to its tags and stays in the network:",
+      other: "# nodes that these users brought in have tags. They belong to their tags and stay in the network:",
+    }),
+    taggedToo: plural({ one: "Delete this tagged node too", other: "Delete these # tagged nodes too" }),
+    kept: plural({ one: "# tagged node stays.", other: "# tagged nodes stay." }),
     submit: (name: string) => `Delete ${name}`,
     submitMany: plural({ one: "Delete # user", other: "Delete # users" }),
     done: (name: string) => `User ${name} is deleted.`,
