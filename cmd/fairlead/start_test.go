@@ -246,6 +246,51 @@ func TestStartReportsEveryProblemOfTheConfiguration(t *testing.T) {
 	}
 }
 
+// The file has exactly the keys of the specification's table. The environment moves
+// what belongs to the test: ports, paths and the throwaway database.
+func TestStartWithAFileOfTheSpecificationsKeys(t *testing.T) {
+	t.Parallel()
+	dir := disktest.Open(t)
+	file := filepath.Join(dir, "config.yaml")
+	const text = `
+server_url: https://mesh.example.org:443
+listen_addr: 127.0.0.1:0
+metrics_listen_addr: 127.0.0.1:0
+database:
+  postgres: {pass: hunter2, max_open_conns: 5, max_idle_conns: 10, conn_max_idle_time_secs: 3600}
+log: {format: json, level: info}
+node_update_check_interval: 30s
+dns: {magic_dns: true, base_domain: mesh.internal}
+derp:
+  urls: ["http://127.0.0.1:9/map.json"]
+  auto_update_enabled: true
+  update_frequency: 24h
+  server: {enabled: true, region_id: 999, region_code: home, stun_listen_addr: "127.0.0.1:0"}
+policy: {mode: database, path: /etc/fairlead/policy.json}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, settings{}, "config", "check", "--config", file)
+	if r.status != 0 {
+		t.Fatalf("exit status %d: %s", r.status, r.stderr)
+	}
+	says(t, r.stdout, "configuration ok: "+file)
+
+	own := settings{}
+	for key, value := range onPostgres(t, pg) {
+		switch key {
+		case "unix_socket", "noise.private_key_path", "derp.server.private_key_path",
+			"database.postgres.port", "database.postgres.name", "database.postgres.user", "database.postgres.pass":
+			own[key] = value
+		}
+	}
+	p := start(t, own, nil, "serve", "--config", file)
+	p.awaitReady(t)
+	says(t, p.client("").must(t, 200, "GET", "/api/v1/server", ""), `"database":"postgres"`)
+	p.stop(t)
+}
+
 func TestFileInPlaceOfTheSocketIsKept(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)

@@ -163,7 +163,7 @@ func databaseKeys(d *Database) []key {
 	return []key{
 		{
 			"database.type", oneOf(&d.Type, "sqlite", "postgres"), "sqlite", none,
-			"`sqlite` for one process, `postgres` for one or many. Must be written when any `database.postgres` key is.",
+			"`sqlite` for one process, `postgres` for one or many. Without it: `postgres` when a `database.postgres` key is set, else `sqlite`. Must be written when keys of both are set.",
 		},
 		{
 			"database.sqlite.path", filePath(&d.SQLite.Path), "/var/lib/fairlead/db.sqlite", none,
@@ -171,7 +171,7 @@ func databaseKeys(d *Database) []key {
 		},
 		{
 			pg + "host", list(&d.Postgres.Hosts, "host names", parsePostgresHost), "", none,
-			"Name or address of the server, several of them, or the directory of its socket.",
+			"Name or address of the server, several of them, or the directory of its socket. Without it: `localhost`.",
 		},
 		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port on every host."},
 		{pg + "name", text(&d.Postgres.Name), "fairlead", none, "Name of the database."},
@@ -187,7 +187,7 @@ func databaseKeys(d *Database) []key {
 		{pg + "max_open_conns", whole(&d.Postgres.MaxOpenConns, 1, 1000), "10", none, "Size of the connection pool."},
 		{
 			pg + "max_idle_conns", whole(&d.Postgres.MaxIdleConns, 0, 1000), "10", none,
-			"A released connection is closed when more than these are idle; at most `max_open_conns`, which the default follows.",
+			"A released connection is closed when more than these are idle. A number above `max_open_conns` counts as that, with a warning.",
 		},
 		{
 			pg + "conn_max_idle_time_secs", seconds(&d.Postgres.ConnMaxIdleTime, 1, 604800), "3600", none,

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,10 +88,8 @@ func TestRefusedDatabases(t *testing.T) {
 		`database: {type: sqlite, postgres: {ssl: maybe}}`:                  `database.postgres.ssl: must be disable, allow, prefer, require, verify-ca or verify-full, got "maybe"`,
 		`database: {type: sqlite, postgres: {max_open_conns: 0}}`:           `database.postgres.max_open_conns: must be from 1 to 1000`,
 		`database: {type: sqlite, postgres: {max_idle_conns: -1}}`:          `database.postgres.max_idle_conns: must be from 0 to 1000`,
-		`database: {type: sqlite, postgres: {max_idle_conns: 11}}`:          `database.postgres.max_idle_conns: must be at most database.postgres.max_open_conns, which is 10, got "11"`,
 		`database: {type: sqlite, postgres: {conn_max_idle_time_secs: 1h}}`: `database.postgres.conn_max_idle_time_secs: must be a whole number, got "1h"`,
-		`database: {type: postgres}`:                                        `database.postgres.host: is required when database.type is postgres`,
-		`database: {postgres: {host: db}}`:                                  `database.postgres.host: is set but database.type is not; add database.type: postgres`,
+		`database: {sqlite: {path: /d}, postgres: {pass: x}}`:               `database.postgres.pass: database.sqlite.path is set too; add database.type: postgres, or database.type: sqlite, which ignores it`,
 		`database: {type: postgres, postgres: {host: "db:5432"}}`:           `database.postgres.host[0]: must be a host name, an address or a socket directory`,
 		`database: {sqlite: {path: ""}}`:                                    `database.sqlite.path: must not be empty`,
 	})
@@ -136,6 +135,13 @@ func TestAcceptedValues(t *testing.T) {
 		"{listen_addr: 10.0.0.1:1, metrics_listen_addr: 10.0.0.2:1}":                         {func(c *Config) any { return c.MetricsListenAddr }, "10.0.0.2:1"},
 		"database: {type: postgres, postgres: {host: 'a, b,'}}":                              {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"a", "b"}},
 		"database: {type: postgres, postgres: {host: /run/pg}}":                              {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"/run/pg"}},
+		"database: {postgres: {host: db}}":                                                   {func(c *Config) any { return c.Database.Type }, "postgres"},
+		"database: {postgres: {pass: x}}":                                                    {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"localhost"}},
+		"database: {type: postgres}":                                                         {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"localhost"}},
+		"database: {type: sqlite, postgres: {host: db}}":                                     {func(c *Config) any { return c.Database.Type }, "sqlite"},
+		"database: {sqlite: {path: /d}}":                                                     {func(c *Config) any { return c.Database.Type }, "sqlite"},
+		"database: {type: postgres, sqlite: {path: /d}, postgres: {pass: x}}":                {func(c *Config) any { return c.Database.Type }, "postgres"},
+		"database: {postgres: {max_open_conns: 5, max_idle_conns: 10}}":                      {func(c *Config) any { return c.Database.Postgres.MaxIdleConns }, 5},
 		"database: {type: postgres, postgres: {host: '::1'}}":                                {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"::1"}},
 		"database: {type: sqlite, postgres: {ssl: true}}":                                    {func(c *Config) any { return c.Database.Postgres.SSLMode }, "require"},
 		"database: {type: sqlite, postgres: {ssl: false}}":                                   {func(c *Config) any { return c.Database.Postgres.SSLMode }, "disable"},
@@ -169,6 +175,7 @@ func TestAcceptedValues(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "server_url: not set; http://localhost:8080 lets only this machine join: set the URL that clients reach",
+		minimal + "database: {postgres: {max_open_conns: 5, max_idle_conns: 10}}":      "config.yaml:2: database.postgres.max_idle_conns: 10 is more than database.postgres.max_open_conns, which is 5; at most that many connections are kept",
 		minimal + "policy: {mode: database, path: /a}":                                 "config.yaml:2: policy.path: ignored, because policy.mode is database",
 		minimal + "policy: {mode: file, path: ''}":                                     "config.yaml:2: policy.path: no policy file: everyone may reach everyone unless the database has a policy",
 		minimal + "dns: {override_local_dns: false, nameservers: {global: [1.1.1.1]}}": "config.yaml:2: dns.override_local_dns: devices keep their own nameservers, so dns.nameservers.global is ignored",
@@ -178,5 +185,62 @@ func TestWarnings(t *testing.T) {
 		if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].String(), want) || c.Warnings[0].Minor {
 			t.Errorf("%q: got %v; want one warning with %q", text, c.Warnings, want)
 		}
+	}
+}
+
+// specified is a file of exactly the keys in the specification's table, with its examples.
+const specified = `
+server_url: https://mesh.example.org:443
+listen_addr: 0.0.0.0:8080
+metrics_listen_addr: 0.0.0.0:9090
+database:
+  postgres:
+    pass: hunter2
+    max_open_conns: 5
+    max_idle_conns: 10
+    conn_max_idle_time_secs: 3600
+log:
+  format: text
+  level: info
+node_update_check_interval: 30s
+dns:
+  magic_dns: true
+  base_domain: mesh.internal
+derp:
+  urls: [https://relays.example.org/map.json]
+  auto_update_enabled: true
+  update_frequency: 24h
+  server:
+    enabled: true
+    region_id: 999
+    region_code: home
+    stun_listen_addr: 0.0.0.0:3478
+policy:
+  mode: database
+  path: /etc/fairlead/policy.json
+`
+
+func TestFileOfTheSpecificationsKeysIsComplete(t *testing.T) {
+	c := mustLoad(t, specified)
+	if c.Database.Type != "postgres" || !slices.Equal(c.Database.Postgres.Hosts, []string{"localhost"}) {
+		t.Errorf("database %v", c.Database)
+	}
+	var warned []string
+	for _, w := range c.Warnings {
+		warned = append(warned, w.Key)
+	}
+	if diff := cmp.Diff([]string{"database.postgres.max_idle_conns", "policy.path"}, warned); diff != "" {
+		t.Errorf("warnings about (-want +got):\n%s", diff)
+	}
+}
+
+func TestDatabaseFollowsFromTheEnvironmentToo(t *testing.T) {
+	c := mustLoad(t, minimal, "FAIRLEAD_DATABASE_POSTGRES_PASS=hunter2")
+	if c.Database.Type != "postgres" {
+		t.Errorf("type %s", c.Database.Type)
+	}
+	_, got := load(t, minimal+"database: {sqlite: {path: /d}}", "FAIRLEAD_DATABASE_POSTGRES_PASS=hunter2")
+	if want := "FAIRLEAD_DATABASE_POSTGRES_PASS: database.postgres.pass: database.sqlite.path is set too"; !strings.Contains(got, want) {
+		t.Errorf("got %q; want it to have %q", got, want)
 	}
 }

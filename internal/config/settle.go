@@ -84,24 +84,37 @@ func isEveryHost(host string) bool {
 
 func (l *loader) settleDatabase() {
 	const typ, host, open, idle = "database.type", "database.postgres.host", "database.postgres.max_open_conns", "database.postgres.max_idle_conns"
-	pg := &l.config.Database.Postgres
+	d := &l.config.Database
 	if !l.isGiven(typ) && l.sound(typ) {
-		for _, k := range l.known {
-			if strings.HasPrefix(k, "database.postgres.") && l.isGiven(k) {
-				l.problem(l.at(k), k, errors.New("is set but database.type is not; add database.type: postgres (or sqlite, which ignores it)"))
-				break
-			}
+		file, server := l.firstGiven("database.sqlite."), l.firstGiven("database.postgres.")
+		switch {
+		case file != "" && server != "":
+			l.problem(l.at(server), server, fmt.Errorf("%s is set too; add database.type: postgres, or database.type: sqlite, which ignores it", file))
+		case server != "":
+			d.Type = "postgres"
 		}
 	}
-	if l.config.Database.Type == "postgres" && len(pg.Hosts) == 0 && l.sound(host) {
-		l.problem(l.at(typ), host, errors.New("is required when database.type is postgres"))
+	pg := &d.Postgres
+	if d.Type == "postgres" && len(pg.Hosts) == 0 && l.sound(host) {
+		pg.Hosts = []string{"localhost"}
 	}
-	if !l.isGiven(idle) {
-		pg.MaxIdleConns = min(pg.MaxIdleConns, pg.MaxOpenConns)
+	if pg.MaxIdleConns <= pg.MaxOpenConns || !l.sound(open, idle) {
+		return
 	}
-	if pg.MaxIdleConns > pg.MaxOpenConns && l.sound(open, idle) {
-		l.problem(l.at(idle), idle, fmt.Errorf("must be at most %s, which is %d, got \"%d\"", open, pg.MaxOpenConns, pg.MaxIdleConns))
+	if l.isGiven(idle) {
+		l.warn(l.at(idle), idle, fmt.Sprintf("%d is more than %s, which is %d; at most that many connections are kept", pg.MaxIdleConns, open, pg.MaxOpenConns))
 	}
+	pg.MaxIdleConns = pg.MaxOpenConns
+}
+
+// firstGiven is the first key of a section that is set, empty when there is none.
+func (l *loader) firstGiven(section string) string {
+	for _, k := range l.known {
+		if strings.HasPrefix(k, section) && l.isGiven(k) {
+			return k
+		}
+	}
+	return ""
 }
 
 func (l *loader) settleDNS() {
