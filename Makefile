@@ -46,6 +46,7 @@ dev: build ## run a server on SQLite, all its files in dist/dev
 		'server_url: http://127.0.0.1:8080' \
 		'listen_addr: 127.0.0.1:8080' \
 		'unix_socket: $(CURDIR)/dist/dev/fairlead.sock' \
+		'noise: {private_key_path: $(CURDIR)/dist/dev/noise.key}' \
 		'database: {type: sqlite, sqlite: {path: $(CURDIR)/dist/dev/fairlead.sqlite}}' \
 		'log: {level: debug}' >dist/dev/config.yaml
 	dist/fairlead serve --config dist/dev/config.yaml

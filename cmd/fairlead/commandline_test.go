@@ -200,7 +200,7 @@ func TestConfigurationComesFromFileAndEnvironment(t *testing.T) {
 	s := onPostgres(t, pg)
 	dir := filepath.Dir(s["unix_socket"])
 	file, pass := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "pass")
-	text := fmt.Sprintf("server_url: http://127.0.0.1\nlisten_addr: 127.0.0.1:0\nmetrics_listen_addr: 127.0.0.1:0\nunix_socket: %s\nlog: {format: text}\n"+
+	text := fmt.Sprintf("server_url: http://127.0.0.1\nlisten_addr: 127.0.0.1:0\nmetrics_listen_addr: 127.0.0.1:0\nunix_socket: %s\nlog: {format: text}\nderp: {server: {enabled: false}}\n"+
 		"database:\n  type: postgres\n  postgres: {host: %s, port: %s, name: %s, user: elsewhere}\n",
 		s["unix_socket"], s["database.postgres.host"], s["database.postgres.port"], s["database.postgres.name"])
 	for path, text := range map[string]string{file: text, pass: "not asked for\n"} {

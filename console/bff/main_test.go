@@ -90,7 +90,7 @@ func startService(dir string) (*fairlead, error) {
 		"PATH=" + os.Getenv("PATH"), "FAIRLEAD_CONFIG=/dev/null", "FAIRLEAD_SERVER_URL=http://127.0.0.1", "FAIRLEAD_LISTEN_ADDR=127.0.0.1:0",
 		"FAIRLEAD_METRICS_LISTEN_ADDR=127.0.0.1:0", "FAIRLEAD_UNIX_SOCKET=" + filepath.Join(dir, "s"), "FAIRLEAD_DATABASE_TYPE=sqlite",
 		"FAIRLEAD_DATABASE_SQLITE_PATH=" + filepath.Join(dir, "db.sqlite"), "FAIRLEAD_NOISE_PRIVATE_KEY_PATH=" + filepath.Join(dir, "noise.key"),
-		"FAIRLEAD_DERP_SERVER_PRIVATE_KEY_PATH=" + filepath.Join(dir, "relay.key"), "FAIRLEAD_TRUSTED_PROXIES=127.0.0.1/32",
+		"FAIRLEAD_DERP_SERVER_ENABLED=false", "FAIRLEAD_TRUSTED_PROXIES=127.0.0.1/32",
 	}
 	f.cmd = exec.CommandContext(context.Background(), f.binary, "serve")
 	f.cmd.Env, f.cmd.Stderr = f.env, f.log

@@ -42,6 +42,7 @@ func settings(t *testing.T, more ...string) []string {
 		"FAIRLEAD_SERVER_URL=http://127.0.0.1", "FAIRLEAD_LISTEN_ADDR=127.0.0.1:0", "FAIRLEAD_METRICS_LISTEN_ADDR=127.0.0.1:0",
 		"FAIRLEAD_UNIX_SOCKET=" + filepath.Join(dir, "sock"), "FAIRLEAD_DATABASE_SQLITE_PATH=" + filepath.Join(dir, "db.sqlite"),
 		"FAIRLEAD_NOISE_PRIVATE_KEY_PATH=" + filepath.Join(filepath.Dir(t.TempDir()), "noise.key"), // one for all replicas of a test
+		"FAIRLEAD_DERP_SERVER_ENABLED=false", // its STUN port can be used once on a machine
 	}, more...)
 }
 
@@ -164,6 +165,26 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRelayIsOnByDefault(t *testing.T) {
+	on := run(t, settings(t, "FAIRLEAD_DERP_SERVER_ENABLED=", "FAIRLEAD_DERP_SERVER_STUN_LISTEN_ADDR=127.0.0.1:0"))
+	off := run(t, settings(t))
+	for _, c := range []struct {
+		s    *service
+		want int
+	}{{on, http.StatusUpgradeRequired}, {off, http.StatusNotFound}} {
+		if status, body := fetch(t, "tcp", c.s.API, "/derp"); status != c.want {
+			t.Errorf("/derp: status %d, want %d: %s", status, c.want, body)
+		}
+	}
+	eventually(t, func() error {
+		if _, body := fetch(t, "tcp", on.API, "/health"); strings.Contains(body, "relay") {
+			return fmt.Errorf("%s", body)
+		}
+		return nil
+	})
+	off.warns(t, "relay", "there is no relay")
 }
 
 func TestFailedStartLeavesNothingBehind(t *testing.T) {

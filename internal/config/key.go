@@ -249,8 +249,8 @@ func derpKeys(d *DERP) []key {
 			"How often; at least a minute.",
 		},
 		{
-			server + "enabled", boolean(&d.Server.Enabled), "false", none,
-			"Whether this service is a relay itself. Clients reach a relay by TLS only, so `server_url` should be https.",
+			server + "enabled", boolean(&d.Server.Enabled), "", none,
+			"Whether this service is a relay itself. Without it: whether neither `derp.urls` nor `derp.paths` is set, because clients need a relay. Clients reach a relay by TLS only, so `server_url` should be https.",
 		},
 		{
 			server + "region_id", whole(&d.Server.RegionID, 1, 65535), "999", none,
@@ -271,8 +271,8 @@ func derpKeys(d *DERP) []key {
 			"UDP port that clients are told. Without it: the port of `stun_listen_addr`.",
 		},
 		{
-			server + "private_key_path", filePath(&d.Server.PrivateKeyPath), "/var/lib/fairlead/derp_server_private.key", none,
-			"The relay's identity.",
+			server + "private_key_path", filePath(&d.Server.PrivateKeyPath), "", none,
+			"The relay's identity. Without it: `derp_server_private.key` beside `noise.private_key_path`.",
 		},
 		{
 			server + "ipv4", scalar(&d.Server.IPv4, "an IPv4 address", parseAddr(netip.Addr.Is4, "an IPv4 address")), "", none,

@@ -74,7 +74,7 @@ func TestDefaultsOfEmptyFile(t *testing.T) {
 			AutoUpdateEnabled: true,
 			UpdateFrequency:   24 * time.Hour,
 			Server: DERPServer{
-				RegionID: 999, RegionCode: "fairlead", RegionName: "Fairlead embedded relay", VerifyClients: true,
+				Enabled: true, RegionID: 999, RegionCode: "fairlead", RegionName: "Fairlead embedded relay", VerifyClients: true,
 				STUNListenAddr: "0.0.0.0:3478", STUNPublicPort: 3478,
 				PrivateKeyPath: "/var/lib/fairlead/derp_server_private.key",
 			},

@@ -157,6 +157,12 @@ func TestAcceptedValues(t *testing.T) {
 		"dns: {override_local_dns: true, nameservers: {global: [1.1.1.1]}}":                  {func(c *Config) any { return c.DNS.Nameservers.Global }, []string{"1.1.1.1"}},
 		"dns: {override_local_dns: false, nameservers: {global: [1.1.1.1]}}":                 {func(c *Config) any { return c.DNS.Nameservers.Global }, []string(nil)},
 		"policy: {mode: database, path: /acl}":                                               {func(c *Config) any { return c.Policy }, Policy{Mode: "database"}},
+		"derp: {urls: []}":                                                                   {func(c *Config) any { return c.DERP.Server.Enabled }, true},
+		"derp: {urls: [https://relays.example/map]}":                                         {func(c *Config) any { return c.DERP.Server.Enabled }, false},
+		"derp: {paths: [/relays.yaml]}":                                                      {func(c *Config) any { return c.DERP.Server.Enabled }, false},
+		"derp: {server: {enabled: false}}":                                                   {func(c *Config) any { return c.DERP.Server.Enabled }, false},
+		"derp: {paths: [/relays.yaml], server: {enabled: true}}":                             {func(c *Config) any { return c.DERP.Server.Enabled }, true},
+		"noise: {private_key_path: /keys/noise.key}":                                         {func(c *Config) any { return c.DERP.Server.PrivateKeyPath }, "/keys/derp_server_private.key"},
 		"derp: {server: {stun_listen_addr: ':3479'}}":                                        {func(c *Config) any { return c.DERP.Server.STUNPublicPort }, 3479},
 		"ephemeral_node_inactivity_timeout: 5m":                                              {func(c *Config) any { return c.Node.Ephemeral.InactivityTimeout.String() }, "5m0s"},
 		"node: {ephemeral: {inactivity_timeout: 9m}}\nephemeral_node_inactivity_timeout: 5m": {func(c *Config) any { return c.Node.Ephemeral.InactivityTimeout.String() }, "9m0s"},
@@ -179,6 +185,7 @@ func TestWarnings(t *testing.T) {
 		minimal + "policy: {mode: database, path: /a}":                                 "config.yaml:2: policy.path: ignored, because policy.mode is database",
 		minimal + "policy: {mode: file, path: ''}":                                     "config.yaml:2: policy.path: no policy file: everyone may reach everyone unless the database has a policy",
 		minimal + "dns: {override_local_dns: false, nameservers: {global: [1.1.1.1]}}": "config.yaml:2: dns.override_local_dns: devices keep their own nameservers, so dns.nameservers.global is ignored",
+		"server_url: http://mesh.example.org":                                          "config.yaml: derp.server.enabled: clients reach a relay by TLS only",
 		"server_url: http://mesh.example.org\nderp: {server: {enabled: true}}":         "config.yaml:2: derp.server.enabled: clients reach a relay by TLS only",
 	} {
 		c := mustLoad(t, text)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -162,13 +163,21 @@ func (l *loader) settlePolicy() {
 }
 
 func (l *loader) settleRelay() {
-	s := &l.config.DERP.Server
+	const enabled, server = "derp.server.enabled", "server_url"
+	d := &l.config.DERP
+	s := &d.Server
+	if !l.isGiven(enabled) && l.sound("derp.urls", "derp.paths") {
+		s.Enabled = len(d.URLs)+len(d.Paths) == 0
+	}
+	if s.PrivateKeyPath == "" {
+		s.PrivateKeyPath = filepath.Join(filepath.Dir(l.config.Noise.PrivateKeyPath), "derp_server_private.key")
+	}
 	if s.STUNPublicPort == 0 {
 		_, port, _ := net.SplitHostPort(s.STUNListenAddr)
 		s.STUNPublicPort, _ = strconv.Atoi(port)
 	}
-	const enabled = "derp.server.enabled"
-	if s.Enabled && l.sound("server_url") && !strings.HasPrefix(l.config.ServerURL, "https://") {
+	// Without a server_url there is a warning already.
+	if s.Enabled && l.sound(server) && (l.isGiven(enabled) || l.isGiven(server)) && !strings.HasPrefix(l.config.ServerURL, "https://") {
 		l.warn(l.at(enabled), enabled, "clients reach a relay by TLS only; server_url should begin with https://")
 	}
 }

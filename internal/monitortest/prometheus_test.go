@@ -110,6 +110,7 @@ func serve(t *testing.T) string {
 	c, err := config.Load("/dev/null", []string{
 		"FAIRLEAD_SERVER_URL=http://127.0.0.1", "FAIRLEAD_LISTEN_ADDR=127.0.0.1:0", "FAIRLEAD_METRICS_LISTEN_ADDR=127.0.0.1:0",
 		"FAIRLEAD_UNIX_SOCKET=" + dir + "/sock", "FAIRLEAD_DATABASE_SQLITE_PATH=" + dir + "/db.sqlite", "FAIRLEAD_NOISE_PRIVATE_KEY_PATH=" + dir + "/key",
+		"FAIRLEAD_DERP_SERVER_ENABLED=false",
 	})
 	if err != nil {
 		t.Fatal(err)

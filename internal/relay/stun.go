@@ -18,7 +18,7 @@ func listenSTUN(addr string) (*net.UDPConn, error) {
 	conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("address already in use: %s %s: stop what listens there, or choose another port", setting, addr)
+		return nil, fmt.Errorf("address already in use: %s %s: stop what listens there, choose another port, or switch the embedded relay off with derp.server.enabled: false", setting, addr)
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", setting, addr, err)
 	}
