@@ -172,6 +172,29 @@ func everyRelease(t *testing.T, check func(*testing.T, release)) {
 	}
 }
 
+// Replicas of the server spread over nodes whatever else runs there.
+func TestReplicasSpreadAmongThemselves(t *testing.T) {
+	seen := 0
+	everyRelease(t, func(t *testing.T, r release) {
+		for name, pods := range r.pods {
+			for _, c := range pods.Spec.TopologySpreadConstraints {
+				if c.LabelSelector == nil {
+					continue // the operator's
+				}
+				seen++
+				for other, p := range r.pods {
+					if selects(c.LabelSelector.MatchLabels, p) != (other == name) {
+						t.Errorf("%s counts the pods of %s, or not its own: %v", name, other, c.LabelSelector.MatchLabels)
+					}
+				}
+			}
+		}
+	})
+	if seen == 0 {
+		t.Error("nothing is spread")
+	}
+}
+
 func TestPodsAreRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {

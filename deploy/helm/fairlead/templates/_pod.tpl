@@ -3,6 +3,7 @@
 {{- $ := .root -}}
 {{- $v := $.Values -}}
 {{- $name := include "fairlead.fullname" $ -}}
+{{- $component := .component -}}
 {{- $isRelay := and $v.relay.enabled (eq .component (include "fairlead.relayComponent" $)) -}}
 {{- $postgres := eq $v.database.type "postgres" -}}
 {{- $scheme := empty $v.tls.existingSecret | not | ternary "HTTPS" "HTTP" -}}
@@ -128,7 +129,9 @@ spec:
       maxSkew: 1
       whenUnsatisfiable: ScheduleAnyway
       labelSelector:
-        matchLabels: {{- include "fairlead.selector" $ | nindent 10 }}
+        matchLabels:
+          {{- include "fairlead.selector" $ | nindent 10 }}
+          app.kubernetes.io/component: {{ $component }}
     {{- end }}
     {{- end }}
   {{- end }}
