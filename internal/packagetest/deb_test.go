@@ -84,6 +84,10 @@ func TestDebRunsAsItsUnitSays(t *testing.T) {
 		t.Errorf("a webhook to the machine itself: %s", out)
 	}
 
+	// A reload keeps the process.
+	m.says("a=$(systemctl show --property=MainPID --value fairlead); systemctl reload fairlead; fairlead health; [ $a = $(systemctl show --property=MainPID --value fairlead) ] && echo same",
+		"pass\nsame")
+
 	// The two lines that the unit offers for a port below 1024.
 	m.sh(`mkdir -p /etc/systemd/system/fairlead.service.d
 		{ echo "[Service]"; sed -n 's/^#\(.*=CAP_NET_BIND_SERVICE\)$/\1/p' /usr/lib/systemd/system/fairlead.service; } >/etc/systemd/system/fairlead.service.d/port.conf
