@@ -122,6 +122,7 @@ write_env() {
     files+=:deploy/compose/$mode.yaml:deploy/compose/relay.yaml
     [ ! -e deploy/compose/monitoring.yaml ] || files+=:deploy/compose/monitoring.yaml
   elif ! overlay "$mode"; then
+    [ "$(setting RELAY_PUBLISH)" != 127.0.0.1:3478 ] || set_setting RELAY_PUBLISH 0.0.0.0:3478
     files=$(sed -E "s#deploy/compose/(dev|prod)\.yaml#deploy/compose/$mode.yaml#" <<<"$files")
   fi
   profiles=$(setting COMPOSE_PROFILES | tr , '\n' | grep -vx acme | paste -sd, -) || true
@@ -131,6 +132,8 @@ write_env() {
   if [ "$mode" = prod ]; then
     set_setting DOMAIN "$domain"
     set_setting ACME_EMAIL "$email"
+  elif [ -z "$(setting RELAY_PUBLISH)" ]; then
+    set_setting RELAY_PUBLISH 127.0.0.1:3478 # other machines do not reach the service either
   fi
   if [ -z "$sqlite" ] && [ -z "$(setting POSTGRES_PASSWORD)" ]; then set_setting POSTGRES_PASSWORD "$(random 32)"; fi
   # Grafana keeps the password of its first start, so only set one if Grafana cannot have started yet.

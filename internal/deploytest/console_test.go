@@ -107,6 +107,9 @@ func testConsole(t *testing.T, s *Stack) {
 			t.Errorf("%s: %d, want %d", path, got, want)
 		}
 	}
+	for _, path := range []string{"/", "/admin"} {
+		wantText(t, v.get(path).body, `The console is at <a href="/admin/">`)
+	}
 	log := s.Logs("console")
 	wantText(t, log, `No route matches URL \"/admin/favicon.ico\"`, `No route matches URL \"/admin/nowhere\"`)
 	if strings.Contains(log, key) {

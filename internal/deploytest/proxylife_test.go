@@ -208,7 +208,7 @@ func TestProxyLogsToFilesAndToItsOutput(t *testing.T) {
 
 func TestProxyRefusesSettingsItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	for _, setting := range []string{"PROXY_MODE=prdo", "PROXY_RATE_LIMIT=yes", "PROXY_ADMIN=1", "DOMAIN=a;b"} {
+	for _, setting := range []string{"PROXY_MODE=prdo", "PROXY_RATE_LIMIT=yes", "PROXY_ADMIN=1", "PROXY_API=1", "DOMAIN=a;b"} {
 		_, err := command(t.Context(), root, docker, "run", "--rm", "--env="+setting, images.name("proxy"))
 		if err == nil || !strings.Contains(err.Error(), setting+" is not ") {
 			t.Errorf("%s: %v", setting, err)

@@ -264,7 +264,7 @@ func TestProxyServesTheConsoleOnItsPortOnly(t *testing.T) {
 
 func TestProxyProtectsAdminPaths(t *testing.T) {
 	t.Parallel()
-	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_ADMIN=on")
+	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_ADMIN=on", "PROXY_API=on")
 	c := p.client(true)
 	for client, allowed := range map[string]bool{
 		"127.0.0.1": true, "::1": true, "10.1.2.3": true, "172.16.0.1": true, "172.31.255.254": true, "192.168.1.1": true,
@@ -274,6 +274,7 @@ func TestProxyProtectsAdminPaths(t *testing.T) {
 		want := map[string]int{
 			"https://mesh.example/admin": 404, "https://mesh.example/admin/": 200, "https://mesh.example/admin/nodes": 200,
 			"https://mesh.example/api/v1/admin": 404, "https://mesh.example/api/v1/admin/x": 404,
+			"https://mesh.example/api/v1/node": 200, "https://mesh.example//%61pi/v1/node": 200,
 		}
 		if !allowed {
 			for url := range want {
@@ -282,7 +283,9 @@ func TestProxyProtectsAdminPaths(t *testing.T) {
 			want["https://mesh.example/x/%2e/../admin/"] = 400
 			want["https://mesh.example/./admin/"] = 403
 		}
-		want["https://mesh.example/api/v1/node"] = 200
+		for _, path := range []string{"/key", "/apis", "/health"} {
+			want["https://mesh.example"+path] = 200
+		}
 		mustAnswer(t, c, want, "X-Forwarded-For", client)
 	}
 	// Docker's gateway has a private address, but who comes by it may be anybody.
@@ -290,6 +293,19 @@ func TestProxyProtectsAdminPaths(t *testing.T) {
 	if a := get(t, c, "https://mesh.example/admin/", "X-Forwarded-For", fromTheLAN); a.Seen.By != ":3000" {
 		t.Errorf("/admin/ is answered by %s", a.Seen.By)
 	}
+}
+
+// The operator's list counts instead of ours, and does not touch the API unless told.
+func TestProxyTakesTheOperatorsNetworks(t *testing.T) {
+	t.Parallel()
+	list := filepath.Join(t.TempDir(), "admin-networks.list")
+	if err := os.WriteFile(list, []byte("allow "+stranger+";\ndeny all;\n"), 0o644); err != nil { //nolint:gosec // the proxy is another user
+		t.Fatal(err)
+	}
+	p := startProxy(t, believing, "PROXY_MODE=dev", "PROXY_ADMIN=on", "--volume="+list+":/etc/nginx/local/admin-networks.list:ro")
+	c := p.client(false)
+	mustAnswer(t, c, map[string]int{"http://mesh.example:8080/admin/": 200, "http://mesh.example:8080/api/v1/node": 200}, "X-Forwarded-For", stranger)
+	mustAnswer(t, c, map[string]int{"http://mesh.example:8080/admin/": 403, "http://mesh.example:8080/api/v1/node": 200}, "X-Forwarded-For", fromTheLAN)
 }
 
 // Of what a client asks at once, the burst and one more pass, and what the time

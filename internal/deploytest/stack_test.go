@@ -193,6 +193,7 @@ type Container struct {
 	}
 	HostConfig struct {
 		Memory         int64
+		PidsLimit      *int64
 		ReadonlyRootfs bool
 		CapDrop        []string
 		SecurityOpt    []string

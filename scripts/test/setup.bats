@@ -79,6 +79,16 @@ setup() {
   grep -qx COMPOSE_FILE=deploy/compose/base.yaml:deploy/compose/dev.yaml:deploy/compose/relay.yaml .env
 }
 
+@test "the relay's port is public in production only, and wherever told" {
+  run scripts/setup.sh --dev
+  grep -qx RELAY_PUBLISH=127.0.0.1:3478 .env
+  run scripts/setup.sh --domain mesh.example.test --email ops@example.test
+  grep -qx RELAY_PUBLISH=0.0.0.0:3478 .env
+  sed -i 's/^RELAY_PUBLISH=.*/RELAY_PUBLISH=0.0.0.0:3479/' .env
+  run scripts/setup.sh --dev
+  grep -qx RELAY_PUBLISH=0.0.0.0:3479 .env
+}
+
 @test "PostgreSQL is not left out of a deployment that has it" {
   run scripts/setup.sh --dev
   run -1 scripts/setup.sh --dev --sqlite

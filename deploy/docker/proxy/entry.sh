@@ -77,6 +77,7 @@ mkdir -p /run/nginx/chosen
 choose PROXY_MODE "${PROXY_MODE:-dev}" mode
 choose PROXY_RATE_LIMIT "${PROXY_RATE_LIMIT:-on}" rate-limit
 choose PROXY_ADMIN "${PROXY_ADMIN:-off}" admin
+choose PROXY_API "${PROXY_API:-off}" api
 deny_gateway
 name_domain
 
