@@ -100,7 +100,7 @@ func TestBackupBesideTheServerIsRestoredIntoTheOtherEngine(t *testing.T) {
 		if r := command(t, s, "backup", "--file", file); r.status != 1 || !strings.Contains(r.stderr, "exists") {
 			t.Errorf("a backup was replaced: %+v", r)
 		}
-		r := command(t, s, "restore", file, "--replace")
+		r := command(t, s, "restore", file, "--replace", "--force")
 		if r.status != 1 || !strings.Contains(r.stderr, "in use by") {
 			t.Errorf("restored under a server: %+v", r)
 		}
@@ -119,7 +119,7 @@ func TestBackupBesideTheServerIsRestoredIntoTheOtherEngine(t *testing.T) {
 		if r := command(t, o, "restore", file); r.status != 1 || !strings.Contains(r.stderr, "--replace") {
 			t.Errorf("restored over another: %+v", r)
 		}
-		says(t, mustCommand(t, o, "restore", file, "--replace", "--output", "json"), `"revision"`)
+		says(t, mustCommand(t, o, "restore", file, "--replace", "--force", "--output", "json"), `"revision"`)
 	})
 }
 

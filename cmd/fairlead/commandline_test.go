@@ -122,14 +122,14 @@ func typeAll(t *testing.T, p *process, s *session) string {
 	for _, line := range []string{
 		"nodes list", "nodes list -o json", "nodes list -o yaml", "nodes list --user bob", "nodes list --user nobody",
 		"nodes show laptop-of-alice", "nodes show 9", "nodes rename laptop-of-alice laptop", "nodes rename laptop 9", "nodes address laptop --ipv4 100.64.7.1",
-		"nodes address laptop --ipv4 10.0.0.1", "nodes expire 100.64.7.1", "nodes expire --all", "nodes expire --all --all-offline", "nodes list",
-		"nodes expire laptop --never", "nodes tag laptop --tags tag:web", "nodes tag laptop --tags web", "nodes list", "nodes delete --identifier 1",
-		"nodes delete laptop", "auth list", "auth approve ABCD-EFGH --user alice", "auth reject garbage", "ssh list", "ssh list -o json", "ssh approve ABCD-EFGH", "ssh reject garbage",
+		"nodes address laptop --ipv4 10.0.0.1", "nodes expire 100.64.7.1", "nodes expire --all", "nodes expire --all --force", "nodes expire --all --all-offline", "nodes list",
+		"nodes expire laptop --never", "nodes tag laptop --tags tag:web", "nodes tag laptop --tags web", "nodes list", "nodes delete --identifier 1", "nodes delete --identifier 1 --force",
+		"nodes delete laptop --force", "auth list", "auth approve ABCD-EFGH --user alice", "auth reject garbage", "ssh list", "ssh list -o json", "ssh approve ABCD-EFGH", "ssh reject garbage",
 		"preauthkeys list", "preauthkeys list --user bob -o json", "preauthkeys list --user bob -o yaml",
 		"preauthkeys expire --user bob --key 1", "preauthkeys expire --user bob --key 2", "preauthkeys expire", "preauthkeys expire --key 99",
 		"apikeys create --expiration 999d", "apikeys create -o json", "apikeys list", "apikeys list -o json", "apikeys list -o yaml",
-		"apikeys expire --key 3", "apikeys expire --prefix ab", "apikeys expire", "apikeys delete --key 3", "apikeys delete --key 3",
-		"users delete bob", "preauthkeys list", "users list", "users list extra", "users list -o xml", "frobnicate",
+		"apikeys expire --key 3", "apikeys expire --prefix ab", "apikeys expire", "apikeys delete --key 3", "apikeys delete --key 3 --force", "apikeys delete --key 3 --force",
+		"users delete bob", "users delete bob --force", "preauthkeys list", "users list", "users list extra", "users list -o xml", "frobnicate",
 	} {
 		s.types(t, line)
 	}

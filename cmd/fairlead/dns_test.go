@@ -41,7 +41,7 @@ func TestDNSOnTheCommandLine(t *testing.T) {
 		)
 		p.kill(t)
 		p = serve(t, configured)
-		types("dns show", "dns split remove corp.example.com", "dns reset", "dns show -o json")
+		types("dns show", "dns split remove corp.example.com", "dns reset --force", "dns show -o json")
 		p.kill(t)
 		serve(t, configured.with("dns.pinned", "true"))
 		shown(t, configured, "pinned") // once the killed one no longer counts as a replica

@@ -44,7 +44,7 @@ func TestCommandWhoseAnswerIsLostHappensOnce(t *testing.T) {
 		p := serve(t, s)
 		global := []string{"--server", forgetful(t, "http://"+p.api), "--api-key", newKey(t, s)}
 		far := func(args ...string) result { return command(t, s, append(global, args...)...) }
-		for _, line := range []string{"users create alice", "users create bob", "users rename alice carol", "users delete bob"} {
+		for _, line := range []string{"users create alice", "users create bob", "users rename alice carol", "users delete bob --force"} {
 			if r := far(strings.Fields(line)...); r.status != 0 || r.stderr != "" {
 				t.Errorf("%s: %+v", line, r)
 			}

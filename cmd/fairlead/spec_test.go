@@ -248,17 +248,17 @@ func commands() map[string]row {
 		},
 		"command-nodes-delete": func(w *world) {
 			id := w.node()
-			w.run("nodes delete --identifier " + id)
+			w.run("nodes delete --force --identifier " + id)
 			w.p.client("").must(w.t, 404, "GET", "/api/v1/node/"+id, "")
 		},
 		"command-nodes-expire-all": func(w *world) {
 			id := w.node()
-			w.run("nodes expire --all")
+			w.run("nodes expire --all --force")
 			w.demand(w.nodeNow(id)["expired"] == true, "the node is not expired")
 		},
 		"command-nodes-expire-all-offline": func(w *world) {
 			away, here := w.node(), w.onlineNode()
-			w.run("nodes expire --all-offline")
+			w.run("nodes expire --all-offline --force")
 			w.demand(w.nodeNow(away)["expired"] == true, "the node is not expired")
 			w.demand(w.nodeNow(here)["expired"] == false, "a node that is online is expired")
 			both := command(w.t, w.s, "nodes", "expire", "--all", "--all-offline")

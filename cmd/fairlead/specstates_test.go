@@ -29,19 +29,19 @@ func states() map[string]row {
 		},
 		"state-node-removed": func(w *world) {
 			id := w.node()
-			w.run("nodes delete --identifier " + id)
+			w.run("nodes delete --force --identifier " + id)
 			w.p.client("").must(w.t, 404, "GET", "/api/v1/node/"+id, "")
 		},
 		"state-all-nodes-expired": func(w *world) {
 			w.node()
-			w.run("nodes expire --all")
+			w.run("nodes expire --all --force")
 			for _, n := range w.get("/api/v1/node")["nodes"].([]any) {
 				w.demand(n.(map[string]any)["expired"] == true, "%v is not expired", n)
 			}
 		},
 		"state-offline-nodes-expired": func(w *world) {
 			w.node()
-			w.run("nodes expire --all-offline")
+			w.run("nodes expire --all-offline --force")
 			for _, n := range w.get("/api/v1/node")["nodes"].([]any) {
 				w.demand(n.(map[string]any)["online"] == true || n.(map[string]any)["expired"] == true, "%v is not expired", n)
 			}
@@ -73,7 +73,7 @@ func states() map[string]row {
 		"state-user-removed": func(w *world) {
 			id := w.node()
 			owner := w.nodeNow(id)["user"].(map[string]any)["name"].(string)
-			w.run("users delete " + owner)
+			w.run("users delete " + owner + " --force")
 			w.demand(len(w.get("/api/v1/user?name=" + owner)["users"].([]any)) == 0, "the user is there")
 			w.p.client("").must(w.t, 404, "GET", "/api/v1/node/"+id, "")
 		},

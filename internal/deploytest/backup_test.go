@@ -16,7 +16,7 @@ func TestBackupOfAStackIsRestoredIntoAnother(t *testing.T) {
 	restore := func(s *Stack, file string) {
 		t.Helper()
 		s.Compose("stop", "fairlead")
-		if out, err := s.Run("sh", "-c", "docker-compose run --rm -T fairlead restore - --replace <"+file); err != nil {
+		if out, err := s.Run("sh", "-c", "docker-compose run --rm -T fairlead restore - --replace --force <"+file); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		s.Compose("start", "fairlead")
@@ -49,7 +49,7 @@ func TestBackupOfAStackIsRestoredIntoAnother(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	to.Exec("fairlead", "fairlead", "users", "create", "bob")
-	if out, err := to.Run("sh", "-c", "docker-compose exec -T fairlead fairlead restore - --replace <earlier.backup"); err == nil || !strings.Contains(out, "in use by") {
+	if out, err := to.Run("sh", "-c", "docker-compose exec -T fairlead fairlead restore - --replace --force <earlier.backup"); err == nil || !strings.Contains(out, "in use by") {
 		t.Errorf("restored under the service: %v\n%s", err, out)
 	}
 	restore(to, "earlier.backup")

@@ -61,9 +61,9 @@ func testCommands(t *testing.T, s *Stack) {
 	wantText(t, fairlead("routes", "list"), "10.20.0.0/24")
 	wantText(t, s.Logs("fairlead"), "node registered", "route enabled")
 
-	fairlead("nodes", "expire", "--all-offline")
-	fairlead("nodes", "expire", "--all")
-	fairlead("nodes", "delete", "--identifier", node)
+	fairlead("nodes", "expire", "--all-offline", "--force")
+	fairlead("nodes", "expire", "--all", "--force")
+	fairlead("nodes", "delete", "--identifier", node, "--force")
 	if left := ids("nodes", "list"); len(left) != 0 {
 		t.Errorf("nodes after the last was deleted: %q", left)
 	}

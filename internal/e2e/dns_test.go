@@ -159,7 +159,7 @@ func TestChangesOfDNSReachTheResolverOfAClient(t *testing.T) {
 		}
 		names{l, patience, resolve}.become(ctx, t, "new.outside.example", "192.0.2.8", "dns", "record", "add", "new.outside.example", "192.0.2.8")
 		client.become(ctx, t, "printer.outside.example", "192.0.2.7", "dns", "show")
-		client.become(ctx, t, "printer.outside.example", "", "dns", "reset")
+		client.become(ctx, t, "printer.outside.example", "", "dns", "reset", "--force")
 		host.become(ctx, t, "www", "", "dns", "show")
 	})
 }

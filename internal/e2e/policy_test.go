@@ -503,7 +503,7 @@ func (n *trial) cut(ctx context.Context, t *testing.T) time.Time {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	n.CLI("policy", "set", file, "--confirm-within", shortestTrial.String())
+	n.CLI("policy", "set", file, "--force", "--confirm-within", shortestTrial.String())
 	n.awaitSilence(ctx, t)
 	return began
 }

@@ -61,7 +61,7 @@ func TestMoveToTheOtherEngineAndBackLosesNobody(t *testing.T) {
 	}{{sqlite, postgres, pg.URL(name)}, {postgres, sqlite, "sqlite:" + file}} {
 		step.from.Stop()
 		front.Remove(step.from.Addr)
-		step.from.CLI("db", "move", "--to", step.name, "--replace")
+		step.from.CLI("db", "move", "--to", step.name, "--replace", "--force")
 		step.to.Resume()
 		front.Add(step.to.Addr)
 		mustHold(t, limit, virtual+1, step.to)

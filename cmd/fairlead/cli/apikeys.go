@@ -177,7 +177,7 @@ id and expires all keys that match.`,
 			if selection.At != nil {
 				when = "from " + timeText(*selection.At)
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Expire %s, so that programs with it are refused %s?", which, when)); err != nil {
+			if err := t.confirmPerson(*force, fmt.Sprintf("Expire %s, so that programs with it are refused %s?", which, when)); err != nil {
 				return err
 			}
 			done, err := decode[apiclient.APIKeyExpiry](answer(client.ExpireAPIKeys(cmd.Context(), selection)))
@@ -196,7 +196,7 @@ id and expires all keys that match.`,
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`characters` with which the ids of the keys begin")
 	cmd.Flags().Var(&after, "after", "how long the keys can still be used, such as 24h (default not at all)")
 	complete(cmd, "after", cobra.NoFileCompletions)
-	force = confirmable(cmd)
+	force = skippable(cmd)
 	return cmd
 }
 

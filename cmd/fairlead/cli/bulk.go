@@ -121,7 +121,11 @@ func (t *tool) changeNodes(ctx context.Context, set *nodeSet, force bool, work n
 		chosen.add(n.ID, n.GivenName)
 		skips[n.ID] = work.skips != nil && work.skips(n)
 	}
-	if err := t.confirm(force, fmt.Sprintf(work.question, chosen.text("node"))); err != nil {
+	confirm := t.confirmPerson
+	if len(set.refs) == 0 || work.change.Action == apiclient.NodesChangeActionDelete {
+		confirm = t.confirm
+	}
+	if err := confirm(force, fmt.Sprintf(work.question, chosen.text("node"))); err != nil {
 		return err
 	}
 	results, err := inChunks(t, chosen.ids, func(chunk []string) ([]apiclient.NodeBulkResult, error) {

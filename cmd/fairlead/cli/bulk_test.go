@@ -43,7 +43,7 @@ func TestLongWorkShowsAPersonHowFarItIs(t *testing.T) {
 	for _, terminal := range []bool{true, false} {
 		var sizes []int
 		socket, _ := listen(t, crowd(450, 3, &sizes))
-		r := fairlead(t, socket, []string{"nodes", "delete", "--tag", "tag:ci"}, func(env *Env) {
+		r := fairlead(t, socket, []string{"nodes", "delete", "--tag", "tag:ci", fmt.Sprintf("--force=%t", !terminal)}, func(env *Env) {
 			env.Terminal, env.Stdin = terminal, strings.NewReader("y\n")
 		})
 		if diff := cmp.Diff([]int{200, 200, 50}, sizes); diff != "" || r.stdout.String() != "Deleted 450 nodes\n" {
@@ -63,7 +63,7 @@ func TestLongWorkShowsAPersonHowFarItIs(t *testing.T) {
 func TestWorkThatEndsHalfwaySaysHowFarItCame(t *testing.T) {
 	var sizes []int
 	socket, _ := listen(t, crowd(450, 1, &sizes))
-	r := fairlead(t, socket, []string{"nodes", "expire", "--user", "alice"})
+	r := fairlead(t, socket, []string{"nodes", "expire", "--user", "alice", "--force"})
 	want := "Error: after 200 of 450: the database cannot be used now; nothing was changed, try again\n"
 	if r.status != 1 || r.stdout.String() != "Expired 200 nodes\n" || r.stderr.String() != want {
 		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
@@ -90,7 +90,7 @@ func TestEqualRefusalsAreOneLine(t *testing.T) {
 	})
 	mux.Handle("GET /api/v1/node", crowd(9, 0, new([]int)))
 	socket, _ := listen(t, mux)
-	r := fairlead(t, socket, []string{"nodes", "tag", "--user", "alice", "--remove", "tag:blue"})
+	r := fairlead(t, socket, []string{"nodes", "tag", "--user", "alice", "--remove", "tag:blue", "--force"})
 	want := "web-2: it is gone\n7 nodes (web-3, web-4, web-5, web-6, web-7 and 2 more): it keeps its last tag\nError: 8 nodes of 9 refused\n"
 	if r.status != 1 || r.stdout.String() != "Took tag:blue away from 1 node\n" || r.stderr.String() != want {
 		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
@@ -100,7 +100,7 @@ func TestEqualRefusalsAreOneLine(t *testing.T) {
 func TestFilterThatFindsNobodyChangesNothing(t *testing.T) {
 	var sizes []int
 	socket, _ := listen(t, crowd(0, 0, &sizes))
-	if r := fairlead(t, socket, []string{"nodes", "delete", "--user", "alice"}); r.status != 0 || r.stdout.String() != "No node matches\n" || len(sizes) != 0 {
+	if r := fairlead(t, socket, []string{"nodes", "delete", "--user", "alice", "--force"}); r.status != 0 || r.stdout.String() != "No node matches\n" || len(sizes) != 0 {
 		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
 	}
 }

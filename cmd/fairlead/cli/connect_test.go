@@ -39,14 +39,14 @@ func TestLifetimesAreSentAsTimes(t *testing.T) {
 func TestSecretOfAKeyIsNotSent(t *testing.T) {
 	for command, want := range map[string]request{
 		"preauthkeys expire --user alice --key flp_b81KzQx0LmN4_" + theSecret: {Method: "POST", Path: "/api/v1/preauthkey/expire", Body: `{"key":"b81KzQx0LmN4","user":"alice"}`},
-		"preauthkeys delete --key flp_b81KzQx0LmN4_" + theSecret:              {Method: "DELETE", Path: "/api/v1/preauthkey?id=b81KzQx0LmN4"},
-		"preauthkeys delete --key 12":                                         {Method: "DELETE", Path: "/api/v1/preauthkey?id=12"},
+		"preauthkeys delete --key flp_b81KzQx0LmN4_" + theSecret + " --force": {Method: "DELETE", Path: "/api/v1/preauthkey?id=b81KzQx0LmN4"},
+		"preauthkeys delete --key 12 --force":                                 {Method: "DELETE", Path: "/api/v1/preauthkey?id=12"},
 		"apikeys expire --key flk_7Qd0XhVb2mTa_" + theSecret:                  {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"key":"7Qd0XhVb2mTa"}`},
 		"apikeys expire --prefix flk_7Qd0":                                    {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"prefix":"7Qd0"}`},
 		"apikeys expire --prefix flk_7Qd0XhVb2mTa_***":                        {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"prefix":"7Qd0XhVb2mTa"}`},
 		"apikeys expire flk_7Qd0XhVb2mTa_" + theSecret:                        {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"key":"7Qd0XhVb2mTa"}`},
-		"preauthkeys delete flp_b81KzQx0LmN4_" + theSecret:                    {Method: "DELETE", Path: "/api/v1/preauthkey?id=b81KzQx0LmN4"},
-		"apikeys delete --key flk_7Qd0XhVb2mTa_" + theSecret:                  {Method: "DELETE", Path: "/api/v1/apikey/7Qd0XhVb2mTa"},
+		"preauthkeys delete flp_b81KzQx0LmN4_" + theSecret + " --force":       {Method: "DELETE", Path: "/api/v1/preauthkey?id=b81KzQx0LmN4"},
+		"apikeys delete --key flk_7Qd0XhVb2mTa_" + theSecret + " --force":     {Method: "DELETE", Path: "/api/v1/apikey/7Qd0XhVb2mTa"},
 	} {
 		socket, log := listen(t, cannedServer())
 		r := fairlead(t, socket, strings.Fields(command))
@@ -129,15 +129,15 @@ func TestFailureIsOneLineThatSaysWhatToDo(t *testing.T) {
 		stderr string
 	}{
 		{
-			problem(404, `there is no user \"zoe\"`), "users delete zoe", 1,
+			problem(404, `there is no user \"zoe\"`), "users delete zoe --force", 1,
 			"Error: there is no user \"zoe\"; list them with: fairlead users list\n",
 		},
 		{
-			problem(404, `there is no such API key`), "apikeys delete 7", 1,
+			problem(404, `there is no such API key`), "apikeys delete 7 --force", 1,
 			"Error: there is no such API key; list them with: fairlead apikeys list\n",
 		},
 		{
-			problem(404, `there is no such pre-auth key; list them with: fairlead preauthkeys list`), "preauthkeys delete 7", 1,
+			problem(404, `there is no such pre-auth key; list them with: fairlead preauthkeys list`), "preauthkeys delete 7 --force", 1,
 			"Error: there is no such pre-auth key; list them with: fairlead preauthkeys list\n",
 		},
 		{

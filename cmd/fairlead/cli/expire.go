@@ -132,7 +132,7 @@ expired, and no node expires by itself any more.
 	flags.StringVar(&e.at, "at", "", "expire at this `time`, such as 2027-01-31T12:00:00Z, or after a while, such as 30d")
 	flags.BoolVar(&e.never, "never", false, "let the nodes never expire")
 	complete(cmd, "at", cobra.NoFileCompletions)
-	force = confirmable(cmd)
+	force = confirmableUnlessNamed(cmd)
 	return cmd
 }
 
@@ -146,7 +146,11 @@ func (t *tool) expireNow(ctx context.Context, set *nodeSet, force bool) error {
 	if err != nil {
 		return err
 	}
-	if err := t.confirm(force, fmt.Sprintf(expireQuestion, which)); err != nil {
+	confirm := t.confirmPerson
+	if len(set.refs) == 0 {
+		confirm = t.confirm
+	}
+	if err := confirm(force, fmt.Sprintf(expireQuestion, which)); err != nil {
 		return err
 	}
 	done, err := decode[apiclient.NodesExpiry](answer(client.ExpireNodes(ctx, apiclient.NodeSelection{
@@ -162,14 +166,14 @@ func (t *tool) expireNow(ctx context.Context, set *nodeSet, force bool) error {
 	return t.show(done, text+"\n")
 }
 
-// whichExpire names the nodes in a question, or counts them if somebody is asked.
+// whichExpire names the nodes in a question, or counts them.
 func (t *tool) whichExpire(ctx context.Context, client *apiclient.Client, set *nodeSet, force bool) (string, error) {
 	switch {
 	case len(set.refs) == 1:
 		return "node " + set.refs[0], nil
 	case len(set.refs) > 0:
 		return "nodes " + strings.Join(set.refs, ", "), nil
-	case !t.asks(force):
+	case force:
 		return "", nil
 	}
 	nodes, err := set.find(ctx, client)
@@ -185,7 +189,7 @@ func (t *tool) changeExpiry(ctx context.Context, ref string, change apiclient.No
 	if err != nil {
 		return err
 	}
-	if err := t.confirm(force, fmt.Sprintf(expireQuestion, "node "+ref)); err != nil {
+	if err := t.confirmPerson(force, fmt.Sprintf(expireQuestion, "node "+ref)); err != nil {
 		return err
 	}
 	result, err := decode[apiclient.NodeResult](answer(client.ExpireNode(ctx, ref, nil, change)))

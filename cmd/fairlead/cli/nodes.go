@@ -294,7 +294,7 @@ If there is a policy, its tagOwners must know the tags.
 	for _, name := range []string{"tags", "add", "remove"} {
 		complete(cmd, name, t.completeTags)
 	}
-	force = confirmable(cmd)
+	force = confirmableUnlessNamed(cmd)
 	return cmd
 }
 
@@ -419,7 +419,7 @@ nodes, with a new key or login.
 			if err != nil {
 				return err
 			}
-			if t.Terminal && !*force {
+			if !*force {
 				found, err := decode[apiclient.NodeResult](answer(client.ShowNode(cmd.Context(), ref)))
 				if err != nil {
 					return err

@@ -14,30 +14,30 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	for file, commands := range map[string][]string{
 		"users.txt": {
-			"users list", "users show alice", "users create alice", "users rename 1 alice", "users delete alice", "users delete alice alice",
+			"users list", "users show alice", "users create alice", "users rename 1 alice", "users delete alice --force", "users delete alice alice --force",
 		},
 		"preauthkeys.txt": {
 			"preauthkeys list", "preauthkeys create --user alice --reusable --tags tag:server",
-			"preauthkeys expire --key 12", "preauthkeys delete --key 12", "preauthkeys delete 1 flp_0000aaaaZZZZ_***",
+			"preauthkeys expire --key 12", "preauthkeys delete --key 12 --force", "preauthkeys delete 1 flp_0000aaaaZZZZ_*** --force",
 		},
 		"apikeys.txt": {
-			"apikeys list", "apikeys create", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1",
+			"apikeys list", "apikeys create", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1 --force",
 		},
 		"nodes.txt": {
 			"nodes list", "nodes show web-1", "nodes rename 2 web-1", "nodes rename web-1 --reset", "nodes tag web-1 --tags tag:server,tag:web", "nodes move web-1 --user alice",
-			"nodes address web-1 --ipv4 100.64.0.1", "nodes expire alices-laptop 2", "nodes expire --all-offline", "nodes expire web-1 --never",
+			"nodes address web-1 --ipv4 100.64.0.1", "nodes expire alices-laptop 2", "nodes expire --all-offline --force", "nodes expire web-1 --never",
 			"nodes expire --identifier 2 --at 30d", "nodes presence", "nodes presence web-1",
-			"nodes enrol web-1 --auth-key flp_x --machine-key mkey:01 --node-key nodekey:02", "nodes expire web-1 --at 2026-01-01T00:00:00Z", "nodes delete --identifier 2",
-			"nodes delete --tag tag:web", "nodes expire --user alice", "nodes expire --all --never", "nodes expire --tag tag:web --at 30d", "nodes tag --tag tag:web --add tag:blue", "nodes tag web-1 web-1 --remove tag:blue", "nodes approve-routes --tag tag:web --all",
+			"nodes enrol web-1 --auth-key flp_x --machine-key mkey:01 --node-key nodekey:02", "nodes expire web-1 --at 2026-01-01T00:00:00Z", "nodes delete --identifier 2 --force",
+			"nodes delete --tag tag:web --force", "nodes expire --user alice --force", "nodes expire --all --never --force", "nodes expire --tag tag:web --at 30d --force", "nodes tag --tag tag:web --add tag:blue --force", "nodes tag web-1 web-1 --remove tag:blue", "nodes approve-routes --tag tag:web --all",
 		},
 		"routes.txt": {
-			"routes list", "routes enable --route-id 7", "routes disable 7", "routes prefer 7 --preference 10", "routes delete 7", "routes history 7",
+			"routes list", "routes enable --route-id 7", "routes disable 7", "routes prefer 7 --preference 10", "routes delete 7 --force", "routes history 7",
 			"nodes approve-routes web-1 --routes 192.168.7.0/24,10.1.0.0/16",
 		},
 		"dns.txt": {
 			"dns show", "dns set --magic-dns --nameservers 9.9.9.9", "dns record add printer.example.com 192.168.7.10", "dns record remove Printer.example.com.",
 			"dns record remove grafana.mesh.example.com fd7a:115c:a1e0:0::7", "dns record remove no.example.com 10.0.0.1", "dns split set corp.example.com 10.1.0.53 10.2.0.53", "dns split set lab.example.com --records-only",
-			"dns split remove lab.example.com", "dns split remove no.example.com", "dns reset",
+			"dns split remove lab.example.com", "dns split remove no.example.com", "dns reset --force",
 		},
 		"auth.txt": {
 			"auth list", "auth approve 7K3M-9QXD --user alice", "auth approve https://mesh.example.com/auth/x --user alice", "auth reject 7K3M-9QXD --reason no",
@@ -54,7 +54,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		"webhooks.txt": {
 			"webhooks list", "webhooks show 2", "webhooks create https://receiver.example.com/mesh --events node.*,policyUpdate --description chat",
 			"webhooks update 1 --events node.created --disable", "webhooks rotate 1", "webhooks test 1", "webhooks test 2", "webhooks failed 1",
-			"webhooks redeliver 1 --all", "webhooks redeliver 2 7 8", "webhooks delete 1",
+			"webhooks redeliver 1 --all", "webhooks redeliver 2 7 8", "webhooks delete 1 --force",
 		},
 		"service.txt": {"whoami", "health", "status", "version", "openapi", "debug digest"},
 	} {

@@ -263,7 +263,7 @@ func (s *saving) flags(cmd *cobra.Command, t *tool) {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
 	complete(cmd, "viewer", t.completeUserFlag)
-	s.force = confirmable(cmd)
+	s.force = cmd.Flags().Bool("force", false, "do not ask; required without a terminal to save what locks everybody out")
 }
 
 func (s *saving) ifMatch() *string {
@@ -290,8 +290,9 @@ once.
 
 At a terminal the effect is shown first, and you are asked when the change could
 lock somebody out or opens everything. With --viewer, your node or yourself, a
-change by which you lose your own way in is a danger too, and without a terminal
-it is not saved. With --confirm-within the change undoes itself unless you run
+change by which you lose your own way in is a danger too. Without a terminal,
+such a change, and one by which nobody reaches anyone any more, is saved only
+with --force. With --confirm-within the change undoes itself unless you run
 fairlead policy confirm in time.
 
 The text that is in force already is not saved again, and does not wait to be
@@ -328,25 +329,17 @@ confirmed: confirmBy is null then in --output json.`,
 	return cmd
 }
 
-// previewed shows a person what a text would change, and asks when that is
-// dangerous. A text whose tests fail is not worth a question. Without a person
-// only the viewer's own way in is looked at, if a viewer is named.
+// previewed shows what a text would change, and asks when that is dangerous. A text
+// whose tests fail is not worth a question. Without a terminal a text is refused by
+// which everybody is locked out, or the viewer, if one is named.
 func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, text string, s *saving) error {
-	if *s.force || !t.Terminal && s.viewer == "" {
+	if *s.force {
 		return nil
 	}
 	request := apiclient.PolicyPreviewRequest{Policy: &text, Viewer: ifSet(s.viewer)}
 	effect, err := decode[apiclient.PolicyEffect](t.placed(file)(answer(client.PreviewPolicy(ctx, request))))
 	if err != nil {
 		return err
-	}
-	if !t.Terminal {
-		for _, g := range effect.Guards {
-			if g.Kind == string(policy.GuardOwnWayIn) {
-				return fmt.Errorf("not saved: %s; use --force to save it all the same", g.Text)
-			}
-		}
-		return nil
 	}
 	if len(effect.Tests) > 0 {
 		failing := make([]apiclient.PolicyProblem, len(effect.Tests))
@@ -355,11 +348,31 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 		}
 		return t.tellProblems(file, failing)
 	}
+	if !t.Terminal {
+		return t.lockedOut(effect)
+	}
 	t.note("%s", strings.TrimSuffix(effectSummary(effect), "\n"))
 	if len(effect.Guards) == 0 && !everythingLost(effect) {
 		return nil
 	}
 	return t.confirm(*s.force, "Save it all the same?")
+}
+
+// lockedOut refuses what somebody at a terminal would be asked about, as far as it
+// locks out everybody or the viewer. It warns of the rest.
+func (t *tool) lockedOut(effect apiclient.PolicyEffect) error {
+	for _, g := range effect.Guards {
+		if g.Kind == string(policy.GuardOwnWayIn) {
+			return fmt.Errorf("not saved: %s; use --force to save it all the same", g.Text)
+		}
+	}
+	if everythingLost(effect) {
+		return errors.New("not saved: nobody reaches anyone any more; use --force to save it all the same")
+	}
+	for _, g := range effect.Guards {
+		t.note("Warning: %s", g.Text)
+	}
+	return nil
 }
 
 func noPolicyText(p apiclient.Policy) string {

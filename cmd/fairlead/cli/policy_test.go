@@ -130,11 +130,19 @@ func TestPolicySetAsksWhenNobodyReachesAnyoneAnyMore(t *testing.T) {
 	if r.status != 1 || !strings.HasPrefix(r.stderr.String(), want) {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
 	}
+	file := policyFile(t, "// nobody\n{}")
+	r = fairlead(t, socket, []string{"policy", "set", file})
+	if want := "Error: not saved: nobody reaches anyone any more; use --force to save it all the same\n"; r.status != 1 || r.stderr.String() != want {
+		t.Errorf("without a terminal: status %d, %s, want %s", r.status, &r.stderr, want)
+	}
+	if r = fairlead(t, socket, []string{"policy", "set", file, "--force"}); r.status != 0 {
+		t.Errorf("with --force: status %d, %s", r.status, &r.stderr)
+	}
 }
 
 func TestGoingBackToNoPolicyIsSaid(t *testing.T) {
 	socket, _ := listen(t, answering(200, "application/json", `{"policy": "", "version": "4"}`))
-	for _, command := range [][]string{{"policy", "rollback", "2"}, {"policy", "revert"}} {
+	for _, command := range [][]string{{"policy", "rollback", "2", "--force"}, {"policy", "revert"}} {
 		r := fairlead(t, socket, command)
 		if r.status != 0 || r.stdout.String() != "There is no policy any more, which is version 4: everyone may reach everyone\n" {
 			t.Errorf("%v: status %d, %s%s", command, r.status, &r.stdout, &r.stderr)
@@ -153,7 +161,7 @@ func TestPolicySetSaysWhenNothingWaits(t *testing.T) {
 func TestPolicyThatCannotBeSavedIsNoWrongUsage(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// of the file\n{}")})
-	if r.status != 1 || r.stderr.String() != "Error: the policy is a file: edit it\n" {
+	if r.status != 1 || !strings.HasSuffix(r.stderr.String(), "\nError: the policy is a file: edit it\n") {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
 	}
 }

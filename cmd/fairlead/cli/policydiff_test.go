@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,8 +23,12 @@ func TestAFileIsComparedWithNoPolicyIfThereIsNone(t *testing.T) {
 
 func TestPolicyByWhichTheViewerLosesTheWayInIsNotSaved(t *testing.T) {
 	handler := http.NewServeMux()
-	handler.HandleFunc("POST /api/v1/policy/preview", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, openapi.PolicyEffect{Guards: []openapi.PolicyGuard{{Kind: "ownWayIn", Text: "alice cannot reach gw on 22 any more"}}})
+	handler.HandleFunc("POST /api/v1/policy/preview", func(w http.ResponseWriter, r *http.Request) {
+		effect := openapi.PolicyEffect{Guards: []openapi.PolicyGuard{}}
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"viewer":"alice"`) {
+			effect.Guards = []openapi.PolicyGuard{{Kind: "ownWayIn", Text: "alice cannot reach gw on 22 any more"}}
+		}
+		reply(w, effect)
 	})
 	handler.HandleFunc("PUT /api/v1/policy", func(w http.ResponseWriter, _ *http.Request) { reply(w, cannedPolicy()) })
 	file := policyFile(t, "{}")
@@ -37,7 +42,8 @@ func TestPolicyByWhichTheViewerLosesTheWayInIsNotSaved(t *testing.T) {
 		status int
 		sent   []string
 	}{
-		{"", nil, 0, []string{put}},
+		{"", nil, 0, []string{preview, put}},
+		{" --force", nil, 0, []string{put}},
 		{" --viewer alice", nil, 1, []string{preview}},
 		{" --viewer alice --force", nil, 0, []string{put}},
 		{" --viewer alice", []func(*Env){atTerminal("n\n")}, 1, []string{preview}},

@@ -146,7 +146,7 @@ joined stay.
 			if err != nil {
 				return err
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Expire pre-auth key %s, so that no further node can join with it?", id)); err != nil {
+			if err := t.confirmPerson(*force, fmt.Sprintf("Expire pre-auth key %s, so that no further node can join with it?", id)); err != nil {
 				return err
 			}
 			done, err := decode[apiclient.Empty](answer(client.ExpirePreAuthKey(cmd.Context(), apiclient.PreAuthKeySelection{Key: &id, User: ifSet(user)})))
@@ -160,7 +160,7 @@ joined stay.
 	complete(cmd, "key", t.completePreAuthKeys)
 	cmd.Flags().StringVar(&user, "user", "", "fail unless the key belongs to this `user`, by name or id")
 	complete(cmd, "user", t.completeUserFlag)
-	force = confirmable(cmd)
+	force = skippable(cmd)
 	return cmd
 }
 
@@ -223,7 +223,11 @@ func (t *tool) changePreAuthKeys(ctx context.Context, force bool, keys []string,
 		}
 		chosen.add(list.PreAuthKeys[i].ID, name)
 	}
-	if err := t.confirm(force, fmt.Sprintf(question, chosen.text("pre-auth key"))); err != nil {
+	confirm := t.confirm
+	if action == apiclient.PreAuthKeysChangeActionExpire {
+		confirm = t.confirmPerson
+	}
+	if err := confirm(force, fmt.Sprintf(question, chosen.text("pre-auth key"))); err != nil {
 		return err
 	}
 	return t.changeMany(chosen, "pre-auth key", done, func(chunk []string) ([]byte, error) {

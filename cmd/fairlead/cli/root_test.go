@@ -268,16 +268,18 @@ func TestCompletionHasAllScopesAndOnlyEventsThatAre(t *testing.T) {
 	}
 }
 
-func TestDestructiveCommandsAskOnlyAPerson(t *testing.T) {
-	for _, command := range []string{
-		"users delete alice",
-		"preauthkeys expire --key 1", "preauthkeys delete --key 1",
-		"apikeys expire --key 1", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1",
-		"routes disable 7", "routes delete --route-id 12", "dns reset",
-		"nodes delete web-1 web-1", "nodes delete --tag tag:web", "nodes expire --user alice", "nodes tag --tag tag:web --tags tag:a", "nodes tag a b --add tag:a",
-		"users delete alice alice", "preauthkeys expire 1 1",
-		"nodes delete web-1", "nodes expire web-1", "nodes expire --all", "nodes expire --all-offline",
-		"nodes expire web-1 --at 0s", "nodes expire web-1 --at 2020-01-01T00:00:00Z", "nodes expire --all --at 0s", "nodes expire --all --never", "nodes expire --user alice --at 30d",
+func TestDestructiveCommandsNeedAPersonOrForce(t *testing.T) {
+	for command, scripts := range map[string]bool{ // whether scripts run it without --force
+		"users delete alice": false, "users delete alice alice": false,
+		"preauthkeys expire --key 1": true, "preauthkeys expire 1 1": true, "preauthkeys delete --key 1": false, "preauthkeys delete 1 1": false,
+		"apikeys expire --key 1": true, "apikeys expire --prefix 7Qd0": true, "apikeys delete --key 1": false,
+		"routes disable 7": true, "routes delete --route-id 12": false, "dns reset": false,
+		"webhooks rotate 1": true, "webhooks delete 1": false,
+		"nodes delete web-1": false, "nodes delete web-1 web-1": false, "nodes delete --tag tag:web": false,
+		"nodes tag --tag tag:web --tags tag:a": false, "nodes tag a b --add tag:a": true,
+		"nodes expire web-1": true, "nodes expire --user alice": false, "nodes expire --all": false, "nodes expire --all-offline": false,
+		"nodes expire web-1 --at 0s": true, "nodes expire web-1 --at 2020-01-01T00:00:00Z": true,
+		"nodes expire --all --at 0s": false, "nodes expire --all --never": false, "nodes expire --user alice --at 30d": false,
 	} {
 		for _, c := range []struct {
 			name     string
@@ -287,7 +289,8 @@ func TestDestructiveCommandsAskOnlyAPerson(t *testing.T) {
 			asks     bool
 			changes  bool
 		}{
-			{name: "script", changes: true},
+			{name: "script", changes: scripts},
+			{name: "forced script", force: true, changes: true},
 			{name: "forced", terminal: true, force: true, changes: true},
 			{name: "yes", terminal: true, answer: "y\n", asks: true, changes: true},
 			{name: "no", terminal: true, answer: "n\n", asks: true},
@@ -309,6 +312,9 @@ func TestDestructiveCommandsAskOnlyAPerson(t *testing.T) {
 				}
 				if changed != c.changes || (r.status == 0) != c.changes {
 					t.Errorf("changed %v, status %d", changed, r.status)
+				}
+				if refused := c.name == "script" && !scripts; refused && (r.status != 2 || !strings.Contains(r.stderr.String(), "without a terminal this needs --force (")) {
+					t.Errorf("status %d, stderr %q", r.status, &r.stderr)
 				}
 				if asked := strings.Contains(r.stderr.String(), "? [y/N] "); asked != c.asks {
 					t.Errorf("stderr %q", &r.stderr)
@@ -355,14 +361,14 @@ func TestNodesAreNamedToTheServerAsTheyWereGiven(t *testing.T) {
 	for command, want := range map[string]request{
 		"nodes show fd7a:115c:a1e0::1":          {Method: "GET", Path: "/api/v1/node/fd7a:115c:a1e0::1"},
 		"nodes show a/b":                        {Method: "GET", Path: "/api/v1/node/a%2Fb"},
-		"nodes delete --identifier 7":           {Method: "DELETE", Path: "/api/v1/node/7"},
+		"nodes delete --identifier 7 --force":   {Method: "DELETE", Path: "/api/v1/node/7"},
 		"nodes rename --identifier 7 web":       {Method: "POST", Path: "/api/v1/node/7/rename/web"},
 		"nodes rename web --reset":              {Method: "POST", Path: "/api/v1/node/web/rename"},
 		"nodes move 7 --user bob":               {Method: "POST", Path: "/api/v1/node/7/user", Body: `{"user":"bob"}`},
 		"nodes tag 7 --tags tag:a --tags tag:b": {Method: "POST", Path: "/api/v1/node/7/tags", Body: `{"tags":["tag:a","tag:b"]}`},
 		"nodes address 7 --ipv6 fd7a::1":        {Method: "PUT", Path: "/api/v1/node/7/addresses", Body: `{"ipv6":"fd7a::1"}`},
 		"nodes expire a --identifier 7,8":       {Method: "POST", Path: "/api/v1/node/expire", Body: `{"all":false,"allOffline":false,"nodes":["a","7","8"]}`},
-		"nodes expire --all":                    {Method: "POST", Path: "/api/v1/node/expire", Body: `{"all":true,"allOffline":false}`},
+		"nodes expire --all --force":            {Method: "POST", Path: "/api/v1/node/expire", Body: `{"all":true,"allOffline":false}`},
 		"nodes expire a --never":                {Method: "POST", Path: "/api/v1/node/a/expire", Body: `{"disableExpiry":true}`},
 		"nodes expire a --at 1d":                {Method: "POST", Path: "/api/v1/node/a/expire", Body: `{"expiry":"2026-03-02T09:30:00Z"}`},
 		"nodes expire a --at 2027-01-01T00:00:00+01:00": {
@@ -372,7 +378,7 @@ func TestNodesAreNamedToTheServerAsTheyWereGiven(t *testing.T) {
 		"nodes approve-routes 7 --routes=":                 {Method: "POST", Path: "/api/v1/node/7/approve_routes", Body: `{"routes":[]}`},
 		"routes enable --route-id 7":                       {Method: "POST", Path: "/api/v1/routes/7/enable"},
 		"routes disable 7":                                 {Method: "POST", Path: "/api/v1/routes/7/disable"},
-		"routes delete 7":                                  {Method: "DELETE", Path: "/api/v1/routes/7"},
+		"routes delete 7 --force":                          {Method: "DELETE", Path: "/api/v1/routes/7"},
 		"routes prefer 7 --preference -10":                 {Method: "PATCH", Path: "/api/v1/routes/7", Body: `{"preference":-10}`},
 		"auth approve abcdefgh --user alice":               {Method: "POST", Path: "/api/v1/auth/approve", Body: `{"authId":"abcdefgh","user":"alice"}`},
 		"auth reject ABCD-EFGH --reason no":                {Method: "POST", Path: "/api/v1/auth/reject", Body: `{"authId":"ABCD-EFGH","reason":"no"}`},

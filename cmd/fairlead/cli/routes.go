@@ -170,7 +170,7 @@ one goes with it.`,
   fairlead routes disable --route-id 7`,
 		Args: route.takes,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := t.confirmRoute(cmd, *force, route, "Disable %s, so that no node uses it?"); err != nil {
+			if err := t.confirmRoute(cmd, *force || !t.Terminal, route, "Disable %s, so that no node uses it?"); err != nil {
 				return err
 			}
 			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
@@ -181,13 +181,13 @@ one goes with it.`,
 		},
 	}
 	route.flag(cmd, t)
-	force = confirmable(cmd)
+	force = skippable(cmd)
 	return cmd
 }
 
 // confirmRoute asks a question that names a route.
 func (t *tool) confirmRoute(cmd *cobra.Command, force bool, route routeRef, question string) error {
-	if force || !t.Terminal {
+	if force {
 		return nil
 	}
 	client, err := t.connect()

@@ -165,7 +165,7 @@ them in the same step, use --delete-tagged.`,
 			if len(args) > 1 {
 				return t.deleteUsers(cmd.Context(), client, *force, tagged, args)
 			}
-			if t.asks(*force) {
+			if !*force {
 				if _, err := t.confirmUsers(cmd.Context(), client, *force, tagged, args); err != nil {
 					return err
 				}
@@ -215,7 +215,7 @@ func (t *tool) confirmUsers(ctx context.Context, client *apiclient.Client, force
 		}
 		chosen.add(found.User.ID, found.User.Name)
 	}
-	if !t.asks(force) {
+	if force {
 		return chosen, nil
 	}
 	users := "user " + chosen.names[0]

@@ -218,13 +218,13 @@ refuses until it knows the new one are tried again.`,
 			if err != nil {
 				return err
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Replace the secret of webhook %s, so that its receiver must be given the new one?", printable(args[0]))); err != nil {
+			if err := t.confirmPerson(*force, fmt.Sprintf("Replace the secret of webhook %s, so that its receiver must be given the new one?", printable(args[0]))); err != nil {
 				return err
 			}
 			return t.showSecret(decode[apiclient.WebhookSecretResult](answer(client.RotateWebhookSecret(cmd.Context(), args[0]))))
 		},
 	}
-	force = confirmable(cmd)
+	force = skippable(cmd)
 	return cmd
 }
 
