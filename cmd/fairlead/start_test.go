@@ -271,11 +271,15 @@ policy: {mode: database, path: /etc/fairlead/policy.json}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(file, 0o644); err != nil { // which it should not have
+		t.Fatal(err)
+	}
 	r := command(t, settings{}, "config", "check", "--config", file)
 	if r.status != 0 {
 		t.Fatalf("exit status %d: %s", r.status, r.stderr)
 	}
-	says(t, r.stdout, "configuration ok: "+file)
+	const readable = "a secret in a file that everyone can read (mode 0644); run: chmod 600 "
+	says(t, r.stdout, "configuration ok: "+file, readable+file)
 
 	own := settings{}
 	for key, value := range onPostgres(t, pg) {
@@ -288,6 +292,7 @@ policy: {mode: database, path: /etc/fairlead/policy.json}
 	p := start(t, own, nil, "serve", "--config", file)
 	p.awaitReady(t)
 	says(t, p.client("").must(t, 200, "GET", "/api/v1/server", ""), `"database":"postgres"`)
+	says(t, p.log.String(), readable+file)
 	p.stop(t)
 }
 

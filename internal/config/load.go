@@ -134,6 +134,7 @@ func (l *loader) readFile(named bool) bool {
 		l.problem(place{file: l.file}, "", err)
 		return false
 	}
+	defer l.checkMode()
 
 	first, second, err := parseYAML(data)
 	switch {
@@ -149,6 +150,22 @@ func (l *loader) readFile(named bool) bool {
 		l.readSection(first, "")
 	}
 	return true
+}
+
+// checkMode warns of a file with a secret that everyone on the machine can read. The
+// group may read it: packages give it to the service's own.
+func (l *loader) checkMode() {
+	const everyone = 0o004
+	info, err := os.Stat(l.file)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&everyone == 0 {
+		return
+	}
+	for _, k := range keysOf(l.config) {
+		if secret, ok := k.show().(Secret); ok && secret != "" {
+			l.warn(l.at(k.path), k.path, fmt.Sprintf("a secret in a file that everyone can read (mode %04o); run: chmod 600 %s", info.Mode().Perm(), l.file))
+			return
+		}
+	}
 }
 
 // parseYAML returns the contents of the first two documents, nil where there is none.

@@ -31,3 +31,36 @@ func TestUnreadableFileSaysPermissionDenied(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestSecretInAFileThatEveryoneCanReadIsWarnedOf(t *testing.T) {
+	const secret = minimal + "database: {postgres: {pass: hunter2}}\n"
+	for _, c := range []struct {
+		text  string
+		mode  os.FileMode
+		env   []string
+		warns bool
+	}{
+		{secret, 0o644, nil, true},
+		{secret, 0o604, nil, true},
+		{secret, 0o640, nil, false}, // as packages have it
+		{secret, 0o600, nil, false},
+		{minimal, 0o644, nil, false},
+		{minimal, 0o644, []string{"FAIRLEAD_DATABASE_POSTGRES_PASS=hunter2"}, false},
+	} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(c.text), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, c.mode); err != nil { // whatever the umask is
+			t.Fatal(err)
+		}
+		config, err := Load(path, c.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := path + ":2: database.postgres.pass: a secret in a file that everyone can read (mode "
+		if got := config.Report(); strings.Contains(got, want) != c.warns || strings.Contains(got, "hunter2") {
+			t.Errorf("mode %04o, %q: %s", c.mode, c.text, got)
+		}
+	}
+}
