@@ -303,10 +303,16 @@ log:
 END
 }
 
-# The service itself says whether it would accept its configuration.
+# The service itself says whether it would accept its configuration. If not, why is on stderr and what to do on stdout.
 accept_config() {
   local report
-  report=$(compose run --rm --no-deps -T fairlead config check 2>&1 </dev/null) || { echo "$report" >&2; return 1; }
+  ! report=$(compose run --rm --no-deps -T fairlead config check 2>&1 </dev/null) || return 0
+  echo "$report" >&2
+  case $report in
+    *'failed to parse configuration'*) echo "config.yaml has the problems above; edit it (as root)" ;;
+    *) echo "config.yaml could not be checked, because the container failed as above" ;;
+  esac
+  return 1
 }
 
 # outdated SERVICE FILE: it runs since before its configuration was written, in this run or in one that was interrupted.
@@ -554,6 +560,13 @@ check_version() { # SERVICE CONTAINER
   fi
 }
 
+# healthy_now CONTAINER asks what Docker will ask at the end of the interval.
+healthy_now() {
+  local words
+  mapfile -t words < <(docker inspect -f '{{range .Config.Healthcheck.Test}}{{println .}}{{end}}' "$1" | grep .)
+  [ "${words[0]:-}" = CMD ] && docker exec "$1" "${words[@]:1}" >/dev/null 2>&1
+}
+
 check_services() {
   local service container state
   for service in $(services); do
@@ -566,7 +579,7 @@ check_services() {
     state=$(docker inspect -f '{{if and (eq .State.Status "running") .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$container")
     case $state in
       healthy | running) ;;
-      starting) warn "$service has just started, and its health is not known yet: look again in a minute" ;;
+      starting) healthy_now "$container" || warn "$service has just started and is not healthy yet: look again in a minute" ;;
       exited | created) problem "$service does not run: docker compose up -d, or why not: docker compose logs $service" ;;
       *) problem "$service is $state: docker compose logs $service" ;;
     esac
@@ -575,6 +588,7 @@ check_services() {
 }
 
 check_all() {
+  local advice
   [ -e .env ] || die ".env is missing: run scripts/setup.sh"
   same_environment
   [ "$(stat -c %a .env)" = 600 ] || problem ".env has mode $(stat -c %a .env), not 600: chmod 600 .env"
@@ -584,7 +598,7 @@ check_all() {
   docker image inspect "$(image proxy)" >/dev/null 2>&1 || die "the images are missing: run scripts/setup.sh"
 
   check_file config.yaml 600 $service_user
-  [ ! -e config.yaml ] || accept_config || problem "config.yaml has the problems above; edit it, then docker compose restart fairlead"
+  [ ! -e config.yaml ] || advice=$(accept_config) || problem "$advice, then run scripts/setup.sh"
   check_file console.yaml 600 $console_user
   if [ -z "$sqlite" ] && [ "$(read_private config.yaml | yaml_value pass)" != "$(setting POSTGRES_PASSWORD)" ]; then
     problem "the database passwords differ: make database.postgres.pass in config.yaml and POSTGRES_PASSWORD in .env the same, then docker compose restart fairlead"
@@ -602,9 +616,23 @@ check_all() {
   info "all is well"
 }
 
+say_what_next() {
+  local fairlead="${compose[*]} exec fairlead fairlead" publish port host=$domain scheme=https away=''
+  publish=$(setting CONSOLE_PUBLISH 127.0.0.1:3001)
+  port=${publish##*:}
+  [ "$mode" = prod ] || scheme=http
+  if [[ $mode == dev || $publish == 127.* ]]; then
+    host=localhost away=" (from another machine: ssh -L $port:127.0.0.1:$port HOST)"
+  fi
+  info "Fairlead runs at $(server_url)"
+  info "the console is at $scheme://$host:$port/admin/$away; sign in with an API key: $fairlead apikeys create --expiration 90d"
+  docker exec "$(container_of fairlead)" fairlead users list --output=json | grep '"name"' >/dev/null ||
+    info "next: $fairlead users create alice"
+}
+
 main() {
   parse "$@"
-  local file
+  local file advice
   for file in .env config.yaml console.yaml; do
     # It would be replaced, and what it leads to is not seen from a container.
     [ ! -L "$file" ] || die "$file is a link: put the file itself here"
@@ -620,12 +648,11 @@ main() {
   # For the users of containers, after a clone under a strict umask.
   as_owner 'chmod -R a+rX deploy/nginx/local deploy/monitoring deploy/postgres' </dev/null
   write_config
-  accept_config || die "config.yaml has the problems above; edit it (as root) and run this again"
+  advice=$(accept_config) || die "$advice, then run this again"
   write_certificate
   start
   await_certificate
-  info "Fairlead runs at $(server_url)"
-  info "next: ${compose[*]} exec fairlead fairlead users create alice"
+  say_what_next
 }
 
 main "$@"

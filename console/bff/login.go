@@ -164,6 +164,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 	// A browser tells the origin of a form only to where it may tell the referrer.
 	w.Header().Set("Referrer-Policy", "same-origin")
 	s.plainPage(w, r, status, "login", plainPage{
+		Host:        publicHost(known.serverURL),
 		Unreachable: !known.reachable && status != http.StatusServiceUnavailable, // which says so itself
 		Token:       token, Message: message, Unencrypted: !v.trusted(), OwnKey: known.ownKey.text(), ServerVersion: known.productVersion,
 	})
@@ -222,7 +223,17 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// host is the service as a person knows it.
+// publicHost is the name under which devices reach the service, and its port unless that is 443; empty if the service
+// does not tell.
+func publicHost(serverURL string) string {
+	u, err := url.Parse(serverURL)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(u.Host, ":443")
+}
+
+// host is the service as the console reaches it.
 func (s *Server) host() string {
 	u, err := url.Parse(s.config.CoordinatorURL)
 	if err != nil {

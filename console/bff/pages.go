@@ -185,7 +185,10 @@ type plainPage struct {
 
 func (s *Server) plainPage(w http.ResponseWriter, r *http.Request, status int, name string, p plainPage) {
 	p.Nonce = setCSP(w, plainCSP)
-	p.Font, p.Icon, p.Host, p.Version = s.bundle.font, s.bundle.icon, s.host(), s.version
+	p.Font, p.Icon, p.Version = s.bundle.font, s.bundle.icon, s.version
+	if p.Host == "" {
+		p.Host = s.host()
+	}
 	var page bytes.Buffer
 	if err := s.templates.ExecuteTemplate(&page, name, p); err != nil {
 		s.log.Error("a page cannot be made", "page", name, "err", err)

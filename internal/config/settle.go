@@ -76,6 +76,9 @@ func (l *loader) settleListeners() {
 		}
 		l.warn(l.at("server_url"), "server_url", "not set; "+c.ServerURL+" lets only this machine join: set the URL that clients reach")
 	}
+	if u, err := url.Parse(c.ServerURL); err == nil && u.Hostname() == "mesh.example.com" {
+		l.warn(l.at("server_url"), "server_url", "mesh.example.com is the placeholder of the example: set the URL that clients reach")
+	}
 }
 
 func isEveryHost(host string) bool {

@@ -156,6 +156,17 @@ docker_with_images() {
   run -8 unpacked/scripts/setup.sh --dev
 }
 
+@test "a container that does not start is not called a problem of config.yaml" {
+  # shellcheck disable=SC2016 # of the script
+  printf '#!/bin/sh\n[ "$1" != run ] || cat >/dev/null\n[ "$1 $2" != "compose run" ] || { cat reason >&2; exit 1; }\n' >bin/docker
+  echo 'volume fairlead_data was created for another project' >reason
+  run -1 scripts/setup.sh --dev
+  [[ $output == *'created for another project'*'[ERROR] config.yaml could not be checked'* ]]
+  echo 'failed to parse configuration' >reason
+  run -1 scripts/setup.sh --dev
+  [[ $output == *'[ERROR] config.yaml has the problems above; edit it (as root), then run this again' ]]
+}
+
 @test "links are not replaced" {
   for file in .env config.yaml console.yaml; do
     echo kept >elsewhere
