@@ -3522,6 +3522,15 @@ export interface components {
              * @example
              */
             revertTo: string;
+            /** @description As in PolicyVerdict; only in answers to saving a policy. */
+            warnings?: components["schemas"]["PolicyProblem"][];
+        };
+        PolicyVerdict: {
+            /**
+             * @description What can be saved but is perhaps not what was meant, such as users who do not exist: rules that name them
+             *     allow nothing. Missing when there is nothing.
+             */
+            warnings?: components["schemas"]["PolicyProblem"][];
         };
         PolicyVersion: {
             /**
@@ -7229,7 +7238,16 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["Done"];
+            /** @description it could be saved */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyVerdict"];
+                };
+            };
             400: components["responses"]["BadPolicy"];
             401: components["responses"]["Unauthorized"];
             default: components["responses"]["Failure"];

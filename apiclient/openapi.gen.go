@@ -1673,6 +1673,9 @@ type Policy struct {
 	//
 	// Example: 7
 	Version string `json:"version"`
+
+	// Warnings As in PolicyVerdict; only in answers to saving a policy.
+	Warnings []PolicyProblem `json:"warnings,omitempty"`
 }
 
 // PolicySource `api`, or `file` when it was read from `policy.path`.
@@ -2068,6 +2071,13 @@ type PolicyText struct {
 	//
 	// Example: {"acls": []}
 	Policy string `json:"policy"`
+}
+
+// PolicyVerdict defines model for PolicyVerdict.
+type PolicyVerdict struct {
+	// Warnings What can be saved but is perhaps not what was meant, such as users who do not exist: rules that name them
+	// allow nothing. Missing when there is nothing.
+	Warnings []PolicyProblem `json:"warnings,omitempty"`
 }
 
 // PolicyVersion defines model for PolicyVersion.
@@ -13848,7 +13858,7 @@ type CheckPolicyResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Done
+	JSON200 *PolicyVerdict
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *BadPolicy
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -19148,7 +19158,7 @@ func ParseCheckPolicyResponse(rsp *http.Response) (*CheckPolicyResponse, error) 
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Done
+		var dest PolicyVerdict
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -109,3 +109,20 @@ func TestPolicyOnTheCommandLine(t *testing.T) {
 		golden(t, "policy.txt", masked(s.text.String()))
 	})
 }
+
+func TestPolicyWarnsOfUsersWhoDoNotExist(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	file := writePolicy(t, "", `{"groups": {"group:a": ["nobdy"]}, "acls": [{"action": "accept", "src": ["group:a"], "dst": ["*:*"]}]}`)
+	offline := command(t, s, "policy", "check", file)
+	if offline.status != 0 || offline.stderr != "" {
+		t.Errorf("without a server: status %d, %s", offline.status, offline.stderr)
+	}
+	serve(t, s)
+	for _, verb := range []string{"check", "set"} {
+		r := command(t, s, "policy", verb, file)
+		if want := file + ": warning: there is no user nobdy\n"; r.status != 0 || r.stderr != want {
+			t.Errorf("policy %s: status %d, %q, want %q", verb, r.status, r.stderr, want)
+		}
+	}
+}

@@ -184,10 +184,10 @@ func (s *Server) replays() map[string]again {
 		"POST /api/v1/ssh/reject":                     nothing,
 		"PATCH /api/v1/dns":                           replayDNS,
 		"DELETE /api/v1/dns":                          replayDNS,
-		"PUT /api/v1/policy":                          s.replayedPolicy,
-		"POST /api/v1/policy/confirm":                 s.replayedPolicy,
-		"POST /api/v1/policy/revert":                  s.replayedPolicy,
-		"POST /api/v1/policy/rollback":                s.replayedPolicy,
+		"PUT /api/v1/policy":                          s.replayedPolicy(s.savedShape),
+		"POST /api/v1/policy/confirm":                 s.replayedPolicy(s.policyShape),
+		"POST /api/v1/policy/revert":                  s.replayedPolicy(s.policyShape),
+		"POST /api/v1/policy/rollback":                s.replayedPolicy(s.savedShape),
 		"POST /api/v1/webhooks":                       replayWebhookSecret,
 		"POST /api/v1/webhooks/{webhookId}/rotate":    replayWebhookSecret,
 		"PATCH /api/v1/webhooks/{webhookId}":          replayWebhook,
@@ -291,11 +291,13 @@ func replayDNS(c replayed) (any, error) {
 	return dnsShape(c.snap), nil
 }
 
-func (s *Server) replayedPolicy(c replayed) (any, error) {
-	p, ok := c.snap.Policy()
-	if !ok {
-		return nil, errAbsent
+func (s *Server) replayedPolicy(shape func(*mesh.Policy) openapi.Policy) again {
+	return func(c replayed) (any, error) {
+		p, ok := c.snap.Policy()
+		if !ok {
+			return nil, errAbsent
+		}
+		c.w.Header().Set("ETag", etag(p.Version.String()))
+		return shape(p), nil
 	}
-	c.w.Header().Set("ETag", etag(p.Version.String()))
-	return s.policyShape(p), nil
 }

@@ -71,7 +71,7 @@ func (s *Server) SetPolicy(w http.ResponseWriter, r *http.Request, p openapi.Set
 		draft.Text = or(in.Policy)
 		saved, err = s.control.SavePolicy(r.Context(), actor(r), draft)
 	}
-	s.replyPolicy(w, r, saved, err)
+	s.replyPolicyAs(w, r, saved, err, s.savedShape)
 }
 
 // RollbackPolicy implements POST /api/v1/policy/rollback.
@@ -90,7 +90,7 @@ func (s *Server) RollbackPolicy(w http.ResponseWriter, r *http.Request, p openap
 	if err == nil {
 		saved, err = s.control.RollbackPolicy(r.Context(), actor(r), version, draft)
 	}
-	s.replyPolicy(w, r, saved, err)
+	s.replyPolicyAs(w, r, saved, err, s.savedShape)
 }
 
 func policyVersion(name, text string) (mesh.PolicyVersion, error) {
@@ -102,12 +102,16 @@ func policyVersion(name, text string) (mesh.PolicyVersion, error) {
 }
 
 func (s *Server) replyPolicy(w http.ResponseWriter, r *http.Request, p *mesh.Policy, err error) {
+	s.replyPolicyAs(w, r, p, err, s.policyShape)
+}
+
+func (s *Server) replyPolicyAs(w http.ResponseWriter, r *http.Request, p *mesh.Policy, err error, shape func(*mesh.Policy) openapi.Policy) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	w.Header().Set("ETag", etag(p.Version.String()))
-	reply(w, s.ledger.World().Snapshot, s.policyShape(p))
+	reply(w, s.ledger.World().Snapshot, shape(p))
 }
 
 // ConfirmPolicy implements POST /api/v1/policy/confirm.
@@ -134,10 +138,16 @@ func (s *Server) RevertPolicy(w http.ResponseWriter, r *http.Request, p openapi.
 func (s *Server) CheckPolicy(w http.ResponseWriter, r *http.Request) {
 	var in openapi.PolicyText
 	err := decodeUpTo(w, r, maxPolicyBody, &in)
-	if err == nil && !s.inTurn(w, r, func() { _, err = s.control.CheckPolicy(in.Policy) }) {
+	var doc *policy.Doc
+	if err == nil && !s.inTurn(w, r, func() { doc, err = s.control.CheckPolicy(in.Policy) }) {
 		return
 	}
-	s.done(w, r, err)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap := s.ledger.World().Snapshot
+	reply(w, snap, openapi.PolicyVerdict{Warnings: warningShapes(doc.WarningsFor(snap))})
 }
 
 // ListPolicyVersions implements GET /api/v1/policy/versions.

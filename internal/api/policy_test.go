@@ -470,3 +470,32 @@ func TestChangesOfThePolicyAreAudited(t *testing.T) {
 		t.Errorf("%v", row)
 	}
 }
+
+func TestUsersWhoDoNotExistAreWarnedOf(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		s.newUser("alice")
+		const typo = `{"groups": {"group:a": ["alice", "nobdy"]}, "tagOwners": {"tag:web": ["bob@"]}, "acls": [{"action": "accept", "src": ["group:a"], "dst": ["carol@example.com:22"]}]}`
+		warnings := []any{}
+		for _, name := range []string{"bob", "carol@example.com", "nobdy"} {
+			warnings = append(warnings, object{"line": 0.0, "column": 0.0, "text": "there is no user " + name})
+		}
+		draft := object{"policy": typo}
+		for range 2 { // the second time from what is remembered
+			for call, got := range map[string]object{
+				"check": s.call("POST", "/api/v1/policy/check", draft).ok(),
+				"save":  s.call("PUT", "/api/v1/policy", draft, "Idempotency-Key: typo").ok(),
+			} {
+				if diff := cmp.Diff(warnings, got["warnings"]); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", call, diff)
+				}
+			}
+		}
+		draft["policy"] = `{"groups": {"group:a": ["alice"]}, "acls": [{"action": "accept", "src": ["group:a"], "dst": ["*:*"]}]}`
+		if got := s.call("POST", "/api/v1/policy/check", draft).ok(); len(got) != 0 {
+			t.Errorf("%v", got)
+		}
+		if got := s.call("PUT", "/api/v1/policy", draft).ok(); got["warnings"] != nil {
+			t.Errorf("%v", got)
+		}
+	})
+}

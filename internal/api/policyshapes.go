@@ -34,6 +34,23 @@ func (s *Server) policyShape(p *mesh.Policy) openapi.Policy {
 	return shape
 }
 
+// savedShape adds the warnings, unless another policy is in force already.
+func (s *Server) savedShape(p *mesh.Policy) openapi.Policy {
+	shape, world := s.policyShape(p), s.ledger.World()
+	if now, ok := world.Policy(); ok && now.Version == p.Version {
+		shape.Warnings = warningShapes(world.Doc.WarningsFor(world.Snapshot))
+	}
+	return shape
+}
+
+func warningShapes(warnings []policy.Problem) []openapi.PolicyProblem {
+	var out []openapi.PolicyProblem
+	for _, found := range warnings {
+		out = append(out, openapi.PolicyProblem{Line: found.Line, Column: found.Column, Text: found.Text})
+	}
+	return out
+}
+
 // policyErrorPrefix is how Headscale begins the errors of a policy. Headplane shows
 // errors without it as a failure of the server, and the person's edit is lost.
 const policyErrorPrefix = "parsing HuJSON: "

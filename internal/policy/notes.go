@@ -3,41 +3,52 @@ package policy
 import (
 	"fmt"
 	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // maxNotes bounds what is noted of one kind.
 const maxNotes = 20
 
-// Notes are the document's warnings, and what of it means nobody who is there. That
-// may be meant: a user can be named before the first sign-in.
-func (w *World) Notes() (notes []string) {
-	if w.Doc == nil {
+// WarningsFor are the document's warnings, and those about users it names who do not
+// exist. That may be meant: a user can be named before the first sign-in.
+func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
+	if d == nil {
 		return nil
 	}
-	for _, warning := range w.Doc.Warnings() {
-		notes = append(notes, warning.String())
-	}
 	people := map[string]bool{}
-	for u := range w.Users() {
+	for u := range s.Users() {
 		for _, name := range namesOf(u) {
 			people[name] = true
 		}
 	}
 	var strangers []string
-	for _, name := range w.Doc.Users() {
+	for _, name := range d.Users() {
 		if !people[name] {
 			strangers = append(strangers, name)
 		}
 	}
+	warnings := slices.Clone(d.warnings)
 	for _, name := range strangers[:min(len(strangers), maxNotes)] {
-		note := fmt.Sprintf("there is no user %s", name)
-		if _, ok := w.NodeNamed(name); ok {
-			note += ", but a node of that name: a policy names nodes by a tag, by an address, or by an entry of hosts"
+		text := "there is no user " + name
+		if _, ok := s.NodeNamed(name); ok {
+			text += ", but a node of that name: a policy names nodes by a tag, by an address, or by an entry of hosts"
 		}
-		notes = append(notes, note)
+		warnings = append(warnings, Problem{Text: text})
 	}
 	if more := len(strangers) - maxNotes; more > 0 {
-		notes = append(notes, fmt.Sprintf("there are not %d more users who are named", more))
+		warnings = append(warnings, Problem{Text: fmt.Sprintf("%d more users are named who do not exist", more)})
+	}
+	return warnings
+}
+
+// Notes are WarningsFor, and tags that nodes carry and the document does not define.
+func (w *World) Notes() (notes []string) {
+	if w.Doc == nil {
+		return nil
+	}
+	for _, warning := range w.Doc.WarningsFor(w.Snapshot) {
+		notes = append(notes, warning.String())
 	}
 	var tags []string
 	for n := range w.Nodes() {

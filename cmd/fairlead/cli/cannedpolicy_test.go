@@ -27,7 +27,8 @@ func (canned) ConfirmPolicy(w http.ResponseWriter, _ *http.Request, _ openapi.Co
 func (canned) RevertPolicy(w http.ResponseWriter, _ *http.Request, _ openapi.RevertPolicyParams) {
 	reply(w, cannedPolicy())
 }
-func (canned) CheckPolicy(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.Empty{}) }
+
+func (canned) CheckPolicy(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.PolicyVerdict{}) }
 
 // saved is the policy with the deadline that a request asks for.
 func saved(w http.ResponseWriter, r *http.Request) {

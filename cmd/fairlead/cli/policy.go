@@ -133,11 +133,12 @@ func (t *tool) policyCheck() *cobra.Command {
 		Short: "Report every problem of a policy file, without a server",
 		Long: `Report every problem of a policy file with its line and column, without a
 running server. Exit status 0 if it has none. The tests in the file are run when
-it is saved, and by fairlead policy test.`,
+it is saved, and by fairlead policy test. If a server answers, users in the file
+who do not exist there are warned of.`,
 		Example: `  fairlead policy check policy.hujson
   fairlead policy check - < policy.hujson`,
 		Args: takes("file"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := t.readPolicy(args[0])
 			if err != nil {
 				return err
@@ -151,6 +152,12 @@ it is saved, and by fairlead policy test.`,
 				return errors.Join(t.show(result, ""), err)
 			}
 			result.Warnings = problemShapes(doc.Warnings())
+			t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+				verdict, err := decode[apiclient.PolicyVerdict](answer(client.CheckPolicy(ctx, apiclient.PolicyText{Policy: text})))
+				if err == nil && len(verdict.Warnings) > 0 {
+					result.Warnings = verdict.Warnings // has the others too
+				}
+			})
 			t.tellWarnings(args[0], result.Warnings)
 			for _, rule := range doc.Rules() {
 				if rule.Line > 0 { // otherwise it stands for a text without rules
@@ -321,6 +328,9 @@ confirmed: confirmBy is null then in --output json.`,
 				apiclient.PolicyDraft{Policy: &text, Reason: ifSet(s.reason), ConfirmWithin: s.within()}))))
 			if err != nil {
 				return err
+			}
+			if !t.Terminal || *s.force { // otherwise the preview has shown them
+				t.tellWarnings(args[0], p.Warnings)
 			}
 			return t.showSaved(p, &s)
 		},

@@ -284,8 +284,8 @@ func (t *tool) completeUserFlag(cmd *cobra.Command, _ []string, _ string) ([]str
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// ask lets a completion ask the server. It stays silent when that cannot be
-// done: a shell has no place for an error.
+// ask asks the server for what is of use but not needed, within a second. It stays
+// silent when that cannot be done: a shell that completes has no place for an error.
 func (t *tool) ask(cmd *cobra.Command, question func(context.Context, *apiclient.Client)) {
 	silent := *t
 	silent.Stderr = io.Discard

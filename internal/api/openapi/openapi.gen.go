@@ -1670,6 +1670,9 @@ type Policy struct {
 	//
 	// Example: 7
 	Version string `json:"version"`
+
+	// Warnings As in PolicyVerdict; only in answers to saving a policy.
+	Warnings []PolicyProblem `json:"warnings,omitempty"`
 }
 
 // PolicySource `api`, or `file` when it was read from `policy.path`.
@@ -2065,6 +2068,13 @@ type PolicyText struct {
 	//
 	// Example: {"acls": []}
 	Policy string `json:"policy"`
+}
+
+// PolicyVerdict defines model for PolicyVerdict.
+type PolicyVerdict struct {
+	// Warnings What can be saved but is perhaps not what was meant, such as users who do not exist: rules that name them
+	// allow nothing. Missing when there is nothing.
+	Warnings []PolicyProblem `json:"warnings,omitempty"`
 }
 
 // PolicyVersion defines model for PolicyVersion.
