@@ -102,7 +102,9 @@ func TestUserNames(t *testing.T) {
 		"alice/bob":                  "alicebob",
 		"alice\n":                    "alice",
 		"alice\x00":                  "alice",
-		"аlice":                      "lice", // the first letter is Cyrillic
+		"аlice":                      "", // the first letter is Cyrillic
+		"jöhn":                       "john",
+		"Łukasz Weiß":                "lukasz-weiss",
 		"日本":                         "",
 		"123":                        "",
 		"\xff":                       "",

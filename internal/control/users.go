@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
@@ -47,18 +48,59 @@ func CheckUserName(name string) error {
 	return refuse(Invalid, "name", "%q is not a user name: %s", name, rule)
 }
 
+// correctName is a name like this one that can be used, or empty when a letter has no
+// plain form: leaving it out would make another name.
 func correctName(name string) string {
-	better := strings.Map(func(r rune) rune {
+	var better strings.Builder
+	for _, r := range strings.ToLower(strings.TrimSpace(name)) {
 		switch {
 		case r == ' ' || r == '\t':
-			return '-'
-		case r < 128 && userName.MatchString("a"+string(r)):
-			return r
+			better.WriteByte('-')
+		case r >= utf8.RuneSelf:
+			plain := plainLetter(r)
+			if plain == "" {
+				return ""
+			}
+			better.WriteString(plain)
+		case userName.MatchString("a" + string(r)):
+			better.WriteRune(r)
 		}
-		return -1
-	}, strings.ToLower(strings.TrimSpace(name)))
-	better = strings.TrimLeft(better, "0123456789._@-")
-	return better
+	}
+	return strings.TrimLeft(better.String(), "0123456789._@-")
+}
+
+// plainLetter is a lower-case Latin letter without its accent, empty for others.
+func plainLetter(r rune) string {
+	for _, row := range [...]struct{ letters, plain string }{
+		{"àáâãäåāăą", "a"},
+		{"çćĉċč", "c"},
+		{"ďđð", "d"},
+		{"èéêëēĕėęě", "e"},
+		{"ĝğġģ", "g"},
+		{"ĥħ", "h"},
+		{"ìíîïĩīĭįı", "i"},
+		{"ĵ", "j"},
+		{"ķ", "k"},
+		{"ĺļľł", "l"},
+		{"ñńņň", "n"},
+		{"òóôõöøōŏő", "o"},
+		{"ŕŗř", "r"},
+		{"śŝşšș", "s"},
+		{"ţťŧț", "t"},
+		{"ùúûüũūŭůűų", "u"},
+		{"ŵ", "w"},
+		{"ýÿŷ", "y"},
+		{"źżž", "z"},
+		{"ß", "ss"},
+		{"æ", "ae"},
+		{"œ", "oe"},
+		{"þ", "th"},
+	} {
+		if strings.ContainsRune(row.letters, r) {
+			return row.plain
+		}
+	}
+	return ""
 }
 
 // FindUser finds a user by id or by name. A name cannot begin with a digit, so
