@@ -83,7 +83,7 @@ func (s *Service) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, er
 		out.Link, err = s.link(j)
 	}
 	if err != nil {
-		s.logRefusal(err, a, j)
+		s.logRefusal(err, a, j, true)
 		return Joined{}, err
 	}
 	if v.registered {

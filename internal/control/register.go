@@ -92,7 +92,7 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	j.addr = a.Addr
 	node, created, err := s.register(ctx, a, j)
 	if err != nil {
-		s.logRefusal(err, a, r.joining())
+		s.logRefusal(err, a, r.joining(), false)
 		return nil, err
 	}
 	if created {
@@ -140,7 +140,9 @@ func (s *Service) logRegistration(a mesh.Actor, n *mesh.Node) {
 	s.logFor(a).Info("node registered", "node", n.ID, "name", n.Name, "user", s.ownerName(n), "tags", n.Tags)
 }
 
-func (s *Service) logRefusal(err error, a mesh.Actor, j Joining) {
+// logRefusal logs why a node was not let in. A machine that has proven its key and uses
+// the key of another is an intruder; without a proof there is merely a conflict.
+func (s *Service) logRefusal(err error, a mesh.Actor, j Joining, proven bool) {
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
 		return
@@ -152,8 +154,10 @@ func (s *Service) logRefusal(err error, a mesh.Actor, j Joining) {
 		line.Warn("authentication failed", "reason", refusal.Text)
 	case refusal.Reason == Denied && s.refusals.Admit(a.Addr):
 		line.Warn("ACL denied", "node", j.Host.Hostname, "user", s.sponsor(j), "rule", refusal.Text)
-	case refusal.Reason == Conflict && s.refusals.Admit(a.Addr): // comes with a key that a node has
+	case refusal.Reason == Conflict && proven && s.refusals.Admit(a.Addr):
 		line.Warn("forbidden", "reason", refusal.Text)
+	case refusal.Reason == Conflict && !proven && s.refusals.Admit(a.Addr):
+		line.Warn("registration conflicts with a node that exists", "reason", refusal.Text)
 	}
 }
 
