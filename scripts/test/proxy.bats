@@ -299,6 +299,11 @@ END
   said WARN "development has no TLS"
 }
 
+@test "ssl-test of a domain is made in development, too" {
+  run -1 "$script" ssl-test nowhere.invalid
+  said ERROR "no TLS connection to nowhere.invalid:443"
+}
+
 @test "exec runs a shell command in the container" {
   run -0 "$script" exec 'id -u; echo one | wc -l'
   [ "$output" = $'10003\n1' ]
