@@ -67,7 +67,14 @@ describe("a pre-auth key", () => {
   const kinds = [
     { what: "of a user, for one device", life: "1 hour", hours: 1, reusable: false, ephemeral: false, tags: "" },
     { what: "of a user, for many", life: "24 hours", hours: 24, reusable: true, ephemeral: false, tags: "" },
-    { what: "for devices that come and go", life: "7 days", hours: 168, reusable: true, ephemeral: true, tags: "" },
+    {
+      what: "for devices that come and go",
+      life: "168 hours (7 days)",
+      hours: 168,
+      reusable: true,
+      ephemeral: true,
+      tags: "",
+    },
     { what: "with tags", life: "Custom", hours: 72, reusable: false, ephemeral: false, tags: "tag:db tag:prod" },
   ];
   test.each(kinds)("$what is made, and shown once", async ({ life, hours, reusable, ephemeral, tags }) => {

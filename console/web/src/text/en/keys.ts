@@ -104,7 +104,7 @@ export const keys = {
     noUsers: "There are no users yet. Create one first, or give tags.",
     needsUser: "Choose the user that shall own the nodes.",
     needsTags: "Give at least one tag.",
-    lives: { "1": "1 hour", "24": "24 hours", "168": "7 days" },
+    lives: { "1": "1 hour", "24": "24 hours", "168": "168 hours (7 days)" },
     reusable: "Reusable",
     reusableHint: "Any number of nodes can join with it until it ends.",
     ephemeral: "Ephemeral nodes",
