@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/textdiff"
 )
 
 // maxVersions is how many versions of the policy one answer holds.
@@ -55,7 +56,7 @@ func (s *Service) DiffPolicies(ctx context.Context, from, to mesh.PolicyVersion)
 	if err != nil {
 		return "", err
 	}
-	return policy.Diff(name(from), name(to), before, after), nil
+	return textdiff.Unified(name(from), name(to), before, after), nil
 }
 
 // policyText returns the text of a version. Before the first there was none.

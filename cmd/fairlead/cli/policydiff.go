@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/apiclient"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/textdiff"
 )
 
 func (t *tool) policyDiff() *cobra.Command {
@@ -82,7 +82,7 @@ func (t *tool) diffFile(ctx context.Context, client *apiclient.Client, file stri
 	case err != nil:
 		return err
 	}
-	return t.showDiff(apiclient.PolicyDiff{From: p.Version, To: file, Diff: policy.Diff(from, file, p.Policy, text)})
+	return t.showDiff(apiclient.PolicyDiff{From: p.Version, To: file, Diff: textdiff.Unified(from, file, p.Policy, text)})
 }
 
 func (t *tool) showDiff(diff apiclient.PolicyDiff) error {

@@ -1,4 +1,5 @@
-package policy
+// Package textdiff compares texts line by line, as diff -u does.
+package textdiff
 
 import (
 	"fmt"
@@ -7,39 +8,39 @@ import (
 )
 
 const (
-	diffContext = 3
-	// maxLineEdits bounds the work on texts that have little in common: what
-	// lies between their first and last difference is then replaced as a whole.
-	maxLineEdits = 1_000
+	contextLines = 3
+	// maxEdits bounds the work on texts that have little in common: everything
+	// between their first and last difference is then replaced as a whole.
+	maxEdits = 1_000
 )
 
-// Diff compares two texts line by line and returns what makes the second of the
-// first, in the form of diff -u; nothing when they are equal.
-func Diff(fromName, toName, from, to string) string {
+// Unified returns the changes from one text to another in the unified format of
+// diff -u, and "" when they are equal.
+func Unified(fromName, toName, from, to string) string {
 	if from == to {
 		return ""
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", fromName, toName)
-	edits := lineEdits(lines(from), lines(to))
+	edits := editsOf(lines(from), lines(to))
 	for start := 0; start < len(edits); {
 		if edits[start].op == ' ' {
 			start++
 			continue
 		}
-		end, quiet := start, 0 // end is after the last difference of this part
-		for i := start; i < len(edits) && quiet <= 2*diffContext; i++ {
+		end, quiet := start, 0 // end is after the last difference of this hunk
+		for i := start; i < len(edits) && quiet <= 2*contextLines; i++ {
 			if quiet++; edits[i].op != ' ' {
 				end, quiet = i+1, 0
 			}
 		}
-		writePart(&b, edits, max(start-diffContext, 0), min(end+diffContext, len(edits)))
+		writeHunk(&b, edits, max(start-contextLines, 0), min(end+contextLines, len(edits)))
 		start = end
 	}
 	return b.String()
 }
 
-// lines splits a text; its last line need not end.
+// lines splits a text after each newline; the last line may have none.
 func lines(text string) []string {
 	all := strings.SplitAfter(text, "\n")
 	if all[len(all)-1] == "" {
@@ -48,15 +49,15 @@ func lines(text string) []string {
 	return all
 }
 
-// lineEdit is one line that stays, goes or comes: ' ', '-' or '+'. The numbers are
-// of the line in both texts, from 0, or of the one that follows.
-type lineEdit struct {
+// edit keeps, removes or adds one line: ' ', '-' or '+'. The numbers are those of
+// the line in both texts, counted from 0, or of the line that follows.
+type edit struct {
 	op       byte
 	from, to int
 	text     string
 }
 
-func writePart(b *strings.Builder, edits []lineEdit, start, end int) {
+func writeHunk(b *strings.Builder, edits []edit, start, end int) {
 	var removed, added int
 	for _, e := range edits[start:end] {
 		if e.op != '+' {
@@ -85,9 +86,9 @@ func writePart(b *strings.Builder, edits []lineEdit, start, end int) {
 	}
 }
 
-// lineEdits sets aside what both begin and end with, which is most of it as a
-// rule, and compares the rest.
-func lineEdits(from, to []string) []lineEdit {
+// editsOf skips the lines that both texts begin and end with, usually most of
+// them, and compares the rest.
+func editsOf(from, to []string) []edit {
 	head := 0
 	for head < len(from) && head < len(to) && from[head] == to[head] {
 		head++
@@ -96,10 +97,10 @@ func lineEdits(from, to []string) []lineEdit {
 	for tail < len(from)-head && tail < len(to)-head && from[len(from)-1-tail] == to[len(to)-1-tail] {
 		tail++
 	}
-	var out []lineEdit
+	var out []edit
 	i, j := 0, 0
 	step := func(op byte) {
-		e := lineEdit{op: op, from: i, to: j}
+		e := edit{op: op, from: i, to: j}
 		if op == '+' {
 			e.text = to[j]
 		} else {
@@ -124,14 +125,14 @@ func lineEdits(from, to []string) []lineEdit {
 	return out
 }
 
-// script is the shortest list of steps from one list of lines to the other, found
-// as Myers describes it.
+// script is the shortest list of edits from one list of lines to the other, by
+// Myers' algorithm.
 func script(from, to []string) []byte {
 	n, m := len(from), len(to)
-	// reached[d][k+d] is how far down from one gets with d differences on the
-	// diagonal k, where k is the lines taken of from less those of to.
+	// reached[d][k+d] is the furthest line of from that d differences reach on
+	// diagonal k, where k is the number of lines taken from from minus those from to.
 	var reached [][]int32
-	for d := 0; d <= min(n+m, maxLineEdits); d++ {
+	for d := 0; d <= min(n+m, maxEdits); d++ {
 		row := make([]int32, 2*d+1)
 		for k := -d; k <= d; k += 2 {
 			x := 0
@@ -153,7 +154,7 @@ func script(from, to []string) []byte {
 }
 
 // furthest is where the d-th difference ends on diagonal k: one line further than
-// the better neighbour of the row before.
+// the better neighbour in the previous row.
 func furthest(before []int32, k, d int) int {
 	if insertsAt(before, k, d) {
 		return int(before[k+1+d-1])

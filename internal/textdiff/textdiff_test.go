@@ -1,4 +1,4 @@
-package policy_test
+package textdiff_test
 
 import (
 	"math/rand/v2"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/textdiff"
 )
 
 func TestDiffReadsAsDiffOfTheSystem(t *testing.T) {
@@ -25,16 +25,16 @@ func TestDiffReadsAsDiffOfTheSystem(t *testing.T) {
 		},
 		"no newline at the end": {from[:len(from)-1], "--- old\n+++ new\n@@ -10,4 +10,4 @@\n j\n k\n l\n-m\n+m\n\\ No newline at end of file\n"},
 	} {
-		if d := cmp.Diff(c.want, policy.Diff("old", "new", from, c.to)); d != "" {
+		if d := cmp.Diff(c.want, textdiff.Unified("old", "new", from, c.to)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
-	if got, want := policy.Diff("old", "new", "", "x\n"), "--- old\n+++ new\n@@ -0,0 +1 @@\n+x\n"; got != want {
+	if got, want := textdiff.Unified("old", "new", "", "x\n"), "--- old\n+++ new\n@@ -0,0 +1 @@\n+x\n"; got != want {
 		t.Errorf("from nothing: %q, want %q", got, want)
 	}
 }
 
-// Whatever the texts are, patch makes the second of the first.
+// For any texts, patch turns the first into the second.
 func TestDiffIsWhatPatchUnderstands(t *testing.T) {
 	patch, err := exec.LookPath("patch")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestDiffIsWhatPatchUnderstands(t *testing.T) {
 		if err := os.WriteFile(file, []byte(from), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		diff := policy.Diff("old", "new", from, to)
+		diff := textdiff.Unified("old", "new", from, to)
 		if diff == "" {
 			continue
 		}
