@@ -67,6 +67,31 @@ func TestUpgradeKeepsTheSecretOfTheConsole(t *testing.T) {
 	}
 }
 
+// A changed Secret starts new pods of the console, and the same one does not.
+func TestConsoleStartsAgainWithAnotherSecret(t *testing.T) {
+	checksum := func(name string, secrets ...core.Secret) (string, map[string][]byte) {
+		r := render(t, chart+"/examples/home.yaml", "--set=console.enabled=true", "--set=console.existingSecret="+name, "--dry-run=server", "--kube-apiserver="+cluster(t, secrets...))
+		var made map[string][]byte
+		if s, ok := r.objects["Secret mesh-fairlead-console"].(*core.Secret); ok {
+			made = s.Data
+		}
+		return r.pods["Deployment mesh-fairlead-console"].Annotations["checksum/secret"], made
+	}
+	secret := func(name string, data map[string][]byte) core.Secret {
+		return core.Secret{ObjectMeta: meta.ObjectMeta{Name: name, Namespace: "net"}, Data: data}
+	}
+	installed, made := checksum("")
+	upgraded, _ := checksum("", secret("mesh-fairlead-console", made))
+	if installed == "" || upgraded != installed {
+		t.Errorf("the chart's own Secret has the checksums %q and %q", installed, upgraded)
+	}
+	first, _ := checksum("own", secret("own", map[string][]byte{"cookie_secret": []byte("a"), "api_key": []byte("first")}))
+	second, _ := checksum("own", secret("own", map[string][]byte{"cookie_secret": []byte("a"), "api_key": []byte("second")}))
+	if first == "" || first == second {
+		t.Errorf("with another API key the checksum is %q, and was %q", second, first)
+	}
+}
+
 // An upgrade that made another key would cut all replicas off from the one that
 // devices know.
 func TestUpgradeKeepsTheSecretsKey(t *testing.T) {

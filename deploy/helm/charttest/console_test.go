@@ -1,9 +1,6 @@
 package charttest
 
 import (
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -53,23 +50,6 @@ func (r release) hasSecret(t *testing.T, deployment string, e core.EnvVar) {
 	}
 	if s, ok := r.objects["Secret "+want.Name].(*core.Secret); !ok || len(s.Data[want.Key]) != 32 {
 		t.Errorf("%s: there is no %s of 32 characters in the Secret %s", deployment, want.Key, want.Name)
-	}
-}
-
-// Another Secret starts new pods. Without a cluster Helm sees only the one that the chart makes.
-func TestConsoleStartsAgainWithAnotherSecret(t *testing.T) {
-	r := render(t, "testdata/everything.yaml", "--set=console.existingSecret=")
-	s, ok := r.objects["Secret fairlead-console"].(*core.Secret)
-	if !ok {
-		t.Fatal("the chart makes no Secret")
-	}
-	text, err := json.Marshal(s.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := fmt.Sprintf("%x", sha256.Sum256(text))
-	if got := r.pods["Deployment "+s.Name].Annotations["checksum/secret"]; got != want {
-		t.Errorf("the pods name %q, not %s of the Secret", got, want)
 	}
 }
 
