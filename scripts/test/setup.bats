@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 setup() {
   # A copy, so that nothing is written beside the script; and a Docker that answers and does nothing.
   mkdir -p "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/scripts"
-  cp "$BATS_TEST_DIRNAME"/../{setup,lines}.sh "$BATS_TEST_TMPDIR/scripts/"
+  cp "$BATS_TEST_DIRNAME"/../{setup,lines,check}.sh "$BATS_TEST_TMPDIR/scripts/"
   cd "$BATS_TEST_TMPDIR" || exit
   # shellcheck disable=SC2016 # of the script
   printf '#!/bin/sh\n[ "$1" != image ] || exit 1\n[ "$2" != build ] || exit 9\n' >bin/docker

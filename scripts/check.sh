@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# The parts of setup.sh --check. setup.sh reads this file, which uses its functions and variables.
+
+problems=0
+problem() { error "$@"; problems=$((problems + 1)); }
+
+check_file() { # FILE MODE USER
+  local found
+  # shellcheck disable=SC2016 # for the shell in the container
+  found=$(as_owner '[ ! -e "$1" ] || stat -c "%a %u" "$1"' "$1" </dev/null)
+  if [ -z "$found" ]; then
+    problem "$1 is missing: run scripts/setup.sh"
+  elif [ "$found" != "$2 $3" ]; then
+    problem "$1 has mode and owner $found, not $2 $3; as root: chmod $2 $1; chown $3:$3 $1"
+  fi
+}
+
+# What counts is the password the database was made with, not the one in the files.
+database_accepts() {
+  local container
+  [ -z "$sqlite" ] || return 0
+  container=$(container_of db)
+  # One that does not run refuses nothing.
+  [ -n "$container" ] && docker exec "$container" pg_isready --quiet --username=fairlead --dbname=fairlead >/dev/null 2>&1 || return 0
+  PGPASSWORD=$(setting POSTGRES_PASSWORD) docker exec -e PGPASSWORD "$container" \
+    psql --host=db --username=fairlead --dbname=fairlead --command='SELECT 1' >/dev/null 2>&1 ||
+    problem "the database refuses the password of .env; put back the one it was made with, or give it the new one:" \
+      "docker compose exec db psql --username=fairlead --command=\"ALTER ROLE fairlead PASSWORD '...'\""
+}
+
+# The services that .env chooses. Older versions of Compose also name those of profiles that are off.
+services() {
+  local service
+  for service in $(compose config --services); do
+    case $service in
+      certbot) profile acme || continue ;;
+      prometheus | alertmanager | node-exporter) profile monitoring || continue ;;
+      grafana) profile grafana || continue ;;
+    esac
+    echo "$service"
+  done
+}
+
+# Such as after a restore into a new deployment, whose console has a key that the backup does not know.
+check_console_key() {
+  local api_key container
+  api_key=$(read_private console.yaml | yaml_value api_key)
+  container=$(container_of fairlead)
+  # A service that does not answer refuses nothing.
+  [ -n "$api_key" ] && [ -n "$container" ] && docker exec "$container" fairlead health >/dev/null 2>&1 || return 0
+  key_works "$api_key" || problem "the service refuses the console's API key in console.yaml: run scripts/setup.sh, which creates another"
+}
+
+check_certificate() {
+  local faults untrusted='' renew='docker compose logs certbot'
+  profile acme || renew='scripts/setup.sh --cert FILE --key FILE'
+  if ! read_pair | pair_fits; then
+    problem "tls/fullchain.pem and tls/privkey.pem are damaged, or do not belong together: scripts/setup.sh --cert FILE --key FILE"
+    return
+  fi
+  faults=$(as_owner 'cat tls/fullchain.pem' </dev/null | certificate_faults)
+  ! self_signed || untrusted=yes
+  if [ -n "$faults" ]; then
+    problem "the certificate $faults; $renew"
+  elif [ -n "$untrusted" ] && profile acme; then
+    problem "the authority has not issued a certificate yet, and devices cannot connect: $renew"
+  elif ! as_owner 'openssl x509 -in tls/fullchain.pem -noout -checkend 604800 >/dev/null' </dev/null; then
+    warn "the certificate ends within a week: $renew"
+  elif [ -n "$untrusted" ]; then
+    warn "the certificate is self-signed: devices connect only where it was added to the trusted ones"
+  fi
+}
+
+check_version() { # SERVICE CONTAINER
+  local commit runs
+  case $1 in fairlead | console | proxy | certbot) ;; *) return ;; esac
+  commit=$(head_commit) runs=$(built_from "$2")
+  [ "$commit" != unknown ] && [ "$runs" != "$commit" ] || return 0
+  if kept_images; then
+    warn "$1 runs commit ${runs:0:12}, kept by IMAGE_TAG in .env, and not ${commit:0:12} of this directory"
+  else
+    warn "$1 runs commit ${runs:0:12}, and not ${commit:0:12} of this directory: run scripts/setup.sh to upgrade"
+  fi
+}
+
+# healthy_now CONTAINER asks what Docker will ask at the end of the interval.
+healthy_now() {
+  local words
+  mapfile -t words < <(docker inspect -f '{{range .Config.Healthcheck.Test}}{{println .}}{{end}}' "$1" | grep .)
+  [ "${words[0]:-}" = CMD ] && docker exec "$1" "${words[@]:1}" >/dev/null 2>&1
+}
+
+check_services() {
+  local service container state
+  for service in $(services); do
+    container=$(container_of "$service")
+    if [ -z "$container" ]; then
+      problem "$service does not run: docker compose up -d"
+      continue
+    fi
+    # Docker keeps the last health of a container that was stopped or paused.
+    state=$(docker inspect -f '{{if and (eq .State.Status "running") .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$container")
+    case $state in
+      healthy | running) ;;
+      starting) healthy_now "$container" || warn "$service has just started and is not healthy yet: look again in a minute" ;;
+      exited | created) problem "$service does not run: docker compose up -d, or why not: docker compose logs $service" ;;
+      *) problem "$service is $state: docker compose logs $service" ;;
+    esac
+    check_version "$service" "$container"
+  done
+}
