@@ -55,7 +55,7 @@ func StartNginx(t testing.TB, c NginxConfig) *Nginx {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s has no configuration: %v", c.Deploy, err)
 	}
-	copies := map[string]string{mode + ".conf": "run/chosen/mode.conf", "rate-limit-on.conf": "run/chosen/rate-limit.conf", "admin-off.conf": "run/chosen/admin.conf"}
+	copies := map[string]string{mode + ".conf": "run/chosen/mode.conf", "rate-limit-on.conf": "run/chosen/rate-limit.conf", "admin-off.conf": "run/chosen/admin.conf", "api-off.conf": "run/chosen/api.conf"}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
