@@ -134,7 +134,7 @@ figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the r
 	$(call PATIENT,'$(strip $(call having,Test(Ratio|Figure)))') -p=1 -count=1 -v -run='^Test(Ratio|Figure)'
 
 .PHONY: speccheck
-speccheck: $(BIN)/gotestsum ## after all other tests: everything the specification says was proven by a test that ran
+speccheck: $(BIN)/gotestsum ## after all other tests: check that a test that ran proves each statement of the specification
 	$(call GOTEST) -count=1 ./internal/speccheck -results=$(CURDIR)/$(RESULTS)
 
 .PHONY: chaos
@@ -157,7 +157,7 @@ clients-all: ## build all supported Tailscale clients
 	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/clienttest -all-clients
 
 .PHONY: clients-test
-clients-test: $(BIN)/gotestsum ## test what the tests of real clients are made of: networks, devices, seclusion
+clients-test: $(BIN)/gotestsum ## test what the tests of real clients are built on: networks, devices, isolation
 	$(call PATIENT,./internal/clienttest) -timeout=10m -count=1
 
 .PHONY: e2e e2e-matrix

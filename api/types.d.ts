@@ -62,8 +62,8 @@ export interface paths {
         /**
          * Delete a user with all nodes and pre-auth keys
          * @description Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-         *     A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
-         *     those, and `deleteTagged` deletes them too.
+         *     A tagged node belongs to its tags and stays, even if it joined with a key of this user: `taggedNodes` lists
+         *     such nodes, and `deleteTagged` deletes them too.
          *     A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
          *     takes the role `admin` and the scope `policy`, too.
          */
@@ -2232,8 +2232,8 @@ export interface components {
              */
             deletedNodes: number;
             /**
-             * @description The nodes with tags that the user brought in and that are still there. They belong to their tags and keep
-             *     their access; whoever holds such a device keeps it too.
+             * @description The tagged nodes that the user added and that still exist. They belong to their tags and keep their access,
+             *     and so does whoever holds such a device.
              */
             taggedNodes: components["schemas"]["TaggedNode"][];
         };
@@ -3527,8 +3527,8 @@ export interface components {
         };
         PolicyVerdict: {
             /**
-             * @description What can be saved but is perhaps not what was meant, such as users who do not exist: rules that name them
-             *     allow nothing. Missing when there is nothing.
+             * @description What can be saved but may be a mistake, such as users who do not exist: rules that name them allow
+             *     nothing. Absent if there are no warnings.
              */
             warnings?: components["schemas"]["PolicyProblem"][];
         };
@@ -4586,7 +4586,7 @@ export interface components {
              */
             action: "delete";
             /**
-             * @description Also delete the nodes with tags that these users brought in (`createdBy`).
+             * @description Also delete the tagged nodes that these users added (`createdBy`).
              * @example false
              */
             deleteTagged?: boolean;
@@ -5161,7 +5161,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description also delete the nodes with tags that this user brought in (`createdBy`)
+                 * @description also delete the tagged nodes that this user added (`createdBy`)
                  * @example false
                  */
                 deleteTagged?: boolean;

@@ -2075,8 +2075,8 @@ type PolicyText struct {
 
 // PolicyVerdict defines model for PolicyVerdict.
 type PolicyVerdict struct {
-	// Warnings What can be saved but is perhaps not what was meant, such as users who do not exist: rules that name them
-	// allow nothing. Missing when there is nothing.
+	// Warnings What can be saved but may be a mistake, such as users who do not exist: rules that name them allow
+	// nothing. Absent if there are no warnings.
 	Warnings []PolicyProblem `json:"warnings,omitempty"`
 }
 
@@ -2803,8 +2803,8 @@ type UserDeletion struct {
 	// Example: 2
 	DeletedNodes int `json:"deletedNodes"`
 
-	// TaggedNodes The nodes with tags that the user brought in and that are still there. They belong to their tags and keep
-	// their access; whoever holds such a device keeps it too.
+	// TaggedNodes The tagged nodes that the user added and that still exist. They belong to their tags and keep their access,
+	// and so does whoever holds such a device.
 	TaggedNodes []TaggedNode `json:"taggedNodes"`
 }
 
@@ -2827,7 +2827,7 @@ type UsersChange struct {
 	// Action Example: delete
 	Action UsersChangeAction `json:"action"`
 
-	// DeleteTagged Also delete the nodes with tags that these users brought in (`createdBy`).
+	// DeleteTagged Also delete the tagged nodes that these users added (`createdBy`).
 	//
 	// Example: false
 	DeleteTagged *bool `json:"deleteTagged,omitempty"`
@@ -3469,7 +3469,7 @@ type ListUsersParams struct {
 
 // DeleteUserParams defines parameters for DeleteUser.
 type DeleteUserParams struct {
-	// DeleteTagged also delete the nodes with tags that this user brought in (`createdBy`)
+	// DeleteTagged also delete the tagged nodes that this user added (`createdBy`)
 	DeleteTagged *bool `form:"deleteTagged,omitempty" json:"deleteTagged,omitempty"`
 
 	// IfMatch the `ETag` of what must be in force, or `*` for anything
@@ -4636,8 +4636,8 @@ type ClientInterface interface {
 	// DeleteUser Delete a user with all nodes and pre-auth keys
 	//
 	// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-	// A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
-	// those, and `deleteTagged` deletes them too.
+	// A tagged node belongs to its tags and stays, even if it joined with a key of this user: `taggedNodes` lists
+	// such nodes, and `deleteTagged` deletes them too.
 	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
 	// takes the role `admin` and the scope `policy`, too.
 	//
@@ -6763,8 +6763,8 @@ func (c *Client) ChangeUsers(ctx context.Context, body ChangeUsersJSONRequestBod
 // DeleteUser Delete a user with all nodes and pre-auth keys
 //
 // Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-// A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
-// those, and `deleteTagged` deletes them too.
+// A tagged node belongs to its tags and stays, even if it joined with a key of this user: `taggedNodes` lists
+// such nodes, and `deleteTagged` deletes them too.
 // A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
 // takes the role `admin` and the scope `policy`, too.
 //
@@ -12536,8 +12536,8 @@ type ClientWithResponsesInterface interface {
 	// DeleteUserWithResponse Delete a user with all nodes and pre-auth keys
 	//
 	// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-	// A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
-	// those, and `deleteTagged` deletes them too.
+	// A tagged node belongs to its tags and stays, even if it joined with a key of this user: `taggedNodes` lists
+	// such nodes, and `deleteTagged` deletes them too.
 	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
 	// takes the role `admin` and the scope `policy`, too.
 	//
@@ -16910,8 +16910,8 @@ func (c *ClientWithResponses) ChangeUsersWithResponse(ctx context.Context, body 
 // DeleteUserWithResponse Delete a user with all nodes and pre-auth keys
 //
 // Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-// A node with tags belongs to its tags and stays, even if a key of this user brought it in: `taggedNodes` names
-// those, and `deleteTagged` deletes them too.
+// A tagged node belongs to its tags and stays, even if it joined with a key of this user: `taggedNodes` lists
+// such nodes, and `deleteTagged` deletes them too.
 // A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
 // takes the role `admin` and the scope `policy`, too.
 //

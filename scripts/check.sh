@@ -24,7 +24,7 @@ database_accepts() {
   [ -n "$container" ] && docker exec "$container" pg_isready --quiet --username=fairlead --dbname=fairlead >/dev/null 2>&1 || return 0
   PGPASSWORD=$(setting POSTGRES_PASSWORD) docker exec -e PGPASSWORD "$container" \
     psql --host=db --username=fairlead --dbname=fairlead --command='SELECT 1' >/dev/null 2>&1 ||
-    problem "the database refuses the password of .env; put back the one it was made with, or give it the new one:" \
+    problem "the database refuses the password of .env; restore the one it was created with, or set the new one:" \
       "docker compose exec db psql --username=fairlead --command=\"ALTER ROLE fairlead PASSWORD '...'\""
 }
 
@@ -41,7 +41,7 @@ services() {
   done
 }
 
-# Such as after a restore into a new deployment, whose console has a key that the backup does not know.
+# The key can be wrong after a restore into a new deployment: the backup does not contain the new console's key.
 check_console_key() {
   local api_key container
   api_key=$(read_private console.yaml | yaml_value api_key)
@@ -65,9 +65,9 @@ check_certificate() {
   elif [ -n "$untrusted" ] && profile acme; then
     problem "the authority has not issued a certificate yet, and devices cannot connect: $renew"
   elif ! as_owner 'openssl x509 -in tls/fullchain.pem -noout -checkend 604800 >/dev/null' </dev/null; then
-    warn "the certificate ends within a week: $renew"
+    warn "the certificate expires within a week: $renew"
   elif [ -n "$untrusted" ]; then
-    warn "the certificate is self-signed: devices connect only where it was added to the trusted ones"
+    warn "the certificate is self-signed: devices connect only if they trust it explicitly"
   fi
 }
 
@@ -77,13 +77,13 @@ check_version() { # SERVICE CONTAINER
   commit=$(head_commit) runs=$(built_from "$2")
   [ "$commit" != unknown ] && [ "$runs" != "$commit" ] || return 0
   if kept_images; then
-    warn "$1 runs commit ${runs:0:12}, kept by IMAGE_TAG in .env, and not ${commit:0:12} of this directory"
+    warn "$1 runs commit ${runs:0:12}, as IMAGE_TAG in .env says, but ${commit:0:12} is checked out here"
   else
-    warn "$1 runs commit ${runs:0:12}, and not ${commit:0:12} of this directory: run scripts/setup.sh to upgrade"
+    warn "$1 runs commit ${runs:0:12}, but ${commit:0:12} is checked out here: run scripts/setup.sh to upgrade"
   fi
 }
 
-# healthy_now CONTAINER asks what Docker will ask at the end of the interval.
+# healthy_now CONTAINER runs the health check that Docker will run at the end of the interval.
 healthy_now() {
   local words
   mapfile -t words < <(docker inspect -f '{{range .Config.Healthcheck.Test}}{{println .}}{{end}}' "$1" | grep .)
@@ -102,8 +102,8 @@ check_services() {
     state=$(docker inspect -f '{{if and (eq .State.Status "running") .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}' "$container")
     case $state in
       healthy | running) ;;
-      starting) healthy_now "$container" || warn "$service has just started and is not healthy yet: look again in a minute" ;;
-      exited | created) problem "$service does not run: docker compose up -d, or why not: docker compose logs $service" ;;
+      starting) healthy_now "$container" || warn "$service has just started and is not healthy yet: check again in a minute" ;;
+      exited | created) problem "$service does not run: docker compose up -d; to see why: docker compose logs $service" ;;
       *) problem "$service is $state: docker compose logs $service" ;;
     esac
     check_version "$service" "$container"

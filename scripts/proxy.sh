@@ -173,7 +173,7 @@ do_ssl_test() {
   address=$domain:443
   if [ "$domain" = localhost ]; then
     if ! in_production; then
-      warn "development has no TLS; name a domain to test that one"
+      warn "development has no TLS; give a domain to test that one"
       return
     fi
     address=$(published 443)

@@ -2,7 +2,7 @@
 # Sets up Fairlead with Docker Compose in this directory and starts it: see usage below.
 #
 # It may be run again at any time, after an interruption too. What is there stays: secrets, keys and
-# whatever was changed in config.yaml; only server_url follows the domain. Images of another commit are built again.
+# whatever was changed in config.yaml; only server_url follows the domain. Images from another commit are rebuilt.
 set -euo pipefail
 readonly called_from=$PWD
 CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -203,10 +203,10 @@ built_from() { # IMAGE or container; prints the commit, or nothing if there is n
   docker inspect -f '{{index .Config.Labels "org.opencontainers.image.revision"}}' "$1" 2>/dev/null || true
 }
 
-# Images that were kept for a rollback stay as they are.
+# Images kept for a rollback are not rebuilt.
 kept_images() { [[ $(setting IMAGE_TAG) == *before ]]; }
 
-# Builds images that are missing, and those of another commit, such as after git pull.
+# Builds images that are missing or come from another commit, such as after git pull.
 build_images() {
   local name image commit outdated='' missing=''
   commit=$(head_commit)
@@ -222,8 +222,8 @@ build_images() {
   for name in $outdated; do
     docker tag "$(image "$name")" "$(image "$name")-before"
   done
-  [ -z "$outdated" ] || info "upgrading to commit ${commit:0:12}; the images of before are kept as $(setting IMAGE_TAG dev)-before"
-  info "building images:$missing$outdated (this takes some minutes)"
+  [ -z "$outdated" ] || info "upgrading to commit ${commit:0:12}; previous images are kept under the tag $(setting IMAGE_TAG dev)-before"
+  info "building images:$missing$outdated (this takes a few minutes)"
   # The time of the commit, so that one commit gives one image.
   SOURCE_COMMIT=$commit SOURCE_VERSION=$(from_git describe --tags --always --dirty || setting IMAGE_TAG dev) \
     SOURCE_TIME=$(TZ=UTC from_git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd || echo unknown) compose build
@@ -305,14 +305,14 @@ log:
 END
 }
 
-# The service itself says whether it would accept its configuration. If not, why is on stderr and what to do on stdout.
+# Asks the server whether it accepts its configuration. If not, the reason is on stderr and what to do on stdout.
 accept_config() {
   local report
   ! report=$(compose run --rm --no-deps -T fairlead config check 2>&1 </dev/null) || return 0
   echo "$report" >&2
   case $report in
     *'failed to parse configuration'*) echo "config.yaml has the problems above; edit it (as root)" ;;
-    *) echo "config.yaml could not be checked, because the container failed as above" ;;
+    *) echo "config.yaml could not be checked, because the container failed: fix the problem above" ;;
   esac
   return 1
 }

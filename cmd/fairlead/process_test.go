@@ -128,7 +128,7 @@ func sqliteIn(dir string) settings {
 		"database.type": "sqlite", "database.sqlite.path": filepath.Join(dir, "db.sqlite"),
 		"noise.private_key_path":       filepath.Join(dir, "noise.key"),
 		"derp.server.private_key_path": filepath.Join(dir, "relay.key"),
-		"derp.server.enabled":          "false", // its STUN port can be used once on a machine
+		"derp.server.enabled":          "false", // only one server per machine can use its STUN port
 	}
 }
 

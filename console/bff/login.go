@@ -223,8 +223,8 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// publicHost is the name under which devices reach the service, and its port unless that is 443; empty if the service
-// does not tell.
+// publicHost is the host name at which devices reach the server, with its port unless that is 443. It is empty if the
+// server does not report it.
 func publicHost(serverURL string) string {
 	u, err := url.Parse(serverURL)
 	if err != nil {
@@ -233,7 +233,7 @@ func publicHost(serverURL string) string {
 	return strings.TrimSuffix(u.Host, ":443")
 }
 
-// host is the service as the console reaches it.
+// host is the server's host and port as the console reaches it.
 func (s *Server) host() string {
 	u, err := url.Parse(s.config.CoordinatorURL)
 	if err != nil {

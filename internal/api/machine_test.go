@@ -118,7 +118,7 @@ func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
 	if n := len(s.log.lines(t, "node registered")); n != 1 {
 		t.Errorf("%d registrations are logged", n)
 	}
-	if lines := s.log.lines(t, "registration conflicts with a node that exists"); len(lines) != 3 || lines[0]["reason"] != known {
+	if lines := s.log.lines(t, "registration conflicts with an existing node"); len(lines) != 3 || lines[0]["reason"] != known {
 		t.Errorf("logged %v", lines)
 	}
 	if lines := s.log.lines(t, "forbidden"); len(lines) > 0 { // which is what 403 says

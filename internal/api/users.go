@@ -102,8 +102,8 @@ func (s *Server) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.U
 	reply(w, snap, openapi.UserDeletion{DeletedNodes: gone.Nodes, TaggedNodes: taggedShape(snap, r, gone.User)})
 }
 
-// taggedShape shows the tagged nodes that deleted users brought in and that are still
-// there. The ids of users are never used again.
+// taggedShape lists the tagged nodes that deleted users added and that still exist.
+// User ids are never reused.
 func taggedShape(snap *mesh.Snapshot, r *http.Request, gone ...mesh.UserID) []openapi.TaggedNode {
 	out := []openapi.TaggedNode{}
 	by := control.TaggedBy(snap)

@@ -18,9 +18,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// These tests show that a key of the configuration not only is read, but does something.
+// These tests show that configuration keys are not only read, but take effect.
 
-// load returns the configuration of an environment, to be changed by the test.
+// load returns the configuration from an environment, for the test to change.
 func load(t *testing.T, more ...string) *config.Config {
 	t.Helper()
 	c, err := config.Load("/dev/null", settings(t, more...))
@@ -30,7 +30,7 @@ func load(t *testing.T, more ...string) *config.Config {
 	return c
 }
 
-// free is an address of this network that nobody uses.
+// free returns an unused address of this network.
 func free(t *testing.T, network string) string {
 	t.Helper()
 	if network == "udp" {
@@ -101,7 +101,7 @@ func TestEmbeddedRelayIsWhatTheConfigurationSays(t *testing.T) {
 		t.Errorf("there are relays: %v", got)
 	}
 	if _, body := fetch(t, "tcp", off.API, "/health"); !strings.Contains(body, "there is no relay") {
-		t.Errorf("/health does not warn of a mesh without a relay: %s", body)
+		t.Errorf("/health does not warn that there is no relay: %s", body)
 	}
 	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", at)
 	if err != nil {
@@ -146,7 +146,7 @@ func TestRelayMapIsDownloadedAgainOnlyWithAutoUpdate(t *testing.T) {
 		}))
 		t.Cleanup(source.Close)
 		c := load(t, "FAIRLEAD_DERP_URLS="+source.URL, fmt.Sprintf("FAIRLEAD_DERP_AUTO_UPDATE_ENABLED=%t", autoUpdate))
-		c.DERP.UpdateFrequency = 20 * time.Millisecond // a file may say a minute at least
+		c.DERP.UpdateFrequency = 20 * time.Millisecond // files allow a minute or more
 		return runConfig(t, c), &asked
 	}
 	once, askedOnce := start(false)

@@ -42,7 +42,7 @@ func settings(t *testing.T, more ...string) []string {
 		"FAIRLEAD_SERVER_URL=http://127.0.0.1", "FAIRLEAD_LISTEN_ADDR=127.0.0.1:0", "FAIRLEAD_METRICS_LISTEN_ADDR=127.0.0.1:0",
 		"FAIRLEAD_UNIX_SOCKET=" + filepath.Join(dir, "sock"), "FAIRLEAD_DATABASE_SQLITE_PATH=" + filepath.Join(dir, "db.sqlite"),
 		"FAIRLEAD_NOISE_PRIVATE_KEY_PATH=" + filepath.Join(filepath.Dir(t.TempDir()), "noise.key"), // one for all replicas of a test
-		"FAIRLEAD_DERP_SERVER_ENABLED=false", // its STUN port can be used once on a machine
+		"FAIRLEAD_DERP_SERVER_ENABLED=false", // only one server per machine can use its STUN port
 	}, more...)
 }
 

@@ -163,7 +163,7 @@ func databaseKeys(d *Database) []key {
 	return []key{
 		{
 			"database.type", oneOf(&d.Type, "sqlite", "postgres"), "sqlite", none,
-			"`sqlite` for one process, `postgres` for one or many. Without it: `postgres` when a `database.postgres` key is set, else `sqlite`. Must be written when keys of both are set.",
+			"`sqlite` for one process, `postgres` for one or many. Without it: `postgres` when a `database.postgres` key is set, else `sqlite`. Required when keys of both are set.",
 		},
 		{
 			"database.sqlite.path", filePath(&d.SQLite.Path), "/var/lib/fairlead/db.sqlite", none,
@@ -187,7 +187,7 @@ func databaseKeys(d *Database) []key {
 		{pg + "max_open_conns", whole(&d.Postgres.MaxOpenConns, 1, 1000), "10", none, "Size of the connection pool."},
 		{
 			pg + "max_idle_conns", whole(&d.Postgres.MaxIdleConns, 0, 1000), "10", none,
-			"A released connection is closed when more than these are idle. A number above `max_open_conns` counts as that, with a warning.",
+			"A released connection is closed if this many are idle already. A number above `max_open_conns` is reduced to it, with a warning.",
 		},
 		{
 			pg + "conn_max_idle_time_secs", seconds(&d.Postgres.ConnMaxIdleTime, 1, 604800), "3600", none,
@@ -250,7 +250,7 @@ func derpKeys(d *DERP) []key {
 		},
 		{
 			server + "enabled", boolean(&d.Server.Enabled), "", none,
-			"Whether this service is a relay itself. Without it: whether neither `derp.urls` nor `derp.paths` is set, because clients need a relay. Clients reach a relay by TLS only, so `server_url` should be https.",
+			"Whether this server is also a relay. Without it: `true` if neither `derp.urls` nor `derp.paths` is set, because clients need a relay. Clients reach a relay over TLS only, so `server_url` should be https.",
 		},
 		{
 			server + "region_id", whole(&d.Server.RegionID, 1, 65535), "999", none,

@@ -152,8 +152,8 @@ func (l *loader) readFile(named bool) bool {
 	return true
 }
 
-// checkMode warns of a file with a secret that everyone on the machine can read. The
-// group may read it: packages give it to the service's own.
+// checkMode warns about a file with a secret that everyone on the machine can read. Its
+// group may read it: in packages that is the server's own group.
 func (l *loader) checkMode() {
 	const everyone = 0o004
 	info, err := os.Stat(l.file)

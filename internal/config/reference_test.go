@@ -150,10 +150,10 @@ func TestExampleLoads(t *testing.T) {
 	warnsOfPlaceholder(t, c)
 }
 
-// warnsOfPlaceholder: nothing is to be said of the example but that it names nobody's server.
+// warnsOfPlaceholder checks that the only warning about the example is that its URL is a placeholder.
 func warnsOfPlaceholder(t *testing.T, c *Config) {
 	t.Helper()
-	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].Text, "mesh.example.com is the placeholder of the example") {
+	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].Text, "mesh.example.com is the placeholder from the example") {
 		t.Errorf("warnings: %v", c.Warnings)
 	}
 }

@@ -77,7 +77,7 @@ func (l *loader) settleListeners() {
 		l.warn(l.at("server_url"), "server_url", "not set; "+c.ServerURL+" lets only this machine join: set the URL that clients reach")
 	}
 	if u, err := url.Parse(c.ServerURL); err == nil && u.Hostname() == "mesh.example.com" {
-		l.warn(l.at("server_url"), "server_url", "mesh.example.com is the placeholder of the example: set the URL that clients reach")
+		l.warn(l.at("server_url"), "server_url", "mesh.example.com is the placeholder from the example: set the URL that clients use")
 	}
 }
 

@@ -275,8 +275,8 @@ func (s *Service) ChangePreAuthKeys(ctx context.Context, a mesh.Actor, ids []int
 	return results, nil
 }
 
-// DeleteUsers removes many users, each with all nodes and pre-auth keys, and if tagged
-// is set with the tagged nodes that they brought in.
+// DeleteUsers removes many users, each with all nodes and pre-auth keys and, if tagged
+// is set, with the tagged nodes that they added.
 func (s *Service) DeleteUsers(ctx context.Context, a mesh.Actor, ids []int64, tagged bool) ([]BulkResult, error) {
 	trial, err := s.comeback(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
 
 // mayDeleteUser refuses keys that open users, but not what goes with this one. Who may
 // delete users at all needs no more than that role for their pre-auth keys. tagged are
-// nodes that are deleted beside the user's own.
+// nodes that are deleted in addition to the user's own.
 func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.Node) error {
 	key, bound := callerKey(w, a)
 	if !bound {

@@ -140,8 +140,8 @@ func (s *Service) logRegistration(a mesh.Actor, n *mesh.Node) {
 	s.logFor(a).Info("node registered", "node", n.ID, "name", n.Name, "user", s.ownerName(n), "tags", n.Tags)
 }
 
-// logRefusal logs why a node was not let in. A machine that has proven its key and uses
-// the key of another is an intruder; without a proof there is merely a conflict.
+// logRefusal logs why a node could not join. A machine that has proven its key and uses
+// the key of another is an intruder; without that proof it is merely a conflict.
 func (s *Service) logRefusal(err error, a mesh.Actor, j Joining, proven bool) {
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
@@ -157,7 +157,7 @@ func (s *Service) logRefusal(err error, a mesh.Actor, j Joining, proven bool) {
 	case refusal.Reason == Conflict && proven && s.refusals.Admit(a.Addr):
 		line.Warn("forbidden", "reason", refusal.Text)
 	case refusal.Reason == Conflict && !proven && s.refusals.Admit(a.Addr):
-		line.Warn("registration conflicts with a node that exists", "reason", refusal.Text)
+		line.Warn("registration conflicts with an existing node", "reason", refusal.Text)
 	}
 }
 

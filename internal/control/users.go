@@ -48,8 +48,8 @@ func CheckUserName(name string) error {
 	return refuse(Invalid, "name", "%q is not a user name: %s", name, rule)
 }
 
-// correctName is a name like this one that can be used, or empty when a letter has no
-// plain form: leaving it out would make another name.
+// correctName is a valid name similar to this one, or empty if a letter has no plain
+// form: without that letter it would be a different name.
 func correctName(name string) string {
 	var better strings.Builder
 	for _, r := range strings.ToLower(strings.TrimSpace(name)) {
@@ -228,15 +228,15 @@ func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRev
 	return user, nil
 }
 
-// UserDeletion is what became of a user's nodes.
+// UserDeletion is the result of deleting a user.
 type UserDeletion struct {
 	User  mesh.UserID
 	Nodes int // how many were deleted
 }
 
 // DeleteUser removes a user with all nodes and pre-auth keys. The tagged nodes that
-// the user brought in stay unless tagged is set. ifRevision is as in RenameUser. A
-// key must open what goes too.
+// the user added stay unless tagged is set. ifRevision is as in RenameUser. An API
+// key must also allow deleting what goes with the user.
 func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref, ifRevision string, tagged bool) (UserDeletion, error) {
 	trial, err := s.comeback(ctx)
 	if err != nil {
@@ -266,7 +266,7 @@ func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref, ifRevision 
 	return out, nil
 }
 
-// TaggedBy lists the tagged nodes by the user who brought them in, who may be gone.
+// TaggedBy groups the tagged nodes by the user who added them, who may be deleted.
 func TaggedBy(s *mesh.Snapshot) map[mesh.UserID][]*mesh.Node {
 	by := map[mesh.UserID][]*mesh.Node{}
 	for n := range s.Nodes() {
@@ -277,7 +277,8 @@ func TaggedBy(s *mesh.Snapshot) map[mesh.UserID][]*mesh.Node {
 	return by
 }
 
-// goneWith deletes a user and these tagged nodes; Settle adds what the user owns.
+// goneWith returns the events that delete a user and these tagged nodes; Settle adds
+// those for what the user owns.
 func goneWith(u *mesh.User, tagged []*mesh.Node) []mesh.Event {
 	evs := []mesh.Event{mesh.UserGone{ID: u.ID}}
 	for _, n := range tagged {

@@ -9,7 +9,7 @@
 #   postgres    fairlead-test/postgres, version 17, with the interface of the official image
 #   monitoring  fairlead-test/prometheus, alertmanager and node-exporter, likewise
 #
-# An image of Debian, Go or Node.js that is there already is taken as it is. Needs mmdebstrap, npm, jq and Docker 20.10 or
+# An existing image of Debian, Go or Node.js is used as it is. Needs mmdebstrap, npm, jq and Docker 20.10 or
 # newer, as root.
 set -euo pipefail
 

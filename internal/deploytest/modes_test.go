@@ -47,9 +47,9 @@ func TestClientsOfBothModesReachEachOtherDirectlyAndByTheRelay(t *testing.T) {
 	o.mustCheckDualStack(ctx, key, a.Root)
 }
 
-// mustCheckDualStack lets a host join that has IPv6 too, to which the deployment's name leads both ways, and looks at what
-// its client finds out about the network. A STUN server that answers IPv6 with Docker's gateway would make it believe in a
-// NAT that no direct connection passes.
+// mustCheckDualStack joins a host that also has IPv6 and resolves the deployment's name to both kinds of address, and checks
+// what its client learns about the network. A STUN server that answers over IPv6 with the address of Docker's gateway would
+// make it assume a NAT that no direct connection can traverse.
 func (o *outside) mustCheckDualStack(ctx context.Context, key, roots string) {
 	o.t.Helper()
 	host := o.host("dual")
@@ -64,7 +64,7 @@ func (o *outside) mustCheckDualStack(ctx context.Context, key, roots string) {
 		o.t.Fatalf("%v\n%s", err, out)
 	}
 	if !reaches(o.t, host, listenAt(o.t, here)) {
-		o.t.Fatal("the host does not reach this machine by IPv6")
+		o.t.Fatal("the host does not reach this machine over IPv6")
 	}
 	client := o.join(ctx, host, publicURL, key, roots)
 	eventually(o.t, patience, func() error {
@@ -78,7 +78,7 @@ func (o *outside) mustCheckDualStack(ctx context.Context, key, roots string) {
 			return fmt.Errorf("%w: %s%s", err, stdout, stderr)
 		}
 		if varies := report.MappingVariesByDestIP; varies != nil && *varies {
-			o.t.Fatalf("the client takes the network for a hard NAT: %s", stdout)
+			o.t.Fatalf("the client believes that it is behind a hard NAT: %s", stdout)
 		}
 		if !report.UDP || !report.IPv4 || !strings.HasPrefix(report.GlobalV4, host.Addr.String()+":") {
 			return fmt.Errorf("the client does not know its address, %s: %s", host.Addr, stdout)

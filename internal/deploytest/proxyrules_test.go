@@ -295,7 +295,7 @@ func TestProxyProtectsAdminPaths(t *testing.T) {
 	}
 }
 
-// The operator's list counts instead of ours, and does not touch the API unless told.
+// The operator's list replaces the default one, and does not limit the API by default.
 func TestProxyTakesTheOperatorsNetworks(t *testing.T) {
 	t.Parallel()
 	list := filepath.Join(t.TempDir(), "admin-networks.list")

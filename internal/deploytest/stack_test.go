@@ -53,7 +53,7 @@ func NewStack(t *testing.T, env map[string]string) *Stack {
 		"FRONT_SUBNET":        fmt.Sprintf("10.%d.%d.0/24", 212+rand.IntN(40), rand.IntN(256)),
 		"PROXY_HTTP_PUBLISH":  freePort(t),
 		"PROXY_HTTPS_PUBLISH": freePort(t),
-		"RELAY_PUBLISH":       "0.0.0.0:" + freePort(t), // by IPv4, as by default
+		"RELAY_PUBLISH":       "0.0.0.0:" + freePort(t), // IPv4 only, as by default
 	}
 	for _, name := range []string{"PROXY_DEV", "CONSOLE", "METRICS", "PROMETHEUS", "ALERTMANAGER", "GRAFANA"} {
 		s.env[name+"_PUBLISH"] = "127.0.0.1:" + freePort(t)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// testUpgrade gives a stack of the images' commit a new one, as git pull does, and runs setup.sh again.
+// testUpgrade moves the stack's directory to a new commit, as git pull does, and runs setup.sh again.
 func testUpgrade(t *testing.T, s *Stack) {
 	s = s.In(t)
 	own := built{tag: images.tag + "-upgrade"}
@@ -41,11 +41,11 @@ func testUpgrade(t *testing.T, s *Stack) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for _, service := range s.Services() {
-		wantText(t, out, "[WARN] "+service+" runs commit "+images.commit[:12]+", and not "+next[:12]+" of this directory: run scripts/setup.sh")
+		wantText(t, out, "[WARN] "+service+" runs commit "+images.commit[:12]+", but "+next[:12]+" is checked out here: run scripts/setup.sh")
 	}
 
 	usePrebuilt(t, s, next)
-	// Debian's client of Docker first: it has BuildKit.
+	// Debian's Docker client comes first, because it has BuildKit.
 	out = s.run(s.Dir, "env", "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "scripts/setup.sh")
 	wantText(t, out, "upgrading to commit "+next[:12], "building images: server console proxy")
 	if got := runningCommit(t, s); got != next {
@@ -61,12 +61,12 @@ func testUpgrade(t *testing.T, s *Stack) {
 	}
 	id := func(image string) string { return s.run(s.Dir, docker, "inspect", "--format={{.Id}}", image) }
 	if id(before.name("server")) != id(images.name("server")) {
-		t.Error("the image of before was not kept")
+		t.Error("the previous image was not kept")
 	}
 }
 
 // usePrebuilt lets Compose build its images from a server that is linked here with another commit, and from the
-// console that there is. Compiling them in Docker would take minutes.
+// existing console. Compiling them in Docker would take minutes.
 func usePrebuilt(t *testing.T, s *Stack, commit string) {
 	t.Helper()
 	lock, err := lockTree()

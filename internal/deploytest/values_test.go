@@ -50,7 +50,7 @@ func testContainerValues(t *testing.T, s *Stack) {
 			t.Errorf("memory of %s: %d bytes, want 512 MB", service, c.HostConfig.Memory)
 		}
 		if c.HostConfig.Memory == 0 || c.HostConfig.PidsLimit == nil || *c.HostConfig.PidsLimit <= 0 {
-			t.Errorf("%s may use memory and processes without a limit", service)
+			t.Errorf("%s has no limit for memory or for processes", service)
 		}
 		if c.Config.User != users[service] {
 			t.Errorf("%s runs as %q, want %q", service, c.Config.User, users[service])

@@ -120,7 +120,7 @@ func (s *Server) environ(c Config, dir string) []string {
 	set := map[string]string{
 		"server_url": cmp.Or(c.URL, s.URL), "listen_addr": s.Addr, "metrics_listen_addr": s.Metrics, "unix_socket": s.Socket,
 		"log.format": "json", "log.level": "debug",
-		"derp.server.enabled":    "false", // unless c.Relay is set: its STUN port can be used once on a machine
+		"derp.server.enabled":    "false", // unless c.Relay is set: only one server per machine can use its STUN port
 		"noise.private_key_path": cmp.Or(c.NoiseKey, filepath.Join(dir, "noise.key")),
 		"database.type":          "sqlite", "database.sqlite.path": filepath.Join(dir, "db.sqlite"),
 	}

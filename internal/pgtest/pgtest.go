@@ -79,8 +79,8 @@ func Start(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// newest is the directory with the programs of the newest version that is
-// installed, as Debian does or as install.sh does.
+// newest returns the directory with the programs of the newest version installed,
+// by Debian's packages or by install.sh.
 func newest() (string, error) {
 	bin, version := "", 0
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/local/lib/postgresql/*/bin"} {

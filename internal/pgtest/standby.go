@@ -51,15 +51,15 @@ func (s *Server) Standby(port int) (*Server, error) {
 	return standby, nil
 }
 
-// clone makes the data directory of a standby. It does what pg_basebackup does, which
-// install.sh does not bring.
+// clone creates the data directory of a standby. It does what pg_basebackup does, which
+// install.sh does not install.
 func (s *Server) clone() error {
 	return s.primary.connected(func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT pg_backup_start('standby', true)"); err != nil {
 			return err
 		}
 		// Exit code 1 of tar means that a file changed while it was read, which the
-		// write-ahead log makes good.
+		// write-ahead log corrects.
 		const script = `set -o pipefail; umask 077; mkdir "$2" && { tar -C "$1" --exclude='./pg_wal/?*' --exclude='./pg_replslot/?*' --exclude='./postmaster.*' -cf - . || [ $? = 1 ]; } | tar -C "$2" -xf -`
 		cmd := exec.CommandContext(ctx, "bash", "-c", script, "bash", s.primary.Dir+"/data", s.Dir+"/data")
 		if err := s.as(cmd); err != nil {

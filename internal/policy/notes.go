@@ -10,8 +10,8 @@ import (
 // maxNotes bounds what is noted of one kind.
 const maxNotes = 20
 
-// WarningsFor are the document's warnings, and those about users it names who do not
-// exist. That may be meant: a user can be named before the first sign-in.
+// WarningsFor returns the document's warnings, and warnings about users it names who do
+// not exist. That may be intended: a user can be named before the first sign-in.
 func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
 	if d == nil {
 		return nil
@@ -32,17 +32,17 @@ func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
 	for _, name := range strangers[:min(len(strangers), maxNotes)] {
 		text := "there is no user " + name
 		if _, ok := s.NodeNamed(name); ok {
-			text += ", but a node of that name: a policy names nodes by a tag, by an address, or by an entry of hosts"
+			text += ", but there is a node of that name: a policy names nodes by tag, by address, or by an entry in hosts"
 		}
 		warnings = append(warnings, Problem{Text: text})
 	}
 	if more := len(strangers) - maxNotes; more > 0 {
-		warnings = append(warnings, Problem{Text: fmt.Sprintf("%d more users are named who do not exist", more)})
+		warnings = append(warnings, Problem{Text: fmt.Sprintf("%d more users in the policy do not exist", more)})
 	}
 	return warnings
 }
 
-// Notes are WarningsFor, and tags that nodes carry and the document does not define.
+// Notes returns WarningsFor, and the tags that nodes carry but the document does not define.
 func (w *World) Notes() (notes []string) {
 	if w.Doc == nil {
 		return nil

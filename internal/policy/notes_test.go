@@ -19,7 +19,7 @@ func TestNotesNameWhatMeansNobody(t *testing.T) {
 	want := []string{
 		`line 2, column 23: host office is "10.9.8.1/29", which means the network 10.9.8.0/29: write that, or the address alone`,
 		"there is no user cem@example.com",
-		"there is no user host-1, but a node of that name: a policy names nodes by a tag, by an address, or by an entry of hosts",
+		"there is no user host-1, but there is a node of that name: a policy names nodes by tag, by address, or by an entry in hosts",
 		"nodes carry tag:old, which tagOwners does not define",
 	}
 	doc, problems := policy.Parse([]byte(text))

@@ -43,7 +43,7 @@ type ServerConfig struct {
 	// VerifyEvery is how often it is asked again about those who are connected;
 	// a minute when zero.
 	VerifyEvery time.Duration
-	// TrustedProxies may name the address of a client, for the log.
+	// TrustedProxies may forward the address of a client, which the log shows.
 	TrustedProxies []netip.Prefix
 	// STUNListenAddr is where STUN is answered; nowhere when empty.
 	STUNListenAddr string

@@ -42,7 +42,7 @@ func read(t *testing.T, text []byte) (sections []section) {
 	return sections
 }
 
-// problems of the list itself: rows that are there twice, or have no proof.
+// problems finds faults of the list itself: duplicate rows, and rows without a proof.
 func problems(sections []section) (found []string) {
 	seen := map[string]bool{}
 	for _, s := range sections {
@@ -143,8 +143,8 @@ func page(sections []section, ran outcomes) string {
 
 Every statement of the specification and of the decisions that complete it, and the tests that prove it. The rows come from
 %s. CI runs all tests, then reads their reports and fails if a test named here failed, was skipped or did not
-run (%s). A test has its package, its name and its subtests; what is under TestSpecification runs the real
-binary on both databases. Where the product deviates from the wording of the specification, and why: [specification.md](specification.md).
+run (%s). A test is named by package, function and subtest; those under TestSpecification run the real
+binary on both databases. [specification.md](specification.md) lists where Fairlead deviates from the specification, and why.
 
 %s
 `, "`internal/speccheck/rows.yaml`", "`make speccheck`", total) + body.String()

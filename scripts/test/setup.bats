@@ -139,7 +139,7 @@ docker_with_images() {
 @test "images of another commit are built again, and kept" {
   docker_with_images another
   run -9 scripts/setup.sh --dev
-  [[ $output == *'the images of before are kept as dev-before'* ]]
+  [[ $output == *'previous images are kept under the tag dev-before'* ]]
   [[ $output == *'building images: server console proxy '* ]]
 }
 
@@ -150,7 +150,7 @@ docker_with_images() {
   echo IMAGE_TAG=dev-before >>.env
   docker_with_images another
   run -8 scripts/setup.sh --dev
-  # In a directory of a clone of something else.
+  # In a subdirectory of another repository's clone.
   mkdir unpacked
   cp -r scripts unpacked
   run -8 unpacked/scripts/setup.sh --dev

@@ -15,21 +15,21 @@ func confirmable(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("force", false, "do not ask; required without a terminal")
 }
 
-// confirmableUnlessNamed is confirmable for a command that takes all nodes that a
-// flag finds, and skippable when it names them.
+// confirmableUnlessNamed is confirmable for a command on all nodes that a flag
+// selects, and skippable for one on nodes given by name.
 func confirmableUnlessNamed(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("force", false, "do not ask; required without a terminal unless the nodes are named")
 }
 
-// skippable adds --force to a command that asks a person and no script: see
+// skippable adds --force to a command that asks a person but not a script: see
 // confirmPerson.
 func skippable(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("force", false, "do not ask (without a terminal nothing is asked)")
+	return cmd.Flags().Bool("force", false, "do not ask; implied without a terminal")
 }
 
-// confirm asks before something is destroyed. Without a terminal nobody could
-// answer, so --force must say it: a script that names the wrong thing, or finds more
-// than its author thought of, stops here.
+// confirm asks before something is destroyed. Without a terminal nobody can answer,
+// so --force is required: a script that names the wrong object, or matches more than
+// its author expected, stops here.
 func (t *tool) confirm(force bool, question string) error {
 	if !force && !t.Terminal {
 		return wrongUsage("without a terminal this needs --force (%s); nothing was changed", question)
@@ -37,8 +37,8 @@ func (t *tool) confirm(force bool, question string) error {
 	return t.confirmPerson(force, question)
 }
 
-// confirmPerson asks before something that can be undone, or that names each
-// object and only ends it. Scripts go on.
+// confirmPerson asks before a change that can be undone, or that names each object
+// and only expires it. Without a terminal it does not ask.
 func (t *tool) confirmPerson(force bool, question string) error {
 	if force || !t.Terminal {
 		return nil

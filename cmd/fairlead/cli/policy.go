@@ -133,8 +133,8 @@ func (t *tool) policyCheck() *cobra.Command {
 		Short: "Report every problem of a policy file, without a server",
 		Long: `Report every problem of a policy file with its line and column, without a
 running server. Exit status 0 if it has none. The tests in the file are run when
-it is saved, and by fairlead policy test. If a server answers, users in the file
-who do not exist there are warned of.`,
+it is saved, and by fairlead policy test. If a server answers, you are also
+warned about users in the file who do not exist there.`,
 		Example: `  fairlead policy check policy.hujson
   fairlead policy check - < policy.hujson`,
 		Args: takes("file"),
@@ -270,7 +270,7 @@ func (s *saving) flags(cmd *cobra.Command, t *tool) {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
 	complete(cmd, "viewer", t.completeUserFlag)
-	s.force = cmd.Flags().Bool("force", false, "do not ask; required without a terminal to save what locks everybody out")
+	s.force = cmd.Flags().Bool("force", false, "do not ask; required without a terminal for a policy that locks everybody out")
 }
 
 func (s *saving) ifMatch() *string {
@@ -297,9 +297,9 @@ once.
 
 At a terminal the effect is shown first, and you are asked when the change could
 lock somebody out or opens everything. With --viewer, your node or yourself, a
-change by which you lose your own way in is a danger too. Without a terminal,
-such a change, and one by which nobody reaches anyone any more, is saved only
-with --force. With --confirm-within the change undoes itself unless you run
+change that cuts off your own access is a danger too. Without a terminal, such a
+change, or one after which nobody can reach anyone any more, is saved only with
+--force. With --confirm-within the change undoes itself unless you run
 fairlead policy confirm in time.
 
 The text that is in force already is not saved again, and does not wait to be
@@ -340,8 +340,8 @@ confirmed: confirmBy is null then in --output json.`,
 }
 
 // previewed shows what a text would change, and asks when that is dangerous. A text
-// whose tests fail is not worth a question. Without a terminal a text is refused by
-// which everybody is locked out, or the viewer, if one is named.
+// whose tests fail is not worth a question. Without a terminal, a text that locks out
+// everybody, or the viewer if one is named, is refused.
 func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, text string, s *saving) error {
 	if *s.force {
 		return nil
@@ -368,8 +368,8 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 	return t.confirm(*s.force, "Save it all the same?")
 }
 
-// lockedOut refuses what somebody at a terminal would be asked about, as far as it
-// locks out everybody or the viewer. It warns of the rest.
+// lockedOut refuses a change that locks out everybody or the viewer. It only warns
+// about other dangers, which a person at a terminal would be asked about.
 func (t *tool) lockedOut(effect apiclient.PolicyEffect) error {
 	for _, g := range effect.Guards {
 		if g.Kind == string(policy.GuardOwnWayIn) {

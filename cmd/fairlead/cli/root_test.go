@@ -345,7 +345,7 @@ func TestQuestionCountsAllNodes(t *testing.T) {
 
 func TestQuestionNamesTheNodesThatGo(t *testing.T) {
 	for command, want := range map[string]string{
-		"users delete alice": "Nodes with tags stay, although a user to be deleted brought them in: 1 node (web-1). To delete them too, use --delete-tagged\n" +
+		"users delete alice": "Tagged nodes added by user alice stay: 1 node (web-1). To delete them too, use --delete-tagged\n" +
 			"Delete user alice, with all pre-auth keys and 2 nodes that lose access at once? [y/N] ",
 		"users delete alice --delete-tagged": "Delete user alice, with all pre-auth keys, 1 tagged node (web-1) and 2 nodes that lose access at once? [y/N] ",
 	} {

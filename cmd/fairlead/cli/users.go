@@ -148,9 +148,9 @@ func (t *tool) usersDelete() *cobra.Command {
 		Short: "Delete users with all nodes and pre-auth keys",
 		Long: `Delete users, given by name or id, with all nodes and pre-auth keys of theirs.
 
-The nodes lose access at once. Nodes with tags belong to their tags and stay,
-including those that the user brought in; the output names these. To delete
-them in the same step, use --delete-tagged.`,
+The nodes lose access at once. Tagged nodes belong to their tags and stay. The
+output lists those that the users added; to delete them in the same step, use
+--delete-tagged.`,
 		Example: `  fairlead users delete alice
   fairlead users delete alice --delete-tagged
   fairlead users delete 3 --force
@@ -178,7 +178,7 @@ them in the same step, use --delete-tagged.`,
 				keptNodes("the user", deleted.TaggedNodes))
 		},
 	}
-	cmd.Flags().BoolVar(&tagged, "delete-tagged", false, "also delete the nodes with tags that the users brought in")
+	cmd.Flags().BoolVar(&tagged, "delete-tagged", false, "also delete the tagged nodes that the users added")
 	force = confirmable(cmd)
 	return cmd
 }
@@ -201,7 +201,7 @@ func (t *tool) deleteUsers(ctx context.Context, client *apiclient.Client, force,
 	return err
 }
 
-// confirmUsers finds the users to delete, and asks a person about them.
+// confirmUsers finds the users to delete, and asks for confirmation.
 func (t *tool) confirmUsers(ctx context.Context, client *apiclient.Client, force, tagged bool, refs []string) (choice, error) {
 	var chosen choice
 	nodes := 0
@@ -229,13 +229,13 @@ func (t *tool) confirmUsers(ctx context.Context, client *apiclient.Client, force
 	case tagged:
 		lost += ", " + brought.text("tagged node")
 	default:
-		t.note("Nodes with tags stay, although a user to be deleted brought them in: %s. To delete them too, use --delete-tagged", brought.text("node"))
+		t.note("Tagged nodes added by %s stay: %s. To delete them too, use --delete-tagged", users, brought.text("node"))
 	}
 	return chosen, t.confirm(force, fmt.Sprintf("Delete %s, with %s and %s that lose access at once?", users, lost, count(nodes, "node")))
 }
 
-// broughtIn finds the tagged nodes that users brought in. A key that cannot list nodes
-// finds none: the server names them when the users are deleted.
+// broughtIn finds the tagged nodes that users added. With a key that cannot list nodes
+// it finds none: the server names them when the users are deleted.
 func broughtIn(ctx context.Context, client *apiclient.Client, users choice) (found choice) {
 	nodes, _ := (&nodeSet{}).find(ctx, client)
 	for _, n := range nodes {
@@ -246,7 +246,7 @@ func broughtIn(ctx context.Context, client *apiclient.Client, users choice) (fou
 	return found
 }
 
-// keptNodes names the tagged nodes that outlive the users who brought them in, and how
+// keptNodes lists the tagged nodes that outlive the users who added them, and says how
 // to delete them.
 func keptNodes(who string, nodes []apiclient.TaggedNode) string {
 	if len(nodes) == 0 {
@@ -260,7 +260,7 @@ func keptNodes(who string, nodes []apiclient.TaggedNode) string {
 		}
 		kept.add(n.ID, name)
 	}
-	return fmt.Sprintf("Nodes with tags stay, although %s brought them in: %s\nTo delete them: fairlead nodes delete --identifier %s\n",
+	return fmt.Sprintf("Tagged nodes added by %s stay: %s\nTo delete them: fairlead nodes delete --identifier %s\n",
 		who, kept.text("node"), strings.Join(kept.ids, ","))
 }
 
@@ -284,8 +284,8 @@ func (t *tool) completeUserFlag(cmd *cobra.Command, _ []string, _ string) ([]str
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// ask asks the server for what is of use but not needed, within a second. It stays
-// silent when that cannot be done: a shell that completes has no place for an error.
+// ask asks the server for something useful but not essential, within a second. It
+// ignores failures: shell completion has no place to show an error.
 func (t *tool) ask(cmd *cobra.Command, question func(context.Context, *apiclient.Client)) {
 	silent := *t
 	silent.Stderr = io.Discard

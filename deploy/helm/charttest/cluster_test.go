@@ -67,7 +67,7 @@ func TestUpgradeKeepsTheSecretOfTheConsole(t *testing.T) {
 	}
 }
 
-// A changed Secret starts new pods of the console, and the same one does not.
+// A changed Secret starts new console pods; an unchanged one does not.
 func TestConsoleStartsAgainWithAnotherSecret(t *testing.T) {
 	checksum := func(name string, secrets ...core.Secret) (string, map[string][]byte) {
 		r := render(t, chart+"/examples/home.yaml", "--set=console.enabled=true", "--set=console.existingSecret="+name, "--dry-run=server", "--kube-apiserver="+cluster(t, secrets...))

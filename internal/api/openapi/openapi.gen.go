@@ -2072,8 +2072,8 @@ type PolicyText struct {
 
 // PolicyVerdict defines model for PolicyVerdict.
 type PolicyVerdict struct {
-	// Warnings What can be saved but is perhaps not what was meant, such as users who do not exist: rules that name them
-	// allow nothing. Missing when there is nothing.
+	// Warnings What can be saved but may be a mistake, such as users who do not exist: rules that name them allow
+	// nothing. Absent if there are no warnings.
 	Warnings []PolicyProblem `json:"warnings,omitempty"`
 }
 
@@ -2800,8 +2800,8 @@ type UserDeletion struct {
 	// Example: 2
 	DeletedNodes int `json:"deletedNodes"`
 
-	// TaggedNodes The nodes with tags that the user brought in and that are still there. They belong to their tags and keep
-	// their access; whoever holds such a device keeps it too.
+	// TaggedNodes The tagged nodes that the user added and that still exist. They belong to their tags and keep their access,
+	// and so does whoever holds such a device.
 	TaggedNodes []TaggedNode `json:"taggedNodes"`
 }
 
@@ -2824,7 +2824,7 @@ type UsersChange struct {
 	// Action Example: delete
 	Action UsersChangeAction `json:"action"`
 
-	// DeleteTagged Also delete the nodes with tags that these users brought in (`createdBy`).
+	// DeleteTagged Also delete the tagged nodes that these users added (`createdBy`).
 	//
 	// Example: false
 	DeleteTagged *bool `json:"deleteTagged,omitempty"`
@@ -3466,7 +3466,7 @@ type ListUsersParams struct {
 
 // DeleteUserParams defines parameters for DeleteUser.
 type DeleteUserParams struct {
-	// DeleteTagged also delete the nodes with tags that this user brought in (`createdBy`)
+	// DeleteTagged also delete the tagged nodes that this user added (`createdBy`)
 	DeleteTagged *bool `form:"deleteTagged,omitempty" json:"deleteTagged,omitempty"`
 
 	// IfMatch the `ETag` of what must be in force, or `*` for anything

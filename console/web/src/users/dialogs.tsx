@@ -131,8 +131,8 @@ function Renamed({ user, theirs, onMine, onTheirs }: { user: User; theirs: strin
 }
 
 /**
- * What goes with users: their nodes, their usable keys, and the meaning of what the policy says of them; and what stays:
- * the nodes with tags that they brought in.
+ * What is lost with users: their nodes, their usable keys, and the effect of policy entries that name them; and what
+ * stays: the tagged nodes that they added.
  */
 function useLosses(users: readonly User[]) {
   const can = useCan();

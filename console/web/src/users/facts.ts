@@ -35,7 +35,7 @@ export function holdingsOf(nodes: readonly Node[], complete = true): (user: User
 export const nodesOf = (nodes: readonly Node[], user: User) =>
   nodes.filter((node) => node.tags.length === 0 && node.user?.id === user.id);
 
-/** The nodes with tags that a user brought in. They belong to their tags, so they outlive the user. */
+/** The tagged nodes that a user added. They belong to their tags, so they outlive the user. */
 export const taggedBy = (nodes: readonly Node[], user: User) =>
   nodes.filter((node) => node.tags.length > 0 && node.createdBy?.id === user.id);
 

@@ -59,7 +59,7 @@ function writesOf(client: QueryClient) {
       }
     },
 
-    /** Deletes users with all that is theirs; says which stayed and why, and how many of their tagged nodes stay. */
+    /** Deletes users with everything they own. Returns which failed and why, and how many tagged nodes stay. */
     remove: async (users: readonly User[], deleteTagged: boolean) => {
       const failed: { user: User; why: string }[] = [];
       let kept = 0;

@@ -93,12 +93,12 @@ export const userWords = {
     }),
     too: plural({ one: "Delete this node too", other: "Delete these # nodes too" }),
     brought: plural({
-      one: "# node that this user brought in has tags. It belongs to its tags and stays in the network:",
-      other: "# nodes that this user brought in have tags. They belong to their tags and stay in the network:",
+      one: "This user added # tagged node. It belongs to its tags and stays in the network:",
+      other: "This user added # tagged nodes. They belong to their tags and stay in the network:",
     }),
     broughtMany: plural({
-      one: "# node that these users brought in has tags. It belongs to its tags and stays in the network:",
-      other: "# nodes that these users brought in have tags. They belong to their tags and stay in the network:",
+      one: "These users added # tagged node. It belongs to its tags and stays in the network:",
+      other: "These users added # tagged nodes. They belong to their tags and stay in the network:",
     }),
     taggedToo: plural({ one: "Delete this tagged node too", other: "Delete these # tagged nodes too" }),
     kept: plural({ one: "# tagged node stays.", other: "# tagged nodes stay." }),
