@@ -124,7 +124,10 @@ write_env() {
     files+=:deploy/compose/$mode.yaml:deploy/compose/relay.yaml
     [ ! -e deploy/compose/monitoring.yaml ] || files+=:deploy/compose/monitoring.yaml
   elif ! overlay "$mode"; then
-    [ "$(setting RELAY_PUBLISH)" != 127.0.0.1:3478 ] || set_setting RELAY_PUBLISH 0.0.0.0:3478
+    case $mode=$(setting RELAY_PUBLISH) in # an address that this script wrote for the other mode
+      prod=127.0.0.1:3478) set_setting RELAY_PUBLISH 0.0.0.0:3478 ;;
+      dev=0.0.0.0:3478) set_setting RELAY_PUBLISH '' ;;
+    esac
     files=$(sed -E "s#deploy/compose/(dev|prod)\.yaml#deploy/compose/$mode.yaml#" <<<"$files")
   fi
   profiles=$(setting COMPOSE_PROFILES | tr , '\n' | grep -vx acme | paste -sd, -) || true
@@ -134,7 +137,7 @@ write_env() {
   if [ "$mode" = prod ]; then
     set_setting DOMAIN "$domain"
     set_setting ACME_EMAIL "$email"
-  elif [ -z "$(setting RELAY_PUBLISH)" ]; then
+  elif [ -z "$(setting RELAY_PUBLISH)" ] && [[ $(setting PROXY_DEV_PUBLISH 127.0.0.1:8000) == 127.* ]]; then
     set_setting RELAY_PUBLISH 127.0.0.1:3478 # other machines do not reach the service either
   fi
   if [ -z "$sqlite" ] && [ -z "$(setting POSTGRES_PASSWORD)" ]; then set_setting POSTGRES_PASSWORD "$(random 32)"; fi
@@ -199,6 +202,12 @@ built_here() { # the images that this deployment uses
 from_git() { [ -e .git ] && git -c safe.directory='*' "$@" 2>/dev/null; }
 head_commit() { from_git rev-parse HEAD || echo unknown; }
 
+# Git before 2.38 refuses root in a clone of somebody else.
+check_git() {
+  [ ! -e .git ] || [ "$(head_commit)" != unknown ] ||
+    warn "git does not say which commit is checked out here, so images are not compared with it: install git, or run this as the owner of the directory"
+}
+
 built_from() { # IMAGE or container; prints the commit, or nothing if there is no such thing
   docker inspect -f '{{index .Config.Labels "org.opencontainers.image.revision"}}' "$1" 2>/dev/null || true
 }
@@ -206,10 +215,24 @@ built_from() { # IMAGE or container; prints the commit, or nothing if there is n
 # Images kept for a rollback are not rebuilt.
 kept_images() { [[ $(setting IMAGE_TAG) == *before ]]; }
 
+# keep_image NAME tags the image of the running container for a rollback. An image that never ran, or is not healthy,
+# does not replace the one that was kept before.
+keep_image() {
+  local container running=''
+  container=$(container_of "$(service_of "$1")")
+  [ -z "$container" ] || running=$(docker inspect -f \
+    '{{if .State.Running}}{{if .State.Health}}{{if ne .State.Health.Status "unhealthy"}}{{.Image}}{{end}}{{else}}{{.Image}}{{end}}{{end}}' "$container")
+  [ -z "$running" ] || docker tag "$running" "$(image "$1")-before"
+}
+
+service_of() { case $1 in server) echo fairlead ;; *) echo "$1" ;; esac; } # the Compose service of an image
+
 # Builds images that are missing or come from another commit, such as after git pull.
 build_images() {
-  local name image commit outdated='' missing=''
+  local name image commit outdated='' missing='' services=()
   commit=$(head_commit)
+  check_git
+  ! kept_images || warn "IMAGE_TAG in .env keeps the previous images: remove it to upgrade"
   for name in $(built_here); do
     image=$(image "$name")
     if ! docker image inspect "$image" >/dev/null 2>&1; then
@@ -219,14 +242,13 @@ build_images() {
     fi
   done
   [ -n "$missing$outdated" ] || return 0
-  for name in $outdated; do
-    docker tag "$(image "$name")" "$(image "$name")-before"
-  done
+  for name in $outdated; do keep_image "$name"; done
+  for name in $missing $outdated; do services+=("$(service_of "$name")"); done
   [ -z "$outdated" ] || info "upgrading to commit ${commit:0:12}; previous images are kept under the tag $(setting IMAGE_TAG dev)-before"
   info "building images:$missing$outdated (this takes a few minutes)"
   # The time of the commit, so that one commit gives one image.
   SOURCE_COMMIT=$commit SOURCE_VERSION=$(from_git describe --tags --always --dirty || setting IMAGE_TAG dev) \
-    SOURCE_TIME=$(TZ=UTC from_git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd || echo unknown) compose build
+    SOURCE_TIME=$(TZ=UTC from_git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd || echo unknown) compose build "${services[@]}"
 }
 
 # as_owner SCRIPT [ARG...] runs a script of sh in this directory as root of a container. So files get
@@ -488,6 +510,7 @@ check_all() {
   if overlay dev; then mode=dev; else mode=prod; fi
   overlay postgres || sqlite=yes
   domain=$(setting DOMAIN)
+  check_git
   docker image inspect "$(image proxy)" >/dev/null 2>&1 || die "the images are missing: run scripts/setup.sh"
 
   check_file config.yaml 600 $service_user

@@ -128,7 +128,7 @@ func typeAll(t *testing.T, p *process, s *session) string {
 		"preauthkeys list", "preauthkeys list --user bob -o json", "preauthkeys list --user bob -o yaml",
 		"preauthkeys expire --user bob --key 1", "preauthkeys expire --user bob --key 2", "preauthkeys expire", "preauthkeys expire --key 99",
 		"apikeys create --expiration 999d", "apikeys create -o json", "apikeys list", "apikeys list -o json", "apikeys list -o yaml",
-		"apikeys expire --key 3", "apikeys expire --prefix ab", "apikeys expire", "apikeys delete --key 3", "apikeys delete --key 3 --force", "apikeys delete --key 3 --force",
+		"apikeys expire --key 3", "apikeys expire --prefix ab --force", "apikeys expire", "apikeys delete --key 3", "apikeys delete --key 3 --force", "apikeys delete --key 3 --force",
 		"users delete bob", "users delete bob --force", "preauthkeys list", "users list", "users list extra", "users list -o xml", "frobnicate",
 	} {
 		s.types(t, line)

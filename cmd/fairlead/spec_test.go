@@ -261,7 +261,7 @@ func commands() map[string]row {
 			w.run("nodes expire --all-offline --force")
 			w.demand(w.nodeNow(away)["expired"] == true, "the node is not expired")
 			w.demand(w.nodeNow(here)["expired"] == false, "a node that is online is expired")
-			both := command(w.t, w.s, "nodes", "expire", "--all", "--all-offline")
+			both := command(w.t, w.s, "nodes", "expire", "--all", "--all-offline", "--force")
 			w.demand(both.status == 2, "both flags: %+v", both)
 		},
 		"command-users-create": func(w *world) {

@@ -278,7 +278,7 @@ policy: {mode: database, path: /etc/fairlead/policy.json}
 	if r.status != 0 {
 		t.Fatalf("exit status %d: %s", r.status, r.stderr)
 	}
-	const readable = "a secret in a file that everyone can read (mode 0644); run: chmod 600 "
+	const readable = "a secret in a file that everyone can read (mode 0644); run: chmod o= "
 	says(t, r.stdout, "configuration ok: "+file, readable+file)
 
 	own := settings{}

@@ -162,7 +162,7 @@ func (l *loader) checkMode() {
 	}
 	for _, k := range keysOf(l.config) {
 		if secret, ok := k.show().(Secret); ok && secret != "" {
-			l.warn(l.at(k.path), k.path, fmt.Sprintf("a secret in a file that everyone can read (mode %04o); run: chmod 600 %s", info.Mode().Perm(), l.file))
+			l.warn(l.at(k.path), k.path, fmt.Sprintf("a secret in a file that everyone can read (mode %04o); run: chmod o= %s", info.Mode().Perm(), l.file))
 			return
 		}
 	}

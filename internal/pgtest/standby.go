@@ -25,6 +25,9 @@ const standbyHost = "127.0.0.2"
 // settleLimit is for what takes a moment unless the machine is busy.
 const settleLimit = 30 * time.Second
 
+// cloneLimit is for a checkpoint and a copy of the whole data directory.
+const cloneLimit = 2 * time.Minute
+
 // Standby copies a running server and starts the copy as its streaming standby.
 // It listens on another address, and on the port of the primary by default. It is
 // asynchronous, unless synchronous_standby_names of the primary contains
@@ -54,7 +57,7 @@ func (s *Server) Standby(port int) (*Server, error) {
 // clone creates the data directory of a standby. It does what pg_basebackup does, which
 // install.sh does not install.
 func (s *Server) clone() error {
-	return s.primary.connected(func(ctx context.Context, conn *pgx.Conn) error {
+	return s.primary.connectedFor(cloneLimit, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT pg_backup_start('standby', true)"); err != nil {
 			return err
 		}
@@ -163,7 +166,11 @@ func (s *Server) do(statements ...string) error {
 }
 
 func (s *Server) connected(f func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), settleLimit)
+	return s.connectedFor(settleLimit, f)
+}
+
+func (s *Server) connectedFor(limit time.Duration, f func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {

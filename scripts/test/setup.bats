@@ -84,6 +84,17 @@ setup() {
   grep -qx RELAY_PUBLISH=127.0.0.1:3478 .env
   run scripts/setup.sh --domain mesh.example.test --email ops@example.test
   grep -qx RELAY_PUBLISH=0.0.0.0:3478 .env
+  run scripts/setup.sh --dev
+  grep -qx RELAY_PUBLISH=127.0.0.1:3478 .env
+  run scripts/setup.sh --domain mesh.example.test --email ops@example.test
+  sed -i 's/^RELAY_PUBLISH=.*/RELAY_PUBLISH=127.0.0.1:3478/' .env # the operator's
+  run scripts/setup.sh --dev
+  grep -qx RELAY_PUBLISH=127.0.0.1:3478 .env
+  # In a development that other machines reach, they need it too.
+  sed -i 's/^RELAY_PUBLISH=.*/PROXY_DEV_PUBLISH=0.0.0.0:8000/' .env
+  run scripts/setup.sh --dev
+  run ! grep RELAY_PUBLISH=127 .env
+  echo RELAY_PUBLISH=0.0.0.0:3478 >>.env
   sed -i 's/^RELAY_PUBLISH=.*/RELAY_PUBLISH=0.0.0.0:3479/' .env
   run scripts/setup.sh --dev
   grep -qx RELAY_PUBLISH=0.0.0.0:3479 .env
@@ -141,6 +152,16 @@ docker_with_images() {
   run -9 scripts/setup.sh --dev
   [[ $output == *'previous images are kept under the tag dev-before'* ]]
   [[ $output == *'building images: server console proxy '* ]]
+}
+
+@test "only images that are missing are built beside those kept for a rollback" {
+  docker_with_images another
+  # shellcheck disable=SC2016 # of the script
+  printf '#!/bin/sh\ncase "$*" in *"inspect fairlead/proxy"*) exit 1;; esac\n[ "$2" != build ] || { echo "$@" >built; exit 9; }\n' >bin/docker
+  echo IMAGE_TAG=dev-before >>.env
+  run -9 scripts/setup.sh --dev
+  [ "$(cat built)" = 'compose build proxy' ]
+  [[ $output == *'IMAGE_TAG in .env keeps the previous images'* ]]
 }
 
 @test "images of this commit, those kept for a rollback, and those of an unpacked archive are not built again" {

@@ -42,7 +42,7 @@ func TestSecretOfAKeyIsNotSent(t *testing.T) {
 		"preauthkeys delete --key flp_b81KzQx0LmN4_" + theSecret + " --force": {Method: "DELETE", Path: "/api/v1/preauthkey?id=b81KzQx0LmN4"},
 		"preauthkeys delete --key 12 --force":                                 {Method: "DELETE", Path: "/api/v1/preauthkey?id=12"},
 		"apikeys expire --key flk_7Qd0XhVb2mTa_" + theSecret:                  {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"key":"7Qd0XhVb2mTa"}`},
-		"apikeys expire --prefix flk_7Qd0":                                    {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"prefix":"7Qd0"}`},
+		"apikeys expire --prefix flk_7Qd0 --force":                            {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"prefix":"7Qd0"}`},
 		"apikeys expire --prefix flk_7Qd0XhVb2mTa_***":                        {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"prefix":"7Qd0XhVb2mTa"}`},
 		"apikeys expire flk_7Qd0XhVb2mTa_" + theSecret:                        {Method: "POST", Path: "/api/v1/apikey/expire", Body: `{"key":"7Qd0XhVb2mTa"}`},
 		"preauthkeys delete flp_b81KzQx0LmN4_" + theSecret + " --force":       {Method: "DELETE", Path: "/api/v1/preauthkey?id=b81KzQx0LmN4"},

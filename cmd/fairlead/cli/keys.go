@@ -37,6 +37,9 @@ func (l *lifetime) after(now time.Time) *time.Time {
 	return new(now.Add(l.duration).UTC())
 }
 
+// keyIDLength is how many characters the id of a key has.
+const keyIDLength = 12
+
 // keyID cuts a key down to the id it is known by, so that no secret travels or
 // ends up in the access log of a proxy. Masked and bare ids come out alike.
 func keyID(key string) string {

@@ -21,7 +21,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"preauthkeys expire --key 12", "preauthkeys delete --key 12 --force", "preauthkeys delete 1 flp_0000aaaaZZZZ_*** --force",
 		},
 		"apikeys.txt": {
-			"apikeys list", "apikeys create", "apikeys expire --prefix 7Qd0", "apikeys delete --key 1 --force",
+			"apikeys list", "apikeys create", "apikeys expire --prefix 7Qd0 --force", "apikeys delete --key 1 --force",
 		},
 		"nodes.txt": {
 			"nodes list", "nodes show web-1", "nodes rename 2 web-1", "nodes rename web-1 --reset", "nodes tag web-1 --tags tag:server,tag:web", "nodes move web-1 --user alice",

@@ -272,7 +272,7 @@ func TestDestructiveCommandsNeedAPersonOrForce(t *testing.T) {
 	for command, scripts := range map[string]bool{ // whether scripts run it without --force
 		"users delete alice": false, "users delete alice alice": false,
 		"preauthkeys expire --key 1": true, "preauthkeys expire 1 1": true, "preauthkeys delete --key 1": false, "preauthkeys delete 1 1": false,
-		"apikeys expire --key 1": true, "apikeys expire --prefix 7Qd0": true, "apikeys delete --key 1": false,
+		"apikeys expire --key 1": true, "apikeys expire --prefix 7Qd0": false, "apikeys expire --prefix 7Qd0XhVb2mTa": true, "apikeys delete --key 1": false,
 		"routes disable 7": true, "routes delete --route-id 12": false, "dns reset": false,
 		"webhooks rotate 1": true, "webhooks delete 1": false,
 		"nodes delete web-1": false, "nodes delete web-1 web-1": false, "nodes delete --tag tag:web": false,
