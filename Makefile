@@ -94,10 +94,10 @@ RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
 PURE  = ./internal/mesh ./internal/netmap ./internal/policy
 RACED = $(filter-out $(addprefix %,$(PURE:.%=%)),$(shell go list ./...))
 race: $(BIN)/gotestsum ## run the tests under the race detector, those of pure functions without it (PKG=./internal/ledger for one package)
-	export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))
-ifeq ($(PKG),./...)
-	$(call GOTEST,-pure) -skip='^Test(Ratio|Figure)' $(PURE)
-endif
+	@status=0; \
+	(export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))) || status=1; \
+	$(if $(filter ./...,$(PKG)),$(call GOTEST,-pure) -skip='^Test(Ratio|Figure)' $(PURE) || status=1;) \
+	exit $$status
 
 .PHONY: fuzz
 # Each package is linked once, not once for each of its targets. To restore a backup takes a tenth of a

@@ -77,8 +77,8 @@ describe("a user", () => {
     await page.getByRole("dialog").getByLabel("Delete this tagged node too").check();
     await page.getByRole("button", { name: "Delete zita" }).click();
     await row("zita").waitFor({ state: "detached" });
-    expect(await users()).not.toContain("zita");
-    expect((await nodes()).map((node) => node.givenName)).not.toContain("labbox");
+    await eventually(async () => expect(await users()).not.toContain("zita"));
+    await eventually(async () => expect((await nodes()).map((node) => node.givenName)).not.toContain("labbox"));
   });
 
   test("is shown with the nodes that are theirs", async () => {
