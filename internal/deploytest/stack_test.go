@@ -16,7 +16,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -339,20 +341,31 @@ func environ() []string {
 	return append(env, "DOCKER_BUILDKIT=1")
 }
 
-// freePort returns a port that is free for TCP on every address.
+// ports counts the ports that freePort has tried, which it does not try again.
+var ports atomic.Int32
+
+// freePort returns a port that is free for TCP and UDP on every address, and that no
+// other test gets. It is below those that the system gives to whoever connects.
 func freePort(t *testing.T) string {
 	t.Helper()
+	const first, count = 15_000, 15_000
 	var listen net.ListenConfig
-	l, err := listen.Listen(t.Context(), "tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
+	for range count {
+		port := strconv.Itoa(first + (os.Getpid()*97+int(ports.Add(1)))%count)
+		l, err := listen.Listen(t.Context(), "tcp", ":"+port)
+		if err != nil {
+			continue
+		}
+		l.Close()
+		conn, err := listen.ListenPacket(t.Context(), "udp", ":"+port)
+		if err != nil {
+			continue
+		}
+		conn.Close()
+		return port
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatal("no port is free")
+	return ""
 }
 
 // eventually polls until try succeeds.
