@@ -175,7 +175,7 @@ func TestExpiredKeyIsRefusedAtOnce(t *testing.T) {
 		key := newKey(t, s)
 		client := p.client(key)
 		client.must(t, 200, "GET", "/api/v1/user", "")
-		says(t, mustCommand(t, s, "apikeys", "expire", by.flag, by.name(key)), "Expired API key flk_"+key[len("flk_"):][:12]+"_***\n")
+		says(t, mustCommand(t, s, "apikeys", "expire", by.flag, by.name(key), "--force"), "Expired API key flk_"+key[len("flk_"):][:12]+"_***\n")
 		client.must(t, 401, "GET", "/api/v1/user", "")
 	}
 }
