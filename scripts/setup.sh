@@ -208,7 +208,7 @@ check_git() {
     warn "git does not say which commit is checked out here, so images are not compared with it: install git, or run this as the owner of the directory"
 }
 
-built_from() { # IMAGE or container; prints the commit, or nothing if there is no such thing
+built_from() { # IMAGE or container; prints the commit, or nothing if it does not exist
   docker inspect -f '{{index .Config.Labels "org.opencontainers.image.revision"}}' "$1" 2>/dev/null || true
 }
 

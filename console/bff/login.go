@@ -226,18 +226,17 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 // publicHost is the host name at which devices reach the server, with its port unless that is 443. It is empty if the
 // server does not report it.
 func publicHost(serverURL string) string {
-	u, err := url.Parse(serverURL)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(u.Host, ":443")
+	return strings.TrimSuffix(hostOf(serverURL), ":443")
 }
 
 // host is the server's host and port as the console reaches it.
-func (s *Server) host() string {
-	u, err := url.Parse(s.config.CoordinatorURL)
+func (s *Server) host() string { return hostOf(s.config.CoordinatorURL) }
+
+// hostOf is the host and port of a URL, and empty if it is none.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
 	if err != nil {
-		return "" // it was parsed before
+		return ""
 	}
 	return u.Host
 }

@@ -147,7 +147,7 @@ func (s *Server) CheckPolicy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	snap := s.ledger.World().Snapshot
-	reply(w, snap, openapi.PolicyVerdict{Warnings: warningShapes(doc.WarningsFor(snap))})
+	reply(w, snap, openapi.PolicyVerdict{Warnings: problemShapes(doc.WarningsFor(snap))})
 }
 
 // ListPolicyVersions implements GET /api/v1/policy/versions.

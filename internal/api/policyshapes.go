@@ -38,14 +38,14 @@ func (s *Server) policyShape(p *mesh.Policy) openapi.Policy {
 func (s *Server) savedShape(p *mesh.Policy) openapi.Policy {
 	shape, world := s.policyShape(p), s.ledger.World()
 	if now, ok := world.Policy(); ok && now.Version == p.Version {
-		shape.Warnings = warningShapes(world.Doc.WarningsFor(world.Snapshot))
+		shape.Warnings = problemShapes(world.Doc.WarningsFor(world.Snapshot))
 	}
 	return shape
 }
 
-func warningShapes(warnings []policy.Problem) []openapi.PolicyProblem {
+func problemShapes(problems []policy.Problem) []openapi.PolicyProblem {
 	var out []openapi.PolicyProblem
-	for _, found := range warnings {
+	for _, found := range problems {
 		out = append(out, openapi.PolicyProblem{Line: found.Line, Column: found.Column, Text: found.Text})
 	}
 	return out
@@ -59,9 +59,7 @@ const policyErrorPrefix = "parsing HuJSON: "
 func badPolicy(b *control.BadPolicy) openapi.Problem {
 	p := member(problem(http.StatusBadRequest, b.Error()), "policy")
 	p.Message = policyErrorPrefix + p.Detail
-	for _, found := range b.Problems {
-		p.Problems = append(p.Problems, openapi.PolicyProblem{Line: found.Line, Column: found.Column, Text: found.Text})
-	}
+	p.Problems = problemShapes(b.Problems)
 	for _, f := range b.Failures {
 		p.Problems = append(p.Problems, openapi.PolicyProblem{Line: int(f.Line), Text: f.Text})
 	}

@@ -177,11 +177,8 @@ id and expires all keys that match.`,
 			if selection.At != nil {
 				when = "from " + timeText(*selection.At)
 			}
-			confirm := t.confirmPerson
-			if prefix != "" && len(keyID(prefix)) < keyIDLength {
-				confirm = t.confirm // may match more than was meant
-			}
-			if err := confirm(*force, fmt.Sprintf("Expire %s, so that programs with it are refused %s?", which, when)); err != nil {
+			many := prefix != "" && len(keyID(prefix)) < keyIDLength // may match more than was meant
+			if err := t.confirmIf(many, *force, fmt.Sprintf("Expire %s, so that programs with it are refused %s?", which, when)); err != nil {
 				return err
 			}
 			done, err := decode[apiclient.APIKeyExpiry](answer(client.ExpireAPIKeys(cmd.Context(), selection)))
@@ -200,7 +197,7 @@ id and expires all keys that match.`,
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`characters` with which the ids of the keys begin")
 	cmd.Flags().Var(&after, "after", "how long the keys can still be used, such as 24h (default not at all)")
 	complete(cmd, "after", cobra.NoFileCompletions)
-	force = cmd.Flags().Bool("force", false, "do not ask; required without a terminal with a --prefix shorter than an id")
+	force = forceFlag(cmd, "required without a terminal with a --prefix shorter than an id")
 	return cmd
 }
 

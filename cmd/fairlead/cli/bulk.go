@@ -121,11 +121,8 @@ func (t *tool) changeNodes(ctx context.Context, set *nodeSet, force bool, work n
 		chosen.add(n.ID, n.GivenName)
 		skips[n.ID] = work.skips != nil && work.skips(n)
 	}
-	confirm := t.confirmPerson
-	if len(set.refs) == 0 || work.change.Action == apiclient.NodesChangeActionDelete {
-		confirm = t.confirm
-	}
-	if err := confirm(force, fmt.Sprintf(work.question, chosen.text("node"))); err != nil {
+	destructive := len(set.refs) == 0 || work.change.Action == apiclient.NodesChangeActionDelete
+	if err := t.confirmIf(destructive, force, fmt.Sprintf(work.question, chosen.text("node"))); err != nil {
 		return err
 	}
 	results, err := inChunks(t, chosen.ids, func(chunk []string) ([]apiclient.NodeBulkResult, error) {

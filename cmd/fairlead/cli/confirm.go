@@ -12,19 +12,24 @@ import (
 // confirmable adds --force to a command that destroys something, and returns
 // the flag. Without a terminal the command needs it: see confirm.
 func confirmable(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("force", false, "do not ask; required without a terminal")
+	return forceFlag(cmd, "required without a terminal")
 }
 
 // confirmableUnlessNamed is confirmable for a command on all nodes that a flag
 // selects, and skippable for one on nodes given by name.
 func confirmableUnlessNamed(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("force", false, "do not ask; required without a terminal unless the nodes are named")
+	return forceFlag(cmd, "required without a terminal unless the nodes are named")
 }
 
 // skippable adds --force to a command that asks a person but not a script: see
 // confirmPerson.
 func skippable(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("force", false, "do not ask; implied without a terminal")
+	return forceFlag(cmd, "implied without a terminal")
+}
+
+// forceFlag adds --force; rule says what it means without a terminal.
+func forceFlag(cmd *cobra.Command, rule string) *bool {
+	return cmd.Flags().Bool("force", false, "do not ask; "+rule)
 }
 
 // confirm asks before something is destroyed. Without a terminal nobody can answer,
@@ -33,6 +38,14 @@ func skippable(cmd *cobra.Command) *bool {
 func (t *tool) confirm(force bool, question string) error {
 	if !force && !t.Terminal {
 		return wrongUsage("without a terminal this needs --force (%s); nothing was changed", question)
+	}
+	return t.confirmPerson(force, question)
+}
+
+// confirmIf is confirm for what is destructive, and confirmPerson for the rest.
+func (t *tool) confirmIf(destructive, force bool, question string) error {
+	if destructive {
+		return t.confirm(force, question)
 	}
 	return t.confirmPerson(force, question)
 }

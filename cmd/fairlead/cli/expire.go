@@ -146,11 +146,7 @@ func (t *tool) expireNow(ctx context.Context, set *nodeSet, force bool) error {
 	if err != nil {
 		return err
 	}
-	confirm := t.confirmPerson
-	if len(set.refs) == 0 {
-		confirm = t.confirm
-	}
-	if err := confirm(force, fmt.Sprintf(expireQuestion, which)); err != nil {
+	if err := t.confirmIf(len(set.refs) == 0, force, fmt.Sprintf(expireQuestion, which)); err != nil {
 		return err
 	}
 	done, err := decode[apiclient.NodesExpiry](answer(client.ExpireNodes(ctx, apiclient.NodeSelection{

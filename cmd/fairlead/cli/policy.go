@@ -270,7 +270,7 @@ func (s *saving) flags(cmd *cobra.Command, t *tool) {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
 	complete(cmd, "viewer", t.completeUserFlag)
-	s.force = cmd.Flags().Bool("force", false, "do not ask; required without a terminal for a policy that locks everybody out")
+	s.force = forceFlag(cmd, "required without a terminal for a policy that locks everybody out")
 }
 
 func (s *saving) ifMatch() *string {

@@ -223,11 +223,7 @@ func (t *tool) changePreAuthKeys(ctx context.Context, force bool, keys []string,
 		}
 		chosen.add(list.PreAuthKeys[i].ID, name)
 	}
-	confirm := t.confirm
-	if action == apiclient.PreAuthKeysChangeActionExpire {
-		confirm = t.confirmPerson
-	}
-	if err := confirm(force, fmt.Sprintf(question, chosen.text("pre-auth key"))); err != nil {
+	if err := t.confirmIf(action != apiclient.PreAuthKeysChangeActionExpire, force, fmt.Sprintf(question, chosen.text("pre-auth key"))); err != nil {
 		return err
 	}
 	return t.changeMany(chosen, "pre-auth key", done, func(chunk []string) ([]byte, error) {
