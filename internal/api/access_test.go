@@ -20,7 +20,7 @@ import (
 // limited makes a key that opens less than everything.
 func (s *service) limited(role mesh.Role, scopes ...string) string {
 	s.t.Helper()
-	_, key, err := s.control.CreateAPIKey(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: role, Scopes: scopes}})
+	_, key, err := s.control.APIKeys.Create(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: role, Scopes: scopes}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

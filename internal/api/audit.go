@@ -29,7 +29,7 @@ func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.Lis
 	var rows []ledger.AuditRow
 	var next ledger.Position
 	if err == nil {
-		rows, next, err = s.control.Audit(r.Context(), q)
+		rows, next, err = s.control.History.Audit(r.Context(), q)
 	}
 	if err != nil {
 		s.fail(w, r, err)

@@ -70,7 +70,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			return
 		}
 		guard.Prove(r.Context())
-		s.control.APIKeyUsed(k.ID, a.Addr)
+		s.control.Observations.APIKeyUsed(k.ID, a.Addr)
 		a.Kind, a.ID, a.Name = mesh.ActorKey, k.ID.String(), k.Prefix
 		next.ServeHTTP(w, r.WithContext(withAccess(withActor(r.Context(), a), k.Access)))
 	})

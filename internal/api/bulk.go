@@ -20,7 +20,7 @@ func (s *Server) ChangeNodes(w http.ResponseWriter, r *http.Request) {
 	}
 	var results []control.BulkResult
 	if err == nil {
-		results, err = s.control.ChangeNodes(r.Context(), actor(r), ids, control.NodesChange{
+		results, err = s.control.Nodes.ChangeMany(r.Context(), actor(r), ids, control.NodesChange{
 			Action: string(in.Action), Tags: in.Tags, Expiration: expiration(in.Expiry, or(in.DisableExpiry)),
 		})
 	}
@@ -38,7 +38,7 @@ func (s *Server) ChangePreAuthKeys(w http.ResponseWriter, r *http.Request) {
 	ids, err := bulkIDs(decode(w, r, &in), in.Ids)
 	var results []control.BulkResult
 	if err == nil {
-		results, err = s.control.ChangePreAuthKeys(r.Context(), actor(r), ids, string(in.Action))
+		results, err = s.control.PreAuthKeys.ChangeMany(r.Context(), actor(r), ids, string(in.Action))
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -56,7 +56,7 @@ func (s *Server) ChangeUsers(w http.ResponseWriter, r *http.Request) {
 	}
 	var results []control.BulkResult
 	if err == nil {
-		results, err = s.control.DeleteUsers(r.Context(), actor(r), ids, or(in.DeleteTagged))
+		results, err = s.control.Users.DeleteMany(r.Context(), actor(r), ids, or(in.DeleteTagged))
 	}
 	if err != nil {
 		s.fail(w, r, err)

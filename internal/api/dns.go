@@ -19,7 +19,7 @@ func (s *Server) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.Cha
 	var in openapi.DNSChange
 	err := decode(w, r, &in)
 	if err == nil {
-		err = s.control.SetDNS(r.Context(), actor(r), control.DNSChange{
+		err = s.control.DNS.Set(r.Context(), actor(r), control.DNSChange{
 			MagicDNS: in.MagicDNS, Nameservers: in.Nameservers, Split: in.Split, SearchDomains: in.SearchDomains,
 			ExtraRecords: dnsRecords(in.ExtraRecords), IfRevision: ifRevision(p.IfMatch),
 		})
@@ -29,7 +29,7 @@ func (s *Server) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.Cha
 
 // ResetDNS implements DELETE /api/v1/dns.
 func (s *Server) ResetDNS(w http.ResponseWriter, r *http.Request, p openapi.ResetDNSParams) {
-	s.replyDNS(w, r, s.control.ResetDNS(r.Context(), actor(r), ifRevision(p.IfMatch)))
+	s.replyDNS(w, r, s.control.DNS.Reset(r.Context(), actor(r), ifRevision(p.IfMatch)))
 }
 
 // ifRevision reads the revision that must be in force; empty means any. An empty ETag

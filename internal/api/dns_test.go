@@ -13,7 +13,7 @@ import (
 // configuredDNS gives the service a configuration of DNS.
 func (s *service) configuredDNS(dns mesh.DNS, pinned bool) *service {
 	s.t.Helper()
-	if err := s.control.CommitDNS(s.t.Context(), dns, pinned); err != nil {
+	if err := s.control.DNS.Configure(s.t.Context(), dns, pinned); err != nil {
 		s.t.Fatal(err)
 	}
 	return s

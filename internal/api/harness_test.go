@@ -199,7 +199,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 		Reserved: mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")),
 		Fill: func(r *store.Report) {
 			if c := running.Load(); c != nil {
-				r.Facts, r.Uses = c.Observed(store.MaxSeen)
+				r.Facts, r.Uses = c.Observations.Unsaved(store.MaxSeen)
 			}
 		},
 	})
@@ -236,7 +236,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	s.control = control.New(cc)
 	running.Store(s.control)
 	s.courier = webhook.New(webhook.Config{
-		Ledger: s.ledger, Control: s.control, Log: log, Registerer: s.metrics, Secret: hookSecrets.Secret, Encode: api.EncodeWebhookEvent, AllowLocal: true,
+		Ledger: s.ledger, Webhooks: s.control.Webhooks, History: s.control.History, Log: log, Registerer: s.metrics, Secret: hookSecrets.Secret, Encode: api.EncodeWebhookEvent, AllowLocal: true,
 	})
 	ac.Control = s.control
 	s.server = api.New(ac)
@@ -244,7 +244,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	s.local = s.server.LocalHandler(func(context.Context) mesh.Actor {
 		return mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "ada"}
 	})
-	if _, s.key, err = s.control.CreateAPIKey(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleAdmin}}); err != nil {
+	if _, s.key, err = s.control.APIKeys.Create(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleAdmin}}); err != nil {
 		t.Fatal(err)
 	}
 	return s

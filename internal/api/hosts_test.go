@@ -39,7 +39,7 @@ func TestOneNodeIsShownWithItsHost(t *testing.T) {
 			mesh.SettingPut{Setting: &mesh.Setting{ID: 50, Key: mesh.SettingRelays, Value: `{"Regions":{"7":{"RegionID":7,"RegionCode":"ber","RegionName":"Berlin"}}}`}},
 			mesh.SettingPut{Setting: &mesh.Setting{ID: 51, Key: mesh.SettingRelay + "900", Value: `{"replica":"a","region":{"RegionID":900,"RegionCode":"own","RegionName":"Own"}}`}},
 		)
-		err := s.control.Report(t.Context(), mesh.Actor{}, control.Report{
+		err := s.control.Clients.Report(t.Context(), mesh.Actor{}, control.Report{
 			MachineKey: meshgen.MachineKey(1), NodeKey: meshgen.NodeKey(1), HomeRelay: 900, Endpoints: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:41641")},
 			Host: &control.Host{
 				Hostname: "host-1", OS: "linux", Arch: "arm64", ClientVersion: "1.102.5",

@@ -73,7 +73,7 @@ func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	k, text, err := s.control.CreatePreAuthKey(r.Context(), actor(r), control.NewPreAuthKey{
+	k, text, err := s.control.PreAuthKeys.Create(r.Context(), actor(r), control.NewPreAuthKey{
 		User: unlessZero(or(in.User)), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), Tags: in.ACLTags, Expiration: or(in.Expiration),
 	})
 	if err != nil {
@@ -99,14 +99,14 @@ func (s *Server) ExpirePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		ref, err = oneOf("id or key", in.ID, in.Key)
 	}
 	if err == nil {
-		err = s.control.ExpirePreAuthKey(r.Context(), actor(r), ref, or(in.User))
+		err = s.control.PreAuthKeys.Expire(r.Context(), actor(r), ref, or(in.User))
 	}
 	s.done(w, r, err)
 }
 
 // DeletePreAuthKey implements DELETE /api/v1/preauthkey.
 func (s *Server) DeletePreAuthKey(w http.ResponseWriter, r *http.Request, p openapi.DeletePreAuthKeyParams) {
-	s.done(w, r, s.control.DeletePreAuthKey(r.Context(), actor(r), p.ID))
+	s.done(w, r, s.control.PreAuthKeys.Delete(r.Context(), actor(r), p.ID))
 }
 
 // done answers a request that returns nothing.
@@ -147,7 +147,7 @@ func (s *Server) ListAPIKeys(w http.ResponseWriter, r *http.Request, p openapi.L
 		name: "apiKeys", id: func(k *mesh.APIKey) mesh.KeyID { return k.ID },
 		encode: func(k *mesh.APIKey) []byte {
 			newest := *k
-			newest.LastUse = s.control.LastUse(k)
+			newest.LastUse = s.control.Observations.LastUse(k)
 			return encoded(apiKeyShape(&newest, at))
 		},
 	}.reply(w, snap, part, where(snap.APIKeys(), func(k *mesh.APIKey) bool { return matches(p.Valid, !k.Expiry.Reached(at)) }))
@@ -169,7 +169,7 @@ func (s *Server) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 		s.forbid(w, r, fmt.Sprintf("a key cannot open more than the one that makes it; give it some of the scopes %v", has.Scopes))
 		return
 	}
-	k, text, err := s.control.CreateAPIKey(r.Context(), actor(r), control.NewAPIKey{Access: opens, Comment: or(in.Comment), Expiration: or(in.Expiration)})
+	k, text, err := s.control.APIKeys.Create(r.Context(), actor(r), control.NewAPIKey{Access: opens, Comment: or(in.Comment), Expiration: or(in.Expiration)})
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -201,7 +201,7 @@ func (s *Server) ExpireAPIKeys(w http.ResponseWriter, r *http.Request) {
 	}
 	var keys []*mesh.APIKey
 	if err == nil {
-		keys, err = s.control.ExpireAPIKeys(r.Context(), actor(r), ref, or(in.Prefix) != "", or(in.At))
+		keys, err = s.control.APIKeys.Expire(r.Context(), actor(r), ref, or(in.Prefix) != "", or(in.At))
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -221,5 +221,5 @@ func (s *Server) DeleteAPIKey(w http.ResponseWriter, r *http.Request, prefix str
 	if or(p.ID) != "" {
 		ref = *p.ID
 	}
-	s.done(w, r, s.control.DeleteAPIKey(r.Context(), actor(r), ref))
+	s.done(w, r, s.control.APIKeys.Delete(r.Context(), actor(r), ref))
 }

@@ -10,7 +10,7 @@ import (
 // ListPendingLogins implements GET /api/v1/auth/pending.
 func (s *Server) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
 	out := openapi.PendingLoginList{Logins: []openapi.PendingLogin{}}
-	for _, l := range s.control.PendingLogins() {
+	for _, l := range s.control.Logins.Pending() {
 		out.Logins = append(out.Logins, openapi.PendingLogin{
 			Code: l.Code, MachineKey: l.MachineKey.String(), NodeKey: l.NodeKey.String(), Hostname: l.Hostname, OS: l.OS, Address: l.Addr, Tags: list(l.Tags), Since: l.Since.Time(),
 		})
@@ -42,7 +42,7 @@ func (s *Server) RegisterNode(w http.ResponseWriter, r *http.Request, p openapi.
 }
 
 func (s *Server) approve(w http.ResponseWriter, r *http.Request, user, auth string) {
-	login, node, err := s.control.ApproveLogin(r.Context(), actor(r), user, auth)
+	login, node, err := s.control.Logins.Approve(r.Context(), actor(r), user, auth)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -61,7 +61,7 @@ func (s *Server) RejectLogin(w http.ResponseWriter, r *http.Request) {
 	var in openapi.LoginRejectionRequest
 	err := decode(w, r, &in)
 	if err == nil {
-		_, err = s.control.RejectLogin(r.Context(), actor(r), in.AuthID, or(in.Reason))
+		_, err = s.control.Logins.Reject(r.Context(), actor(r), in.AuthID, or(in.Reason))
 	}
 	s.done(w, r, err)
 }

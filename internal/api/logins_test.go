@@ -24,17 +24,17 @@ func (s *service) arrive(n uint64) (link string) {
 	ask := control.Joining{
 		MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Host: control.Host{Hostname: fmt.Sprintf("phone-%d", n), OS: "iOS"},
 	}
-	first, err := s.control.Join(s.t.Context(), device, ask)
+	first, err := s.control.Joins.Join(s.t.Context(), device, ask)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	ask.Followup = first.Link
 	run(s.t, func(ctx context.Context) error {
-		_, _ = s.control.Join(ctx, device, ask) // ends with the test at the latest
+		_, _ = s.control.Joins.Join(ctx, device, ask) // ends with the test at the latest
 		return nil
 	})
 	waits := func() bool {
-		for _, l := range s.control.WaitingLogins() {
+		for _, l := range s.control.Logins.Waiting() {
 			if l.NodeKey == ask.NodeKey {
 				return true
 			}

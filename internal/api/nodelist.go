@@ -29,7 +29,7 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 		regions := snap.Regions()
 		encode = func(n *mesh.Node) []byte {
 			shape := nodeShape(snap, n, at)
-			shape.Host = hostShape(n, s.control.Facts(n.ID), regions)
+			shape.Host = hostShape(n, s.control.Observations.Facts(n.ID), regions)
 			return encoded(shape)
 		}
 	}

@@ -25,7 +25,7 @@ func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string)
 
 func (s *Server) nodeWithHost(snap *mesh.Snapshot, n *mesh.Node) openapi.Node {
 	shape := nodeShape(snap, n, s.ledger.Now())
-	shape.Host = hostShape(n, s.control.Facts(n.ID), snap.Regions())
+	shape.Host = hostShape(n, s.control.Observations.Facts(n.ID), snap.Regions())
 	return shape
 }
 
@@ -48,7 +48,7 @@ func (s *Server) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node,
 
 // DeleteNode implements DELETE /api/v1/node/{nodeId}.
 func (s *Server) DeleteNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.DeleteNodeParams) {
-	s.done(w, r, s.control.DeleteNode(r.Context(), actor(r), nodeID, ifRevision(p.IfMatch)))
+	s.done(w, r, s.control.Nodes.Delete(r.Context(), actor(r), nodeID, ifRevision(p.IfMatch)))
 }
 
 // ExpireNode implements POST /api/v1/node/{nodeId}/expire. A time that tools
@@ -65,7 +65,7 @@ func (s *Server) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID strin
 	}
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.control.ExpireNode(r.Context(), actor(r), nodeID, expiration(in.Expiry, or(in.DisableExpiry) || or(p.DisableExpiry)), ifRevision(p.IfMatch))
+		n, err = s.control.Nodes.Expire(r.Context(), actor(r), nodeID, expiration(in.Expiry, or(in.DisableExpiry) || or(p.DisableExpiry)), ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
@@ -81,7 +81,7 @@ func (s *Server) ExpireNodes(w http.ResponseWriter, r *http.Request) {
 	var out openapi.NodesExpiry
 	err := decode(w, r, &in)
 	if err == nil {
-		out.Expired, out.AlreadyExpired, err = s.control.ExpireNodes(r.Context(), actor(r), control.NodeSelection{
+		out.Expired, out.AlreadyExpired, err = s.control.Nodes.ExpireMany(r.Context(), actor(r), control.NodeSelection{
 			All: or(in.All), AllOffline: or(in.AllOffline), Nodes: in.Nodes,
 		})
 	}
@@ -104,13 +104,13 @@ func (s *Server) BackfillNodeIPs(w http.ResponseWriter, r *http.Request, p opena
 
 // RenameNode implements POST /api/v1/node/{nodeId}/rename/{newName}.
 func (s *Server) RenameNode(w http.ResponseWriter, r *http.Request, nodeID, newName string, p openapi.RenameNodeParams) {
-	n, err := s.control.RenameNode(r.Context(), actor(r), nodeID, newName, ifRevision(p.IfMatch))
+	n, err := s.control.Nodes.Rename(r.Context(), actor(r), nodeID, newName, ifRevision(p.IfMatch))
 	s.replyNode(w, r, n, err)
 }
 
 // ResetNodeName implements POST /api/v1/node/{nodeId}/rename.
 func (s *Server) ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ResetNodeNameParams) {
-	n, err := s.control.RenameNode(r.Context(), actor(r), nodeID, "", ifRevision(p.IfMatch))
+	n, err := s.control.Nodes.Rename(r.Context(), actor(r), nodeID, "", ifRevision(p.IfMatch))
 	s.replyNode(w, r, n, err)
 }
 
@@ -120,7 +120,7 @@ func (s *Server) TagNode(w http.ResponseWriter, r *http.Request, nodeID string, 
 	var n *mesh.Node
 	err := decode(w, r, &in)
 	if err == nil {
-		n, err = s.control.TagNode(r.Context(), actor(r), nodeID, in.Tags, ifRevision(p.IfMatch))
+		n, err = s.control.Nodes.Tag(r.Context(), actor(r), nodeID, in.Tags, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
@@ -131,7 +131,7 @@ func (s *Server) MoveNode(w http.ResponseWriter, r *http.Request, nodeID string,
 	var n *mesh.Node
 	err := decode(w, r, &in)
 	if err == nil {
-		n, err = s.control.MoveNode(r.Context(), actor(r), nodeID, cmp.Or(or(in.User), or(p.User)), ifRevision(p.IfMatch))
+		n, err = s.control.Nodes.Move(r.Context(), actor(r), nodeID, cmp.Or(or(in.User), or(p.User)), ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
@@ -149,7 +149,7 @@ func (s *Server) SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID
 	}
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.control.SetNodeAddresses(r.Context(), actor(r), nodeID, v4, v6, ifRevision(p.IfMatch))
+		n, err = s.control.Nodes.SetAddresses(r.Context(), actor(r), nodeID, v4, v6, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
@@ -170,7 +170,7 @@ func (s *Server) EnrolMachine(w http.ResponseWriter, r *http.Request) {
 	reg, err := registration(w, r)
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.control.Register(r.Context(), actor(r), reg)
+		n, err = s.control.Joins.Register(r.Context(), actor(r), reg)
 	}
 	s.replyNode(w, r, n, err)
 }

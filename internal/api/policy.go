@@ -69,7 +69,7 @@ func (s *Server) SetPolicy(w http.ResponseWriter, r *http.Request, p openapi.Set
 	var saved *mesh.Policy
 	if err == nil {
 		draft.Text = or(in.Policy)
-		saved, err = s.control.SavePolicy(r.Context(), actor(r), draft)
+		saved, err = s.control.Policies.Save(r.Context(), actor(r), draft)
 	}
 	s.replyPolicyAs(w, r, saved, err, s.savedShape)
 }
@@ -88,7 +88,7 @@ func (s *Server) RollbackPolicy(w http.ResponseWriter, r *http.Request, p openap
 	}
 	var saved *mesh.Policy
 	if err == nil {
-		saved, err = s.control.RollbackPolicy(r.Context(), actor(r), version, draft)
+		saved, err = s.control.Policies.Rollback(r.Context(), actor(r), version, draft)
 	}
 	s.replyPolicyAs(w, r, saved, err, s.savedShape)
 }
@@ -119,7 +119,7 @@ func (s *Server) ConfirmPolicy(w http.ResponseWriter, r *http.Request, p openapi
 	version, err := ifMatch(p.IfMatch)
 	var decided *mesh.Policy
 	if err == nil {
-		decided, err = s.control.ConfirmPolicy(r.Context(), actor(r), version)
+		decided, err = s.control.Policies.Confirm(r.Context(), actor(r), version)
 	}
 	s.replyPolicy(w, r, decided, err)
 }
@@ -129,7 +129,7 @@ func (s *Server) RevertPolicy(w http.ResponseWriter, r *http.Request, p openapi.
 	version, err := ifMatch(p.IfMatch)
 	var decided *mesh.Policy
 	if err == nil {
-		decided, err = s.control.RevertPolicy(r.Context(), actor(r), version)
+		decided, err = s.control.Policies.Revert(r.Context(), actor(r), version)
 	}
 	s.replyPolicy(w, r, decided, err)
 }
@@ -139,7 +139,7 @@ func (s *Server) CheckPolicy(w http.ResponseWriter, r *http.Request) {
 	var in openapi.PolicyText
 	err := decodeUpTo(w, r, maxPolicyBody, &in)
 	var doc *policy.Doc
-	if err == nil && !s.inTurn(w, r, func() { doc, err = s.control.CheckPolicy(in.Policy) }) {
+	if err == nil && !s.inTurn(w, r, func() { doc, err = s.control.Policies.Check(in.Policy) }) {
 		return
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Server) ListPolicyVersions(w http.ResponseWriter, r *http.Request, p op
 	}
 	var all []mesh.Policy
 	if err == nil {
-		all, err = s.control.Policies(r.Context(), before, limit)
+		all, err = s.control.Policies.Versions(r.Context(), before, limit)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -183,7 +183,7 @@ func (s *Server) GetPolicyVersion(w http.ResponseWriter, r *http.Request, versio
 	v, err := policyVersion("version", version)
 	var p *mesh.Policy
 	if err == nil {
-		p, err = s.control.PolicyVersion(r.Context(), v)
+		p, err = s.control.Policies.Version(r.Context(), v)
 	}
 	s.replyPolicy(w, r, p, err)
 }
@@ -202,12 +202,12 @@ func (s *Server) DiffPolicies(w http.ResponseWriter, r *http.Request, p openapi.
 	}
 	out := openapi.PolicyDiff{From: from.String(), To: to.String()}
 	if err == nil {
-		out.Diff, err = s.control.DiffPolicies(r.Context(), from, to)
+		out.Diff, err = s.control.Policies.Diff(r.Context(), from, to)
 	}
 	if err == nil && or(p.Effect) {
 		var effect *policy.Effect
 		var world *policy.World
-		if !s.inTurn(w, r, func() { effect, world, err = s.control.ComparePolicies(r.Context(), from, to) }) {
+		if !s.inTurn(w, r, func() { effect, world, err = s.control.Policies.Compare(r.Context(), from, to) }) {
 			return
 		}
 		if effect != nil {
@@ -237,7 +237,7 @@ func (s *Server) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
 	var effect *policy.Effect
 	var world *policy.World
 	var err error
-	if !s.inTurn(w, r, func() { effect, world, err = s.control.PreviewPolicy(change) }) {
+	if !s.inTurn(w, r, func() { effect, world, err = s.control.Policies.Preview(change) }) {
 		return
 	}
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *Server) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
 
 // WhyPolicy implements GET /api/v1/policy/why.
 func (s *Server) WhyPolicy(w http.ResponseWriter, r *http.Request, p openapi.WhyPolicyParams) {
-	answer, world, err := s.control.WhyPolicy(control.PolicyQuestion{From: p.From, To: p.To, Port: or(p.Port), Protocol: or(p.Proto)})
+	answer, world, err := s.control.Policies.Why(control.PolicyQuestion{From: p.From, To: p.To, Port: or(p.Port), Protocol: or(p.Proto)})
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -268,7 +268,7 @@ func (s *Server) AskPolicy(w http.ResponseWriter, r *http.Request) {
 	var answer policy.Answer
 	var world *policy.World
 	var err error
-	if !s.inTurn(w, r, func() { answer, world, err = s.control.WhyPolicy(question) }) {
+	if !s.inTurn(w, r, func() { answer, world, err = s.control.Policies.Why(question) }) {
 		return
 	}
 	if err != nil {
@@ -294,7 +294,7 @@ func (s *Server) MapAccess(w http.ResponseWriter, r *http.Request) {
 	var m *policy.AccessMap
 	var world *policy.World
 	var err error
-	if !s.inTurn(w, r, func() { m, world, err = s.control.MapAccess(in.Policy, ask) }) {
+	if !s.inTurn(w, r, func() { m, world, err = s.control.Policies.MapAccess(in.Policy, ask) }) {
 		return
 	}
 	if err != nil {
@@ -315,7 +315,7 @@ func (s *Server) TestPolicy(w http.ResponseWriter, r *http.Request) {
 	var tests int
 	var failures []policy.TestFailure
 	var err error
-	if !s.inTurn(w, r, func() { tests, failures, err = s.control.RunPolicyTests(or(in.Policy)) }) {
+	if !s.inTurn(w, r, func() { tests, failures, err = s.control.Policies.RunTests(or(in.Policy)) }) {
 		return
 	}
 	if err != nil {

@@ -133,7 +133,7 @@ func TestPolicyOfAFileCannotBeSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := sqlite(t, config{control: func(c *control.Config) { c.PolicyFile = file }})
-	if err := s.control.LoadPolicyFile(t.Context()); err != nil {
+	if err := s.control.PolicyFile.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.call("GET", "/api/v1/policy", nil).ok(); got["updatedAt"] != nil || got["source"] != "file" || got["policy"] != allowNone {

@@ -28,7 +28,7 @@ func (s *Server) policyShape(p *mesh.Policy) openapi.Policy {
 		Policy: p.Text, Version: v.Version, SavedAt: v.SavedAt, Author: v.Author, Reason: v.Reason,
 		Source: openapi.PolicySource(v.Source), ConfirmBy: v.ConfirmBy, RevertTo: v.RevertTo,
 	}
-	if !s.control.PolicyIsFile() {
+	if !s.control.Policies.IsFile() {
 		shape.UpdatedAt = &v.SavedAt
 	}
 	return shape

@@ -60,7 +60,7 @@ func TestObservationsOfOneReplicaAreShownByAnother(t *testing.T) {
 	a.enrol(machine(1, a.preAuthKey(object{"user": "alice"}))).ok()
 	id, key := a.newKey()
 	rev := a.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+key).header.Get("Mesh-Revision")
-	a.control.Observe(1, control.Measured{Latencies: []mesh.Latency{{Region: 7, Micros: 12500}}})
+	a.control.Observations.Observe(1, control.Measured{Latencies: []mesh.Latency{{Region: 7, Micros: 12500}}})
 	deadline := time.Now().Add(15 * time.Second)
 	for {
 		host := b.call("GET", "/api/v1/node/1", nil, "Mesh-Min-Revision: "+rev).ok()["node"].(object)["host"].(object)

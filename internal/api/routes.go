@@ -81,7 +81,7 @@ func (s *Server) replyHistory(w http.ResponseWriter, r *http.Request, snap *mesh
 	}
 	var terms []control.Term
 	if err == nil {
-		terms, err = s.control.RouteHistory(r.Context(), prefix, limit)
+		terms, err = s.control.Routes.History(r.Context(), prefix, limit)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -126,7 +126,7 @@ func (s *Server) decideRoute(w http.ResponseWriter, r *http.Request, routeID str
 	id, err := routeRef(routeID)
 	var route control.NodeRoute
 	if err == nil {
-		route, err = s.control.EnableRoute(r.Context(), actor(r), id, enabled, ifRevision(ifMatch))
+		route, err = s.control.Routes.Enable(r.Context(), actor(r), id, enabled, ifRevision(ifMatch))
 	}
 	s.replyRoute(w, r, route, err)
 }
@@ -141,7 +141,7 @@ func (s *Server) ChangeRoute(w http.ResponseWriter, r *http.Request, routeID str
 	}
 	var route control.NodeRoute
 	if err == nil {
-		route, err = s.control.PreferRoute(r.Context(), actor(r), id, in.Preference, ifRevision(p.IfMatch))
+		route, err = s.control.Routes.Prefer(r.Context(), actor(r), id, in.Preference, ifRevision(p.IfMatch))
 	}
 	s.replyRoute(w, r, route, err)
 }
@@ -160,7 +160,7 @@ func (s *Server) replyRoute(w http.ResponseWriter, r *http.Request, route contro
 func (s *Server) DeleteRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.DeleteRouteParams) {
 	id, err := routeRef(routeID)
 	if err == nil {
-		err = s.control.DeleteRoute(r.Context(), actor(r), id, ifRevision(p.IfMatch))
+		err = s.control.Routes.Delete(r.Context(), actor(r), id, ifRevision(p.IfMatch))
 	}
 	s.done(w, r, err)
 }
@@ -184,7 +184,7 @@ func (s *Server) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID st
 	}
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.control.ApproveRoutes(r.Context(), actor(r), nodeID, prefixes, ifRevision(p.IfMatch))
+		n, err = s.control.Routes.Approve(r.Context(), actor(r), nodeID, prefixes, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }

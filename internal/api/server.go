@@ -86,7 +86,7 @@ func New(c Config) *Server {
 		s.closed = func() bool { return false }
 	}
 	s.again = s.replays()
-	s.tail = control.NewTail(c.Control, eventOf, func(e event) ledger.Position { return e.at })
+	s.tail = control.NewTail(c.Control.History, eventOf, func(e event) ledger.Position { return e.at })
 	c.Registerer.MustRegister(s.requests, s.seconds)
 	for _, failure := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} {
 		s.requests.WithLabelValues(strconv.Itoa(failure)) // from zero, or nobody sees the first of them as an increase

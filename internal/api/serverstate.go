@@ -33,7 +33,7 @@ func (s *Server) relays(snap *mesh.Snapshot) []openapi.ServerRelay {
 			continue
 		}
 		homes[n.Net.HomeRelay]++
-		for _, l := range s.control.Facts(n.ID).Latencies {
+		for _, l := range s.control.Observations.Facts(n.ID).Latencies {
 			latencies[l.Region] = append(latencies[l.Region], l.Micros)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func (s *Server) ListPendingSSH(w http.ResponseWriter, _ *http.Request) {
 	snap := s.ledger.World().Snapshot
 	out := openapi.PendingSSHList{Sessions: []openapi.PendingSSH{}}
-	for _, l := range s.control.PendingSSH() {
+	for _, l := range s.control.SSH.Pending() {
 		out.Sessions = append(out.Sessions, openapi.PendingSSH{Code: l.Code, Session: sessionShape(snap, l.Src, l.Dst, l.User), Since: l.Since.Time()})
 	}
 	reply(w, snap, out)
@@ -24,7 +24,7 @@ func (s *Server) ApproveSSH(w http.ResponseWriter, r *http.Request) {
 	var g *mesh.SSHGrant
 	err := decode(w, r, &in)
 	if err == nil {
-		g, err = s.control.ApproveSSH(r.Context(), actor(r), in.Code)
+		g, err = s.control.SSH.Approve(r.Context(), actor(r), in.Code)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -39,7 +39,7 @@ func (s *Server) RejectSSH(w http.ResponseWriter, r *http.Request) {
 	var in openapi.SSHRejectionRequest
 	err := decode(w, r, &in)
 	if err == nil {
-		_, err = s.control.RejectSSH(r.Context(), actor(r), in.Code, or(in.Reason))
+		_, err = s.control.SSH.Reject(r.Context(), actor(r), in.Code, or(in.Reason))
 	}
 	s.done(w, r, err)
 }

@@ -29,7 +29,7 @@ func (s *service) session(user string) string {
 		s.t.Fatal(err)
 	}
 	ask := control.SSHAsk{SSHSession: control.SSHSession{Src: 901, Dst: 902, User: user}, MachineKey: meshgen.MachineKey(902)}
-	if answer, err := s.control.CheckSSH(s.t.Context(), mesh.Actor{}, ask); err != nil || answer.Verdict != control.SSHAskAgain {
+	if answer, err := s.control.SSH.Check(s.t.Context(), mesh.Actor{}, ask); err != nil || answer.Verdict != control.SSHAskAgain {
 		s.t.Fatalf("%+v, %v", answer, err)
 	}
 	return ask.Code()

@@ -62,7 +62,7 @@ func (s *Server) CreateUser(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	u, err := s.control.CreateUser(r.Context(), actor(r), control.NewUser{
+	u, err := s.control.Users.Create(r.Context(), actor(r), control.NewUser{
 		Name: in.Name, DisplayName: or(in.DisplayName), Email: or(in.Email), PictureURL: or(in.PictureURL),
 	})
 	s.replyUser(w, r, u, err)
@@ -93,7 +93,7 @@ func (s *Server) ShowUser(w http.ResponseWriter, r *http.Request, id openapi.Use
 
 // DeleteUser implements DELETE /api/v1/user/{id}.
 func (s *Server) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, p openapi.DeleteUserParams) {
-	gone, err := s.control.DeleteUser(r.Context(), actor(r), id, ifRevision(p.IfMatch), or(p.DeleteTagged))
+	gone, err := s.control.Users.Delete(r.Context(), actor(r), id, ifRevision(p.IfMatch), or(p.DeleteTagged))
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -121,6 +121,6 @@ func taggedShape(snap *mesh.Snapshot, r *http.Request, gone ...mesh.UserID) []op
 
 // RenameUser implements POST /api/v1/user/{id}/rename/{newName}.
 func (s *Server) RenameUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, newName string, p openapi.RenameUserParams) {
-	u, err := s.control.RenameUser(r.Context(), actor(r), id, newName, ifRevision(p.IfMatch))
+	u, err := s.control.Users.Rename(r.Context(), actor(r), id, newName, ifRevision(p.IfMatch))
 	s.replyUser(w, r, u, err)
 }

@@ -32,7 +32,7 @@ func (s *Server) CreateWebhook(w http.ResponseWriter, r *http.Request) {
 	if !s.opens(w, r, reads(mesh.NounHistory)) { // the receiver is told of it
 		return
 	}
-	hook, secret, err := s.control.CreateWebhook(r.Context(), actor(r), control.WebhookChange{
+	hook, secret, err := s.control.Webhooks.Create(r.Context(), actor(r), control.WebhookChange{
 		URL: &in.URL, Description: in.Description, Events: &in.Events, Enabled: in.Enabled,
 	})
 	s.replySecret(w, r, hook, secret, err)
@@ -51,7 +51,7 @@ func (s *Server) GetWebhook(w http.ResponseWriter, r *http.Request, webhookID st
 	id, err := webhookRef(webhookID)
 	var hook *mesh.Webhook
 	if err == nil {
-		hook, err = s.control.Webhook(r.Context(), id)
+		hook, err = s.control.Webhooks.Find(r.Context(), id)
 	}
 	s.replyWebhook(w, r, hook, err)
 }
@@ -77,7 +77,7 @@ func (s *Server) ChangeWebhook(w http.ResponseWriter, r *http.Request, webhookID
 	}
 	var hook *mesh.Webhook
 	if err == nil {
-		hook, err = s.control.ChangeWebhook(r.Context(), actor(r), id, control.WebhookChange{
+		hook, err = s.control.Webhooks.Change(r.Context(), actor(r), id, control.WebhookChange{
 			URL: in.URL, Description: in.Description, Events: in.Events, Enabled: in.Enabled,
 		})
 	}
@@ -88,7 +88,7 @@ func (s *Server) ChangeWebhook(w http.ResponseWriter, r *http.Request, webhookID
 func (s *Server) DeleteWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
 	id, err := webhookRef(webhookID)
 	if err == nil {
-		err = s.control.DeleteWebhook(r.Context(), actor(r), id)
+		err = s.control.Webhooks.Delete(r.Context(), actor(r), id)
 	}
 	s.done(w, r, err)
 }
@@ -99,7 +99,7 @@ func (s *Server) RotateWebhookSecret(w http.ResponseWriter, r *http.Request, web
 	var hook *mesh.Webhook
 	var secret string
 	if err == nil {
-		hook, secret, err = s.control.RotateWebhook(r.Context(), actor(r), id)
+		hook, secret, err = s.control.Webhooks.Rotate(r.Context(), actor(r), id)
 	}
 	s.replySecret(w, r, hook, secret, err)
 }
@@ -109,7 +109,7 @@ func (s *Server) TestWebhook(w http.ResponseWriter, r *http.Request, webhookID s
 	id, err := webhookRef(webhookID)
 	var answer control.WebhookAnswer
 	if err == nil {
-		answer, err = s.control.TestWebhook(r.Context(), actor(r), id)
+		answer, err = s.control.Webhooks.Test(r.Context(), actor(r), id)
 	}
 	s.replyDelivery(w, r, answer, err)
 }
@@ -141,7 +141,7 @@ func (s *Server) ListFailedEvents(w http.ResponseWriter, r *http.Request, webhoo
 	var letters []mesh.DeadLetter
 	var more bool
 	if err == nil {
-		letters, more, err = s.control.DeadLetters(r.Context(), id, before, limit)
+		letters, more, err = s.control.Webhooks.DeadLetters(r.Context(), id, before, limit)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -170,7 +170,7 @@ func (s *Server) RedeliverEvent(w http.ResponseWriter, r *http.Request, webhookI
 	a.Once = nil // to send it again is what is asked for
 	var answer control.WebhookAnswer
 	if err == nil {
-		answer, err = s.control.Redeliver(r.Context(), a, id, letter)
+		answer, err = s.control.Webhooks.Redeliver(r.Context(), a, id, letter)
 	}
 	s.replyDelivery(w, r, answer, err)
 }

@@ -271,10 +271,10 @@ func (s *service) drain(failed context.Context) {
 func (s *service) saveObserved(failed context.Context, p *parts) {
 	ctx, cancel := context.WithTimeout(failed, lastSave)
 	defer cancel()
-	if err := p.control.SaveAllReports(ctx); err != nil { // those that came while the clients left
+	if err := p.control.Clients.SaveAllReports(ctx); err != nil { // those that came while the clients left
 		s.log.Warn("the last reports of nodes that report all the time are lost", "error", err)
 	}
-	if err := p.control.SaveAllObserved(ctx); err != nil {
+	if err := p.control.Observations.SaveAll(ctx); err != nil {
 		s.log.Warn("what nodes measured and when keys were used in the last ten minutes is lost", "error", err)
 	}
 }
@@ -284,7 +284,7 @@ func (s *service) saveObserved(failed context.Context, p *parts) {
 func (s *service) saveReports(ctx context.Context, p *parts) {
 	ctx, cancel := context.WithTimeout(ctx, lastSave)
 	defer cancel()
-	if err := p.control.SaveAllReports(ctx); err != nil {
+	if err := p.control.Clients.SaveAllReports(ctx); err != nil {
 		s.log.Warn("some reports of nodes that report all the time could not be committed yet", "error", err)
 	}
 }
@@ -365,10 +365,10 @@ func (s *service) health() openapi.Health {
 		for _, text := range p.fence.Warnings() {
 			report(checkReplicas, openapi.HealthCheckStatusWarn, text)
 		}
-		if text := p.control.RelayWarning(); text != "" {
+		if text := p.control.Relays.Warning(); text != "" {
 			report(checkRelay, openapi.HealthCheckStatusWarn, text)
 		}
-		for _, text := range p.control.PolicyWarnings() {
+		for _, text := range p.control.PolicyWatch.Warnings() {
 			report(checkPolicy, openapi.HealthCheckStatusWarn, text)
 		}
 	}

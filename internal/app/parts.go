@@ -73,10 +73,10 @@ func (s *service) fill(r *store.Report) {
 		r.URL = *url
 	}
 	r.Held = p.presence.Held()
-	r.Logins = p.control.WaitingLogins()
-	r.SSH = p.control.WaitingSSH()
-	r.PolicyHash = p.control.PolicyFileHash()
-	r.Facts, r.Uses = p.control.Observed(store.MaxSeen)
+	r.Logins = p.control.Logins.Waiting()
+	r.SSH = p.control.SSH.Waiting()
+	r.PolicyHash = p.control.PolicyFile.Hash()
+	r.Facts, r.Uses = p.control.Observations.Unsaved(store.MaxSeen)
 }
 
 // build needs a ledger that runs: shared secrets are made by a commit.
@@ -99,7 +99,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		},
 	})
 	p.courier = webhook.New(webhook.Config{
-		Ledger: s.ledger, Control: p.control, Log: s.log, Registerer: s.registry, Secret: secrets.Secret, Encode: api.EncodeWebhookEvent,
+		Ledger: s.ledger, Webhooks: p.control.Webhooks, History: p.control.History, Log: s.log, Registerer: s.registry, Secret: secrets.Secret, Encode: api.EncodeWebhookEvent,
 		Version: s.Build.Version, AllowLocal: c.Webhooks.AllowLocal,
 	})
 	p.fence = s.newFence(identity.NewReplicaKey(noise))
@@ -110,7 +110,8 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(c.ServerURL, token)) },
 	})
 	p.clients = wire.New(wire.Config{
-		Control: p.control, Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL,
+		Joins: p.control.Joins, Logins: p.control.Logins, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH,
+		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL,
 		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Closed: p.fence.Closed, Answered: prober.Answered,
 	})
 	sweeper := control.NewSweeper(control.SweeperConfig{
@@ -122,18 +123,18 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.hub.Run,
 		sweeper.Run,
 		prober.Run,
-		func(ctx context.Context) error { return p.control.CommitDNS(ctx, dnsOf(c.DNS), c.DNS.Pinned) },
-		p.control.RevertUnconfirmed,
-		p.control.TestPolicy,
-		p.control.SaveObserved,
-		p.control.SaveReports,
+		func(ctx context.Context) error { return p.control.DNS.Configure(ctx, dnsOf(c.DNS), c.DNS.Pinned) },
+		p.control.PolicyWatch.RevertUnconfirmed,
+		p.control.PolicyWatch.RunTests,
+		p.control.Observations.Save,
+		p.control.Clients.SaveReports,
 		s.followHealth,
 	}
 	if policyFile(c.Policy) != "" {
-		if err := p.control.LoadPolicyFile(ctx); err != nil {
+		if err := p.control.PolicyFile.Load(ctx); err != nil {
 			return nil, err
 		}
-		p.loops = append(p.loops, func(ctx context.Context) error { return p.control.FollowPolicyFile(ctx, s.Reload) })
+		p.loops = append(p.loops, func(ctx context.Context) error { return p.control.PolicyFile.Follow(ctx, s.Reload) })
 	}
 	routes := p.clients.Routes()
 	routes["GET "+fence.Path] = p.fence
@@ -171,7 +172,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 			return []byte(v)
 		},
 		Publish: func(ctx context.Context, m []byte) error {
-			p.control.CommitRelays(ctx, string(m))
+			p.control.Relays.Configure(ctx, string(m))
 			return ctx.Err()
 		},
 		Log: s.log, Registerer: s.registry,
@@ -182,7 +183,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	p.loops = append(p.loops, updater.Run)
 	if len(c.URLs)+len(c.Paths) == 0 { // a map from before stays no longer
 		p.loops = append(p.loops, func(ctx context.Context) error {
-			p.control.CommitRelays(ctx, "")
+			p.control.Relays.Configure(ctx, "")
 			return nil
 		})
 	}
@@ -196,10 +197,10 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	config := relay.ServerConfig{
 		Key: own, STUNListenAddr: c.Server.STUNListenAddr, TrustedProxies: s.Config.TrustedProxies, Log: s.log, Registerer: s.registry,
 	}
-	config.Verify = func(ctx context.Context, k key.NodePublic) bool { return p.control.AdmitToRelay(ctx, k) == nil }
+	config.Verify = func(ctx context.Context, k key.NodePublic) bool { return p.control.Clients.AdmitToRelay(ctx, k) == nil }
 	if !c.Server.VerifyClients { // then it only tells nodes from strangers, and must not wait for the database
 		config.ServeAll = true
-		config.Verify = func(_ context.Context, k key.NodePublic) bool { return p.control.KnowsNode(k) }
+		config.Verify = func(_ context.Context, k key.NodePublic) bool { return p.control.Clients.Known(k) }
 	}
 	if p.relay, err = relay.NewServer(config); err != nil {
 		return err
@@ -211,7 +212,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	h := p.relay.Handler()
 	routes["/derp"], routes["/derp/"] = h, h
 	p.loops = append(p.loops, p.relay.Run,
-		func(ctx context.Context) error { return p.control.PublishRelay(ctx, c.Server.RegionID, region) })
+		func(ctx context.Context) error { return p.control.Relays.Publish(ctx, c.Server.RegionID, region) })
 	return nil
 }
 

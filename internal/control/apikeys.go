@@ -16,6 +16,9 @@ const minPrefix = 4
 // maxComment is how long a comment on an API key may be, in bytes.
 const maxComment = 120
 
+// APIKeys are the use cases of API keys.
+type APIKeys struct{ *core }
+
 // NewAPIKey is what an API key is made from. A zero Expiration means in 90 days.
 type NewAPIKey struct {
 	Access     mesh.Access
@@ -23,9 +26,9 @@ type NewAPIKey struct {
 	Expiration time.Time
 }
 
-// CreateAPIKey adds an API key and returns it with its text, which is kept
+// Create adds an API key and returns it with its text, which is kept
 // nowhere.
-func (s *Service) CreateAPIKey(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh.APIKey, string, error) {
+func (s *APIKeys) Create(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh.APIKey, string, error) {
 	if err := checkText("comment", in.Comment, maxComment); err != nil {
 		return nil, "", err
 	}
@@ -77,10 +80,10 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 	return keys, nil
 }
 
-// ExpireAPIKeys ends keys at a time, now when it is zero, and returns those that
+// Expire ends keys at a time, now when it is zero, and returns those that
 // ref names; the ones that end before it stay as they are. With several, ref may
 // be the beginning of a prefix.
-func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, several bool, at time.Time) ([]*mesh.APIKey, error) {
+func (s *APIKeys) Expire(ctx context.Context, a mesh.Actor, ref string, several bool, at time.Time) ([]*mesh.APIKey, error) {
 	var keys, ended []*mesh.APIKey
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
 		if keys, err = findAPIKeys(w, ref, several); err != nil {
@@ -118,8 +121,8 @@ func (s *Service) ExpireAPIKeys(ctx context.Context, a mesh.Actor, ref string, s
 	return keys, nil
 }
 
-// DeleteAPIKey removes a key.
-func (s *Service) DeleteAPIKey(ctx context.Context, a mesh.Actor, ref string) error {
+// Delete removes a key.
+func (s *APIKeys) Delete(ctx context.Context, a mesh.Actor, ref string) error {
 	var keys []*mesh.APIKey
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if keys, err = findAPIKeys(w, ref, false); err != nil {

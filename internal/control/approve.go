@@ -25,14 +25,14 @@ const (
 	maxReason = 256
 )
 
-// PendingLogins returns the devices that wait for an answer on any replica,
+// Pending returns the devices that wait for an answer on any replica,
 // newest first. Those that began to wait elsewhere within the last moments may
 // be missing.
-func (s *Service) PendingLogins() []WaitingLogin { return s.pending(s.WaitingLogins()) }
+func (s *Logins) Pending() []WaitingLogin { return s.pending(s.Waiting()) }
 
 // pending adds to the devices that wait here those that wait elsewhere, and
 // leaves out whoever has an answer.
-func (s *Service) pending(list []WaitingLogin) []WaitingLogin {
+func (s *Logins) pending(list []WaitingLogin) []WaitingLogin {
 	for _, r := range s.ledger.Replicas() {
 		list = append(list, r.Logins...)
 	}
@@ -48,20 +48,20 @@ func (s *Service) pending(list []WaitingLogin) []WaitingLogin {
 	return slices.CompactFunc(list, func(a, b WaitingLogin) bool { return a.Code == b.Code && a.NodeKey == b.NodeKey })
 }
 
-// findLogin finds the device that is named by its code, its link or the link's
+// find finds the device that is named by its code, its link or the link's
 // token. A link is enough by itself: the device may wait anywhere or not now.
 // A code is looked for among all who wait here, however many strangers do.
-func (s *Service) findLogin(auth string) (WaitingLogin, error) {
+func (s *Logins) find(auth string) (WaitingLogin, error) {
 	if code := identity.FoldLoginCode(auth); code != "" {
 		return s.findCode(code, "")
 	}
 	if long, code := identity.FoldLongLoginCode(auth); long != "" {
 		return s.findCode(code, long)
 	}
-	if s.logins == nil {
+	if s.sealer == nil {
 		return WaitingLogin{}, refuse(Invalid, "authId", "this service makes no login links")
 	}
-	l, ok := s.logins.OpenLogin(auth)
+	l, ok := s.sealer.OpenLogin(auth)
 	switch {
 	case !ok:
 		return WaitingLogin{}, refuse(Invalid, "authId", "this is neither a code such as ABCD-EFGH nor a login link of this service; take one from the page that the device shows")
@@ -70,12 +70,12 @@ func (s *Service) findLogin(auth string) (WaitingLogin, error) {
 	}
 	return WaitingLogin{
 		Code: identity.LoginCode(auth), LongCode: identity.LongLoginCode(auth), MachineKey: l.MachineKey, NodeKey: l.NodeKey, Hostname: l.Hostname, OS: l.OS,
-		Tags: s.WaitingTags(l.NodeKey), Since: l.IssuedAt,
+		Tags: s.Tags(l.NodeKey), Since: l.IssuedAt,
 	}, nil
 }
 
 // findCode finds a device by its code and, if given, by the long form of it as well.
-func (s *Service) findCode(code, long string) (WaitingLogin, error) {
+func (s *Logins) findCode(code, long string) (WaitingLogin, error) {
 	isOther := func(l WaitingLogin) bool { return l.Code != code || long != "" && l.LongCode != long }
 	pending := slices.DeleteFunc(s.pending(s.waiting.list()), isOther)
 	switch len(pending) {
@@ -83,7 +83,7 @@ func (s *Service) findCode(code, long string) (WaitingLogin, error) {
 		if before, ok := s.waiting.recall(code, s.ledger.Now()); ok && !isOther(before) {
 			return before, nil
 		}
-		if _, err := s.findSSH(code); err == nil && long == "" {
+		if _, err := s.ssh.find(code); err == nil && long == "" {
 			return WaitingLogin{}, refuse(NotFound, "authId", "%[1]s is the code of an SSH session, not of a device; answer it with: fairlead ssh approve %[1]s", code)
 		}
 		return WaitingLogin{}, refuse(NotFound, "authId",
@@ -94,14 +94,14 @@ func (s *Service) findCode(code, long string) (WaitingLogin, error) {
 	return WaitingLogin{}, refuse(Conflict, "authId", "several devices wait with the code %s; give the whole link instead", code)
 }
 
-// ApproveLogin lets a device in as a node of user. auth is the device's code,
+// Approve lets a device in as a node of user. auth is the device's code,
 // its link or the link's token. The node is nil when the device has not come for
 // its answer yet; it finds it within a quarter of an hour.
-func (s *Service) ApproveLogin(ctx context.Context, a mesh.Actor, user, auth string) (*mesh.Login, *mesh.Node, error) {
+func (s *Logins) Approve(ctx context.Context, a mesh.Actor, user, auth string) (*mesh.Login, *mesh.Node, error) {
 	if user == "" {
 		return nil, nil, refuse(Invalid, "user", "name the user who will own the node")
 	}
-	device, err := s.findLogin(auth)
+	device, err := s.find(auth)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -154,15 +154,15 @@ func (c comeback) mayHaveTags(w *policy.World, owner *mesh.User, tags []string) 
 	return nil
 }
 
-// RejectLogin tells a device that it may not join, and why.
-func (s *Service) RejectLogin(ctx context.Context, a mesh.Actor, auth, reason string) (*mesh.Login, error) {
+// Reject tells a device that it may not join, and why.
+func (s *Logins) Reject(ctx context.Context, a mesh.Actor, auth, reason string) (*mesh.Login, error) {
 	if reason == "" {
 		reason = "an administrator refused"
 	}
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return nil, err
 	}
-	device, err := s.findLogin(auth)
+	device, err := s.find(auth)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func decideAnswer(w *policy.World, now mesh.Time, device WaitingLogin) (*mesh.Lo
 }
 
 // awaitNode returns the node that joins with a key, or nil if none does soon.
-func (s *Service) awaitNode(ctx context.Context, k key.NodePublic) *mesh.Node {
+func (s *Logins) awaitNode(ctx context.Context, k key.NodePublic) *mesh.Node {
 	ctx, cancel := context.WithTimeout(ctx, joinWait)
 	defer cancel()
 	for {

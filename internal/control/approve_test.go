@@ -35,7 +35,7 @@ func arrive(t *testing.T, s service, n uint64) *device {
 	d := &device{t: t, s: s, done: make(chan control.Joined, 1), ask: control.Joining{
 		MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Host: control.Host{Hostname: "phone", OS: "iOS"},
 	}}
-	first, err := s.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, d.ask)
+	first, err := s.Joins.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, d.ask)
 	if err != nil || first.Link == "" {
 		t.Fatalf("no link: %+v, %v", first, err)
 	}
@@ -49,12 +49,12 @@ func (d *device) wait() {
 	d.t.Cleanup(func() { <-ended })
 	go func() {
 		defer close(ended)
-		answer, err := d.s.Join(d.t.Context(), mesh.Actor{Addr: "192.0.2.7"}, d.ask)
+		answer, err := d.s.Joins.Join(d.t.Context(), mesh.Actor{Addr: "192.0.2.7"}, d.ask)
 		if err == nil {
 			d.done <- answer
 		}
 	}()
-	until(d.t, func() bool { return len(d.s.PendingLogins()) > 0 })
+	until(d.t, func() bool { return len(d.s.Logins.Pending()) > 0 })
 }
 
 func (d *device) code() string { return identity.LoginCode(d.link) }
@@ -74,7 +74,7 @@ func TestWaitingDeviceJoinsWhenItsCodeIsApproved(t *testing.T) {
 	d := arrive(t, s, 1)
 	d.wait()
 	code := strings.ToLower(strings.ReplaceAll(d.code(), "-", ""))
-	login, node, err := s.ApproveLogin(t.Context(), admin, "Alice", code)
+	login, node, err := s.Logins.Approve(t.Context(), admin, "Alice", code)
 	if err != nil || node == nil || login.User != 1 {
 		t.Fatalf("%+v, %+v, %v", login, node, err)
 	}
@@ -84,11 +84,11 @@ func TestWaitingDeviceJoinsWhenItsCodeIsApproved(t *testing.T) {
 	if node.Owner != 1 || node.Method != mesh.RegisterApproved || node.Hostname != "phone" {
 		t.Errorf("joined as %+v", node)
 	}
-	if _, left := s.ledger.World().Login(d.ask.NodeKey); left || len(s.PendingLogins()) > 0 {
+	if _, left := s.ledger.World().Login(d.ask.NodeKey); left || len(s.Logins.Pending()) > 0 {
 		t.Error("the answer stayed")
 	}
 	for _, auth := range []string{d.link, d.code()} {
-		_, _, err := s.ApproveLogin(t.Context(), admin, "alice", auth)
+		_, _, err := s.Logins.Approve(t.Context(), admin, "alice", auth)
 		if reason(err) != control.Conflict || !strings.Contains(err.Error(), "has joined already, as node 1 (phone)") {
 			t.Errorf("approved again: %v", err)
 		}
@@ -101,24 +101,24 @@ func TestDeviceIsApprovedOnlyWithTagsThatItsUserMayGive(t *testing.T) {
 	d := arrive(t, s, 1)
 	d.ask.Tags = []string{"tag:web", "tag:db"}
 	d.wait()
-	if diff := cmp.Diff([]string{"tag:db", "tag:web"}, s.PendingLogins()[0].Tags); diff != "" {
+	if diff := cmp.Diff([]string{"tag:db", "tag:web"}, s.Logins.Pending()[0].Tags); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)
 	}
 	const want = "the device asks for tag:web, which alice may not have: add it to tagOwners, or run tailscale up there without --advertise-tags"
 	for _, auth := range []string{d.code(), d.link} {
-		if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", auth); reason(err) != control.Conflict || err.Error() != want {
+		if _, _, err := s.Logins.Approve(t.Context(), admin, "alice", auth); reason(err) != control.Conflict || err.Error() != want {
 			t.Errorf("%v", err)
 		}
 	}
-	if len(s.PendingLogins()) != 1 {
+	if len(s.Logins.Pending()) != 1 {
 		t.Error("the device was answered")
 	}
 
 	d = arrive(t, s, 2)
 	d.ask.Tags = []string{"tag:db"}
 	d.wait()
-	until(t, func() bool { return len(s.PendingLogins()) == 2 })
-	_, node, err := s.ApproveLogin(t.Context(), admin, "alice", d.code())
+	until(t, func() bool { return len(s.Logins.Pending()) == 2 })
+	_, node, err := s.Logins.Approve(t.Context(), admin, "alice", d.code())
 	if err != nil || node == nil || !slices.Equal(node.Tags, d.ask.Tags) {
 		t.Errorf("%+v, %v", node, err)
 	}
@@ -128,7 +128,7 @@ func TestWaitingDeviceShowsAFewOfItsTags(t *testing.T) {
 	s := open(t)
 	d := arrive(t, s, 1)
 	d.ask.Tags = []string{"no tag"}
-	if _, err := s.Join(t.Context(), mesh.Actor{}, d.ask); reason(err) != control.Invalid {
+	if _, err := s.Joins.Join(t.Context(), mesh.Actor{}, d.ask); reason(err) != control.Invalid {
 		t.Errorf("%v", err)
 	}
 	d.ask.Tags = nil
@@ -136,7 +136,7 @@ func TestWaitingDeviceShowsAFewOfItsTags(t *testing.T) {
 		d.ask.Tags = append(d.ask.Tags, fmt.Sprintf("tag:t%d", i))
 	}
 	d.wait()
-	if diff := cmp.Diff(d.ask.Tags[:8], s.PendingLogins()[0].Tags); diff != "" {
+	if diff := cmp.Diff(d.ask.Tags[:8], s.Logins.Pending()[0].Tags); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -147,14 +147,14 @@ func TestAnswerWaitsForADeviceThatIsAway(t *testing.T) {
 	d := arrive(t, s, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	login, node, err := s.ApproveLogin(ctx, admin, "alice", d.link)
+	login, node, err := s.Logins.Approve(ctx, admin, "alice", d.link)
 	if err != nil || node != nil {
 		t.Fatalf("%+v, %v", node, err)
 	}
 	if lasts := login.Until.Sub(s.ledger.World().At); lasts != 15*time.Minute {
 		t.Errorf("the answer waits for %s", lasts)
 	}
-	answer, err := s.Join(t.Context(), mesh.Actor{}, d.ask)
+	answer, err := s.Joins.Join(t.Context(), mesh.Actor{}, d.ask)
 	if err != nil || answer.Node == nil {
 		t.Errorf("%+v, %v", answer, err)
 	}
@@ -165,22 +165,22 @@ func TestRejectedDeviceIsToldWhy(t *testing.T) {
 	put(t, s)
 	d := arrive(t, s, 1)
 	d.wait()
-	if _, err := s.RejectLogin(t.Context(), admin, d.code(), "bad\nreason"); reason(err) != control.Invalid {
+	if _, err := s.Logins.Reject(t.Context(), admin, d.code(), "bad\nreason"); reason(err) != control.Invalid {
 		t.Errorf("two lines: %v", err)
 	}
-	if _, err := s.RejectLogin(t.Context(), admin, d.code(), "not your network"); err != nil {
+	if _, err := s.Logins.Reject(t.Context(), admin, d.code(), "not your network"); err != nil {
 		t.Fatal(err)
 	}
 	if answer := <-d.done; answer.Rejected != "not your network" || answer.Node != nil {
 		t.Errorf("the device was told %+v", answer)
 	}
-	if pending := s.PendingLogins(); len(pending) > 0 {
+	if pending := s.Logins.Pending(); len(pending) > 0 {
 		t.Errorf("still pending: %v", pending)
 	}
 	// Minds change: the link is good for an hour.
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if login, _, err := s.ApproveLogin(ctx, admin, "alice", d.link); err != nil || login.ID != 1 || login.Rejected != "" {
+	if login, _, err := s.Logins.Approve(ctx, admin, "alice", d.link); err != nil || login.ID != 1 || login.Rejected != "" {
 		t.Errorf("%+v, %v", login, err)
 	}
 }
@@ -202,11 +202,11 @@ func TestLoginsThatCannotBeAnswered(t *testing.T) {
 		{"no user", "", d.link, control.Invalid},
 		{"unknown user", "bob", d.link, control.NotFound},
 	} {
-		if _, _, err := s.ApproveLogin(t.Context(), admin, c.user, c.auth); reason(err) != c.reason {
+		if _, _, err := s.Logins.Approve(t.Context(), admin, c.user, c.auth); reason(err) != c.reason {
 			t.Errorf("%s: %v, want reason %d", c.name, err, c.reason)
 		}
 	}
-	if _, err := s.RejectLogin(t.Context(), admin, "ABCD-EFGH", ""); reason(err) != control.NotFound {
+	if _, err := s.Logins.Reject(t.Context(), admin, "ABCD-EFGH", ""); reason(err) != control.NotFound {
 		t.Errorf("rejecting an unknown code: %v", err)
 	}
 }
@@ -223,30 +223,30 @@ func TestDevicesThatReplicasReportArePending(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- s.ledger.Heart(ctx) }()
-	until(t, func() bool { return len(s.PendingLogins()) == 3 })
+	until(t, func() bool { return len(s.Logins.Pending()) == 3 })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	var codes []string
-	for _, l := range s.PendingLogins() {
+	for _, l := range s.Logins.Pending() {
 		codes = append(codes, l.Code)
 	}
 	if diff := cmp.Diff([]string{"BBBB-BBBB", "BBBB-BBBB", "AAAA-AAAA"}, codes); diff != "" {
 		t.Errorf("newest first (-want +got):\n%s", diff)
 	}
-	if _, err := s.RejectLogin(t.Context(), admin, "BBBB-BBBB", ""); reason(err) != control.Conflict {
+	if _, err := s.Logins.Reject(t.Context(), admin, "BBBB-BBBB", ""); reason(err) != control.Conflict {
 		t.Errorf("a code of two devices: %v", err)
 	}
-	login, err := s.RejectLogin(t.Context(), admin, "AAAA-AAAA", "")
+	login, err := s.Logins.Reject(t.Context(), admin, "AAAA-AAAA", "")
 	if err != nil || login.NodeKey != meshgen.NodeKey(1) {
 		t.Errorf("%+v, %v", login, err)
 	}
 	// The whole of a long code counts.
-	if _, err := s.RejectLogin(t.Context(), admin, "BBBBBBBB2222222222222223", ""); reason(err) != control.NotFound {
+	if _, err := s.Logins.Reject(t.Context(), admin, "BBBBBBBB2222222222222223", ""); reason(err) != control.NotFound {
 		t.Errorf("a long code of nobody: %v", err)
 	}
-	login, err = s.RejectLogin(t.Context(), admin, "bbbbbbbb3333333333333333", "")
+	login, err = s.Logins.Reject(t.Context(), admin, "bbbbbbbb3333333333333333", "")
 	if err != nil || login.NodeKey != meshgen.NodeKey(3) {
 		t.Errorf("%+v, %v", login, err)
 	}
@@ -264,12 +264,12 @@ func TestStrangersKeepNobodyFromApprovingByCode(t *testing.T) {
 	defer cancel()
 	for i := range uint64(strangers) {
 		stranger := arrive(t, s, 1000+i)
-		wg.Go(func() { _, _ = s.Join(ctx, mesh.Actor{Addr: fmt.Sprintf("2001:db8:0:%x::1", i)}, stranger.ask) })
+		wg.Go(func() { _, _ = s.Joins.Join(ctx, mesh.Actor{Addr: fmt.Sprintf("2001:db8:0:%x::1", i)}, stranger.ask) })
 	}
 	until(t, func() bool { // the list is cut
-		return !slices.ContainsFunc(s.PendingLogins(), func(l control.WaitingLogin) bool { return l.Code == d.code() })
+		return !slices.ContainsFunc(s.Logins.Pending(), func(l control.WaitingLogin) bool { return l.Code == d.code() })
 	})
-	if _, node, err := s.ApproveLogin(t.Context(), admin, "alice", d.code()); err != nil || node == nil {
+	if _, node, err := s.Logins.Approve(t.Context(), admin, "alice", d.code()); err != nil || node == nil {
 		t.Errorf("%+v, %v", node, err)
 	}
 }

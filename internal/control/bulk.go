@@ -26,7 +26,7 @@ type each func(id int64) ([]mesh.Event, error)
 // changeMany decides about each object by itself and commits all that is to be done at
 // once: it is remembered together, so that who asks again never meets half of it. The
 // price is that others wait while a thousand are decided.
-func (s *Service) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin func(*policy.World, mesh.Time) (each, error)) ([]BulkResult, error) {
+func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin func(*policy.World, mesh.Time) (each, error)) ([]BulkResult, error) {
 	if len(ids) == 0 || len(ids) > MaxBulk {
 		return nil, refuse(Invalid, "ids", "ids must name 1 to %d objects", MaxBulk)
 	}
@@ -168,8 +168,8 @@ func (c *NodesChange) check() (err error) {
 	return refuse(Invalid, "action", "action must be one of expire, delete, addTags, removeTags, setTags and approveRoutes")
 }
 
-// ChangeNodes does the same to many nodes.
-func (s *Service) ChangeNodes(ctx context.Context, a mesh.Actor, ids []int64, c NodesChange) ([]BulkResult, error) {
+// ChangeMany does the same to many nodes.
+func (s *Nodes) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64, c NodesChange) ([]BulkResult, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -247,8 +247,8 @@ func (c *NodesChange) tagsOf(n *mesh.Node) ([]string, error) {
 	return checkTags(tagsMember, tags)
 }
 
-// ChangePreAuthKeys expires or deletes many pre-auth keys.
-func (s *Service) ChangePreAuthKeys(ctx context.Context, a mesh.Actor, ids []int64, action string) ([]BulkResult, error) {
+// ChangeMany expires or deletes many pre-auth keys.
+func (s *PreAuthKeys) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64, action string) ([]BulkResult, error) {
 	if action != BulkExpire && action != BulkDelete {
 		return nil, refuse(Invalid, "action", "action must be expire or delete")
 	}
@@ -275,9 +275,9 @@ func (s *Service) ChangePreAuthKeys(ctx context.Context, a mesh.Actor, ids []int
 	return results, nil
 }
 
-// DeleteUsers removes many users, each with all nodes and pre-auth keys and, if tagged
+// DeleteMany removes many users, each with all nodes and pre-auth keys and, if tagged
 // is set, with the tagged nodes that they added.
-func (s *Service) DeleteUsers(ctx context.Context, a mesh.Actor, ids []int64, tagged bool) ([]BulkResult, error) {
+func (s *Users) DeleteMany(ctx context.Context, a mesh.Actor, ids []int64, tagged bool) ([]BulkResult, error) {
 	trial, err := s.comeback(ctx)
 	if err != nil {
 		return nil, err

@@ -153,8 +153,8 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 		Store: st, Log: log, Registerer: r.registry, Self: store.Report{ID: id, ConfigHash: hash},
 		History: c.Store.(store.History),
 		Fill: func(report *store.Report) {
-			report.SSH, report.PolicyHash = r.WaitingSSH(), r.PolicyFileHash()
-			report.Facts, report.Uses = r.Observed(store.MaxSeen)
+			report.SSH, report.PolicyHash = r.SSH.Waiting(), r.PolicyFile.Hash()
+			report.Facts, report.Uses = r.Observations.Unsaved(store.MaxSeen)
 		},
 	}); err != nil {
 		t.Fatal(err)
@@ -166,10 +166,10 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	loops := []func(context.Context) error{r.ledger.Run, r.ledger.Heart, r.presence.Run, sweeper.Run, r.RevertUnconfirmed, r.TestPolicy, r.SaveObserved}
+	loops := []func(context.Context) error{r.ledger.Run, r.ledger.Heart, r.presence.Run, sweeper.Run, r.PolicyWatch.RevertUnconfirmed, r.PolicyWatch.RunTests, r.Observations.Save}
 	if policyFile != "" {
 		loops = append(loops, func(ctx context.Context) error {
-			return errors.Join(r.LoadPolicyFile(ctx), r.FollowPolicyFile(ctx, r.hangup))
+			return errors.Join(r.PolicyFile.Load(ctx), r.PolicyFile.Follow(ctx, r.hangup))
 		})
 	}
 	for _, loop := range loops {

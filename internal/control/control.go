@@ -12,8 +12,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -25,7 +23,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Config of the service. Ledger, Log and Registerer are required.
+// Config of the use cases. Ledger, Log and Registerer are required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
@@ -54,58 +52,69 @@ type Config struct {
 	PolicyFile string
 }
 
-// Service offers the use cases.
+// Service groups the use cases by what they are about. Each part depends only on
+// the parts named in its own type.
 type Service struct {
+	Users        *Users
+	Nodes        *Nodes
+	PreAuthKeys  *PreAuthKeys
+	APIKeys      *APIKeys
+	Routes       *Routes
+	DNS          *DNS
+	Relays       *Relays
+	Policies     *Policies
+	PolicyFile   *PolicyFile
+	PolicyWatch  *PolicyWatch
+	Joins        *Joins
+	Logins       *Logins
+	SSH          *SSH
+	Clients      *Clients
+	Observations *Observations
+	Webhooks     *Webhooks
+	History      *History
+}
+
+// core is what all use cases share. It has no exported methods, so that embedding
+// it adds nothing to what a type offers.
+type core struct {
 	ledger             *ledger.Ledger
 	log                *slog.Logger
 	prefixV4, prefixV6 netip.Prefix
-	randomAddresses    bool
-	nodeExpiry         time.Duration
-	quotas             Quotas
-	logins             *identity.LoginSealer
-	serverURL          string
-	webhooks           *identity.WebhookSecrets
-	deliver            func(context.Context, *mesh.Webhook, ledger.AuditRow) WebhookAnswer
-	localWebhooks      bool
-	sending            sync.Map // by mesh.WebhookID: somebody waits for the receiver's answer
-	waiting            waitingRoom
-	sessions           sessionRoom
-	observed           observations
-	late               lateReports
-	joins              joinPace
-	delayed            prometheus.Counter
 	refusals           *identity.RefusalLog
-	registrations      prometheus.Counter
-	refused            prometheus.Counter
-	policyHealth       policyHealth
-	policyFile         *policyFile // nil when the policy is no file
-	configuredDNS      atomic.Pointer[string]
-	relayRefusal       atomic.Pointer[Refusal]
 }
 
-// New returns a service over a ledger that is open.
+// New returns the use cases over a ledger that is open.
 func New(c Config) *Service {
-	s := &Service{
-		ledger: c.Ledger, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6,
-		randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, quotas: c.Quotas, logins: c.Logins, serverURL: strings.TrimSuffix(c.ServerURL, "/"),
-		webhooks: c.Webhooks, deliver: c.Deliver, localWebhooks: c.LocalWebhooks,
-		refusals: identity.NewRefusalLog(c.Log),
-		registrations: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
-		}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_node_registrations_refused_total", Help: "Registrations that this replica refused, for their key or by the policy.",
-		}),
+	shared := &core{
+		ledger: c.Ledger, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6, refusals: identity.NewRefusalLog(c.Log),
 	}
-	s.delayed = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "mesh_node_reports_delayed_total", Help: "Node reports that exceeded the rate limit of their node and were merged, to be committed later.",
-	})
-	if c.PolicyFile != "" {
-		s.policyFile = &policyFile{path: c.PolicyFile}
-	}
-	c.Registerer.MustRegister(s.registrations, s.refused, s.delayed, s.policyHealth.gauge())
+	history := &History{shared}
+	observations := &Observations{core: shared}
+	ssh := &SSH{core: shared}
+	logins := &Logins{core: shared, ssh: ssh, sealer: c.Logins, serverURL: strings.TrimSuffix(c.ServerURL, "/")}
+	file := &PolicyFile{core: shared, path: c.PolicyFile}
 	nodeGauges(c.Registerer, c.Ledger)
-	return s
+	return &Service{
+		Users:        &Users{shared},
+		Nodes:        &Nodes{core: shared, quotas: c.Quotas},
+		PreAuthKeys:  &PreAuthKeys{shared},
+		APIKeys:      &APIKeys{shared},
+		Routes:       &Routes{shared},
+		DNS:          &DNS{core: shared},
+		Relays:       &Relays{core: shared},
+		Policies:     &Policies{core: shared, file: file},
+		PolicyFile:   file,
+		PolicyWatch:  newPolicyWatch(shared, file, c.Registerer),
+		Joins:        newJoins(shared, logins, c),
+		Logins:       logins,
+		SSH:          ssh,
+		Clients:      newClients(shared, observations, c.Registerer),
+		Observations: observations,
+		Webhooks: &Webhooks{
+			core: shared, history: history, secrets: c.Webhooks, deliver: c.Deliver, allowLocal: c.LocalWebhooks,
+		},
+		History: history,
+	}
 }
 
 // nodeGauges describe the whole network, the same on every replica.
@@ -129,7 +138,7 @@ func nodeGauges(reg prometheus.Registerer, l *ledger.Ledger) {
 }
 
 // logFor names who asked in every line about it.
-func (s *Service) logFor(a mesh.Actor) *slog.Logger {
+func (s *core) logFor(a mesh.Actor) *slog.Logger {
 	return s.log.With("actor", a.String(), "req", a.RequestID)
 }
 
@@ -194,21 +203,4 @@ func cleanHostname(name string) string {
 		}
 		return r
 	}, name)
-}
-
-// addresses picks the addresses of a new node.
-func (s *Service) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
-	return func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
-		start4, start6 := w.Counters.V4, w.Counters.V6
-		if s.randomAddresses {
-			start4, start6 = mesh.AddrAt(s.prefixV4, draw), mesh.AddrAt(s.prefixV6, draw)
-		}
-		if v4, err = w.NextAddr(s.prefixV4, start4); err != nil {
-			return v4, v6, fmt.Errorf("%s: %w", s.prefixV4, err)
-		}
-		if v6, err = w.NextAddr(s.prefixV6, start6); err != nil {
-			return v4, v6, fmt.Errorf("%s: %w", s.prefixV6, err)
-		}
-		return v4, v6, nil
-	}
 }

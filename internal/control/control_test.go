@@ -147,15 +147,15 @@ func FuzzUserNameCorrection(f *testing.F) {
 
 func TestUserNamesAreUniqueWithoutRegardToCase(t *testing.T) {
 	s := open(t)
-	if _, err := s.CreateUser(t.Context(), admin, control.NewUser{Name: "Alice"}); err != nil {
+	if _, err := s.Users.Create(t.Context(), admin, control.NewUser{Name: "Alice"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"alice", "ALICE", "Alice"} {
-		if _, err := s.CreateUser(t.Context(), admin, control.NewUser{Name: name}); reason(err) != control.Conflict {
+		if _, err := s.Users.Create(t.Context(), admin, control.NewUser{Name: name}); reason(err) != control.Conflict {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := s.RenameUser(t.Context(), admin, "aLiCe", "alice", ""); err != nil {
+	if _, err := s.Users.Rename(t.Context(), admin, "aLiCe", "alice", ""); err != nil {
 		t.Errorf("a user cannot change the case of the name: %v", err)
 	}
 }
@@ -187,7 +187,7 @@ func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
 		{"abcd0", true, []string{"abcd00000000"}, -1},
 		{"flk_ABCD_***", true, []string{"ABCD00000000"}, -1},
 	} {
-		keys, err := s.ExpireAPIKeys(t.Context(), admin, c.ref, c.several, time.Time{})
+		keys, err := s.APIKeys.Expire(t.Context(), admin, c.ref, c.several, time.Time{})
 		var got []string
 		for _, k := range keys {
 			got = append(got, k.Prefix)
@@ -207,30 +207,30 @@ func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
 func TestKeyCanEndLaterButNeverLaterThanItWould(t *testing.T) {
 	s := open(t)
 	end := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-	k, _, err := s.CreateAPIKey(t.Context(), admin, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleRead}, Comment: "backup", Expiration: end})
+	k, _, err := s.APIKeys.Create(t.Context(), admin, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleRead}, Comment: "backup", Expiration: end})
 	if err != nil || k.Comment != "backup" {
 		t.Fatal(k, err)
 	}
-	if _, err := s.ExpireAPIKeys(t.Context(), admin, k.ID.String(), false, time.Now().Add(-time.Minute)); reason(err) != control.Invalid {
+	if _, err := s.APIKeys.Expire(t.Context(), admin, k.ID.String(), false, time.Now().Add(-time.Minute)); reason(err) != control.Invalid {
 		t.Errorf("a time that has passed: %v", err)
 	}
 	sooner := end.Add(-time.Minute)
 	for _, c := range []struct{ at, want time.Time }{{end.Add(time.Hour), end}, {sooner, sooner}, {end, sooner}} {
-		if _, err := s.ExpireAPIKeys(t.Context(), admin, k.ID.String(), false, c.at); err != nil {
+		if _, err := s.APIKeys.Expire(t.Context(), admin, k.ID.String(), false, c.at); err != nil {
 			t.Fatal(err)
 		}
 		if now, _ := s.ledger.World().APIKey(k.ID); now.Expiry != mesh.TimeOf(c.want) || now.Comment != "backup" {
 			t.Errorf("ending it at %s: it ends at %s, want %s", c.at, now.Expiry.Time(), c.want)
 		}
 	}
-	if _, _, err := s.CreateAPIKey(t.Context(), admin, control.NewAPIKey{Comment: strings.Repeat("x", 121)}); reason(err) != control.Invalid {
+	if _, _, err := s.APIKeys.Create(t.Context(), admin, control.NewAPIKey{Comment: strings.Repeat("x", 121)}); reason(err) != control.Invalid {
 		t.Errorf("a long comment: %v", err)
 	}
 }
 
 func TestSpentKeyCannotRegisterSecondMachine(t *testing.T) {
 	s := open(t)
-	_, once, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}})
+	_, once, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,14 +260,14 @@ func TestSpentKeyCannotRegisterSecondMachine(t *testing.T) {
 }
 
 func register(t *testing.T, s service, n uint64, key string) (*mesh.Node, error) {
-	return s.Register(t.Context(), mesh.Actor{Kind: mesh.ActorNode}, control.Registration{
+	return s.Joins.Register(t.Context(), mesh.Actor{Kind: mesh.ActorNode}, control.Registration{
 		PreAuthKey: key, MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Hostname: "localhost",
 	})
 }
 
 func TestRegistrationWithTheNodeKeyOfAnotherMachineIsLogged(t *testing.T) {
 	s := open(t)
-	_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})
+	_, key, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestRegistrationWithTheNodeKeyOfAnotherMachineIsLogged(t *testing.T) {
 	c := control.New(control.Config{Ledger: s.ledger, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry()})
 	thief := control.Joining{MachineKey: meshgen.MachineKey(2), NodeKey: meshgen.NodeKey(1)}
 	for range 101 { // a hundred lines a minute are enough
-		if _, err := c.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, thief); reason(err) != control.Conflict {
+		if _, err := c.Joins.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, thief); reason(err) != control.Conflict {
 			t.Fatal(err)
 		}
 	}
@@ -290,7 +290,7 @@ func TestRegistrationWithTheNodeKeyOfAnotherMachineIsLogged(t *testing.T) {
 
 func TestNoAddressAndNoNameIsGivenTwice(t *testing.T) {
 	s := open(t)
-	_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})
+	_, key, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,13 +315,13 @@ func TestNoAddressAndNoNameIsGivenTwice(t *testing.T) {
 
 func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 	s := open(t)
-	_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})
+	_, key, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{Tags: []string{"tag:a"}, Reusable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("é", 127) // 254 bytes
 	for n, hostname := range []string{"", "a", "Alice's Läptop", "日本語", "👩‍👩‍👧", long} {
-		node, err := s.Register(t.Context(), admin, control.Registration{
+		node, err := s.Joins.Register(t.Context(), admin, control.Registration{
 			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(n)), NodeKey: meshgen.NodeKey(uint64(n)), Hostname: hostname, OS: hostname[:0],
 		})
 		if err != nil || node.Hostname != hostname {
@@ -329,14 +329,14 @@ func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 		}
 	}
 	for n, hostname := range []string{"a\x00", "a\r", "a\x7f", "a\u0080", "a\xff", "a\ufffd", "a\u202e"} {
-		node, err := s.Register(t.Context(), admin, control.Registration{
+		node, err := s.Joins.Register(t.Context(), admin, control.Registration{
 			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(100 + n)), NodeKey: meshgen.NodeKey(uint64(100 + n)), Hostname: hostname,
 		})
 		if err != nil || node.Hostname != "a-" {
 			t.Errorf("%q: %v %v", hostname, node, err)
 		}
 	}
-	_, err = s.Register(t.Context(), admin, control.Registration{
+	_, err = s.Joins.Register(t.Context(), admin, control.Registration{
 		PreAuthKey: key, MachineKey: meshgen.MachineKey(99), NodeKey: meshgen.NodeKey(99), Hostname: long + "éé",
 	})
 	if reason(err) != control.Invalid {
@@ -348,10 +348,10 @@ func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 // decision that still runs.
 func TestCallersMayLeaveAtAnyMoment(t *testing.T) {
 	s := open(t)
-	if _, err := s.CreateUser(t.Context(), admin, control.NewUser{Name: "alice"}); err != nil {
+	if _, err := s.Users.Create(t.Context(), admin, control.NewUser{Name: "alice"}); err != nil {
 		t.Fatal(err)
 	}
-	_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
+	_, key, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,9 +360,9 @@ func TestCallersMayLeaveAtAnyMoment(t *testing.T) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*10*time.Microsecond)
 			defer cancel()
-			_, _ = s.Register(ctx, admin, control.Registration{PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(i)), NodeKey: meshgen.NodeKey(uint64(i)), Hostname: "host"})
-			_, _ = s.CreateUser(ctx, admin, control.NewUser{Name: fmt.Sprint("user", i)})
-			_, _ = s.DeleteUser(ctx, admin, fmt.Sprint("user", i-1), "", false)
+			_, _ = s.Joins.Register(ctx, admin, control.Registration{PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(i)), NodeKey: meshgen.NodeKey(uint64(i)), Hostname: "host"})
+			_, _ = s.Users.Create(ctx, admin, control.NewUser{Name: fmt.Sprint("user", i)})
+			_, _ = s.Users.Delete(ctx, admin, fmt.Sprint("user", i-1), "", false)
 		})
 	}
 	wg.Wait()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
@@ -19,6 +20,12 @@ const (
 	maxSearchDomains = 64
 	maxExtraRecords  = 1000
 )
+
+// DNS are the use cases of DNS settings.
+type DNS struct {
+	*core
+	configured atomic.Pointer[string] // the settings of the configuration file, encoded
+}
 
 // DNSChange is what becomes of the settings of DNS; nil leaves a part as it is. The
 // base domain is part of every node's name and comes from the configuration alone.
@@ -51,9 +58,9 @@ func checkDNSRevision(s *mesh.Snapshot, want string) error {
 	return nil
 }
 
-// SetDNS changes what clients are told about names, at once and until it is changed
+// Set changes what clients are told about names, at once and until it is changed
 // again: the configuration gives only the start values, unless it pins them.
-func (s *Service) SetDNS(ctx context.Context, a mesh.Actor, c DNSChange) error {
+func (s *DNS) Set(ctx context.Context, a mesh.Actor, c DNSChange) error {
 	if err := c.normalize(); err != nil {
 		return err
 	}
@@ -202,10 +209,10 @@ func parseRecords(records []mesh.DNSRecord) ([]mesh.DNSRecord, error) {
 	return out, nil
 }
 
-// ResetDNS takes the configured settings of DNS again. ifRevision is as in a
+// Reset takes the configured settings of DNS again. ifRevision is as in a
 // DNSChange.
-func (s *Service) ResetDNS(ctx context.Context, a mesh.Actor, ifRevision string) error {
-	configured := s.configuredDNS.Load()
+func (s *DNS) Reset(ctx context.Context, a mesh.Actor, ifRevision string) error {
+	configured := s.configured.Load()
 	if configured == nil {
 		return refuse(Conflict, "dns", "this replica has not read its configuration yet; try again")
 	}

@@ -38,7 +38,7 @@ func TestDNSChangesPartByPart(t *testing.T) {
 			mesh.DNS{BaseDomain: "mesh.example", ExtraRecords: []mesh.DNSRecord{{Name: "a.mesh.example", Type: "A", Value: v4(9)}}},
 		},
 	} {
-		if err := s.SetDNS(t.Context(), admin, c.change); err != nil {
+		if err := s.DNS.Set(t.Context(), admin, c.change); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(c.want, s.ledger.World().DNS(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
@@ -46,7 +46,7 @@ func TestDNSChangesPartByPart(t *testing.T) {
 		}
 	}
 	before := s.ledger.World().Rev
-	if err := s.SetDNS(t.Context(), admin, control.DNSChange{MagicDNS: &off}); err != nil || s.ledger.World().Rev != before {
+	if err := s.DNS.Set(t.Context(), admin, control.DNSChange{MagicDNS: &off}); err != nil || s.ledger.World().Rev != before {
 		t.Errorf("what is so already is committed again: %v", err)
 	}
 }
@@ -66,38 +66,38 @@ func TestDNSRefusesWhatIsNone(t *testing.T) {
 		"record's family": {ExtraRecords: &[]mesh.DNSRecord{{Name: "a.example", Type: "AAAA", Value: v4(1)}}},
 		"no address":      {ExtraRecords: &[]mesh.DNSRecord{{Name: "a.example", Type: "A"}}},
 	} {
-		if err := s.SetDNS(t.Context(), admin, c); reason(err) != control.Invalid {
+		if err := s.DNS.Set(t.Context(), admin, c); reason(err) != control.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	bare := open(t)
-	if err := bare.SetDNS(t.Context(), admin, control.DNSChange{MagicDNS: &on}); reason(err) != control.Invalid {
+	if err := bare.DNS.Set(t.Context(), admin, control.DNSChange{MagicDNS: &on}); reason(err) != control.Invalid {
 		t.Errorf("names without a base domain: %v", err)
 	}
 }
 
 func TestPinnedDNSIsChangedInTheConfigurationAlone(t *testing.T) {
 	s := withDNS(t, true)
-	if err := s.SetDNS(t.Context(), admin, control.DNSChange{SearchDomains: &[]string{"a.example"}}); reason(err) != control.Conflict {
+	if err := s.DNS.Set(t.Context(), admin, control.DNSChange{SearchDomains: &[]string{"a.example"}}); reason(err) != control.Conflict {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestConfiguredDNSCountsAgainAfterAReset(t *testing.T) {
 	s := open(t)
-	if err := s.CommitDNS(t.Context(), mesh.DNS{BaseDomain: "mesh.example"}, false); err != nil {
+	if err := s.DNS.Configure(t.Context(), mesh.DNS{BaseDomain: "mesh.example"}, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SetDNS(t.Context(), admin, control.DNSChange{Nameservers: &[]string{"1.1.1.1"}}); err != nil {
+	if err := s.DNS.Set(t.Context(), admin, control.DNSChange{Nameservers: &[]string{"1.1.1.1"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.CommitDNS(t.Context(), mesh.DNS{BaseDomain: "mesh.example", SearchDomains: []string{"new.example"}}, false); err != nil {
+	if err := s.DNS.Configure(t.Context(), mesh.DNS{BaseDomain: "mesh.example", SearchDomains: []string{"new.example"}}, false); err != nil {
 		t.Fatal(err)
 	}
 	if dns := s.ledger.World().DNS(); len(dns.Nameservers) != 1 || len(dns.SearchDomains) != 0 {
 		t.Errorf("a restart undid what was set: %+v", dns)
 	}
-	if err := s.ResetDNS(t.Context(), admin, ""); err != nil {
+	if err := s.DNS.Reset(t.Context(), admin, ""); err != nil {
 		t.Fatal(err)
 	}
 	if dns := s.ledger.World().DNS(); len(dns.Nameservers) != 0 || len(dns.SearchDomains) != 1 {
@@ -109,7 +109,7 @@ func TestChangeOfOtherDNSThanItWasMadeFromIsStale(t *testing.T) {
 	s := withDNS(t, false)
 	first := control.DNSRevision(s.ledger.World().Snapshot)
 	change := func(domain, revision string) error {
-		return s.SetDNS(t.Context(), admin, control.DNSChange{SearchDomains: &[]string{domain}, IfRevision: revision})
+		return s.DNS.Set(t.Context(), admin, control.DNSChange{SearchDomains: &[]string{domain}, IfRevision: revision})
 	}
 	if err := change("a.example", first); err != nil {
 		t.Fatal(err)

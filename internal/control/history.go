@@ -17,10 +17,13 @@ const (
 	maxFilter = 300
 )
 
+// History reads what happened: the audit log.
+type History struct{ *core }
+
 // Audit returns the newest rows that q asks for, and the position to ask before
 // for those that follow; it is zero when there are none. A limit of zero means
 // what suits a page.
-func (s *Service) Audit(ctx context.Context, q ledger.AuditQuery) (rows []ledger.AuditRow, next ledger.Position, err error) {
+func (s *History) Audit(ctx context.Context, q ledger.AuditQuery) (rows []ledger.AuditRow, next ledger.Position, err error) {
 	for _, f := range []struct {
 		path  string
 		texts []string
@@ -55,7 +58,7 @@ func (s *Service) Audit(ctx context.Context, q ledger.AuditQuery) (rows []ledger
 // that this replica has seen, oldest first: the rows of the audit, and in the
 // same form the nodes that came and went. It fails with ledger.ErrForgotten when
 // some of it may be gone.
-func (s *Service) Changes(ctx context.Context, after ledger.Position, upTo mesh.Revision, limit int) ([]ledger.AuditRow, error) {
+func (s *History) Changes(ctx context.Context, after ledger.Position, upTo mesh.Revision, limit int) ([]ledger.AuditRow, error) {
 	before := ledger.EndOf(upTo)
 	rows, err := s.ledger.Audit(ctx, ledger.AuditQuery{After: after, Before: before, Limit: limit})
 	if err != nil {

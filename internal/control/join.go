@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -41,6 +42,32 @@ type Joining struct {
 	trial comeback // limits the tags while a policy is on trial
 }
 
+// Joins are the use cases of devices that join.
+type Joins struct {
+	*core
+	logins          *Logins
+	randomAddresses bool
+	nodeExpiry      time.Duration
+	quotas          Quotas
+	pace            joinPace
+	registrations   prometheus.Counter
+	refused         prometheus.Counter
+}
+
+func newJoins(shared *core, logins *Logins, c Config) *Joins {
+	s := &Joins{
+		core: shared, logins: logins, randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, quotas: c.Quotas,
+		registrations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_node_registrations_refused_total", Help: "Registrations that this replica refused, for their key or by the policy.",
+		}),
+	}
+	c.Registerer.MustRegister(s.registrations, s.refused)
+	return s
+}
+
 // Joined answers a client.
 type Joined struct {
 	// Node is nil when Link is set or the node is gone.
@@ -69,18 +96,18 @@ type verdict struct {
 }
 
 // Join lets a client in, knows it again, or logs it out.
-func (s *Service) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, error) {
+func (s *Joins) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, error) {
 	a.Kind, a.ID, j.addr = mesh.ActorNode, shortKey(j.MachineKey), a.Addr
 	v, err := s.join(ctx, a, j)
-	if err == nil && v.ask && s.ownLink(j) {
+	if err == nil && v.ask && s.logins.ownLink(j) {
 		var answered bool
-		if answered, err = s.await(ctx, a, j); answered {
+		if answered, err = s.logins.await(ctx, a, j); answered {
 			v, err = s.join(ctx, a, j)
 		}
 	}
 	out := Joined{Node: v.node, KeyExpired: v.keyExpired, Rejected: v.rejected}
 	if err == nil && v.ask {
-		out.Link, err = s.link(j)
+		out.Link, err = s.logins.link(j)
 	}
 	if err != nil {
 		s.logRefusal(err, a, j, true)
@@ -95,7 +122,7 @@ func (s *Service) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, er
 	return out, nil
 }
 
-func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, err error) {
+func (s *Joins) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, err error) {
 	if j.NodeKey.IsZero() {
 		return verdict{}, refuse(Invalid, "nodeKey", "the request has no node key")
 	}
@@ -110,7 +137,7 @@ func (s *Service) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict,
 
 // tryJoin decides on the world at hand first: a client that is known, which is
 // nearly every one, and a stranger, who may be hostile, usually take no lock.
-func (s *Service) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
+func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
 	addresses := s.addresses(rand.Uint64())
 	w := s.ledger.World()
 	v, evs, err := s.decideJoin(w, s.ledger.Now(), j, addresses)
@@ -127,7 +154,7 @@ func (s *Service) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict
 	if len(evs) == 0 {
 		return s.settled(ctx, w, v)
 	}
-	if err := s.joins.charge(j.MachineKey, time.Now(), v.keyExpired); err != nil {
+	if err := s.pace.charge(j.MachineKey, time.Now(), v.keyExpired); err != nil {
 		return verdict{}, err
 	}
 	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
@@ -136,7 +163,7 @@ func (s *Service) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict
 	})
 	if err != nil {
 		if errors.Is(err, ledger.ErrUnavailable) { // the device will try again and again
-			s.joins.refund(j.MachineKey)
+			s.pace.refund(j.MachineKey)
 		}
 		return verdict{}, err
 	}
@@ -147,7 +174,7 @@ func (s *Service) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict
 // logged out" may answer a client that retries because its first request got no
 // answer, so they count as acknowledgements, and what they rest on must be durable.
 // A refusal, a rejection or the wish for a login promises nothing.
-func (s *Service) settled(ctx context.Context, w *policy.World, v verdict) (verdict, error) {
+func (s *Joins) settled(ctx context.Context, w *policy.World, v verdict) (verdict, error) {
 	var err error
 	switch {
 	case v.node != nil:
@@ -164,8 +191,25 @@ func (s *Service) settled(ctx context.Context, w *policy.World, v verdict) (verd
 // addressPicker picks the addresses of a new node.
 type addressPicker func(*mesh.Snapshot) (v4, v6 netip.Addr, err error)
 
+// addresses picks the addresses of a new node.
+func (s *Joins) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
+	return func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
+		start4, start6 := w.Counters.V4, w.Counters.V6
+		if s.randomAddresses {
+			start4, start6 = mesh.AddrAt(s.prefixV4, draw), mesh.AddrAt(s.prefixV6, draw)
+		}
+		if v4, err = w.NextAddr(s.prefixV4, start4); err != nil {
+			return v4, v6, fmt.Errorf("%s: %w", s.prefixV4, err)
+		}
+		if v6, err = w.NextAddr(s.prefixV6, start6); err != nil {
+			return v4, v6, fmt.Errorf("%s: %w", s.prefixV6, err)
+		}
+		return v4, v6, nil
+	}
+}
+
 // decideJoin is the whole table of what a registration means.
-func (s *Service) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
+func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
 	n, known := w.NodeByKey(j.NodeKey)
 	switch {
 	case known && n.MachineKey != j.MachineKey:
@@ -274,7 +318,7 @@ func retryOf(w *policy.World, now mesh.Time, k *mesh.PreAuthKey, machine key.Mac
 
 // admit gives the node key a node: the one that the machine already has for this
 // grant, which keeps its id, addresses and name, or a new one.
-func (s *Service) admit(w *policy.World, now mesh.Time, g grant, j Joining, addresses addressPicker) (*mesh.Node, []mesh.Event, error) {
+func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addresses addressPicker) (*mesh.Node, []mesh.Event, error) {
 	tags, err := g.tags(w, j.Tags, j.trial)
 	if err != nil {
 		return nil, nil, err

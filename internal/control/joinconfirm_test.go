@@ -37,7 +37,7 @@ func TestKnownClientIsAcknowledgedOnlyWhenItsChangeIsDurable(t *testing.T) {
 			if logout {
 				j.Expiry = 1
 			}
-			return a.Join(t.Context(), mesh.Actor{}, j)
+			return a.Joins.Join(t.Context(), mesh.Actor{}, j)
 		}
 		c.setAway(true, a)
 		for what, try := range map[string]func() (control.Joined, error){

@@ -26,7 +26,7 @@ func TestMachineThatRegistersAllTheTimeIsSlowedDown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := openWithQuotas(t, control.Quotas{})
 				put(t, s)
-				_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
+				_, key, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -41,7 +41,7 @@ func TestMachineThatRegistersAllTheTimeIsSlowedDown(t *testing.T) {
 				for i := range loops {
 					j := joining(100)
 					step(i, &j)
-					_, err := s.Join(t.Context(), mesh.Actor{}, j)
+					_, err := s.Joins.Join(t.Context(), mesh.Actor{}, j)
 					if i < burst && err != nil || err != nil && (!errors.As(err, &tooFast) || j.Expiry == 1) {
 						t.Fatalf("registration %d: %v", i, err)
 					}
@@ -51,7 +51,7 @@ func TestMachineThatRegistersAllTheTimeIsSlowedDown(t *testing.T) {
 				if commits > burst+2 || name != "sooner expiry" && tooFast == nil {
 					t.Errorf("%d commits, want at most %d; %v", commits, burst+2, tooFast)
 				}
-				if _, err := s.Join(t.Context(), mesh.Actor{}, joining(101)); err != nil {
+				if _, err := s.Joins.Join(t.Context(), mesh.Actor{}, joining(101)); err != nil {
 					t.Errorf("another machine: %v", err)
 				}
 				if tooFast == nil {
@@ -63,7 +63,7 @@ func TestMachineThatRegistersAllTheTimeIsSlowedDown(t *testing.T) {
 				pass(tooFast.After)
 				j := joining(100)
 				j.NodeKey = meshgen.NodeKey(5000)
-				if _, err := s.Join(t.Context(), mesh.Actor{}, j); err != nil {
+				if _, err := s.Joins.Join(t.Context(), mesh.Actor{}, j); err != nil {
 					t.Errorf("after the time it was told: %v", err)
 				}
 			})

@@ -252,7 +252,7 @@ func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
 
 // SaveReports commits delayed reports when their nodes may commit again, until ctx
 // ends.
-func (s *Service) SaveReports(ctx context.Context) error {
+func (s *Clients) SaveReports(ctx context.Context) error {
 	tick := time.NewTicker(lateLook)
 	defer tick.Stop()
 	for {
@@ -272,7 +272,7 @@ func (s *Service) SaveReports(ctx context.Context) error {
 
 // saveReport commits what a node said, as far as its pace allows, unless drop says that
 // it no longer counts. It returns whether some of it waits.
-func (s *Service) saveReport(ctx context.Context, id mesh.NodeID, drop func(*policy.World) bool) (waits bool, err error) {
+func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*policy.World) bool) (waits bool, err error) {
 	r, a, said, ok := s.late.latest(id)
 	if !ok {
 		return false, nil
@@ -299,7 +299,7 @@ func (s *Service) saveReport(ctx context.Context, id mesh.NodeID, drop func(*pol
 
 // commitReport commits the parts of what a node said that may be. That is what it has
 // said by the time of the commit: an older report never follows a newer one.
-func (s *Service) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID, may parts, drop func(*policy.World) bool) error {
+func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID, may parts, drop func(*policy.World) bool) error {
 	var facts *mesh.Facts
 	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		facts = nil
@@ -316,14 +316,14 @@ func (s *Service) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID
 		return decideReport(w, now, *r)
 	})
 	if err == nil && facts != nil {
-		s.observed.saved([]*mesh.Facts{facts}, nil)
+		s.observations.seen.saved([]*mesh.Facts{facts}, nil)
 	}
 	return err
 }
 
 // unlessElsewhere drops what a node said if it has gone to another replica, which may
 // have heard something newer.
-func (s *Service) unlessElsewhere(id mesh.NodeID) func(*policy.World) bool {
+func (s *Clients) unlessElsewhere(id mesh.NodeID) func(*policy.World) bool {
 	self := string(s.ledger.Self().ID)
 	return func(w *policy.World) bool {
 		n, ok := w.Node(id)
@@ -332,7 +332,7 @@ func (s *Service) unlessElsewhere(id mesh.NodeID) func(*policy.World) bool {
 }
 
 // SaveAllReports commits all waiting reports before the server stops.
-func (s *Service) SaveAllReports(ctx context.Context) error {
+func (s *Clients) SaveAllReports(ctx context.Context) error {
 	for _, id := range s.late.waiting(time.Now()) {
 		_, a, said, ok := s.late.latest(id)
 		if !ok {

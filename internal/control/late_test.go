@@ -23,7 +23,7 @@ func TestNodeThatReportsAllTheTimeCommitsAtItsPace(t *testing.T) {
 		report := func(id mesh.NodeID, i int) {
 			t.Helper()
 			n := s.node(t, id)
-			err := s.Report(t.Context(), mesh.Actor{}, control.Report{
+			err := s.Clients.Report(t.Context(), mesh.Actor{}, control.Report{
 				MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: &control.Host{Hostname: fmt.Sprintf("name-%d", i)},
 				Endpoints: []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(i+1))},
 			})
@@ -33,7 +33,7 @@ func TestNodeThatReportsAllTheTimeCommitsAtItsPace(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var saving sync.WaitGroup
-		saving.Go(func() { _ = s.SaveReports(ctx) })
+		saving.Go(func() { _ = s.Clients.SaveReports(ctx) })
 		defer saving.Wait()
 		defer cancel()
 		begin := s.ledger.World().Rev
@@ -81,11 +81,11 @@ func TestReportsThatWaitAreCommittedAtTheEnd(t *testing.T) {
 	}
 	rev := s.ledger.World().Rev
 	announce(t, s, 1, committed[0].String())
-	if err := s.SaveAllReports(t.Context()); err != nil || s.ledger.World().Rev != rev {
+	if err := s.Clients.SaveAllReports(t.Context()); err != nil || s.ledger.World().Rev != rev {
 		t.Errorf("a change that was taken back is committed: %v", err)
 	}
 	announce(t, s, 1, "10.77.0.0/16")
-	if err := s.SaveAllReports(t.Context()); err != nil {
+	if err := s.Clients.SaveAllReports(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.node(t, 1).RoutableIPs; !slices.Equal(got, nets("10.77.0.0/16")) {
@@ -102,7 +102,7 @@ func TestLateReportsOutliveAnOutage(t *testing.T) {
 		r.enrol(t, 1)
 		n, _ := r.ledger.World().Node(1)
 		report := func(host *control.Host, port uint16) error {
-			return r.Report(t.Context(), mesh.Actor{}, control.Report{
+			return r.Clients.Report(t.Context(), mesh.Actor{}, control.Report{
 				MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: host,
 				Endpoints: []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), port)},
 			})
@@ -121,7 +121,7 @@ func TestLateReportsOutliveAnOutage(t *testing.T) {
 		if err := report(nil, 2); err == nil {
 			t.Fatal("the database is not away")
 		}
-		saving.Go(func() { _ = r.SaveReports(ctx) })
+		saving.Go(func() { _ = r.Clients.SaveReports(ctx) })
 		pass(time.Minute)
 		c.setAway(false, r)
 		pass(10 * time.Second)
@@ -140,7 +140,7 @@ func TestCommitTakesTheNewestReport(t *testing.T) {
 		r.enrol(t, 1)
 		n, _ := r.ledger.World().Node(1)
 		report := func(i int) {
-			err := r.Report(t.Context(), mesh.Actor{}, control.Report{
+			err := r.Clients.Report(t.Context(), mesh.Actor{}, control.Report{
 				MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: &control.Host{Hostname: fmt.Sprintf("name-%d", i)},
 			})
 			if err != nil {
@@ -174,12 +174,12 @@ func TestRoutesDoNotWaitForTheHostname(t *testing.T) {
 		put(t, s, mesh.Node{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var saving sync.WaitGroup
-		saving.Go(func() { _ = s.SaveReports(ctx) })
+		saving.Go(func() { _ = s.Clients.SaveReports(ctx) })
 		defer saving.Wait()
 		defer cancel()
 		n := s.node(t, 1)
 		for i := range 40 {
-			err := s.Report(t.Context(), mesh.Actor{}, control.Report{
+			err := s.Clients.Report(t.Context(), mesh.Actor{}, control.Report{
 				MachineKey: n.MachineKey, NodeKey: n.NodeKey,
 				Host: &control.Host{Hostname: fmt.Sprintf("name-%d", i), RoutableIPs: nets(fmt.Sprintf("10.%d.0.0/16", i))},
 			})

@@ -22,7 +22,7 @@ func IsLocal(a netip.Addr, mesh ...netip.Prefix) bool {
 }
 
 // IsLocal is whether an address is local to a mesh of this service's prefixes.
-func (s *Service) IsLocal(a netip.Addr) bool {
+func (s *Webhooks) IsLocal(a netip.Addr) bool {
 	return IsLocal(a, s.prefixV4, s.prefixV6)
 }
 

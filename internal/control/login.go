@@ -37,6 +37,16 @@ const (
 // WaitingLogin is a device that asked to join without a key, and waits.
 type WaitingLogin = ledger.WaitingLogin
 
+// Logins are the use cases of devices that join without a pre-auth key and wait for
+// an administrator's approval.
+type Logins struct {
+	*core
+	ssh       *SSH // to recognize the code of an SSH session
+	sealer    *identity.LoginSealer
+	serverURL string
+	waiting   waitingRoom
+}
+
 // waitingRoom holds those who wait on this replica. It forgets them when they
 // leave: a stranger leaves no trace.
 type waitingRoom struct {
@@ -145,9 +155,9 @@ func (r *waitingRoom) list() []WaitingLogin {
 	return list
 }
 
-// WaitingLogins returns the devices that wait on this replica, newest first, a
+// Waiting returns the devices that wait on this replica, newest first, a
 // hundred at most.
-func (s *Service) WaitingLogins() []WaitingLogin {
+func (s *Logins) Waiting() []WaitingLogin {
 	list := s.waiting.list()
 	slices.SortFunc(list, func(a, b WaitingLogin) int {
 		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Code, b.Code))
@@ -157,9 +167,9 @@ func (s *Service) WaitingLogins() []WaitingLogin {
 	return list[:min(len(list), maxPublished)]
 }
 
-// WaitingTags returns the tags that a device asks for, as far as it is known to
+// Tags returns the tags that a device asks for, as far as it is known to
 // wait: here, or on another replica for some moments already.
-func (s *Service) WaitingTags(k key.NodePublic) []string {
+func (s *Logins) Tags(k key.NodePublic) []string {
 	for _, l := range s.waiting.list() {
 		if l.NodeKey == k {
 			return l.Tags
@@ -177,38 +187,38 @@ func (s *Service) WaitingTags(k key.NodePublic) []string {
 
 // ownLink reports whether the client waits on a link that was made for it and
 // can still be answered.
-func (s *Service) ownLink(j Joining) bool {
-	if s.logins == nil || j.Followup == "" {
+func (s *Logins) ownLink(j Joining) bool {
+	if s.sealer == nil || j.Followup == "" {
 		return false
 	}
-	l, ok := s.logins.OpenLogin(j.Followup)
+	l, ok := s.sealer.OpenLogin(j.Followup)
 	return ok && l.MachineKey == j.MachineKey && l.NodeKey == j.NodeKey && !l.Expired(s.ledger.Now())
 }
 
 // link is where a person lets the device in: the one that it has, or a new one.
-func (s *Service) link(j Joining) (string, error) {
+func (s *Logins) link(j Joining) (string, error) {
 	switch {
-	case s.logins == nil:
+	case s.sealer == nil:
 		return "", refuse(BadKey, "preAuthKey", "a key is required; ask your administrator for one")
 	case s.ownLink(j):
-		return s.loginURL(identity.LoginToken(j.Followup)), nil
+		return s.url(identity.LoginToken(j.Followup)), nil
 	}
 	h := j.Host.bounded()
-	return s.loginURL(s.logins.SealLogin(identity.Login{
+	return s.url(s.sealer.SealLogin(identity.Login{
 		MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: h.Hostname, OS: h.OS, IssuedAt: s.ledger.Now(),
 	})), nil
 }
 
-func (s *Service) loginURL(token string) string { return s.serverURL + "/auth/" + token }
+func (s *Logins) url(token string) string { return s.serverURL + "/auth/" + token }
 
 // await blocks until an administrator has answered, on any replica, or it is
 // time to ask again.
-func (s *Service) await(ctx context.Context, a mesh.Actor, j Joining) (answered bool, err error) {
+func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered bool, err error) {
 	tags, err := checkTags("tags", j.Tags)
 	if err != nil {
 		return false, err
 	}
-	l, _ := s.logins.OpenLogin(j.Followup)
+	l, _ := s.sealer.OpenLogin(j.Followup)
 	w := &WaitingLogin{
 		Code: identity.LoginCode(j.Followup), LongCode: identity.LongLoginCode(j.Followup), MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: l.Hostname, OS: l.OS, Addr: a.Addr,
 		Tags: tags[:min(len(tags), maxShownTags)], Since: l.IssuedAt,

@@ -28,7 +28,7 @@ func TestWaitingClientIsToldToComeAgain(t *testing.T) {
 		ask := func() (string, time.Duration) {
 			t.Helper()
 			start := time.Now()
-			out, err := c.Join(t.Context(), mesh.Actor{}, j)
+			out, err := c.Joins.Join(t.Context(), mesh.Actor{}, j)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestWaitingClientIsToldToComeAgain(t *testing.T) {
 		if fresh, took := ask(); fresh == link || took > time.Second {
 			t.Errorf("an expired link is waited for: %s after %v", fresh, took)
 		}
-		if n := len(c.WaitingLogins()); n != 0 {
+		if n := len(c.Logins.Waiting()); n != 0 {
 			t.Errorf("%d devices wait", n)
 		}
 	})
@@ -69,11 +69,11 @@ func TestClientForWhomThereIsNoRoomGetsItsLinkAtOnce(t *testing.T) {
 		defer cancel()
 		for i := range uint64(64) {
 			d := arrive(t, s, 1000+i)
-			wg.Go(func() { _, _ = s.Join(ctx, mesh.Actor{Addr: "192.0.2.7"}, d.ask) })
+			wg.Go(func() { _, _ = s.Joins.Join(ctx, mesh.Actor{Addr: "192.0.2.7"}, d.ask) })
 		}
 		synctest.Wait()
 		d, start := arrive(t, s, 1), time.Now()
-		out, err := s.Join(ctx, mesh.Actor{Addr: "192.0.2.7"}, d.ask)
+		out, err := s.Joins.Join(ctx, mesh.Actor{Addr: "192.0.2.7"}, d.ask)
 		if took := time.Since(start); err != nil || out.Link != d.link || took > time.Second {
 			t.Errorf("%+v, %v after %v", out, err, took)
 		}
@@ -85,7 +85,7 @@ func TestAnswerThatHasEndedIsNone(t *testing.T) {
 		s := open(t) // nobody sweeps
 		put(t, s)
 		d := arrive(t, s, 1)
-		if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", d.link); err != nil {
+		if _, _, err := s.Logins.Approve(t.Context(), admin, "alice", d.link); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(16 * time.Minute)
@@ -94,12 +94,12 @@ func TestAnswerThatHasEndedIsNone(t *testing.T) {
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		wg.Go(func() {
-			if out, err := s.Join(ctx, mesh.Actor{}, d.ask); err == nil {
+			if out, err := s.Joins.Join(ctx, mesh.Actor{}, d.ask); err == nil {
 				t.Errorf("the device was sent away: %+v", out)
 			}
 		})
 		synctest.Wait()
-		if n := len(s.PendingLogins()); n != 1 {
+		if n := len(s.Logins.Pending()); n != 1 {
 			t.Errorf("%d devices are pending", n)
 		}
 	})

@@ -14,6 +14,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
+// Nodes are the use cases of nodes that exist; Joins adds new ones.
+type Nodes struct {
+	*core
+	quotas Quotas
+}
+
 // FindNode finds a node by id, name or address, a name also in full. A number is always an id, also
 // where a device is called by one.
 func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
@@ -36,10 +42,10 @@ func NoNode(ref string) error {
 	return refuse(NotFound, "node", "there is no node %q; list them with: fairlead nodes list", ref)
 }
 
-// changeNode commits what change makes of a copy of a node, if it changes
+// change commits what change makes of a copy of a node, if it changes
 // anything, and returns the node before and after. With ifRevision, here and in
 // all that change a node, it must have this NodeRevision.
-func (s *Service) changeNode(ctx context.Context, a mesh.Actor, ref, ifRevision string,
+func (s *Nodes) change(ctx context.Context, a mesh.Actor, ref, ifRevision string,
 	change func(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool, err error),
 ) (before, after *mesh.Node, err error) {
 	var was, is *mesh.Node
@@ -62,8 +68,8 @@ func (s *Service) changeNode(ctx context.Context, a mesh.Actor, ref, ifRevision 
 	return was, is, nil
 }
 
-// DeleteNode removes a node; its device must join again.
-func (s *Service) DeleteNode(ctx context.Context, a mesh.Actor, ref, ifRevision string) error {
+// Delete removes a node; its device must join again.
+func (s *Nodes) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string) error {
 	var node *mesh.Node
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if node, err = nodeAt(w.Snapshot, ref, ifRevision); err != nil {
@@ -91,16 +97,16 @@ func checkNodeName(name string) error {
 	return nil
 }
 
-// RenameNode gives a node another name in the mesh's DNS, which it keeps
+// Rename gives a node another name in the mesh's DNS, which it keeps
 // whatever its device calls itself. Without a name it follows its device again.
-func (s *Service) RenameNode(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.Node, error) {
+func (s *Nodes) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.Node, error) {
 	name = strings.ToLower(name)
 	if name != "" {
 		if err := checkNodeName(name); err != nil {
 			return nil, err
 		}
 	}
-	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
+	before, after, err := s.change(ctx, a, ref, ifRevision, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
 		return decideRename(w, n, name)
 	})
 	if err != nil {
@@ -125,9 +131,9 @@ func decideRename(w *policy.World, n *mesh.Node, name string) (changed bool, err
 	return n.Name != was || n.Renamed != wasRenamed, nil
 }
 
-// TagNode gives a node to tags, in place of its user or of the tags it had. A
+// Tag gives a node to tags, in place of its user or of the tags it had. A
 // node of a user stays for ever then.
-func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []string, ifRevision string) (*mesh.Node, error) {
+func (s *Nodes) Tag(ctx context.Context, a mesh.Actor, ref string, tags []string, ifRevision string) (*mesh.Node, error) {
 	tags, err := checkTags("tags", tags)
 	if err != nil {
 		return nil, err
@@ -135,7 +141,7 @@ func (s *Service) TagNode(ctx context.Context, a mesh.Actor, ref string, tags []
 	if len(tags) == 0 {
 		return nil, errLastTag()
 	}
-	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
+	before, after, err := s.change(ctx, a, ref, ifRevision, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
 		changed, err := decideTag(w, n, tags)
 		return keepRoutes(w, now, n) || changed, err
 	})
@@ -173,12 +179,12 @@ func giveTags(n *mesh.Node, tags []string) (changed bool) {
 	return true
 }
 
-// MoveNode gives a node to another user.
-func (s *Service) MoveNode(ctx context.Context, a mesh.Actor, ref, user, ifRevision string) (*mesh.Node, error) {
+// Move gives a node to another user.
+func (s *Nodes) Move(ctx context.Context, a mesh.Actor, ref, user, ifRevision string) (*mesh.Node, error) {
 	if user == "" {
 		return nil, refuse(Invalid, "user", "user is required: who will own the node, by name or id")
 	}
-	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
+	before, after, err := s.change(ctx, a, ref, ifRevision, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
 		owner, err := FindUser(w.Snapshot, user)
 		if err != nil {
 			return false, err
@@ -234,13 +240,13 @@ func (e Expiration) decide(n *mesh.Node, now mesh.Time) (changed bool) {
 	return true
 }
 
-// ExpireNode makes a node authenticate again, now or when e says. One that had
+// Expire makes a node authenticate again, now or when e says. One that had
 // expired is back at once if its time is yet to come.
-func (s *Service) ExpireNode(ctx context.Context, a mesh.Actor, ref string, e Expiration, ifRevision string) (*mesh.Node, error) {
+func (s *Nodes) Expire(ctx context.Context, a mesh.Actor, ref string, e Expiration, ifRevision string) (*mesh.Node, error) {
 	if err := e.check(); err != nil {
 		return nil, err
 	}
-	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(_ *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
+	before, after, err := s.change(ctx, a, ref, ifRevision, func(_ *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
 		return e.decide(n, now), nil
 	})
 	switch {
@@ -279,11 +285,11 @@ func (sel NodeSelection) check() error {
 	return nil
 }
 
-// ExpireNodes makes nodes authenticate again and returns how many it expired and
+// ExpireMany makes nodes authenticate again and returns how many it expired and
 // how many had expired already. Named nodes expire together or, if one is not
 // there, not at all. Of a large network some may have expired when it fails;
 // doing it again does the rest.
-func (s *Service) ExpireNodes(ctx context.Context, a mesh.Actor, sel NodeSelection) (expired, already int, err error) {
+func (s *Nodes) ExpireMany(ctx context.Context, a mesh.Actor, sel NodeSelection) (expired, already int, err error) {
 	if err := sel.check(); err != nil {
 		return 0, 0, err
 	}
@@ -359,13 +365,13 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, after,
 	return done, evs, nil
 }
 
-// SetNodeAddresses gives a node addresses of its own choice; one that is not
+// SetAddresses gives a node addresses of its own choice; one that is not
 // valid leaves what the node has.
-func (s *Service) SetNodeAddresses(ctx context.Context, a mesh.Actor, ref string, v4, v6 netip.Addr, ifRevision string) (*mesh.Node, error) {
+func (s *Nodes) SetAddresses(ctx context.Context, a mesh.Actor, ref string, v4, v6 netip.Addr, ifRevision string) (*mesh.Node, error) {
 	if !v4.IsValid() && !v6.IsValid() {
 		return nil, refuse(Invalid, "", "name an address: ipv4, ipv6 or both")
 	}
-	before, after, err := s.changeNode(ctx, a, ref, ifRevision, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
+	before, after, err := s.change(ctx, a, ref, ifRevision, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
 		was4, was6 := n.IPv4, n.IPv6
 		for _, want := range []struct {
 			path   string

@@ -107,10 +107,10 @@ func TestNodesAreFoundByTheirFullName(t *testing.T) {
 func TestDeletedNodeIsGoneAndItsIDIsNotUsedAgain(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{}, mesh.Node{})
-	if err := s.DeleteNode(t.Context(), admin, "host-2", ""); err != nil {
+	if err := s.Nodes.Delete(t.Context(), admin, "host-2", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.DeleteNode(t.Context(), admin, "2", ""); reason(err) != control.NotFound {
+	if err := s.Nodes.Delete(t.Context(), admin, "2", ""); reason(err) != control.NotFound {
 		t.Errorf("a second time: %v", err)
 	}
 	w := s.ledger.World()
@@ -143,7 +143,7 @@ func TestRename(t *testing.T) {
 	} {
 		s := open(t)
 		put(t, s, mesh.Node{Name: "mine", Hostname: "Host"}, mesh.Node{Name: "taken"})
-		n, err := s.RenameNode(t.Context(), admin, "mine", c.name, "")
+		n, err := s.Nodes.Rename(t.Context(), admin, "mine", c.name, "")
 		if reason(err) != c.reason {
 			t.Errorf("%q: %v, want reason %d", c.name, err, c.reason)
 			continue
@@ -165,14 +165,14 @@ func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
 	s := withPolicy(t, `{"tagOwners": {"tag:web": [], "tag:db": ["alice"]}}`)
 	put(t, s, mesh.Node{Expiry: 1, Lapsed: true}, mesh.Node{Tags: []string{"tag:db"}, CreatedBy: 7, Expiry: 5})
 	for _, tags := range [][]string{nil, {"web"}, {"tag:mail"}, {"tag:web", "tag:mail"}, make([]string, 65)} {
-		if n, err := s.TagNode(t.Context(), admin, "1", tags, ""); reason(err) != control.Invalid {
+		if n, err := s.Nodes.Tag(t.Context(), admin, "1", tags, ""); reason(err) != control.Invalid {
 			t.Errorf("%q: %v, %v", tags, n, err)
 		}
 	}
-	if _, err := s.TagNode(t.Context(), admin, "9", []string{"tag:web"}, ""); reason(err) != control.NotFound {
+	if _, err := s.Nodes.Tag(t.Context(), admin, "9", []string{"tag:web"}, ""); reason(err) != control.NotFound {
 		t.Errorf("a node that is not there: %v", err)
 	}
-	if _, err := s.TagNode(t.Context(), admin, "1", []string{"tag:web", "tag:db", "tag:web"}, ""); err != nil {
+	if _, err := s.Nodes.Tag(t.Context(), admin, "1", []string{"tag:web", "tag:db", "tag:web"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	n := s.node(t, 1)
@@ -182,7 +182,7 @@ func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
 	if s.ledger.World().NodesOwned(1) != 0 {
 		t.Error("the former owner's node is still counted")
 	}
-	if _, err := s.TagNode(t.Context(), admin, "2", []string{"tag:web"}, ""); err != nil {
+	if _, err := s.Nodes.Tag(t.Context(), admin, "2", []string{"tag:web"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.node(t, 2); n.CreatedBy != 7 || n.Expiry != 5 {
@@ -193,7 +193,7 @@ func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
 func TestMovedNodeBelongsToItsNewUser(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{Expiry: 5}, mesh.Node{Tags: []string{"tag:db"}})
-	bob, err := s.CreateUser(t.Context(), admin, control.NewUser{Name: "bob"})
+	bob, err := s.Users.Create(t.Context(), admin, control.NewUser{Name: "bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,11 +202,11 @@ func TestMovedNodeBelongsToItsNewUser(t *testing.T) {
 		user   string
 		reason control.Reason
 	}{"1": {"", control.Invalid}, "host-1": {"nobody", control.NotFound}, "9": {"bob", control.NotFound}, "2": {"bob", control.Conflict}} {
-		if n, err := s.MoveNode(t.Context(), admin, ref, want.user, ""); reason(err) != want.reason {
+		if n, err := s.Nodes.Move(t.Context(), admin, ref, want.user, ""); reason(err) != want.reason {
 			t.Errorf("node %s to %q: %v, %v", ref, want.user, n, err)
 		}
 	}
-	moved, err := s.MoveNode(t.Context(), admin, "1", "Bob", "")
+	moved, err := s.Nodes.Move(t.Context(), admin, "1", "Bob", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestMovedNodeBelongsToItsNewUser(t *testing.T) {
 		t.Errorf("%+v, was %+v", moved, before)
 	}
 	rev := s.ledger.World().Rev
-	if _, err := s.MoveNode(t.Context(), admin, "1", bob.ID.String(), ""); err != nil || s.ledger.World().Rev != rev {
+	if _, err := s.Nodes.Move(t.Context(), admin, "1", bob.ID.String(), ""); err != nil || s.ledger.World().Rev != rev {
 		t.Errorf("a second time: %v, revision %d after %d", err, s.ledger.World().Rev, rev)
 	}
 }
@@ -222,7 +222,7 @@ func TestMovedNodeBelongsToItsNewUser(t *testing.T) {
 func TestWithoutPolicyAdministratorsMayUseAnyTag(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{})
-	if _, err := s.TagNode(t.Context(), admin, "1", []string{"tag:anything"}, ""); err != nil {
+	if _, err := s.Nodes.Tag(t.Context(), admin, "1", []string{"tag:anything"}, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -247,7 +247,7 @@ func TestExpiryOfOneNode(t *testing.T) {
 		{"never, again", never, func(*mesh.Node, mesh.Time) mesh.Time { return 0 }, false},
 	} {
 		before := s.node(t, 1)
-		if _, err := s.ExpireNode(t.Context(), admin, "1", c.e, ""); err != nil {
+		if _, err := s.Nodes.Expire(t.Context(), admin, "1", c.e, ""); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		n, w := s.node(t, 1), s.ledger.World()
@@ -255,7 +255,7 @@ func TestExpiryOfOneNode(t *testing.T) {
 			t.Errorf("%s: expiry %d, lapsed %v, want %d, %v", c.name, n.Expiry, n.Lapsed, want, c.lapsed)
 		}
 	}
-	if _, err := s.ExpireNode(t.Context(), admin, "1", at(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)), ""); reason(err) != control.Invalid {
+	if _, err := s.Nodes.Expire(t.Context(), admin, "1", at(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)), ""); reason(err) != control.Invalid {
 		t.Errorf("the year 10000: %v", err)
 	}
 }
@@ -280,7 +280,7 @@ func TestExpiringManySkipsAndCountsThoseThatHaveExpired(t *testing.T) {
 			s := open(t)
 			online := mesh.Presence{Online: true}
 			put(t, s, mesh.Node{Presence: online}, mesh.Node{Tags: tagged}, mesh.Node{Presence: online, Tags: tagged}, mesh.Node{Expiry: 1, Lapsed: true})
-			expired, already, err := s.ExpireNodes(t.Context(), admin, c.sel)
+			expired, already, err := s.Nodes.ExpireMany(t.Context(), admin, c.sel)
 			if expired != c.expired || already != c.already || reason(err) != c.reason {
 				t.Errorf("%d expired, %d had, %v; want %d, %d, reason %d", expired, already, err, c.expired, c.already, c.reason)
 			}
@@ -305,14 +305,14 @@ func TestLargeNetworkExpiresInSeveralCommits(t *testing.T) {
 	put(t, s, make([]mesh.Node, 600)...)
 	commit(t, s, mesh.NodeGone{ID: 256}, mesh.NodeGone{ID: 257}, mesh.NodeGone{ID: 600})
 	before := s.ledger.World().Rev
-	expired, already, err := s.ExpireNodes(t.Context(), admin, control.NodeSelection{All: true})
+	expired, already, err := s.Nodes.ExpireMany(t.Context(), admin, control.NodeSelection{All: true})
 	if err != nil || expired != 597 || already != 0 {
 		t.Errorf("%d expired, %d had, %v", expired, already, err)
 	}
 	if commits := s.ledger.World().Rev - before; commits != 3 {
 		t.Errorf("%d commits", commits)
 	}
-	if expired, already, err = s.ExpireNodes(t.Context(), admin, control.NodeSelection{All: true}); err != nil || expired != 0 || already != 597 {
+	if expired, already, err = s.Nodes.ExpireMany(t.Context(), admin, control.NodeSelection{All: true}); err != nil || expired != 0 || already != 597 {
 		t.Errorf("again: %d expired, %d had, %v", expired, already, err)
 	}
 }
@@ -344,7 +344,7 @@ func TestNodeGetsTheAddressesReservedForIt(t *testing.T) {
 			s := open(t)
 			put(t, s, mesh.Node{}, mesh.Node{})
 			cursor := s.ledger.World().Counters.V4
-			_, err := s.SetNodeAddresses(t.Context(), admin, "host-1", c.v4, c.v6, "")
+			_, err := s.Nodes.SetAddresses(t.Context(), admin, "host-1", c.v4, c.v6, "")
 			if reason(err) != c.reason || reason(err) < 0 && err != nil {
 				t.Errorf("%v, want reason %d", err, c.reason)
 			}

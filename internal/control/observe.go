@@ -39,6 +39,12 @@ const (
 	flagPrefix = "warn-"
 )
 
+// Observations are what nodes measure and when API keys are used.
+type Observations struct {
+	*core
+	seen observations
+}
+
 // observations are what this replica has seen and not committed: it changes too
 // often, and nobody waits for it. Other replicas hear of it in the heartbeat.
 type observations struct {
@@ -131,19 +137,19 @@ func encodedSize(v any) int {
 }
 
 // Observe takes note of what a node says of its network.
-func (s *Service) Observe(id mesh.NodeID, m Measured) {
+func (s *Observations) Observe(id mesh.NodeID, m Measured) {
 	s.observe(id, func(f *mesh.Facts, now mesh.Time) { m.change(f, now) })
 }
 
-// Warn takes note of a part of a device that complains, or with an empty text no
+// SetWarning takes note of a part of a device that complains, or with an empty text no
 // longer does.
-func (s *Service) Warn(ctx context.Context, machine key.MachinePublic, node key.NodePublic, source, text string) error {
-	n, err := s.FindClient(ctx, machine, node)
+func (s *Clients) SetWarning(ctx context.Context, machine key.MachinePublic, node key.NodePublic, source, text string) error {
+	n, err := s.Find(ctx, machine, node)
 	if err != nil {
 		return err
 	}
 	source = strings.TrimPrefix(source, flagPrefix)
-	s.observe(n.ID, func(f *mesh.Facts, now mesh.Time) { warn(f, source, text, now) })
+	s.observations.observe(n.ID, func(f *mesh.Facts, now mesh.Time) { warn(f, source, text, now) })
 	return nil
 }
 
@@ -151,7 +157,7 @@ func (s *Service) Warn(ctx context.Context, machine key.MachinePublic, node key.
 const warnRoutes = "routes"
 
 // noteForbidden sets or clears the warning about ignored routes of a node.
-func (s *Service) noteForbidden(a mesh.Actor, n *mesh.Node, announced []netip.Prefix, f *mesh.Facts, now mesh.Time) {
+func (s *Observations) noteForbidden(a mesh.Actor, n *mesh.Node, announced []netip.Prefix, f *mesh.Facts, now mesh.Time) {
 	const shown = 3
 	w, before, text := s.ledger.World(), f.Warnings, ""
 	ignored := slices.DeleteFunc(slices.Clone(announced), func(p netip.Prefix) bool { return !forbidden(w)(p) })
@@ -166,8 +172,8 @@ func (s *Service) noteForbidden(a mesh.Actor, n *mesh.Node, announced []netip.Pr
 }
 
 // observe changes what is known of a node and returns it.
-func (s *Service) observe(id mesh.NodeID, change func(*mesh.Facts, mesh.Time)) *mesh.Facts {
-	w, now, o := s.ledger.World(), s.ledger.Now(), &s.observed
+func (s *Observations) observe(id mesh.NodeID, change func(*mesh.Facts, mesh.Time)) *mesh.Facts {
+	w, now, o := s.ledger.World(), s.ledger.Now(), &s.seen
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := newestFacts(w.Snapshot, s.ledger.Replicas(), id, o.facts[id])
@@ -186,8 +192,8 @@ func (s *Service) observe(id mesh.NodeID, change func(*mesh.Facts, mesh.Time)) *
 
 // Facts is the newest that any replica knows of a node. Its time is zero when
 // the node has said nothing yet.
-func (s *Service) Facts(id mesh.NodeID) *mesh.Facts {
-	o := &s.observed
+func (s *Observations) Facts(id mesh.NodeID) *mesh.Facts {
+	o := &s.seen
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return newestFacts(s.ledger.World().Snapshot, s.ledger.Replicas(), id, o.facts[id])
@@ -212,8 +218,8 @@ func newestFacts(s *mesh.Snapshot, replicas []ledger.Report, id mesh.NodeID, own
 }
 
 // APIKeyUsed takes note that a key was used. It never blocks.
-func (s *Service) APIKeyUsed(id mesh.KeyID, from string) {
-	now, o := s.ledger.Now(), &s.observed
+func (s *Observations) APIKeyUsed(id mesh.KeyID, from string) {
+	now, o := s.ledger.Now(), &s.seen
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.uses == nil {
@@ -224,8 +230,8 @@ func (s *Service) APIKeyUsed(id mesh.KeyID, from string) {
 
 // LastUse is the newest use of an API key that any replica knows of. Its time is
 // zero when there was none.
-func (s *Service) LastUse(k *mesh.APIKey) mesh.KeyUse {
-	best, o := k.LastUse, &s.observed
+func (s *Observations) LastUse(k *mesh.APIKey) mesh.KeyUse {
+	best, o := k.LastUse, &s.seen
 	newer := func(u mesh.KeyUse) {
 		if u.At > best.At {
 			best = u
@@ -244,10 +250,10 @@ func (s *Service) LastUse(k *mesh.APIKey) mesh.KeyUse {
 	return best
 }
 
-// Observed is what this replica has seen and not committed, the newest of it
+// Unsaved is what this replica has seen and not committed, the newest of it
 // that fits into so many bytes. What does not is committed in its time.
-func (s *Service) Observed(limit int) (facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
-	facts, uses = s.observed.all()
+func (s *Observations) Unsaved(limit int) (facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
+	facts, uses = s.seen.all()
 	uses = fitting(uses, &limit)
 	return fitting(facts, &limit), uses
 }
@@ -302,10 +308,10 @@ func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 	}
 }
 
-// SaveObserved commits what was observed until ctx ends: of each node and key at
+// Save commits what was observed until ctx ends: of each node and key at
 // once when nothing newer than ten minutes is committed, and else when it is. The
 // end of a warning is committed at once, since people act on warnings.
-func (s *Service) SaveObserved(ctx context.Context) error {
+func (s *Observations) Save(ctx context.Context) error {
 	tick := time.NewTicker(saveLook)
 	defer tick.Stop()
 	for {
@@ -315,21 +321,21 @@ func (s *Service) SaveObserved(ctx context.Context) error {
 		case <-tick.C:
 		}
 		facts, uses := s.due(s.ledger.Now())
-		if err := s.saveObserved(ctx, facts, uses); err != nil {
+		if err := s.commit(ctx, facts, uses); err != nil {
 			s.log.Debug("what nodes measured and when keys were used waits for the database", "error", err)
 		}
 	}
 }
 
-// SaveAllObserved commits what waits for its time, before the service stops.
-func (s *Service) SaveAllObserved(ctx context.Context) error {
-	facts, uses := s.observed.all()
-	return s.saveObserved(ctx, facts, uses)
+// SaveAll commits what waits for its time, before the service stops.
+func (s *Observations) SaveAll(ctx context.Context) error {
+	facts, uses := s.seen.all()
+	return s.commit(ctx, facts, uses)
 }
 
 // due is what was observed and is to be committed now.
-func (s *Service) due(now mesh.Time) ([]*mesh.Facts, []mesh.APIKeyUsed) {
-	facts, uses := s.observed.all()
+func (s *Observations) due(now mesh.Time) ([]*mesh.Facts, []mesh.APIKeyUsed) {
+	facts, uses := s.seen.all()
 	w := s.ledger.World()
 	recent := func(saved mesh.Time) bool { return !saved.Add(saveEvery).Reached(now) }
 	facts = slices.DeleteFunc(facts, func(f *mesh.Facts) bool {
@@ -349,13 +355,13 @@ func endsWarning(before, after *mesh.Facts) bool {
 	})
 }
 
-func (s *Service) saveObserved(ctx context.Context, facts []*mesh.Facts, uses []mesh.APIKeyUsed) error {
+func (s *Observations) commit(ctx context.Context, facts []*mesh.Facts, uses []mesh.APIKeyUsed) error {
 	for len(facts)+len(uses) > 0 {
 		f, u := facts[:min(len(facts), chunkNodes)], uses[:min(len(uses), chunkNodes)]
 		if _, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Self().ID)}, decideObserved(f, u)); err != nil {
 			return err
 		}
-		s.observed.saved(f, u)
+		s.seen.saved(f, u)
 		facts, uses = facts[len(f):], uses[len(u):]
 	}
 	return nil

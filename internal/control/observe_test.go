@@ -26,7 +26,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.enrol(t, 2)
-		created, _, err := a.CreateAPIKey(t.Context(), admin, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleAdmin}})
+		created, _, err := a.APIKeys.Create(t.Context(), admin, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleAdmin}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,14 +34,14 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 		start, before := mesh.TimeOf(time.Now()), a.ledger.World().Rev
 		for i := range 60 { // half an hour
 			from := fmt.Sprintf("192.0.2.%d", i)
-			a.Observe(1, measured(10+i))
-			a.APIKeyUsed(created.ID, from)
+			a.Observations.Observe(1, measured(10+i))
+			a.Observations.APIKeyUsed(created.ID, from)
 			pass(5 * time.Second)
-			if diff := cmp.Diff(a.Facts(1), b.Facts(1)); diff != "" || b.Facts(1).Latencies[0].Micros != int64(10+i)*1000 {
+			if diff := cmp.Diff(a.Observations.Facts(1), b.Observations.Facts(1)); diff != "" || b.Observations.Facts(1).Latencies[0].Micros != int64(10+i)*1000 {
 				t.Fatalf("after %d rounds the replicas know another distance (-a +b):\n%s", i+1, diff)
 			}
 			k, _ := b.ledger.World().APIKey(created.ID)
-			if use := b.LastUse(k); use != a.LastUse(k) || use.From != from {
+			if use := b.Observations.LastUse(k); use != a.Observations.LastUse(k) || use.From != from {
 				t.Fatalf("after %d rounds the key was last used from %s, want %s", i+1, use.From, from)
 			}
 			pass(25 * time.Second)
@@ -49,7 +49,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 		if commits := a.ledger.World().Rev - before; commits < 3 || commits > 8 {
 			t.Errorf("%d commits in half an hour", commits)
 		}
-		if f := b.Facts(2); f.At != 0 || f.Node != 2 {
+		if f := b.Observations.Facts(2); f.At != 0 || f.Node != 2 {
 			t.Errorf("of a silent node: %+v", f)
 		}
 
@@ -57,8 +57,8 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 		b.kill()
 		again := c.start(t, "c", "")
 		k, _ := again.ledger.World().APIKey(created.ID)
-		saved := again.Facts(1)
-		for what, at := range map[string]mesh.Time{"facts": saved.At, "use": again.LastUse(k).At} {
+		saved := again.Observations.Facts(1)
+		for what, at := range map[string]mesh.Time{"facts": saved.At, "use": again.Observations.LastUse(k).At} {
 			if at < start.Add(20*time.Minute) {
 				t.Errorf("a restart lost all %s after %v", what, at.Time())
 			}
@@ -74,18 +74,18 @@ func TestOlderObservationReplacesNothing(t *testing.T) {
 		a.enrol(t, 1)
 		pass(3 * time.Second)
 		c.setAway(true, a)
-		a.Observe(1, measured(1))
+		a.Observations.Observe(1, measured(1))
 		pass(time.Second)
-		b.Observe(1, measured(2))
+		b.Observations.Observe(1, measured(2))
 		pass(20 * time.Second)
 		c.setAway(false, a)
 		pass(time.Hour)
 		for _, r := range []*replica{a, b} {
-			if got := r.Facts(1).Latencies[0].Micros; got != 2000 {
+			if got := r.Observations.Facts(1).Latencies[0].Micros; got != 2000 {
 				t.Errorf("%s shows %d µs", r.id, got)
 			}
 		}
-		if facts, _ := a.Observed(store.MaxSeen); len(facts) > 0 {
+		if facts, _ := a.Observations.Unsaved(store.MaxSeen); len(facts) > 0 {
 			t.Errorf("%d observations wait for ever", len(facts))
 		}
 	})
@@ -99,14 +99,14 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 		n, _ := r.ledger.World().Node(1)
 		warns := func(source, text string) {
 			t.Helper()
-			if err := r.Warn(t.Context(), n.MachineKey, n.NodeKey, source, text); err != nil {
+			if err := r.Clients.SetWarning(t.Context(), n.MachineKey, n.NodeKey, source, text); err != nil {
 				t.Fatal(err)
 			}
 		}
 		check := func(want ...string) {
 			t.Helper()
 			var got []string
-			for _, w := range r.Facts(1).Warnings {
+			for _, w := range r.Observations.Facts(1).Warnings {
 				got = append(got, w.Source)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -114,15 +114,15 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 			}
 		}
 		warns("dns", "no resolver")
-		r.Observe(1, control.Measured{Flags: []string{"netstack", "warn-router-unhealthy"}})
+		r.Observations.Observe(1, control.Measured{Flags: []string{"netstack", "warn-router-unhealthy"}})
 		check("dns", "warn-router-unhealthy")
-		r.Observe(1, control.Measured{})
+		r.Observations.Observe(1, control.Measured{})
 		check("dns")
 		warns("dns", "")
 		check()
 		warns("overall", "trouble")
 		pass(6 * time.Second)
-		err := r.Report(t.Context(), mesh.Actor{}, control.Report{MachineKey: n.MachineKey, NodeKey: n.NodeKey, DiscoKey: meshgen.DiscoKey(2)})
+		err := r.Clients.Report(t.Context(), mesh.Actor{}, control.Report{MachineKey: n.MachineKey, NodeKey: n.NodeKey, DiscoKey: meshgen.DiscoKey(2)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 		if saved, _ := r.ledger.World().Facts(1); saved == nil || len(saved.Warnings) > 0 {
 			t.Errorf("committed with the disco key: %+v", saved)
 		}
-		if err := r.Warn(t.Context(), n.MachineKey, meshgen.NodeKey(99), "dns", "x"); err == nil {
+		if err := r.Clients.SetWarning(t.Context(), n.MachineKey, meshgen.NodeKey(99), "dns", "x"); err == nil {
 			t.Error("a node that is not there warns")
 		}
 	})
@@ -149,9 +149,9 @@ func TestObservationsAreBounded(t *testing.T) {
 			much.Flags = append(much.Flags, fmt.Sprintf("warn-%d-%s", i, strings.Repeat("é", 1000)))
 		}
 		for id := mesh.NodeID(1); id <= nodes; id++ {
-			r.Observe(id, much)
+			r.Observations.Observe(id, much)
 		}
-		f := r.Facts(1)
+		f := r.Observations.Facts(1)
 		if len(f.Latencies) != 64 || f.Latencies[0].Region != 37 || len(f.Warnings) != 16 {
 			t.Errorf("%d latencies from region %d on, %d warnings", len(f.Latencies), f.Latencies[0].Region, len(f.Warnings))
 		}
@@ -161,7 +161,7 @@ func TestObservationsAreBounded(t *testing.T) {
 			}
 		}
 		var report store.Report
-		report.Facts, report.Uses = r.Observed(store.MaxSeen)
+		report.Facts, report.Uses = r.Observations.Unsaved(store.MaxSeen)
 		if text, err := json.Marshal(report); err != nil || len(text) > store.MaxSeen+300 || len(report.Facts) == 0 {
 			t.Errorf("a report of %d bytes about %d nodes (%v)", len(text), len(report.Facts), err)
 		}
@@ -180,11 +180,11 @@ func TestANodeThatSaysMuchKeepsNobodyQuiet(t *testing.T) {
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.enrol(t, 20)
 		for id := mesh.NodeID(1); id <= 20; id++ {
-			a.Observe(id, measured(1))
+			a.Observations.Observe(id, measured(1))
 		}
 		pass(6 * time.Second) // from here on it is in the heartbeat alone
 		for id := mesh.NodeID(3); id <= 20; id++ {
-			a.Observe(id, measured(2))
+			a.Observations.Observe(id, measured(2))
 		}
 		var much control.Measured
 		for i := range 100 {
@@ -193,20 +193,20 @@ func TestANodeThatSaysMuchKeepsNobodyQuiet(t *testing.T) {
 		}
 		for id := mesh.NodeID(1); id <= 2; id++ {
 			pass(time.Millisecond)
-			a.Observe(id, much)
+			a.Observations.Observe(id, much)
 			n, _ := a.ledger.World().Node(id)
 			for i := range 16 {
-				if err := a.Warn(t.Context(), n.MachineKey, n.NodeKey, fmt.Sprint(i), strings.Repeat(`"`, 1000)); err != nil {
+				if err := a.Clients.SetWarning(t.Context(), n.MachineKey, n.NodeKey, fmt.Sprint(i), strings.Repeat(`"`, 1000)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		pass(5 * time.Second)
-		if heard := len(b.Facts(2).Warnings); heard != 16 {
+		if heard := len(b.Observations.Facts(2).Warnings); heard != 16 {
 			t.Errorf("%d warnings of the node that says much", heard)
 		}
 		for id := mesh.NodeID(3); id <= 20; id++ {
-			if got := b.Facts(id).Latencies[0].Micros; got != 2000 {
+			if got := b.Observations.Facts(id).Latencies[0].Micros; got != 2000 {
 				t.Errorf("node %d is %d µs away", id, got)
 			}
 		}
@@ -220,7 +220,7 @@ func TestTheEndOfAWarningOutlivesARestart(t *testing.T) {
 			r.kill()
 		},
 		"at once, in order": func(t *testing.T, r *replica) {
-			if err := r.SaveAllObserved(t.Context()); err != nil {
+			if err := r.Observations.SaveAll(t.Context()); err != nil {
 				t.Error(err)
 			}
 			r.kill()
@@ -231,14 +231,14 @@ func TestTheEndOfAWarningOutlivesARestart(t *testing.T) {
 				c := newCluster(t)
 				a := c.start(t, "a", "")
 				a.enrol(t, 1)
-				a.Observe(1, control.Measured{Flags: []string{"warn-router-unhealthy"}})
+				a.Observations.Observe(1, control.Measured{Flags: []string{"warn-router-unhealthy"}})
 				pass(6 * time.Second)
 				if saved, _ := a.ledger.World().Facts(1); saved == nil || len(saved.Warnings) != 1 {
 					t.Fatalf("committed: %+v", saved)
 				}
-				a.Observe(1, control.Measured{})
+				a.Observations.Observe(1, control.Measured{})
 				stop(t, a)
-				if f := c.start(t, "b", "").Facts(1); len(f.Warnings) > 0 {
+				if f := c.start(t, "b", "").Observations.Facts(1); len(f.Warnings) > 0 {
 					t.Errorf("after the restart it warns of %v", f.Warnings)
 				}
 			})

@@ -67,7 +67,7 @@ type comeback struct {
 }
 
 // comeback reads the policy from the history, which a decision cannot do.
-func (s *Service) comeback(ctx context.Context) (comeback, error) {
+func (s *core) comeback(ctx context.Context) (comeback, error) {
 	p, ok := s.ledger.World().Policy()
 	if !ok || p.ConfirmBy == 0 {
 		return comeback{}, nil
@@ -82,7 +82,7 @@ var errTrialUnread = errors.New("the policy on trial has changed")
 // withComeback runs do. If do fails with errTrialUnread, it runs again with the
 // policy that a revert would restore, so that requests which don't need it cost no
 // read from the database.
-func (s *Service) withComeback(ctx context.Context, do func(comeback) error) error {
+func (s *core) withComeback(ctx context.Context, do func(comeback) error) error {
 	var c comeback
 	for range 3 {
 		err := do(c)

@@ -60,9 +60,21 @@ func (b *BadPolicy) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// CheckPolicy refuses a text that could not be saved: one that is no policy, or
+// Policies are the use cases of the access policy and its versions.
+type Policies struct {
+	*core
+	file *PolicyFile
+}
+
+// IsFile reports whether the policy is a file, so that nobody can save one.
+func (s *Policies) IsFile() bool { return s.file.path != "" }
+
+// Check refuses a text that could not be saved.
+func (s *Policies) Check(text string) (*policy.Doc, error) { return s.checkPolicy(text) }
+
+// checkPolicy refuses a text that could not be saved: one that is no policy, or
 // that fails its own tests on the network as it is.
-func (s *Service) CheckPolicy(text string) (*policy.Doc, error) {
+func (s *core) checkPolicy(text string) (*policy.Doc, error) {
 	doc, err := ReadPolicy(text)
 	if err != nil {
 		return nil, err
@@ -97,27 +109,27 @@ func ReadPolicy(text string) (*policy.Doc, error) {
 // hasTests reports whether a policy has tests; most have none, and need no world.
 func hasTests(doc *policy.Doc) bool { return doc != nil && len(doc.Tests())+len(doc.SSHTests()) > 0 }
 
-// SavePolicy makes a text the policy. What is in force already is left as it is. An
+// Save makes a text the policy. What is in force already is left as it is. An
 // empty text means no policy: everyone may reach everyone.
-func (s *Service) SavePolicy(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mesh.Policy, error) {
-	if err := s.mayEditPolicy(in); err != nil {
+func (s *Policies) Save(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mesh.Policy, error) {
+	if err := s.mayEdit(in); err != nil {
 		return nil, err
 	}
 	if in.Text == "" {
-		return s.putPolicy(ctx, a, in, nil)
+		return s.put(ctx, a, in, nil)
 	}
-	doc, err := s.CheckPolicy(in.Text)
+	doc, err := s.checkPolicy(in.Text)
 	if err != nil {
 		return nil, err
 	}
-	return s.putPolicy(ctx, a, in, doc)
+	return s.put(ctx, a, in, doc)
 }
 
-// mayEditPolicy checks what needs no look at the text.
-func (s *Service) mayEditPolicy(in PolicyDraft) error {
-	if s.policyFile != nil {
+// mayEdit checks what needs no look at the text.
+func (s *Policies) mayEdit(in PolicyDraft) error {
+	if s.IsFile() {
 		// Tools know the words after the colon.
-		return refuse(Invalid, "policy", "the policy is the file %s: update is disabled for modes other than 'database'; edit the file", s.policyFile.path)
+		return refuse(Invalid, "policy", "the policy is the file %s: update is disabled for modes other than 'database'; edit the file", s.file.path)
 	}
 	if in.ConfirmWithin != 0 && (in.ConfirmWithin < minConfirm || in.ConfirmWithin > maxConfirm) {
 		return refuse(Invalid, "confirmWithin", "confirmWithin must be from 10s to 24h")
@@ -125,8 +137,8 @@ func (s *Service) mayEditPolicy(in PolicyDraft) error {
 	return checkText("reason", in.Reason, maxReason)
 }
 
-// putPolicy saves a draft that was checked. A text that is empty has no document.
-func (s *Service) putPolicy(ctx context.Context, a mesh.Actor, in PolicyDraft, doc *policy.Doc) (*mesh.Policy, error) {
+// put saves a draft that was checked. A text that is empty has no document.
+func (s *Policies) put(ctx context.Context, a mesh.Actor, in PolicyDraft, doc *policy.Doc) (*mesh.Policy, error) {
 	a.Reason = cmp.Or(a.Reason, in.Reason)
 	var p *mesh.Policy
 	var saved bool
@@ -178,7 +190,7 @@ func enact(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) []me
 }
 
 // policyLog names what became of the policy. The ledger says what is in force.
-func (s *Service) policyLog(a mesh.Actor, p *mesh.Policy) *slog.Logger {
+func (s *core) policyLog(a mesh.Actor, p *mesh.Policy) *slog.Logger {
 	log := s.logFor(a).With("version", p.Version)
 	if p.Reason != "" {
 		log = log.With("reason", p.Reason)
@@ -189,19 +201,19 @@ func (s *Service) policyLog(a mesh.Actor, p *mesh.Policy) *slog.Logger {
 	return log
 }
 
-// RollbackPolicy saves the text of an earlier version as a new one.
-func (s *Service) RollbackPolicy(ctx context.Context, a mesh.Actor, v mesh.PolicyVersion, in PolicyDraft) (*mesh.Policy, error) {
-	old, err := s.PolicyVersion(ctx, v)
+// Rollback saves the text of an earlier version as a new one.
+func (s *Policies) Rollback(ctx context.Context, a mesh.Actor, v mesh.PolicyVersion, in PolicyDraft) (*mesh.Policy, error) {
+	old, err := s.Version(ctx, v)
 	if err != nil {
 		return nil, err
 	}
 	in.Text, in.Reason = old.Text, cmp.Or(in.Reason, fmt.Sprintf("rolled back to version %v", v))
-	return s.SavePolicy(ctx, a, in)
+	return s.Save(ctx, a, in)
 }
 
-// ConfirmPolicy keeps the version that would give way by itself. Whoever did not
+// Confirm keeps the version that would give way by itself. Whoever did not
 // save it names it.
-func (s *Service) ConfirmPolicy(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
+func (s *Policies) Confirm(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
 	var p *mesh.Policy
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		pending, err := pendingPolicy(w)
@@ -248,9 +260,9 @@ func meantPolicy(pending *mesh.Policy, a mesh.Actor, version *mesh.PolicyVersion
 	return nil
 }
 
-// RevertPolicy lets the version that waits to be confirmed give way at once. Whoever
+// Revert lets the version that waits to be confirmed give way at once. Whoever
 // did not save it names it.
-func (s *Service) RevertPolicy(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
+func (s *Policies) Revert(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
 	if err := s.ledger.Sync(ctx); err != nil {
 		return nil, err
 	}
@@ -271,7 +283,7 @@ func (s *Service) RevertPolicy(ctx context.Context, a mesh.Actor, version *mesh.
 // giveWay puts what was in force before a version that is not confirmed in its
 // place again, provided that it is still there, and due at that time if one is
 // given. It returns nil when there is nothing to do.
-func (s *Service) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Policy, reason string, due mesh.Time) (p *mesh.Policy, err error) {
+func (s *core) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Policy, reason string, due mesh.Time) (p *mesh.Policy, err error) {
 	text, doc, err := s.textBefore(ctx, pending)
 	if err != nil {
 		return nil, err
@@ -297,7 +309,7 @@ func (s *Service) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Polic
 
 // textBefore is what was in force before a version: the newest text that can be
 // read, as it was then. No text means that there was no policy.
-func (s *Service) textBefore(ctx context.Context, pending *mesh.Policy) (string, *policy.Doc, error) {
+func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *policy.Doc, error) {
 	for v := pending.RevertTo; v > 0; v-- {
 		old, err := s.ledger.PolicyVersion(ctx, v)
 		if err != nil {

@@ -56,7 +56,7 @@ func wantReason(t *testing.T, err error, want control.Reason) {
 
 func TestSavedPolicyIsANewVersionWithItsAuthor(t *testing.T) {
 	s := open(t)
-	p, err := s.SavePolicy(t.Context(), ada, control.PolicyDraft{Text: nobody, Reason: "begin closed"})
+	p, err := s.Policies.Save(t.Context(), ada, control.PolicyDraft{Text: nobody, Reason: "begin closed"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +64,11 @@ func TestSavedPolicyIsANewVersionWithItsAuthor(t *testing.T) {
 	if d := cmp.Diff(want, *p); d != "" || p.SavedAt == 0 {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if _, err := s.SavePolicy(t.Context(), ada, draft(everyone)); err != nil {
+	if _, err := s.Policies.Save(t.Context(), ada, draft(everyone)); err != nil {
 		t.Fatal(err)
 	}
 	wantPolicy(t, s.ledger, everyone, 2)
-	all, err := s.Policies(t.Context(), 0, 0)
+	all, err := s.Policies.Versions(t.Context(), 0, 0)
 	if err != nil || len(all) != 2 || all[1].Text != nobody {
 		t.Errorf("versions: %v, %v", all, err)
 	}
@@ -77,27 +77,27 @@ func TestSavedPolicyIsANewVersionWithItsAuthor(t *testing.T) {
 func TestEqualTextIsNoNewVersion(t *testing.T) {
 	s := open(t)
 	for range 2 {
-		if p, err := s.SavePolicy(t.Context(), ada, draft(nobody)); err != nil || p.Version != 1 {
+		if p, err := s.Policies.Save(t.Context(), ada, draft(nobody)); err != nil || p.Version != 1 {
 			t.Fatalf("%v, %v", p, err)
 		}
 	}
-	if p, err := s.SavePolicy(t.Context(), ada, temporary(nobody)); err != nil || p.Version != 1 || p.ConfirmBy != 0 {
+	if p, err := s.Policies.Save(t.Context(), ada, temporary(nobody)); err != nil || p.Version != 1 || p.ConfirmBy != 0 {
 		t.Errorf("%v, %v", p, err)
 	}
 }
 
 func TestBadPolicyNeverBecomesLive(t *testing.T) {
 	s := open(t)
-	if _, err := s.SavePolicy(t.Context(), ada, draft(nobody)); err != nil {
+	if _, err := s.Policies.Save(t.Context(), ada, draft(nobody)); err != nil {
 		t.Fatal(err)
 	}
 	var bad *control.BadPolicy
-	_, err := s.SavePolicy(t.Context(), ada, draft("{\n  \"acls\": [{\"action\": \"deny\", \"src\": [\"*\"], \"dst\": [\"*:*\"]}]\n}"))
+	_, err := s.Policies.Save(t.Context(), ada, draft("{\n  \"acls\": [{\"action\": \"deny\", \"src\": [\"*\"], \"dst\": [\"*:*\"]}]\n}"))
 	if !errors.As(err, &bad) || len(bad.Problems) != 1 || bad.Problems[0].Line != 2 {
 		t.Errorf("%v", err)
 	}
 	for _, text := range []string{" ", "{", "[]", "// \x00\n{}", "// \xff\n{}"} {
-		if _, err := s.SavePolicy(t.Context(), ada, draft(text)); err == nil || !errors.As(err, &bad) && reason(err) != control.Invalid {
+		if _, err := s.Policies.Save(t.Context(), ada, draft(text)); err == nil || !errors.As(err, &bad) && reason(err) != control.Invalid {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestBadPolicyNeverBecomesLive(t *testing.T) {
 		{Text: everyone, Reason: strings.Repeat("x", 10_000)},
 		{Text: everyone, Reason: "a\x1bb"},
 	} {
-		_, err := s.SavePolicy(t.Context(), ada, d)
+		_, err := s.Policies.Save(t.Context(), ada, d)
 		wantReason(t, err, control.Invalid)
 	}
 	wantPolicy(t, s.ledger, nobody, 1)
@@ -118,11 +118,11 @@ func TestFailingTestRefusesTheSave(t *testing.T) {
 	s := open(t)
 	text := "{\n\"acls\": [],\n\"tests\": [\n{\"src\": \"alice\", \"accept\": [\"100.64.0.1:22\"]}]}"
 	var bad *control.BadPolicy
-	if _, err := s.SavePolicy(t.Context(), ada, draft(text)); !errors.As(err, &bad) || len(bad.Failures) != 1 || bad.Failures[0].Line != 4 {
+	if _, err := s.Policies.Save(t.Context(), ada, draft(text)); !errors.As(err, &bad) || len(bad.Failures) != 1 || bad.Failures[0].Line != 4 {
 		t.Fatalf("%v", err)
 	}
 	wantPolicy(t, s.ledger, "", 0)
-	if _, err := s.CheckPolicy(strings.Replace(text, "accept", "deny", 1)); err != nil {
+	if _, err := s.Policies.Check(strings.Replace(text, "accept", "deny", 1)); err != nil {
 		t.Error(err)
 	}
 }
@@ -136,7 +136,7 @@ func TestOfTwoSavesFromOneVersionOneWins(t *testing.T) {
 			wg.Go(func() {
 				d := draft(text + strings.Repeat("\n", int(round)))
 				d.IfVersion = &round
-				switch _, err := s.SavePolicy(t.Context(), ada, d); {
+				switch _, err := s.Policies.Save(t.Context(), ada, d); {
 				case err == nil:
 					wins.Add(1)
 				case reason(err) == control.Stale:
@@ -156,19 +156,19 @@ func TestOfTwoSavesFromOneVersionOneWins(t *testing.T) {
 func TestRollbackSavesAnOldTextAgain(t *testing.T) {
 	s := open(t)
 	for _, text := range []string{nobody, everyone} {
-		if _, err := s.SavePolicy(t.Context(), ada, draft(text)); err != nil {
+		if _, err := s.Policies.Save(t.Context(), ada, draft(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p, err := s.RollbackPolicy(t.Context(), ada, 1, control.PolicyDraft{})
+	p, err := s.Policies.Rollback(t.Context(), ada, 1, control.PolicyDraft{})
 	if err != nil || p.Version != 3 || p.Text != nobody || p.Reason != "rolled back to version 1" {
 		t.Fatalf("%v, %v", p, err)
 	}
 	for _, v := range []mesh.PolicyVersion{-1, 0, 4} {
-		_, err := s.RollbackPolicy(t.Context(), ada, v, control.PolicyDraft{})
+		_, err := s.Policies.Rollback(t.Context(), ada, v, control.PolicyDraft{})
 		wantReason(t, err, control.NotFound)
 	}
-	diff, err := s.DiffPolicies(t.Context(), 2, 0)
+	diff, err := s.Policies.Diff(t.Context(), 2, 0)
 	if want := "--- version 2\n+++ version 3\n"; err != nil || !strings.HasPrefix(diff, want) {
 		t.Errorf("%s, %v", diff, err)
 	}
@@ -177,27 +177,27 @@ func TestRollbackSavesAnOldTextAgain(t *testing.T) {
 func TestPendingPolicyIsConfirmedOrReverted(t *testing.T) {
 	s := open(t)
 	for _, use := range []func() (*mesh.Policy, error){
-		func() (*mesh.Policy, error) { return s.ConfirmPolicy(t.Context(), ada, nil) },
-		func() (*mesh.Policy, error) { return s.RevertPolicy(t.Context(), ada, nil) },
+		func() (*mesh.Policy, error) { return s.Policies.Confirm(t.Context(), ada, nil) },
+		func() (*mesh.Policy, error) { return s.Policies.Revert(t.Context(), ada, nil) },
 	} {
 		_, err := use()
 		wantReason(t, err, control.Conflict)
 	}
-	p, err := s.SavePolicy(t.Context(), ada, temporary(nobody))
+	p, err := s.Policies.Save(t.Context(), ada, temporary(nobody))
 	if err != nil || p.ConfirmBy != p.SavedAt.Add(time.Minute) || p.RevertTo != 0 {
 		t.Fatalf("%v, %v", p, err)
 	}
-	_, err = s.SavePolicy(t.Context(), ada, draft(everyone))
+	_, err = s.Policies.Save(t.Context(), ada, draft(everyone))
 	wantReason(t, err, control.Conflict)
-	_, err = s.RollbackPolicy(t.Context(), ada, 1, control.PolicyDraft{})
+	_, err = s.Policies.Rollback(t.Context(), ada, 1, control.PolicyDraft{})
 	wantReason(t, err, control.Conflict)
-	if p, err = s.ConfirmPolicy(t.Context(), ada, nil); err != nil || p.Version != 1 || p.ConfirmBy != 0 {
+	if p, err = s.Policies.Confirm(t.Context(), ada, nil); err != nil || p.Version != 1 || p.ConfirmBy != 0 {
 		t.Fatalf("%v, %v", p, err)
 	}
-	if _, err := s.SavePolicy(t.Context(), ada, temporary(everyone)); err != nil {
+	if _, err := s.Policies.Save(t.Context(), ada, temporary(everyone)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = s.RevertPolicy(t.Context(), ada, nil); err != nil || p.Version != 3 || p.Text != nobody || p.Author != "local:ada" {
+	if p, err = s.Policies.Revert(t.Context(), ada, nil); err != nil || p.Version != 3 || p.Text != nobody || p.Author != "local:ada" {
 		t.Fatalf("%v, %v", p, err)
 	}
 	wantPolicy(t, s.ledger, nobody, 3)
@@ -207,17 +207,17 @@ func TestPendingPolicyIsConfirmedOrReverted(t *testing.T) {
 func TestOnlyTheVersionThatIsMeantIsConfirmed(t *testing.T) {
 	s := open(t)
 	bob := mesh.Actor{Kind: mesh.ActorLocal, Name: "bob"}
-	p, err := s.SavePolicy(t.Context(), bob, control.PolicyDraft{Text: `{}`, ConfirmWithin: time.Minute})
+	p, err := s.Policies.Save(t.Context(), bob, control.PolicyDraft{Text: `{}`, ConfirmWithin: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := p.Version + 1
 	for name, decide := range map[string]func(mesh.Actor, *mesh.PolicyVersion) (*mesh.Policy, error){
 		"confirm": func(a mesh.Actor, v *mesh.PolicyVersion) (*mesh.Policy, error) {
-			return s.ConfirmPolicy(t.Context(), a, v)
+			return s.Policies.Confirm(t.Context(), a, v)
 		},
 		"revert": func(a mesh.Actor, v *mesh.PolicyVersion) (*mesh.Policy, error) {
-			return s.RevertPolicy(t.Context(), a, v)
+			return s.Policies.Revert(t.Context(), a, v)
 		},
 	} {
 		if _, err := decide(ada, nil); reason(err) != control.Conflict {
@@ -227,7 +227,7 @@ func TestOnlyTheVersionThatIsMeantIsConfirmed(t *testing.T) {
 			t.Errorf("%s of another version: %v", name, err)
 		}
 	}
-	if _, err := s.ConfirmPolicy(t.Context(), ada, &p.Version); err != nil {
+	if _, err := s.Policies.Confirm(t.Context(), ada, &p.Version); err != nil {
 		t.Errorf("somebody else names the version: %v", err)
 	}
 }
@@ -236,21 +236,21 @@ func TestUnconfirmedPolicyGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
-		if _, err := a.SavePolicy(t.Context(), ada, temporary(nobody)); err != nil {
+		if _, err := a.Policies.Save(t.Context(), ada, temporary(nobody)); err != nil {
 			t.Fatal(err)
 		}
 		pass(59 * time.Second)
 		wantPolicy(t, a.ledger, nobody, 1)
 		pass(3 * time.Second)
 		wantPolicy(t, a.ledger, "", 2) // there was none before
-		if _, err := a.SavePolicy(t.Context(), ada, draft(everyone)); err != nil {
+		if _, err := a.Policies.Save(t.Context(), ada, draft(everyone)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.SavePolicy(t.Context(), ada, temporary(nobody)); err != nil {
+		if _, err := a.Policies.Save(t.Context(), ada, temporary(nobody)); err != nil {
 			t.Fatal(err)
 		}
 		pass(30 * time.Second)
-		if _, err := a.ConfirmPolicy(t.Context(), ada, nil); err != nil {
+		if _, err := a.Policies.Confirm(t.Context(), ada, nil); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Hour)
@@ -263,7 +263,7 @@ func TestUnconfirmedPolicyGivesWayAfterARestart(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		for _, d := range []control.PolicyDraft{draft(everyone), temporary(nobody)} {
-			if _, err := a.SavePolicy(t.Context(), ada, d); err != nil {
+			if _, err := a.Policies.Save(t.Context(), ada, d); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -284,7 +284,7 @@ func TestAnyReplicaRevertsOnce(t *testing.T) {
 		c := newCluster(t)
 		a, b, third := c.start(t, "a", ""), c.start(t, "b", ""), c.start(t, "c", "")
 		for _, d := range []control.PolicyDraft{draft(everyone), temporary(nobody)} {
-			if _, err := a.SavePolicy(t.Context(), ada, d); err != nil {
+			if _, err := a.Policies.Save(t.Context(), ada, d); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -308,7 +308,7 @@ func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
 		n, _ := a.ledger.World().Node(1)
 		text := `{"tagOwners": {"tag:db": []}, "acls": [{"action": "accept", "src": ["*"], "dst": ["tag:db:5432"]}],
 			"tests": [{"src": "autogroup:member", "deny": ["` + n.IPv4.String() + `:5432"]}]}`
-		if _, err := a.SavePolicy(t.Context(), ada, draft(text)); err != nil {
+		if _, err := a.Policies.Save(t.Context(), ada, draft(text)); err != nil {
 			t.Fatal(err)
 		}
 		pass(10 * time.Second)
@@ -322,12 +322,12 @@ func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
 		if got := a.metric(t, "mesh_policy_tests_failing", ""); got != 1 {
 			t.Errorf("%v tests fail, want 1", got)
 		}
-		if w := a.PolicyWarnings(); len(w) != 1 || !strings.Contains(w[0], "tests of the policy fail") {
+		if w := a.PolicyWatch.Warnings(); len(w) != 1 || !strings.Contains(w[0], "tests of the policy fail") {
 			t.Errorf("warnings: %q", w)
 		}
 		a.commit(t, mesh.NodePut{Node: n})
 		pass(10 * time.Second)
-		if got, w := a.metric(t, "mesh_policy_tests_failing", ""), a.PolicyWarnings(); got != 0 || len(w) != 0 {
+		if got, w := a.metric(t, "mesh_policy_tests_failing", ""), a.PolicyWatch.Warnings(); got != 0 || len(w) != 0 {
 			t.Errorf("%v tests fail, %q", got, w)
 		}
 	})
@@ -338,7 +338,7 @@ func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
-		if _, err := a.SavePolicy(t.Context(), ada, draft(ssh)); err != nil {
+		if _, err := a.Policies.Save(t.Context(), ada, draft(ssh)); err != nil {
 			t.Fatal(err)
 		}
 		a.commit(t, mesh.PolicyPut{Policy: &mesh.Policy{Version: 2, Text: `{"tomorrow": true}`, Source: "api"}})
@@ -350,17 +350,17 @@ func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
 			if rules := a.ledger.World().Doc.Rules(); len(rules) != 1 || rules[0].Line != 1 {
 				t.Errorf("%s: the version before is not in force: %v", id, rules)
 			}
-			if w := a.PolicyWarnings(); len(w) != 1 || !strings.Contains(w[0], "version 2 of the policy cannot be read") {
+			if w := a.PolicyWatch.Warnings(); len(w) != 1 || !strings.Contains(w[0], "version 2 of the policy cannot be read") {
 				t.Errorf("%s: warnings %q", id, w)
 			}
 		}
 		// What undoes itself must not end in the version that cannot be read.
-		if _, err := a.SavePolicy(t.Context(), ada, temporary(nobody)); err != nil {
+		if _, err := a.Policies.Save(t.Context(), ada, temporary(nobody)); err != nil {
 			t.Fatal(err)
 		}
 		pass(62 * time.Second)
 		wantPolicy(t, a.ledger, ssh, 4)
-		if w := a.PolicyWarnings(); len(w) != 0 {
+		if w := a.PolicyWatch.Warnings(); len(w) != 0 {
 			t.Errorf("warnings %q", w)
 		}
 	})

@@ -20,8 +20,8 @@ type PolicyChange struct {
 	Viewer string
 }
 
-// PreviewPolicy says what a change would do, and in which world.
-func (s *Service) PreviewPolicy(in PolicyChange) (*policy.Effect, *policy.World, error) {
+// Preview says what a change would do, and in which world.
+func (s *Policies) Preview(in PolicyChange) (*policy.Effect, *policy.World, error) {
 	if in.Text == nil && len(in.Retag) == 0 {
 		return nil, nil, refuse(Invalid, "policy", "policy or retag is required: what would change")
 	}
@@ -97,8 +97,8 @@ type PolicyQuestion struct {
 	Draft                    *string
 }
 
-// WhyPolicy answers a question, and says in which world.
-func (s *Service) WhyPolicy(in PolicyQuestion) (policy.Answer, *policy.World, error) {
+// Why answers a question, and says in which world.
+func (s *Policies) Why(in PolicyQuestion) (policy.Answer, *policy.World, error) {
 	w, err := drafted(s.ledger.World(), in.Draft)
 	if err != nil {
 		return policy.Answer{}, nil, err
@@ -143,7 +143,7 @@ const maxNamed = 100
 
 // MapAccess says who reaches whom, and in which world. With a draft it says what
 // that would change.
-func (s *Service) MapAccess(draft *string, ask policy.MapQuestion) (*policy.AccessMap, *policy.World, error) {
+func (s *Policies) MapAccess(draft *string, ask policy.MapQuestion) (*policy.AccessMap, *policy.World, error) {
 	for side, names := range map[string][]string{"from": ask.From, "to": ask.To} {
 		if len(names) > maxNamed {
 			return nil, nil, refuse(Invalid, side, "%s names %d; name at most %d, or a group or a tag that has them", side, len(names), maxNamed)
@@ -162,9 +162,9 @@ func (s *Service) MapAccess(draft *string, ask policy.MapQuestion) (*policy.Acce
 	return m, w, err
 }
 
-// RunPolicyTests runs the tests of a text on the network as it is, of the policy
+// RunTests runs the tests of a text on the network as it is, of the policy
 // in force without one, and returns how many there are and which fail.
-func (s *Service) RunPolicyTests(text string) (tests int, failures []policy.TestFailure, err error) {
+func (s *Policies) RunTests(text string) (tests int, failures []policy.TestFailure, err error) {
 	w := s.ledger.World()
 	if text != "" {
 		if w, err = drafted(w, &text); err != nil {

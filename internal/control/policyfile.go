@@ -23,9 +23,10 @@ const (
 	maxPolicyFile  = 4 << 20 // more than any policy: the parser says how large one may be
 )
 
-// policyFile is the file that is the policy, as this replica last read it.
-type policyFile struct {
-	path string
+// PolicyFile is the file that holds the policy, as this replica last read it.
+type PolicyFile struct {
+	*core
+	path string      // empty when the policy is not a file
 	seen os.FileInfo // of the last reading; used by the one who reads
 
 	mu        sync.Mutex
@@ -33,14 +34,14 @@ type policyFile struct {
 	hash      string // guarded by mu; of text, empty when there is none yet
 	unread    error  // guarded by mu; why the newest content is not a policy
 	refused   error  // guarded by mu; why it is one and not in force
-	dissenter string // guarded by mu; a replica that has another text
+	disagrees string // guarded by mu; a replica that has another text
 }
 
 // unusable is why nobody reaches anyone.
 const unusable = "the policy file is not usable"
 
 // warnings say why the file is not what is in force, which is the policy p.
-func (f *policyFile) warnings(p *mesh.Policy) (lines []string) {
+func (f *PolicyFile) warnings(p *mesh.Policy) (lines []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	until := "what was in force before stays"
@@ -52,60 +53,53 @@ func (f *policyFile) warnings(p *mesh.Policy) (lines []string) {
 			lines = append(lines, fmt.Sprintf("the policy file %s is not in force, %s: %v", f.path, until, err))
 		}
 	}
-	if f.dissenter != "" {
-		lines = append(lines, fmt.Sprintf("replica %s has another policy file, so none is taken; make them the same", f.dissenter))
+	if f.disagrees != "" {
+		lines = append(lines, fmt.Sprintf("replica %s has another policy file, so none is taken; make them the same", f.disagrees))
 	}
 	return lines
 }
 
-// PolicyIsFile reports whether the policy is a file, and is not saved by anyone.
-func (s *Service) PolicyIsFile() bool { return s.policyFile != nil }
-
-// PolicyFileHash tells replicas with the same policy file from others; it is
+// Hash tells replicas with the same policy file from others; it is
 // empty when there is none.
-func (s *Service) PolicyFileHash() string {
-	if s.policyFile == nil {
-		return ""
-	}
-	s.policyFile.mu.Lock()
-	defer s.policyFile.mu.Unlock()
-	return s.policyFile.hash
+func (f *PolicyFile) Hash() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hash
 }
 
-// LoadPolicyFile reads the policy file before anyone is served. When nothing is
+// Load reads the policy file before anyone is served. When nothing is
 // stored, what it says is taken at once; if that is no policy, nobody reaches
 // anyone until it is one: who names a file does not mean that all is allowed.
-func (s *Service) LoadPolicyFile(ctx context.Context) error {
-	f := s.policyFile
-	s.readPolicyFile()
-	if p, ok := s.ledger.World().Policy(); ok && p.Text != "" {
+func (f *PolicyFile) Load(ctx context.Context) error {
+	f.read()
+	if p, ok := f.ledger.World().Policy(); ok && p.Text != "" {
 		return nil
 	}
 	text, reason, err := f.text, "", f.unread
 	if err == nil {
-		_, err = s.CheckPolicy(text)
+		_, err = f.checkPolicy(text)
 	}
 	if err != nil {
 		text, reason = nobodyReachesAnyone, unusable
-		s.log.Error("policy: nobody reaches anyone until the policy file is right", "file", f.path, "error", err)
+		f.log.Error("policy: nobody reaches anyone until the policy file is right", "file", f.path, "error", err)
 	}
-	return s.commitPolicyFile(ctx, text, reason, func(p *mesh.Policy) bool { return p.Text == "" })
+	return f.commit(ctx, text, reason, func(p *mesh.Policy) bool { return p.Text == "" })
 }
 
-// FollowPolicyFile keeps the policy as the file has it until ctx ends. It looks
+// Follow keeps the policy as the file has it until ctx ends. It looks
 // when the file changes and whenever reload delivers something.
-func (s *Service) FollowPolicyFile(ctx context.Context, reload <-chan os.Signal) error {
+func (f *PolicyFile) Follow(ctx context.Context, reload <-chan os.Signal) error {
 	for ctx.Err() == nil {
-		s.applyPolicyFile(ctx)
+		f.apply(ctx)
 		select {
 		case <-ctx.Done():
 		case <-time.After(policyFileLook):
-			if s.policyFile.changed() {
-				s.readPolicyFile()
+			if f.changed() {
+				f.read()
 			}
 		case <-reload:
-			s.log.Info("policy file read again, as asked", "file", s.policyFile.path)
-			s.readPolicyFile()
+			f.log.Info("policy file read again, as asked", "file", f.path)
+			f.read()
 		}
 	}
 	return nil
@@ -113,7 +107,7 @@ func (s *Service) FollowPolicyFile(ctx context.Context, reload <-chan os.Signal)
 
 // changed reports whether the file may differ from what was read. One that cannot
 // be read may be readable now.
-func (f *policyFile) changed() bool {
+func (f *PolicyFile) changed() bool {
 	info, err := os.Stat(f.path)
 	if err != nil || f.seen == nil {
 		return true
@@ -121,10 +115,9 @@ func (f *policyFile) changed() bool {
 	return !info.ModTime().Equal(f.seen.ModTime()) || info.Size() != f.seen.Size() || !os.SameFile(info, f.seen)
 }
 
-// readPolicyFile takes what the file says if it is a policy: a text that is half
+// read takes what the file says if it is a policy: a text that is half
 // written, or wrong, changes nothing.
-func (s *Service) readPolicyFile() {
-	f := s.policyFile
+func (f *PolicyFile) read() {
 	text, info, err := readPolicy(f.path)
 	f.seen = info
 	var doc *policy.Doc
@@ -134,14 +127,14 @@ func (s *Service) readPolicyFile() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil && (f.unread == nil || f.unread.Error() != err.Error()) {
-		s.log.Error("policy file not loaded: what was in force stays", "file", f.path, "error", err)
+		f.log.Error("policy file not loaded: what was in force stays", "file", f.path, "error", err)
 	}
 	if f.unread = err; err == nil {
 		sum := sha256.Sum256([]byte(text))
 		hash := hex.EncodeToString(sum[:])
 		if hash != f.hash {
 			for _, w := range doc.Warnings() {
-				s.log.Warn("policy file", "file", f.path, "warning", w.String())
+				f.log.Warn("policy file", "file", f.path, "warning", w.String())
 			}
 		}
 		f.text, f.hash = text, hash
@@ -165,26 +158,25 @@ func readPolicy(path string) (string, os.FileInfo, error) {
 	return string(text), info, err
 }
 
-// applyPolicyFile commits the file if it differs from what is stored and no other
+// apply commits the file if it differs from what is stored and no other
 // live replica has another.
-func (s *Service) applyPolicyFile(ctx context.Context) {
-	f := s.policyFile
-	dissenter, known := s.policyDissenter()
+func (f *PolicyFile) apply(ctx context.Context) {
+	other, known := f.otherFile()
 	f.mu.Lock()
 	text, hash := f.text, f.hash
-	if dissenter != "" && f.dissenter != dissenter {
-		s.log.Warn("policy waits: another replica has another policy file; make them the same", "replica", dissenter)
+	if other != "" && f.disagrees != other {
+		f.log.Warn("policy waits: another replica has another policy file; make them the same", "replica", other)
 	}
-	f.dissenter = dissenter
+	f.disagrees = other
 	f.mu.Unlock()
-	if hash == "" || dissenter != "" || !known {
+	if hash == "" || other != "" || !known {
 		return
 	}
 	var err error
 	differs := func(p *mesh.Policy) bool { return p.Text != text || p.Source != policyFromFile }
-	if p, ok := s.ledger.World().Policy(); !ok || differs(p) {
-		if _, err = s.CheckPolicy(text); err == nil {
-			err = s.commitPolicyFile(ctx, text, "", differs)
+	if p, ok := f.ledger.World().Policy(); !ok || differs(p) {
+		if _, err = f.checkPolicy(text); err == nil {
+			err = f.commit(ctx, text, "", differs)
 		}
 		if errors.Is(err, ledger.ErrUnavailable) || ctx.Err() != nil {
 			return // the ledger says so, and the file is still there
@@ -193,23 +185,23 @@ func (s *Service) applyPolicyFile(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil && (f.refused == nil || f.refused.Error() != err.Error()) {
-		s.log.Error("policy file not loaded: what was in force stays", "file", f.path, "error", err)
+		f.log.Error("policy file not loaded: what was in force stays", "file", f.path, "error", err)
 	}
 	f.refused = err
 }
 
-// policyDissenter names a live replica with another policy file, as another does.
-func (s *Service) policyDissenter() (replica string, known bool) {
-	own := s.PolicyFileHash()
-	return s.another(func(r ledger.Report) bool { return own != "" && r.PolicyHash != "" && r.PolicyHash != own })
+// otherFile names a live replica with a different policy file, as anotherReplica does.
+func (f *PolicyFile) otherFile() (replica string, known bool) {
+	own := f.Hash()
+	return f.anotherReplica(func(r ledger.Report) bool { return own != "" && r.PolicyHash != "" && r.PolicyHash != own })
 }
 
-// commitPolicyFile commits a text of the file, or in its place, where the stored
+// commit commits a text of the file, or in its place, where the stored
 // one is as replace wants it.
-func (s *Service) commitPolicyFile(ctx context.Context, text, reason string, replace func(*mesh.Policy) bool) error {
+func (f *PolicyFile) commit(ctx context.Context, text, reason string, replace func(*mesh.Policy) bool) error {
 	a := mesh.Actor{Kind: mesh.ActorServer, Reason: cmp.Or(reason, "policy file")}
 	doc, _ := policy.Parse([]byte(text)) // it was checked
-	return s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	return f.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		if p, ok := w.Policy(); ok && !replace(p) {
 			return nil, nil
 		}

@@ -30,7 +30,7 @@ func policyAt(t *testing.T, path, text string) string {
 
 func wantWarnings(t *testing.T, r *replica, parts ...string) {
 	t.Helper()
-	got := r.PolicyWarnings()
+	got := r.PolicyWatch.Warnings()
 	if len(got) != len(parts) {
 		t.Fatalf("warnings: %q, want %q", got, parts)
 	}
@@ -49,8 +49,8 @@ func TestPolicyFileIsTheTruth(t *testing.T) {
 		pass(time.Second)
 		wantPolicy(t, a.ledger, nobody, 1)
 		for _, use := range []func() error{
-			func() error { _, err := a.SavePolicy(t.Context(), ada, draft(everyone)); return err },
-			func() error { _, err := a.RollbackPolicy(t.Context(), ada, 1, control.PolicyDraft{}); return err },
+			func() error { _, err := a.Policies.Save(t.Context(), ada, draft(everyone)); return err },
+			func() error { _, err := a.Policies.Rollback(t.Context(), ada, 1, control.PolicyDraft{}); return err },
 		} {
 			wantReason(t, use(), control.Invalid)
 		}
@@ -195,7 +195,7 @@ func TestWarningsAboutThePolicyFileAreLoggedOncePerText(t *testing.T) {
 	var log strings.Builder
 	c := control.New(control.Config{Ledger: s.ledger, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry(), PolicyFile: file})
 	for range 2 {
-		if err := c.LoadPolicyFile(t.Context()); err != nil {
+		if err := c.PolicyFile.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 // maxVersions is how many versions of the policy one answer holds.
 const maxVersions = 100
 
-// Policies returns versions of the policy below before, newest first; zero means
+// Versions returns versions of the policy below before, newest first; zero means
 // from the newest, and for limit as many as there may be.
-func (s *Service) Policies(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
+func (s *Policies) Versions(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
 	if before < 0 {
 		return nil, refuse(Invalid, "before", "before must be a version of the policy")
 	}
@@ -27,8 +27,8 @@ func (s *Service) Policies(ctx context.Context, before mesh.PolicyVersion, limit
 	return s.ledger.Policies(ctx, before, limit)
 }
 
-// PolicyVersion returns one version of the policy.
-func (s *Service) PolicyVersion(ctx context.Context, v mesh.PolicyVersion) (*mesh.Policy, error) {
+// Version returns one version of the policy.
+func (s *Policies) Version(ctx context.Context, v mesh.PolicyVersion) (*mesh.Policy, error) {
 	if v > s.ledger.World().Counters.Policy { // another replica may have just saved it
 		if err := s.ledger.Sync(ctx); err != nil {
 			return nil, err
@@ -40,45 +40,45 @@ func (s *Service) PolicyVersion(ctx context.Context, v mesh.PolicyVersion) (*mes
 	return s.ledger.PolicyVersion(ctx, v)
 }
 
-// DiffPolicies compares two versions line by line, in the form of diff -u. Nothing
+// Diff compares two versions line by line, in the form of diff -u. Nothing
 // comes before the first version, which is what from zero means; to zero means
 // the newest.
-func (s *Service) DiffPolicies(ctx context.Context, from, to mesh.PolicyVersion) (string, error) {
+func (s *Policies) Diff(ctx context.Context, from, to mesh.PolicyVersion) (string, error) {
 	name := func(v mesh.PolicyVersion) string { return fmt.Sprintf("version %v", v) }
 	if to == 0 {
 		to = s.ledger.World().Counters.Policy
 	}
-	before, err := s.policyText(ctx, from)
+	before, err := s.text(ctx, from)
 	if err != nil {
 		return "", err
 	}
-	after, err := s.policyText(ctx, to)
+	after, err := s.text(ctx, to)
 	if err != nil {
 		return "", err
 	}
 	return textdiff.Unified(name(from), name(to), before, after), nil
 }
 
-// policyText returns the text of a version. Before the first there was none.
-func (s *Service) policyText(ctx context.Context, v mesh.PolicyVersion) (string, error) {
+// text returns the text of a version. Before the first there was none.
+func (s *Policies) text(ctx context.Context, v mesh.PolicyVersion) (string, error) {
 	if v == 0 {
 		return "", nil
 	}
-	p, err := s.PolicyVersion(ctx, v)
+	p, err := s.Version(ctx, v)
 	if err != nil {
 		return "", err
 	}
 	return p.Text, nil
 }
 
-// ComparePolicies says what one version changed of another, on the nodes that are
+// Compare says what one version changed of another, on the nodes that are
 // there now, and in which world. There is no effect when one of the texts, which
 // an older server saved, is no policy to this one.
-func (s *Service) ComparePolicies(ctx context.Context, from, to mesh.PolicyVersion) (*policy.Effect, *policy.World, error) {
+func (s *Policies) Compare(ctx context.Context, from, to mesh.PolicyVersion) (*policy.Effect, *policy.World, error) {
 	snap := s.ledger.World().Snapshot
 	var worlds [2]*policy.World
 	for i, version := range []mesh.PolicyVersion{from, to} {
-		text, err := s.policyText(ctx, version)
+		text, err := s.text(ctx, version)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -21,6 +21,20 @@ const (
 	testEvery = 5 * time.Second
 )
 
+// PolicyWatch reverts policies that nobody confirmed in time, and runs the tests of
+// the one in force.
+type PolicyWatch struct {
+	*core
+	file   *PolicyFile
+	health policyHealth
+}
+
+func newPolicyWatch(c *core, file *PolicyFile, reg prometheus.Registerer) *PolicyWatch {
+	w := &PolicyWatch{core: c, file: file}
+	reg.MustRegister(w.health.gauge())
+	return w
+}
+
 // policyHealth is what is wrong with the policy in force, as of the last look.
 type policyHealth struct {
 	failures atomic.Pointer[[]policy.TestFailure]
@@ -39,17 +53,15 @@ func (h *policyHealth) gauge() prometheus.Collector {
 	}, func() float64 { return float64(len(h.failing())) })
 }
 
-// PolicyWarnings are what an operator should know about the policy, one line each.
-func (s *Service) PolicyWarnings() (warnings []string) {
+// Warnings are what an operator should know about the policy, one line each.
+func (s *PolicyWatch) Warnings() (warnings []string) {
 	w := s.ledger.World()
 	p, _ := w.Policy()
 	if len(w.Problems) > 0 {
 		warnings = append(warnings, fmt.Sprintf("version %v of the policy cannot be read, and the last one that could is in force: %s", p.Version, w.Problems[0]))
 	}
-	if s.policyFile != nil {
-		warnings = append(warnings, s.policyFile.warnings(p)...)
-	}
-	if failures := s.policyHealth.failing(); len(failures) > 0 {
+	warnings = append(warnings, s.file.warnings(p)...)
+	if failures := s.health.failing(); len(failures) > 0 {
 		warnings = append(warnings, "tests of the policy fail since tags or users changed: "+(&BadPolicy{Failures: failures}).Error())
 	}
 	return warnings
@@ -57,7 +69,7 @@ func (s *Service) PolicyWarnings() (warnings []string) {
 
 // RevertUnconfirmed lets versions of the policy that nobody confirms in time give
 // way, until ctx ends. Every replica does; who comes second finds nothing to do.
-func (s *Service) RevertUnconfirmed(ctx context.Context) error {
+func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait := pendingLook
 		if p, ok := s.ledger.World().Policy(); ok && p.ConfirmBy != 0 {
@@ -75,10 +87,10 @@ func (s *Service) RevertUnconfirmed(ctx context.Context) error {
 	return nil
 }
 
-// TestPolicy runs the tests of the policy in force when tags, users or routes have
+// RunTests runs the tests of the policy in force when tags, users or routes have
 // changed, until ctx ends. It only warns: whoever changed them did not touch the
 // policy.
-func (s *Service) TestPolicy(ctx context.Context) error {
+func (s *PolicyWatch) RunTests(ctx context.Context) error {
 	var tested *policy.World
 	var said string
 	for ctx.Err() == nil {
@@ -88,16 +100,16 @@ func (s *Service) TestPolicy(ctx context.Context) error {
 			if hasTests(w.Doc) {
 				failures = w.RunTests()
 			}
-			s.policyHealth.failures.Store(&failures)
-			said = s.tellTests(failures, said)
+			s.health.failures.Store(&failures)
+			said = s.logTests(failures, said)
 		}
 		pause(ctx, testEvery)
 	}
 	return nil
 }
 
-// tellTests logs a result that is news, and returns it as text.
-func (s *Service) tellTests(failures []policy.TestFailure, said string) string {
+// logTests logs a result that is news, and returns it as text.
+func (s *PolicyWatch) logTests(failures []policy.TestFailure, said string) string {
 	texts := make([]string, len(failures))
 	for i, f := range failures {
 		texts[i] = f.Text

@@ -19,6 +19,9 @@ const (
 	maxYear            = 9999 // the last that RFC 3339 can write
 )
 
+// PreAuthKeys are the use cases of pre-auth keys.
+type PreAuthKeys struct{ *core }
+
 // NewPreAuthKey is what a pre-auth key is created from.
 type NewPreAuthKey struct {
 	User       string // name or id; may be missing when there are tags
@@ -73,11 +76,11 @@ func knowTags(w *policy.World, path string, tags []string) error {
 	return nil
 }
 
-// CreatePreAuthKey adds a pre-auth key and returns it with its text, which is
+// Create adds a pre-auth key and returns it with its text, which is
 // kept nowhere. Its tags need no entry in the policy's tagOwners: no rule can name a
 // tag that has none, so it allows only what all tagged nodes may until the policy
 // declares it, and whoever may create keys may use every declared tag too.
-func (s *Service) CreatePreAuthKey(ctx context.Context, a mesh.Actor, in NewPreAuthKey) (*mesh.PreAuthKey, string, error) {
+func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey) (*mesh.PreAuthKey, string, error) {
 	tags, err := checkTags("aclTags", in.Tags)
 	if err != nil {
 		return nil, "", err
@@ -148,8 +151,8 @@ func NoPreAuthKey(string) error {
 	return refuse(NotFound, "key", "there is no such pre-auth key; list them with: fairlead preauthkeys list")
 }
 
-// ExpirePreAuthKey ends a key now. One that has ended stays as it is.
-func (s *Service) ExpirePreAuthKey(ctx context.Context, a mesh.Actor, ref, owner string) error {
+// Expire ends a key now. One that has ended stays as it is.
+func (s *PreAuthKeys) Expire(ctx context.Context, a mesh.Actor, ref, owner string) error {
 	var key *mesh.PreAuthKey
 	var before bool
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
@@ -172,8 +175,8 @@ func (s *Service) ExpirePreAuthKey(ctx context.Context, a mesh.Actor, ref, owner
 	return nil
 }
 
-// DeletePreAuthKey removes a key. Nodes that it let in stay.
-func (s *Service) DeletePreAuthKey(ctx context.Context, a mesh.Actor, ref string) error {
+// Delete removes a key. Nodes that it let in stay.
+func (s *PreAuthKeys) Delete(ctx context.Context, a mesh.Actor, ref string) error {
 	var key *mesh.PreAuthKey
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
 		if key, err = findPreAuthKey(w, ref, ""); err != nil {

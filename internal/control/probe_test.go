@@ -27,7 +27,7 @@ func twoRouters(t *testing.T) (service, *watch) {
 	self := string(s.ledger.Self().ID)
 	for id, route := range map[mesh.NodeID]string{1: "10.1.0.0/16", 2: "10.1.0.0/16", 3: "10.3.0.0/16"} {
 		announce(t, s, id, route)
-		if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, id, route), true, ""); err != nil {
+		if _, err := s.Routes.Enable(t.Context(), admin, s.routeID(t, id, route), true, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

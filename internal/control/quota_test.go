@@ -36,14 +36,14 @@ func TestLowerQuotaKeepsExistingDevices(t *testing.T) {
 		put(t, s)
 		var keys []string
 		for range 2 {
-			_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
+			_, key, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			keys = append(keys, key)
 		}
 		join := func(machine, node uint64, key string, expiry mesh.Time) error {
-			_, err := s.Join(t.Context(), mesh.Actor{}, control.Joining{
+			_, err := s.Joins.Join(t.Context(), mesh.Actor{}, control.Joining{
 				MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(node), PreAuthKey: key, Expiry: expiry, Host: control.Host{Hostname: "host"},
 			})
 			return err
@@ -79,12 +79,12 @@ func TestQuotasHoldAgainstMachinesThatJoinAtOnce(t *testing.T) {
 	for name, q := range map[string]control.Quotas{"user": {NodesPerUser: 3}, "key": {NodesPerKey: 3}} {
 		s := openWithQuotas(t, q)
 		put(t, s)
-		_, key, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
+		_, key, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		join := func(i uint64) error {
-			_, err := s.Join(t.Context(), mesh.Actor{}, control.Joining{
+			_, err := s.Joins.Join(t.Context(), mesh.Actor{}, control.Joining{
 				MachineKey: meshgen.MachineKey(100 + i), NodeKey: meshgen.NodeKey(100 + i), PreAuthKey: key, Host: control.Host{Hostname: "host"},
 			})
 			return err
@@ -107,12 +107,12 @@ func TestQuotasHoldAgainstMachinesThatJoinAtOnce(t *testing.T) {
 		}
 		if q.NodesPerUser > 0 {
 			commit(t, s, mesh.UserPut{User: &mesh.User{ID: 2, Name: "bob"}}, mesh.NodePut{Node: meshgen.Node(50, 2)})
-			if _, err := s.MoveNode(t.Context(), admin, "50", "alice", ""); reason(err) != control.Conflict {
+			if _, err := s.Nodes.Move(t.Context(), admin, "50", "alice", ""); reason(err) != control.Conflict {
 				t.Errorf("a node is moved to a user who has enough: %v", err)
 			}
 		}
 		for n := range s.ledger.World().Nodes() {
-			if err := s.DeleteNode(t.Context(), admin, n.ID.String(), ""); err != nil {
+			if err := s.Nodes.Delete(t.Context(), admin, n.ID.String(), ""); err != nil {
 				t.Fatal(err)
 			}
 			break

@@ -81,7 +81,7 @@ func (r *Registration) joining() Joining {
 // Register lets a new node in by a pre-auth key. The machine key is not proven
 // here, so it only creates: a machine that is known is refused, unless it is
 // the same request again, which gets the same answer.
-func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*mesh.Node, error) {
+func (s *Joins) Register(ctx context.Context, a mesh.Actor, r Registration) (*mesh.Node, error) {
 	if err := r.check(s.ledger.World()); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *Service) Register(ctx context.Context, a mesh.Actor, r Registration) (*
 	return node, nil
 }
 
-func (s *Service) register(ctx context.Context, a mesh.Actor, j Joining) (*mesh.Node, bool, error) {
+func (s *Joins) register(ctx context.Context, a mesh.Actor, j Joining) (*mesh.Node, bool, error) {
 	// A guess must not take the write lock: who does not know a key is sent
 	// away before it.
 	if _, ok := identity.PreAuthKey(s.ledger.World().Snapshot, j.PreAuthKey); !ok {
@@ -135,14 +135,14 @@ func errUnknownKey() error {
 	return refuse(BadKey, "preAuthKey", "the key is unknown; ask your administrator for a new one")
 }
 
-func (s *Service) logRegistration(a mesh.Actor, n *mesh.Node) {
+func (s *Joins) logRegistration(a mesh.Actor, n *mesh.Node) {
 	s.registrations.Inc()
 	s.logFor(a).Info("node registered", "node", n.ID, "name", n.Name, "user", s.ownerName(n), "tags", n.Tags)
 }
 
 // logRefusal logs why a node could not join. A machine that has proven its key and uses
 // the key of another is an intruder; without that proof it is merely a conflict.
-func (s *Service) logRefusal(err error, a mesh.Actor, j Joining, proven bool) {
+func (s *Joins) logRefusal(err error, a mesh.Actor, j Joining, proven bool) {
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
 		return
@@ -162,7 +162,7 @@ func (s *Service) logRefusal(err error, a mesh.Actor, j Joining, proven bool) {
 }
 
 // sponsor names the user who would own the node; it is empty if there is none.
-func (s *Service) sponsor(j Joining) string {
+func (s *Joins) sponsor(j Joining) string {
 	w := s.ledger.World()
 	var id mesh.UserID
 	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
@@ -176,7 +176,7 @@ func (s *Service) sponsor(j Joining) string {
 	return ""
 }
 
-func (s *Service) decideRegister(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (*mesh.Node, []mesh.Event, error) {
+func (s *Joins) decideRegister(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (*mesh.Node, []mesh.Event, error) {
 	machine := w.NodesByMachine(j.MachineKey)
 	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
 		for _, n := range machine {
@@ -202,7 +202,7 @@ func (s *Service) decideRegister(w *policy.World, now mesh.Time, j Joining, addr
 func shortKey(k key.MachinePublic) string { return k.String()[:len("mkey:")+8] }
 
 // ownerName is the owner of a node as lists show it.
-func (s *Service) ownerName(n *mesh.Node) string {
+func (s *core) ownerName(n *mesh.Node) string {
 	if u, ok := s.ledger.World().User(n.Owner); ok {
 		return u.Name
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -20,6 +21,22 @@ const (
 	// maxRelay is the greatest region: older clients are told it as a port.
 	maxRelay = 1<<16 - 1
 )
+
+// Clients are the use cases of running clients.
+type Clients struct {
+	*core
+	observations *Observations
+	late         lateReports
+	delayed      prometheus.Counter
+}
+
+func newClients(c *core, o *Observations, reg prometheus.Registerer) *Clients {
+	s := &Clients{core: c, observations: o, delayed: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "mesh_node_reports_delayed_total", Help: "Node reports that exceeded the rate limit of their node and were merged, to be committed later.",
+	})}
+	reg.MustRegister(s.delayed)
+	return s
+}
 
 // Report is what a client says while it runs. Whatever is missing stays as it
 // was: clients leave out what they do not know at the moment, and peers have no
@@ -37,9 +54,9 @@ type Report struct {
 	facts *mesh.Facts // what is known of the node with this report
 }
 
-// FindClient returns the node that holds a node key, if the machine that asks is
+// Find returns the node that holds a node key, if the machine that asks is
 // the one that registered it.
-func (s *Service) FindClient(ctx context.Context, machine key.MachinePublic, node key.NodePublic) (*mesh.Node, error) {
+func (s *Clients) Find(ctx context.Context, machine key.MachinePublic, node key.NodePublic) (*mesh.Node, error) {
 	n, err := clientIn(s.ledger.World(), machine, node)
 	if err == nil {
 		return n, nil
@@ -65,31 +82,31 @@ func clientIn(w *policy.World, machine key.MachinePublic, node key.NodePublic) (
 // AdmitToRelay refuses clients that are not nodes of this mesh or must log in again.
 // If the database is lost, a relay continues to admit the nodes that are known here:
 // it cannot read what it relays.
-func (s *Service) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
+func (s *Clients) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
 	_ = s.ledger.Verified(ctx)
-	if s.KnowsNode(node) {
+	if s.Known(node) {
 		return nil
 	}
 	if err := s.ledger.Sync(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 	}
-	if !s.KnowsNode(node) {
+	if !s.Known(node) {
 		return refuse(NotFound, "nodeKey", "no node has this key, or its key has expired")
 	}
 	return nil
 }
 
-// KnowsNode reports whether this replica knows a node by its key, and the key has
+// Known reports whether this replica knows a node by its key, and the key has
 // not expired.
-func (s *Service) KnowsNode(k key.NodePublic) bool {
+func (s *Clients) Known(k key.NodePublic) bool {
 	n, ok := s.ledger.World().NodeByKey(k)
 	return ok && !n.Lapsed
 }
 
 // Report records how a node can be reached and what it says of itself. Most
 // reports bring nothing new and end without a commit.
-func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
-	n, err := s.FindClient(ctx, r.MachineKey, r.NodeKey)
+func (s *Clients) Report(ctx context.Context, a mesh.Actor, r Report) error {
+	n, err := s.Find(ctx, r.MachineKey, r.NodeKey)
 	if err != nil {
 		return err
 	}
@@ -98,13 +115,13 @@ func (s *Service) Report(ctx context.Context, a mesh.Actor, r Report) error {
 		r.Host = &h
 	}
 	r.Endpoints = usable(r.Endpoints)
-	r.facts = s.observe(n.ID, func(f *mesh.Facts, now mesh.Time) {
+	r.facts = s.observations.observe(n.ID, func(f *mesh.Facts, now mesh.Time) {
 		if !r.DiscoKey.IsZero() && r.DiscoKey != n.Net.DiscoKey {
 			f.Warnings = nil // each run of a client has a disco key of its own
 		}
 		r.Measured.change(f, now)
 		if r.Host != nil {
-			s.noteForbidden(a, n, r.Host.RoutableIPs, f, now)
+			s.observations.noteForbidden(a, n, r.Host.RoutableIPs, f, now)
 		}
 	})
 	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name

@@ -28,7 +28,7 @@ func TestRoutesOverTheMeshAreIgnored(t *testing.T) {
 	announce(t, s, 2, "100.64.0.1/32", "100.64.0.2/32", "100.0.0.0/8", "fd7a:115c:a1e0::1/128", "100.100.100.100/32", "10.1.0.0/16", "0.0.0.0/0", "::/0")
 	const want = "2 0.0.0.0/0 a e p, 2 10.1.0.0/16 a e p, 2 ::/0 a e p"
 	s.wantRoutes(t, "advertised", want)
-	warnings := s.Facts(2).Warnings
+	warnings := s.Observations.Facts(2).Warnings
 	if len(warnings) != 1 || !strings.Contains(warnings[0].Text, "100.64.0.1/32") {
 		t.Errorf("warnings: %v", warnings)
 	}
@@ -38,11 +38,11 @@ func TestRoutesOverTheMeshAreIgnored(t *testing.T) {
 		t.Errorf("the same routes again, but for ignored ones, are committed as revision %d after %d", now, rev)
 	}
 	announce(t, s, 2, "10.1.0.0/16", "0.0.0.0/0", "::/0")
-	if left := s.Facts(2).Warnings; len(left) > 0 {
+	if left := s.Observations.Facts(2).Warnings; len(left) > 0 {
 		t.Errorf("warnings stay: %v", left)
 	}
 	for _, prefix := range []string{"100.64.0.1/32", "100.64.0.0/10", "fd00::/8", "0.0.0.0/1"} {
-		_, err := s.ApproveRoutes(t.Context(), admin, "2", nets("10.1.0.0/16", prefix), "")
+		_, err := s.Routes.Approve(t.Context(), admin, "2", nets("10.1.0.0/16", prefix), "")
 		if reason(err) != control.Invalid || !strings.Contains(err.Error(), prefix+" cannot be a route: it overlaps") {
 			t.Errorf("approval of %s: %v", prefix, err)
 		}
@@ -56,7 +56,7 @@ func TestRouteToANodeOutsideThePrefixIsRefused(t *testing.T) {
 	put(t, s, mesh.Node{}, mesh.Node{})
 	announce(t, s, 2, "100.64.0.1/32", "100.64.0.77/32")
 	s.wantRoutes(t, "advertised", "2 100.64.0.77/32 a")
-	if _, err := s.ApproveRoutes(t.Context(), admin, "2", nets("100.64.0.1/32"), ""); reason(err) != control.Invalid {
+	if _, err := s.Routes.Approve(t.Context(), admin, "2", nets("100.64.0.1/32"), ""); reason(err) != control.Invalid {
 		t.Errorf("%v", err)
 	}
 }
@@ -86,14 +86,14 @@ func TestStoredRoutesOverTheMeshAreDisabled(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := s.EnableRoute(t.Context(), admin, 2, true, ""); reason(err) != control.Invalid {
+	if _, err := s.Routes.Enable(t.Context(), admin, 2, true, ""); reason(err) != control.Invalid {
 		t.Errorf("enabled again: %v", err)
 	}
-	if _, err := s.ChangeNodes(t.Context(), admin, []int64{2}, control.NodesChange{Action: control.BulkApproveRoutes}); err != nil {
+	if _, err := s.Nodes.ChangeMany(t.Context(), admin, []int64{2}, control.NodesChange{Action: control.BulkApproveRoutes}); err != nil {
 		t.Error(err)
 	}
 	s.wantRoutes(t, "after all routes were approved", want)
-	if err := s.DeleteRoute(t.Context(), admin, 2, ""); err != nil {
+	if err := s.Routes.Delete(t.Context(), admin, 2, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -105,7 +105,7 @@ func TestPolicyCannotApproveRoutesOverTheMesh(t *testing.T) {
 		"0.0.0.0/0": false, "::/0": false, "10.0.0.0/8": false, "fd7a:115c:a1e0:b1a::/64": false,
 	} {
 		text := "{\n  \"autoApprovers\": {\"routes\": {\"10.9.0.0/16\": [\"alice\"],\n    \"" + prefix + "\": [\"alice\"]}}}"
-		_, err := s.SavePolicy(t.Context(), ada, draft(text))
+		_, err := s.Policies.Save(t.Context(), ada, draft(text))
 		var bad *control.BadPolicy
 		switch {
 		case refused != errors.As(err, &bad):

@@ -20,9 +20,9 @@ type Term struct {
 	Until mesh.Time // zero while it lasts
 }
 
-// RouteHistory returns who led to a prefix, newest first. A limit of
+// History returns who led to a prefix, newest first. A limit of
 // zero means what suits a page.
-func (s *Service) RouteHistory(ctx context.Context, prefix netip.Prefix, limit int) (terms []Term, err error) {
+func (s *Routes) History(ctx context.Context, prefix netip.Prefix, limit int) (terms []Term, err error) {
 	if limit < 0 || limit > maxTerms {
 		return nil, refuse(Invalid, "limit", "limit must be from 1 to %d", maxTerms)
 	}

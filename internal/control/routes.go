@@ -10,6 +10,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
+// Routes are the use cases of subnet routes and exit nodes.
+type Routes struct{ *core }
+
 // keepRoutes brings the routes of a node that is about to be committed in line with
 // what it announces and with the policy.
 func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
@@ -48,7 +51,7 @@ func mayRoute(w *policy.World, path string, p netip.Prefix) error {
 }
 
 // commitRoutes commits and says which routes that enabled or disabled.
-func (s *Service) commitRoutes(ctx context.Context, a mesh.Actor, decide ledger.Decide) error {
+func (s *core) commitRoutes(ctx context.Context, a mesh.Actor, decide ledger.Decide) error {
 	type change struct{ before, after *mesh.Node }
 	var changes []change
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
@@ -156,10 +159,10 @@ func FindRoute(s *mesh.Snapshot, id mesh.RouteID) (NodeRoute, error) {
 	return NodeRoute{}, refuse(NotFound, "route", "there is no route %s; list them with: fairlead routes list", id)
 }
 
-// EnableRoute lets peers use a route, or no longer. Of the routes to the internet
+// Enable lets peers use a route, or no longer. Of the routes to the internet
 // the other one goes with it.
-func (s *Service) EnableRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, enabled bool, ifRevision string) (NodeRoute, error) {
-	return s.changeRoute(ctx, a, id, ifRevision, func(w *policy.World, n *mesh.Node, r *mesh.Route, now mesh.Time) error {
+func (s *Routes) Enable(ctx context.Context, a mesh.Actor, id mesh.RouteID, enabled bool, ifRevision string) (NodeRoute, error) {
+	return s.change(ctx, a, id, ifRevision, func(w *policy.World, n *mesh.Node, r *mesh.Route, now mesh.Time) error {
 		if err := mayRoute(w, "route", r.Prefix); enabled && err != nil {
 			return err
 		}
@@ -179,13 +182,13 @@ func decide(r *mesh.Route, enabled bool, now mesh.Time) {
 	}
 }
 
-// PreferRoute says which of several routers of a prefix is asked first: the one
+// Prefer says which of several routers of a prefix is asked first: the one
 // with the greatest preference. Who leads at present stays.
-func (s *Service) PreferRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, preference int, ifRevision string) (NodeRoute, error) {
+func (s *Routes) Prefer(ctx context.Context, a mesh.Actor, id mesh.RouteID, preference int, ifRevision string) (NodeRoute, error) {
 	if preference < -maxPreference || preference > maxPreference {
 		return NodeRoute{}, refuse(Invalid, "preference", "a preference is a number from %d to %d", -maxPreference, maxPreference)
 	}
-	return s.changeRoute(ctx, a, id, ifRevision, func(_ *policy.World, _ *mesh.Node, r *mesh.Route, now mesh.Time) error {
+	return s.change(ctx, a, id, ifRevision, func(_ *policy.World, _ *mesh.Node, r *mesh.Route, now mesh.Time) error {
 		if r.Preference != preference {
 			r.Preference, r.UpdatedAt = preference, now
 		}
@@ -195,8 +198,8 @@ func (s *Service) PreferRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID
 
 const maxPreference = 1000
 
-// changeRoute commits what change makes of a route and returns the route.
-func (s *Service) changeRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string,
+// change commits what change makes of a route and returns the route.
+func (s *Routes) change(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string,
 	change func(w *policy.World, n *mesh.Node, r *mesh.Route, now mesh.Time) error,
 ) (NodeRoute, error) {
 	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
@@ -228,8 +231,8 @@ func putRoutes(w *policy.World, now mesh.Time, before, n *mesh.Node) []mesh.Even
 	return []mesh.Event{mesh.NodePut{Node: n}}
 }
 
-// DeleteRoute forgets a route that its device no longer announces.
-func (s *Service) DeleteRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string) error {
+// Delete forgets a route that its device no longer announces.
+func (s *Routes) Delete(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string) error {
 	return s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		found, err := routeAt(w.Snapshot, id, ifRevision)
 		if err != nil {
@@ -248,9 +251,9 @@ func (s *Service) DeleteRoute(ctx context.Context, a mesh.Actor, id mesh.RouteID
 	})
 }
 
-// ApproveRoutes enables exactly these routes of a node, announced or not yet. One
+// Approve enables exactly these routes of a node, announced or not yet. One
 // route to the internet means both.
-func (s *Service) ApproveRoutes(ctx context.Context, a mesh.Actor, ref string, prefixes []netip.Prefix, ifRevision string) (*mesh.Node, error) {
+func (s *Routes) Approve(ctx context.Context, a mesh.Actor, ref string, prefixes []netip.Prefix, ifRevision string) (*mesh.Node, error) {
 	wanted, err := wantedRoutes(prefixes)
 	if err != nil {
 		return nil, err
@@ -308,7 +311,7 @@ func wantedRoutes(prefixes []netip.Prefix) ([]netip.Prefix, error) {
 }
 
 // logRoutes says which routes of a node were enabled or disabled.
-func (s *Service) logRoutes(a mesh.Actor, before, after *mesh.Node) {
+func (s *core) logRoutes(a mesh.Actor, before, after *mesh.Node) {
 	for _, r := range after.AllRoutes {
 		if was, _ := before.Route(r.Prefix); r.Enabled && !was.Enabled {
 			s.logFor(a).Info("route enabled", "node", after.ID, "name", after.Name, "route", r.Prefix)

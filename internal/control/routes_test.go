@@ -24,7 +24,7 @@ func nets(texts ...string) (list []netip.Prefix) {
 func announce(t *testing.T, s service, id mesh.NodeID, texts ...string) {
 	t.Helper()
 	n := s.node(t, id)
-	err := s.Report(t.Context(), mesh.Actor{}, control.Report{
+	err := s.Clients.Report(t.Context(), mesh.Actor{}, control.Report{
 		MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: &control.Host{Hostname: n.Hostname, RoutableIPs: nets(texts...)},
 	})
 	if err != nil {
@@ -73,11 +73,11 @@ func TestRouteFromAnnouncementToDeletion(t *testing.T) {
 	announce(t, s, 1, "10.1.0.0/16", "192.168.7.0/24")
 	s.wantRoutes(t, "announced", "1 10.1.0.0/16 a, 1 192.168.7.0/24 a")
 	id := s.routeID(t, 1, "10.1.0.0/16")
-	if r, err := s.EnableRoute(t.Context(), admin, id, true, ""); err != nil || !r.Enabled || !r.Primary() {
+	if r, err := s.Routes.Enable(t.Context(), admin, id, true, ""); err != nil || !r.Enabled || !r.Primary() {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	s.wantRoutes(t, "enabled", "1 10.1.0.0/16 a e p, 1 192.168.7.0/24 a")
-	if err := s.DeleteRoute(t.Context(), admin, id, ""); reason(err) != control.Conflict {
+	if err := s.Routes.Delete(t.Context(), admin, id, ""); reason(err) != control.Conflict {
 		t.Errorf("a route that is announced is deleted: %v", err)
 	}
 	announce(t, s, 1, "192.168.7.0/24")
@@ -88,7 +88,7 @@ func TestRouteFromAnnouncementToDeletion(t *testing.T) {
 		t.Errorf("route %s became %s", id, again)
 	}
 	announce(t, s, 1)
-	if err := s.DeleteRoute(t.Context(), admin, id, ""); err != nil {
+	if err := s.Routes.Delete(t.Context(), admin, id, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "deleted", "1 192.168.7.0/24")
@@ -96,7 +96,7 @@ func TestRouteFromAnnouncementToDeletion(t *testing.T) {
 	if again := s.routeID(t, 1, "10.1.0.0/16"); again == id {
 		t.Error("the id of a deleted route is given again")
 	}
-	if _, err := s.EnableRoute(t.Context(), admin, 99, true, ""); reason(err) != control.NotFound {
+	if _, err := s.Routes.Enable(t.Context(), admin, 99, true, ""); reason(err) != control.NotFound {
 		t.Errorf("%v", err)
 	}
 }
@@ -105,15 +105,15 @@ func TestRoutesToTheInternetGoTogether(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{}, mesh.Node{})
 	announce(t, s, 1, "0.0.0.0/0", "::/0")
-	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "::/0"), true, ""); err != nil {
+	if _, err := s.Routes.Enable(t.Context(), admin, s.routeID(t, 1, "::/0"), true, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "one enabled", "1 0.0.0.0/0 a e p, 1 ::/0 a e p")
-	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "0.0.0.0/0"), false, ""); err != nil {
+	if _, err := s.Routes.Enable(t.Context(), admin, s.routeID(t, 1, "0.0.0.0/0"), false, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "one disabled", "1 0.0.0.0/0 a, 1 ::/0 a")
-	if _, err := s.ApproveRoutes(t.Context(), admin, "2", nets("0.0.0.0/0"), ""); err != nil {
+	if _, err := s.Routes.Approve(t.Context(), admin, "2", nets("0.0.0.0/0"), ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "approved before they are announced", "1 0.0.0.0/0 a, 1 ::/0 a, 2 0.0.0.0/0 e, 2 ::/0 e")
@@ -132,12 +132,12 @@ func TestApprovedRoutesAreExactlyThese(t *testing.T) {
 		{nets("10.2.0.0/16", "10.3.0.0/16"), "1 10.1.0.0/16 a, 1 10.2.0.0/16 a e p, 1 10.3.0.0/16 e"},
 		{nil, "1 10.1.0.0/16 a, 1 10.2.0.0/16 a, 1 10.3.0.0/16"},
 	} {
-		if _, err := s.ApproveRoutes(t.Context(), admin, "1", c.approve, ""); err != nil {
+		if _, err := s.Routes.Approve(t.Context(), admin, "1", c.approve, ""); err != nil {
 			t.Fatal(err)
 		}
 		s.wantRoutes(t, fmt.Sprint(c.approve), c.want)
 	}
-	if _, err := s.ApproveRoutes(t.Context(), admin, "1", nets("10.1.2.3/16"), ""); reason(err) != control.Invalid {
+	if _, err := s.Routes.Approve(t.Context(), admin, "1", nets("10.1.2.3/16"), ""); reason(err) != control.Invalid {
 		t.Errorf("a prefix with host bits: %v", err)
 	}
 }
@@ -150,7 +150,7 @@ func TestPolicyApprovesRoutesThatNobodyDecidedAbout(t *testing.T) {
 	s.wantRoutes(t, "announced",
 		"1 0.0.0.0/0 a e p, 1 10.1.0.0/16 a e p, 1 192.168.1.0/24 a, 1 ::/0 a e p, "+
 			"2 0.0.0.0/0 a, 2 10.2.0.0/16 a, 2 192.0.0.0/8 a, 2 192.168.1.0/24 a e p, 2 ::/0 a")
-	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "10.1.0.0/16"), false, ""); err != nil {
+	if _, err := s.Routes.Enable(t.Context(), admin, s.routeID(t, 1, "10.1.0.0/16"), false, ""); err != nil {
 		t.Fatal(err)
 	}
 	announce(t, s, 1)
@@ -165,17 +165,17 @@ func TestPreferredRouterIsAskedFirst(t *testing.T) {
 	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}}, mesh.Node{Presence: mesh.Presence{Online: true}}, mesh.Node{Presence: mesh.Presence{Online: true}})
 	for id := range mesh.NodeID(3) {
 		announce(t, s, id+1, "10.1.0.0/16")
-		if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, id+1, "10.1.0.0/16"), true, ""); err != nil {
+		if _, err := s.Routes.Enable(t.Context(), admin, s.routeID(t, id+1, "10.1.0.0/16"), true, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.PreferRoute(t.Context(), admin, s.routeID(t, 3, "10.1.0.0/16"), 10, ""); err != nil {
+	if _, err := s.Routes.Prefer(t.Context(), admin, s.routeID(t, 3, "10.1.0.0/16"), 10, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "who leads stays", "1 10.1.0.0/16 a e p, 2 10.1.0.0/16 a e, 3 10.1.0.0/16 a e")
 	commit(t, s, mesh.Offline{ID: 1, At: 2})
 	s.wantRoutes(t, "who led is gone", "1 10.1.0.0/16 a e, 2 10.1.0.0/16 a e, 3 10.1.0.0/16 a e p")
-	if _, err := s.PreferRoute(t.Context(), admin, s.routeID(t, 3, "10.1.0.0/16"), 1001, ""); reason(err) != control.Invalid {
+	if _, err := s.Routes.Prefer(t.Context(), admin, s.routeID(t, 3, "10.1.0.0/16"), 1001, ""); reason(err) != control.Invalid {
 		t.Errorf("%v", err)
 	}
 }
@@ -190,18 +190,18 @@ func TestSavedPolicyApprovesRoutesThatWait(t *testing.T) {
 	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}}, mesh.Node{})
 	announce(t, s, 1, "10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16")
 	announce(t, s, 2, "10.1.0.0/16")
-	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, 1, "10.2.0.0/16"), false, ""); err != nil {
+	if _, err := s.Routes.Enable(t.Context(), admin, s.routeID(t, 1, "10.2.0.0/16"), false, ""); err != nil {
 		t.Fatal(err)
 	}
 	before := s.ledger.World().Rev
-	if _, err := s.SavePolicy(t.Context(), admin, draft(approving("10.0.0.0/14"))); err != nil {
+	if _, err := s.Policies.Save(t.Context(), admin, draft(approving("10.0.0.0/14"))); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "saved", "1 10.1.0.0/16 a e p, 1 10.2.0.0/16 a, 1 10.3.0.0/16 a e p, 2 10.1.0.0/16 a e")
 	if rev := s.ledger.World().Rev; rev != before+1 {
 		t.Errorf("%d commits, want one", rev-before)
 	}
-	if _, err := s.SavePolicy(t.Context(), admin, draft(nobody)); err != nil {
+	if _, err := s.Policies.Save(t.Context(), admin, draft(nobody)); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "what was approved stays", "1 10.1.0.0/16 a e p, 1 10.2.0.0/16 a, 1 10.3.0.0/16 a e p, 2 10.1.0.0/16 a e")
@@ -210,15 +210,15 @@ func TestSavedPolicyApprovesRoutesThatWait(t *testing.T) {
 func TestPolicyThatComesBackApprovesRoutesThatWait(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{})
-	if _, err := s.SavePolicy(t.Context(), admin, draft(approving("10.0.0.0/8"))); err != nil {
+	if _, err := s.Policies.Save(t.Context(), admin, draft(approving("10.0.0.0/8"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.SavePolicy(t.Context(), admin, temporary(nobody)); err != nil {
+	if _, err := s.Policies.Save(t.Context(), admin, temporary(nobody)); err != nil {
 		t.Fatal(err)
 	}
 	announce(t, s, 1, "10.1.0.0/16")
 	s.wantRoutes(t, "while another policy is tried", "1 10.1.0.0/16 a")
-	if _, err := s.RevertPolicy(t.Context(), admin, nil); err != nil {
+	if _, err := s.Policies.Revert(t.Context(), admin, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "reverted", "1 10.1.0.0/16 a e p")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -27,16 +28,16 @@ const (
 	relayPatience = 10 * time.Second
 )
 
-// CommitDNS makes the configured DNS what clients are told. What was set through
+// Configure makes the configured DNS what clients are told. What was set through
 // the API stays, except for the base domain, unless the configuration file pins
 // the value.
-func (s *Service) CommitDNS(ctx context.Context, dns mesh.DNS, pinned bool) error {
+func (s *DNS) Configure(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	value, err := json.Marshal(dns)
 	if err != nil {
 		return fmt.Errorf("encoding dns settings: %w", err)
 	}
 	text := string(value)
-	s.configuredDNS.Store(&text)
+	s.configured.Store(&text)
 	if old, ok := s.ledger.World().Setting(mesh.SettingDNS); ok && old.Source == sourceAPI && old.Value != text && !pinned {
 		s.log.Info("dns settings were changed through the API, so those of the configuration have no effect; fairlead dns reset takes them again")
 	}
@@ -46,9 +47,15 @@ func (s *Service) CommitDNS(ctx context.Context, dns mesh.DNS, pinned bool) erro
 	return nil
 }
 
-// CommitRelays makes the relay map that was read from URLs and files, in the form
+// Relays are the use cases of the relay map.
+type Relays struct {
+	*core
+	refusal atomic.Pointer[Refusal] // why the embedded relay is not in the map
+}
+
+// Configure makes the relay map that was read from URLs and files, in the form
 // of the clients, what they are told; empty text means that there is none.
-func (s *Service) CommitRelays(ctx context.Context, relays string) {
+func (s *Relays) Configure(ctx context.Context, relays string) {
 	s.commitConfigured(ctx, mesh.SettingRelays, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
 		return decideRelays(w, relays, agreed, now)
 	})
@@ -58,20 +65,20 @@ func (s *Service) CommitRelays(ctx context.Context, relays string) {
 // nothing is left to do or ctx ends. While another live replica runs another
 // configuration nobody's is taken, so that replicas do not overwrite each
 // other's: it waits. It waits for the database too.
-func (s *Service) commitConfigured(ctx context.Context, setting string, decide func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event) {
+func (s *core) commitConfigured(ctx context.Context, setting string, decide func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event) {
 	warned := false
 	for ctx.Err() == nil {
-		dissenter, known := s.dissenter()
-		agreed := known && dissenter == ""
+		other, known := s.otherConfig()
+		agreed := known && other == ""
 		err := s.commitSetting(ctx, "configuration", func(w *mesh.Snapshot, now mesh.Time) ([]mesh.Event, error) {
 			return decide(w, agreed, now), nil
 		})
 		if err == nil && len(decide(s.ledger.World().Snapshot, true, 0)) == 0 {
 			return
 		}
-		if dissenter != "" && !warned {
+		if other != "" && !warned {
 			warned = true
-			s.log.Warn("a setting waits: another replica has another configuration; make them the same and restart it", "setting", setting, "replica", dissenter)
+			s.log.Warn("a setting waits: another replica has another configuration; make them the same and restart it", "setting", setting, "replica", other)
 		}
 		pause(ctx, settingsRetry)
 	}
@@ -117,15 +124,15 @@ func decideRelays(w *mesh.Snapshot, relays string, agreed bool, now mesh.Time) [
 	return w.SettingPutFor(mesh.SettingRelays, relays, sourceConfig, false, now)
 }
 
-// dissenter names a live replica with another configuration, as another does.
-func (s *Service) dissenter() (replica string, known bool) {
+// otherConfig names a live replica with a different configuration, as anotherReplica does.
+func (s *core) otherConfig() (replica string, known bool) {
 	own := s.ledger.Self().ConfigHash
-	return s.another(func(r ledger.Report) bool { return r.ConfigHash != own })
+	return s.anotherReplica(func(r ledger.Report) bool { return r.ConfigHash != own })
 }
 
-// another names a live replica other than this one of which something holds, if
+// anotherReplica names a live replica other than this one of which something holds, if
 // there is one. Before the first beat nothing is known.
-func (s *Service) another(holds func(ledger.Report) bool) (replica string, known bool) {
+func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, known bool) {
 	for _, r := range s.ledger.Replicas() {
 		if r.ID != s.ledger.Self().ID && holds(r) {
 			return string(r.ID), true
@@ -134,12 +141,12 @@ func (s *Service) another(holds func(ledger.Report) bool) (replica string, known
 	return "", s.ledger.Pulse().Successes > 0
 }
 
-// PublishRelay keeps the region of this replica's embedded relay, in the form of
+// Publish keeps the region of this replica's embedded relay, in the form of
 // the clients, in the map until ctx ends; others may have removed it while they
 // could not see this replica. While another live replica has the number it
 // waits: devices are served without this relay, and the log and RelayWarning
 // say so.
-func (s *Service) PublishRelay(ctx context.Context, region int, form json.RawMessage) error {
+func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) error {
 	self := string(s.ledger.Self().ID)
 	value, err := json.Marshal(mesh.Relay{Replica: self, Region: form})
 	if err != nil {
@@ -155,11 +162,11 @@ func (s *Service) PublishRelay(ctx context.Context, region int, form json.RawMes
 		switch {
 		case err == nil:
 			quarrel = time.Time{}
-			s.relayRefusal.Store(nil)
+			s.refusal.Store(nil)
 		case !errors.As(err, &refusal):
 		case quarrel.IsZero():
 			quarrel = time.Now()
-		case time.Since(quarrel) > relayPatience && s.relayRefusal.CompareAndSwap(nil, refusal):
+		case time.Since(quarrel) > relayPatience && s.refusal.CompareAndSwap(nil, refusal):
 			s.log.Error("devices do not hear of the embedded relay", "error", err)
 		}
 		pause(ctx, settingsRetry)
@@ -167,10 +174,10 @@ func (s *Service) PublishRelay(ctx context.Context, region int, form json.RawMes
 	return nil
 }
 
-// RelayWarning says why devices do not hear of the embedded relay; it is empty
+// Warning says why devices do not hear of the embedded relay; it is empty
 // when they do, or may soon.
-func (s *Service) RelayWarning() string {
-	if refusal := s.relayRefusal.Load(); refusal != nil {
+func (s *Relays) Warning() string {
+	if refusal := s.refusal.Load(); refusal != nil {
 		return refusal.Error()
 	}
 	return ""
@@ -189,7 +196,7 @@ func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(re
 
 // alive tells who is alive as of the last beat; before the first, everybody may
 // be.
-func (s *Service) alive() func(replica string) bool {
+func (s *Relays) alive() func(replica string) bool {
 	beating := map[string]bool{}
 	for _, r := range s.ledger.Replicas() {
 		beating[string(r.ID)] = true
@@ -199,7 +206,7 @@ func (s *Service) alive() func(replica string) bool {
 }
 
 // commitSetting looks at the world first: what is as it should be costs nothing.
-func (s *Service) commitSetting(ctx context.Context, reason string, decide func(*mesh.Snapshot, mesh.Time) ([]mesh.Event, error)) error {
+func (s *core) commitSetting(ctx context.Context, reason string, decide func(*mesh.Snapshot, mesh.Time) ([]mesh.Event, error)) error {
 	if evs, err := decide(s.ledger.World().Snapshot, s.ledger.Now()); err != nil || len(evs) == 0 {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // commitDNS runs CommitDNS beside the test, as the service does.
 func (r *replica) commitDNS(t *testing.T, domain string, pinned bool) {
 	r.run(t, func(ctx context.Context) {
-		if err := r.CommitDNS(ctx, mesh.DNS{MagicDNS: true, BaseDomain: domain}, pinned); err != nil {
+		if err := r.DNS.Configure(ctx, mesh.DNS{MagicDNS: true, BaseDomain: domain}, pinned); err != nil {
 			t.Error(err)
 		}
 	})
@@ -112,7 +112,7 @@ func TestValueOfTheAPIStaysUnlessTheFilePinsAnother(t *testing.T) {
 
 // commitRelays runs CommitRelays beside the test.
 func (r *replica) commitRelays(t *testing.T, text string) {
-	r.run(t, func(ctx context.Context) { r.CommitRelays(ctx, text) })
+	r.run(t, func(ctx context.Context) { r.Relays.Configure(ctx, text) })
 }
 
 func (r *replica) wantRelayMap(t *testing.T, want string) {
@@ -136,7 +136,7 @@ func TestRelayMapIsCommittedWhenItDiffers(t *testing.T) {
 			change bool
 		}{{"", false}, {oneRegion, true}, {oneRegion, false}, {twoRegions, true}, {"", true}, {"", false}} {
 			rev := r.ledger.World().Rev
-			r.CommitRelays(t.Context(), c.text)
+			r.Relays.Configure(t.Context(), c.text)
 			r.wantRelayMap(t, c.text)
 			if changed := r.ledger.World().Rev != rev; changed != c.change {
 				t.Errorf("%q was committed: %v", c.text, changed)
@@ -186,7 +186,7 @@ func TestConfiguredSettingsWaitForTheDatabase(t *testing.T) {
 // publish runs PublishRelay beside the test.
 func (r *replica) publish(t *testing.T, region int) {
 	r.run(t, func(ctx context.Context) {
-		err := r.PublishRelay(ctx, region, json.RawMessage(`{"RegionID": 901}`))
+		err := r.Relays.Publish(ctx, region, json.RawMessage(`{"RegionID": 901}`))
 		if err != nil || ctx.Err() == nil {
 			t.Errorf("gave up: %v", err)
 		}

@@ -23,6 +23,12 @@ const sessionGrace = 15 * time.Second
 // held: nobody can keep others from waiting there.
 const maxWaitingPair = 16
 
+// SSH are the use cases of SSH sessions that need an administrator's approval.
+type SSH struct {
+	*core
+	sessions sessionRoom
+}
+
 // WaitingSSH is a session that waits for the approval of an administrator.
 type WaitingSSH = ledger.WaitingSSH
 
@@ -117,19 +123,19 @@ func newestSession(a, b WaitingSSH) int {
 
 func sessionOf(l WaitingSSH) SSHSession { return SSHSession{l.Src, l.Dst, l.User} }
 
-// WaitingSSH returns the sessions that wait on this replica, newest first, a
+// Waiting returns the sessions that wait on this replica, newest first, a
 // hundred at most.
-func (s *Service) WaitingSSH() []WaitingSSH {
+func (s *SSH) Waiting() []WaitingSSH {
 	list := s.sessions.list()
 	return list[:min(len(list), maxPublished)]
 }
 
-// PendingSSH returns the sessions that wait for an answer on any replica, newest
+// Pending returns the sessions that wait for an answer on any replica, newest
 // first. Those that began to wait elsewhere within the last moments may be
 // missing.
-func (s *Service) PendingSSH() []WaitingSSH {
+func (s *SSH) Pending() []WaitingSSH {
 	w, now := s.ledger.World(), s.ledger.Now()
-	list := slices.DeleteFunc(s.allWaitingSSH(), func(l WaitingSSH) bool {
+	list := slices.DeleteFunc(s.allWaiting(), func(l WaitingSSH) bool {
 		rule := shellRule(w, sessionOf(l))
 		return rule == nil || !rule.Check || answerIn(w, sessionOf(l), rule, now) != nil
 	})
@@ -137,8 +143,8 @@ func (s *Service) PendingSSH() []WaitingSSH {
 	return list
 }
 
-// allWaitingSSH returns those that wait on any replica, each once, in no order.
-func (s *Service) allWaitingSSH() []WaitingSSH {
+// allWaiting returns those that wait on any replica, each once, in no order.
+func (s *SSH) allWaiting() []WaitingSSH {
 	all := map[SSHSession]WaitingSSH{}
 	for _, r := range s.ledger.Replicas() {
 		for _, l := range r.SSH {
@@ -151,15 +157,15 @@ func (s *Service) allWaitingSSH() []WaitingSSH {
 	return slices.Collect(maps.Values(all))
 }
 
-// findSSH finds the session that is named by a code: one that waits, or one that
+// find finds the session that is named by a code: one that waits, or one that
 // has an answer still, for who changes their mind.
-func (s *Service) findSSH(text string) (SSHSession, error) {
+func (s *SSH) find(text string) (SSHSession, error) {
 	code := identity.FoldLoginCode(text)
 	if code == "" {
 		return SSHSession{}, refuse(Invalid, "code", "%q is not a code such as ABCD-EFGH; take it from the terminal that waits, or from: fairlead ssh list", text)
 	}
 	found := map[SSHSession]struct{}{}
-	for _, l := range s.allWaitingSSH() {
+	for _, l := range s.allWaiting() {
 		if l.Code == code {
 			found[sessionOf(l)] = struct{}{}
 		}
@@ -179,10 +185,10 @@ func (s *Service) findSSH(text string) (SSHSession, error) {
 		"no SSH session waits with the code %s; look with: fairlead ssh list, or for a device that wants to join: fairlead auth list", code)
 }
 
-// ApproveSSH lets a session begin, and all like it for as long as the rule of the
+// Approve lets a session begin, and all like it for as long as the rule of the
 // policy says.
-func (s *Service) ApproveSSH(ctx context.Context, a mesh.Actor, code string) (*mesh.SSHGrant, error) {
-	g, err := s.answerSSH(ctx, a, code, false)
+func (s *SSH) Approve(ctx context.Context, a mesh.Actor, code string) (*mesh.SSHGrant, error) {
+	g, err := s.answer(ctx, a, code, false)
 	if err != nil {
 		return nil, err
 	}
@@ -190,14 +196,14 @@ func (s *Service) ApproveSSH(ctx context.Context, a mesh.Actor, code string) (*m
 	return g, nil
 }
 
-// RejectSSH refuses a session, and all like it for a minute. An earlier approval
+// Reject refuses a session, and all like it for a minute. An earlier approval
 // ends; sessions that have begun stay.
-func (s *Service) RejectSSH(ctx context.Context, a mesh.Actor, code, reason string) (*mesh.SSHGrant, error) {
+func (s *SSH) Reject(ctx context.Context, a mesh.Actor, code, reason string) (*mesh.SSHGrant, error) {
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return nil, err
 	}
 	a.Reason = cmp.Or(reason, a.Reason)
-	g, err := s.answerSSH(ctx, a, code, true)
+	g, err := s.answer(ctx, a, code, true)
 	if err != nil {
 		return nil, err
 	}
@@ -205,8 +211,8 @@ func (s *Service) RejectSSH(ctx context.Context, a mesh.Actor, code, reason stri
 	return g, nil
 }
 
-func (s *Service) answerSSH(ctx context.Context, a mesh.Actor, code string, rejected bool) (*mesh.SSHGrant, error) {
-	q, err := s.findSSH(code)
+func (s *SSH) answer(ctx context.Context, a mesh.Actor, code string, rejected bool) (*mesh.SSHGrant, error) {
+	q, err := s.find(code)
 	if err != nil {
 		return nil, err
 	}

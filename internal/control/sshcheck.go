@@ -74,10 +74,10 @@ func sshLine(format string, args ...any) string {
 	return "fairlead: " + fmt.Sprintf(format, args...) + "\r\n"
 }
 
-// CheckSSH says whether a session may begin. Where the policy wants an
+// Check says whether a session may begin. Where the policy wants an
 // administrator to agree, the first answer says so at once, and the next ones
 // come when one has, on any replica, or after a while.
-func (s *Service) CheckSSH(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, error) {
+func (s *SSH) Check(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, error) {
 	n, err := s.findTarget(ctx, q)
 	if err != nil {
 		return SSHAnswer{}, err
@@ -91,13 +91,13 @@ func (s *Service) CheckSSH(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnsw
 	if since <= 0 || since > now {
 		since = now
 	}
-	answer, done, err := s.decidedSSH(ctx, a, s.ledger.World(), q.SSHSession)
+	answer, done, err := s.decided(ctx, a, s.ledger.World(), q.SSHSession)
 	switch {
 	case err != nil:
 		return SSHAnswer{}, err
 	case done:
 	case now.Sub(since) >= sshPatience:
-		done, answer = true, s.denySSH(a, q.SSHSession, "no administrator answered in time")
+		done, answer = true, s.deny(a, q.SSHSession, "no administrator answered in time")
 	}
 	if done {
 		s.sessions.forget(q.SSHSession)
@@ -105,7 +105,7 @@ func (s *Service) CheckSSH(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnsw
 	}
 	fresh, ok := s.sessions.enter(q.SSHSession, since)
 	if !ok {
-		return s.denySSH(a, q.SSHSession, "too many sessions wait for an administrator; try again later"), nil
+		return s.deny(a, q.SSHSession, "too many sessions wait for an administrator; try again later"), nil
 	}
 	defer func() { s.sessions.leave(q.SSHSession, answer.Verdict != SSHAskAgain) }()
 	if fresh {
@@ -115,13 +115,13 @@ func (s *Service) CheckSSH(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnsw
 		text := sshLine("an administrator must approve this session, with the code %s:", q.Code()) + sshLine("  fairlead ssh approve %s", q.Code())
 		return SSHAnswer{Message: text, Since: since}, nil
 	}
-	answer, err = s.holdSSH(ctx, a, q.SSHSession)
+	answer, err = s.hold(ctx, a, q.SSHSession)
 	answer.Since = since
 	return answer, err
 }
 
-// holdSSH waits for a decision.
-func (s *Service) holdSSH(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, error) {
+// hold waits for a decision.
+func (s *SSH) hold(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, error) {
 	enough := time.NewTimer(sshHold)
 	defer enough.Stop()
 	var basis policy.Basis
@@ -131,7 +131,7 @@ func (s *Service) holdSSH(ctx context.Context, a mesh.Actor, q SSHSession) (SSHA
 		w := s.ledger.World() // never older
 		if b, g := w.Basis(), grantIn(w, q); g != grant || !b.Same(basis) {
 			basis, grant = b, g
-			if answer, done, err := s.decidedSSH(ctx, a, w, q); done || err != nil {
+			if answer, done, err := s.decided(ctx, a, w, q); done || err != nil {
 				return answer, err
 			}
 		}
@@ -147,7 +147,7 @@ func (s *Service) holdSSH(ctx context.Context, a mesh.Actor, q SSHSession) (SSHA
 
 // findTarget returns the node that asks. It refuses machines that ask in the
 // place of another.
-func (s *Service) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
+func (s *SSH) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
 	known := func() bool {
 		w := s.ledger.World()
 		_, src := w.Node(q.Src)
@@ -170,14 +170,14 @@ func (s *Service) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) 
 	return n, nil
 }
 
-// decidedSSH answers a session that the policy or an administrator has decided
+// decided answers a session that the policy or an administrator has decided
 // about; done is false if it must wait.
-func (s *Service) decidedSSH(ctx context.Context, a mesh.Actor, w *policy.World, q SSHSession) (answer SSHAnswer, done bool, err error) {
+func (s *SSH) decided(ctx context.Context, a mesh.Actor, w *policy.World, q SSHSession) (answer SSHAnswer, done bool, err error) {
 	accept := SSHAnswer{Verdict: SSHAccept}
 	rule := shellRule(w, q)
 	switch {
 	case rule == nil:
-		return s.denySSH(a, q, "no rule of the policy lets you in"), true, nil
+		return s.deny(a, q, "no rule of the policy lets you in"), true, nil
 	case !rule.Check:
 		return accept, true, nil
 	}
@@ -185,15 +185,15 @@ func (s *Service) decidedSSH(ctx context.Context, a mesh.Actor, w *policy.World,
 	case g == nil:
 		return SSHAnswer{}, false, nil
 	case g.Rejected:
-		return s.denySSH(a, q, "an administrator refused this session"), true, nil
+		return s.deny(a, q, "an administrator refused this session"), true, nil
 	case rule.CheckPeriod > 0:
 		return accept, true, nil
 	}
-	return s.useUpSSH(ctx, a, q)
+	return s.use(ctx, a, q)
 }
 
-// useUpSSH takes the approval for one session, unless another one was faster.
-func (s *Service) useUpSSH(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAnswer, taken bool, err error) {
+// use takes the approval for one session, unless another one was faster.
+func (s *SSH) use(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAnswer, taken bool, err error) {
 	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		taken = false
 		rule := shellRule(w, q)
@@ -267,8 +267,8 @@ func approvalPeriod(rule *policy.SSHRule) time.Duration {
 	return cmp.Or(rule.CheckPeriod, sshAnswerLifetime)
 }
 
-// denySSH refuses a session and tells both sides why.
-func (s *Service) denySSH(a mesh.Actor, q SSHSession, why string) SSHAnswer {
+// deny refuses a session and tells both sides why.
+func (s *SSH) deny(a mesh.Actor, q SSHSession, why string) SSHAnswer {
 	if s.refusals.Admit(a.Addr) {
 		rule := why
 		if r := shellRule(s.ledger.World(), q); r != nil {
@@ -280,7 +280,7 @@ func (s *Service) denySSH(a mesh.Actor, q SSHSession, why string) SSHAnswer {
 }
 
 // logSession names a session in a log line.
-func (s *Service) logSession(a mesh.Actor, q SSHSession) *slog.Logger {
+func (s *SSH) logSession(a mesh.Actor, q SSHSession) *slog.Logger {
 	var node, user, target string
 	w := s.ledger.World()
 	if n, ok := w.Node(q.Src); ok {

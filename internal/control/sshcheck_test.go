@@ -59,7 +59,7 @@ func question(src, dst mesh.NodeID, user string) control.SSHAsk {
 // asks asks once and demands an answer.
 func asks(t *testing.T, s *control.Service, q control.SSHAsk) control.SSHAnswer {
 	t.Helper()
-	answer, err := s.CheckSSH(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, q)
+	answer, err := s.SSH.Check(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func waits(t *testing.T, s *control.Service, q control.SSHAsk) <-chan control.SS
 	go func() {
 		defer close(held)
 		for q.Since = first.Since; ; {
-			answer, err := s.CheckSSH(ctx, mesh.Actor{Addr: "192.0.2.7"}, q)
+			answer, err := s.SSH.Check(ctx, mesh.Actor{Addr: "192.0.2.7"}, q)
 			if err != nil || answer.Verdict != control.SSHAskAgain {
 				held <- answer
 				return
@@ -149,13 +149,13 @@ func TestOnlyTheTargetMayAskAboutItsSessions(t *testing.T) {
 	sessions(t, s.commit, checkServers)
 	q := question(laptop1, server, "root")
 	q.MachineKey = meshgen.MachineKey(uint64(laptop1))
-	if _, err := s.CheckSSH(t.Context(), mesh.Actor{}, q); reason(err) != control.Denied {
+	if _, err := s.SSH.Check(t.Context(), mesh.Actor{}, q); reason(err) != control.Denied {
 		t.Errorf("the source: %v", err)
 	}
-	if _, err := s.CheckSSH(t.Context(), mesh.Actor{}, question(laptop1, 99, "root")); reason(err) != control.NotFound {
+	if _, err := s.SSH.Check(t.Context(), mesh.Actor{}, question(laptop1, 99, "root")); reason(err) != control.NotFound {
 		t.Errorf("no such node: %v", err)
 	}
-	if n := len(s.WaitingSSH()); n != 0 {
+	if n := len(s.SSH.Waiting()); n != 0 {
 		t.Errorf("%d sessions wait", n)
 	}
 }
@@ -166,12 +166,12 @@ func TestApprovalHoldsForItsPeriodWhereItWasGiven(t *testing.T) {
 		sessions(t, s.commit, checkServers)
 		q := question(laptop1, server, "root")
 		held := waits(t, s.Service, q)
-		list := s.PendingSSH()
+		list := s.SSH.Pending()
 		if len(list) != 1 || list[0].Code != q.Code() || list[0].Src != laptop1 || list[0].Dst != server || list[0].User != "root" {
 			t.Fatalf("pending: %+v", list)
 		}
 		<-time.After(150 * time.Second) // held more than once
-		g, err := s.ApproveSSH(t.Context(), mesh.Actor{Kind: mesh.ActorUser, Name: "carla"}, strings.ToLower(q.Code()))
+		g, err := s.SSH.Approve(t.Context(), mesh.Actor{Kind: mesh.ActorUser, Name: "carla"}, strings.ToLower(q.Code()))
 		if err != nil || g.By != "user:carla" || g.Until.Sub(g.GrantedAt) != 20*time.Minute {
 			t.Fatalf("%+v, %v", g, err)
 		}
@@ -186,7 +186,7 @@ func TestApprovalHoldsForItsPeriodWhereItWasGiven(t *testing.T) {
 				t.Errorf("%+v: %+v", other, got)
 			}
 		}
-		if n := len(s.PendingSSH()); n != 2 {
+		if n := len(s.SSH.Pending()); n != 2 {
 			t.Errorf("%d sessions wait", n)
 		}
 		<-time.After(20 * time.Minute)
@@ -194,7 +194,7 @@ func TestApprovalHoldsForItsPeriodWhereItWasGiven(t *testing.T) {
 			t.Errorf("after its period: %+v", got)
 		}
 		first := g.ID
-		if g, err = s.ApproveSSH(t.Context(), admin, q.Code()); err != nil || g.ID != first {
+		if g, err = s.SSH.Approve(t.Context(), admin, q.Code()); err != nil || g.ID != first {
 			t.Errorf("a newer answer: %+v, %v", g, err)
 		}
 		s.commit(t, shellPolicy(2, strings.Replace(checkServers, "20m", "5m", 1)))
@@ -211,7 +211,7 @@ func TestApprovalForOneSessionLetsOneIn(t *testing.T) {
 		sessions(t, s.commit, checkAlways)
 		q := question(laptop1, server, "deploy")
 		one, other := waits(t, s.Service, q), waits(t, s.Service, q)
-		if _, err := s.ApproveSSH(t.Context(), admin, q.Code()); err != nil {
+		if _, err := s.SSH.Approve(t.Context(), admin, q.Code()); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Second)
@@ -221,10 +221,10 @@ func TestApprovalForOneSessionLetsOneIn(t *testing.T) {
 		for range s.ledger.World().SSHGrants() {
 			t.Error("the approval was not used up")
 		}
-		if n := len(s.PendingSSH()); n != 1 {
+		if n := len(s.SSH.Pending()); n != 1 {
 			t.Errorf("%d sessions wait", n)
 		}
-		if _, err := s.ApproveSSH(t.Context(), admin, q.Code()); err != nil {
+		if _, err := s.SSH.Approve(t.Context(), admin, q.Code()); err != nil {
 			t.Fatal(err)
 		}
 		if a, b := <-one, <-other; a.Verdict != control.SSHAccept || b.Verdict != control.SSHAccept {
@@ -242,7 +242,7 @@ func TestRejectedSessionIsToldAndMayAskLater(t *testing.T) {
 		sessions(t, s.commit, checkServers)
 		q := question(laptop1, server, "root")
 		held := waits(t, s.Service, q)
-		if _, err := s.RejectSSH(t.Context(), admin, q.Code(), "not today"); err != nil {
+		if _, err := s.SSH.Reject(t.Context(), admin, q.Code(), "not today"); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-held; got.Verdict != control.SSHReject || got.Message != "fairlead: an administrator refused this session\r\n" {
@@ -253,13 +253,13 @@ func TestRejectedSessionIsToldAndMayAskLater(t *testing.T) {
 		}
 		<-time.After(61 * time.Second)
 		held = waits(t, s.Service, q)
-		if _, err := s.ApproveSSH(t.Context(), admin, q.Code()); err != nil {
+		if _, err := s.SSH.Approve(t.Context(), admin, q.Code()); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-held; got.Verdict != control.SSHAccept {
 			t.Errorf("%+v", got)
 		}
-		if _, err := s.RejectSSH(t.Context(), admin, q.Code(), ""); err != nil { // changed their mind
+		if _, err := s.SSH.Reject(t.Context(), admin, q.Code(), ""); err != nil { // changed their mind
 			t.Fatal(err)
 		}
 		if got := asks(t, s.Service, q); got.Verdict != control.SSHReject {
@@ -284,7 +284,7 @@ func TestWaitingSessionFollowsThePolicy(t *testing.T) {
 		if got := <-held; got.Verdict != control.SSHAccept {
 			t.Errorf("with a rule that accepts: %+v", got)
 		}
-		if _, err := s.ApproveSSH(t.Context(), admin, q.Code()); reason(err) != control.NotFound {
+		if _, err := s.SSH.Approve(t.Context(), admin, q.Code()); reason(err) != control.NotFound {
 			t.Errorf("approved later: %v", err)
 		}
 	})
@@ -299,7 +299,7 @@ func TestSessionGivesUpAfterHalfAnHour(t *testing.T) {
 		if took := time.Since(began); got.Verdict != control.SSHReject || took < 30*time.Minute || took > 32*time.Minute {
 			t.Errorf("%+v after %v", got, took)
 		}
-		if n := len(s.WaitingSSH()); n != 0 {
+		if n := len(s.SSH.Waiting()); n != 0 {
 			t.Errorf("%d sessions wait", n)
 		}
 	})
@@ -314,7 +314,7 @@ func TestSessionThatIsGivenUpIsForgotten(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := s.CheckSSH(ctx, mesh.Actor{}, q)
+			_, err := s.SSH.Check(ctx, mesh.Actor{}, q)
 			ended <- err
 		}()
 		synctest.Wait()
@@ -322,11 +322,11 @@ func TestSessionThatIsGivenUpIsForgotten(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		if n := len(s.WaitingSSH()); n != 1 {
+		if n := len(s.SSH.Waiting()); n != 1 {
 			t.Errorf("%d sessions wait while the connection may come back", n)
 		}
 		<-time.After(16 * time.Second)
-		if n := len(s.WaitingSSH()); n != 0 {
+		if n := len(s.SSH.Waiting()); n != 0 {
 			t.Errorf("%d sessions wait", n)
 		}
 	})
@@ -355,10 +355,10 @@ func TestOneNodeCannotTakeAllPlacesToWait(t *testing.T) {
 func TestAnswerToACodeThatNobodyHas(t *testing.T) {
 	s := open(t)
 	for code, want := range map[string]control.Reason{"ABCD-EFGH": control.NotFound, "hello": control.Invalid, "": control.Invalid} {
-		if _, err := s.ApproveSSH(t.Context(), admin, code); reason(err) != want {
+		if _, err := s.SSH.Approve(t.Context(), admin, code); reason(err) != want {
 			t.Errorf("approve %q: %v", code, err)
 		}
-		if _, err := s.RejectSSH(t.Context(), admin, code, ""); reason(err) != want {
+		if _, err := s.SSH.Reject(t.Context(), admin, code, ""); reason(err) != want {
 			t.Errorf("reject %q: %v", code, err)
 		}
 	}
@@ -373,17 +373,17 @@ func TestSessionIsApprovedOnAnotherReplica(t *testing.T) {
 		root := question(laptop1, server, "root")
 		held := waits(t, here.Service, root)
 		pass(5 * time.Second)
-		if list := there.PendingSSH(); len(list) != 1 || list[0].Code != root.Code() {
+		if list := there.SSH.Pending(); len(list) != 1 || list[0].Code != root.Code() {
 			t.Fatalf("the other replica lists %+v", list)
 		}
-		if _, err := there.ApproveSSH(t.Context(), admin, root.Code()); err != nil {
+		if _, err := there.SSH.Approve(t.Context(), admin, root.Code()); err != nil {
 			t.Fatal(err)
 		}
 		pass(2 * time.Second)
 		if got := <-held; got.Verdict != control.SSHAccept {
 			t.Errorf("%+v", got)
 		}
-		if n := len(there.PendingSSH()) + len(here.PendingSSH()); n != 0 {
+		if n := len(there.SSH.Pending()) + len(here.SSH.Pending()); n != 0 {
 			t.Errorf("%d sessions wait", n)
 		}
 	})
@@ -402,14 +402,14 @@ func TestSessionWaitsOnThroughARestart(t *testing.T) {
 		answer := make(chan control.SSHAnswer, 1)
 		ctx := t.Context()
 		go func() {
-			a, _ := after.CheckSSH(ctx, mesh.Actor{}, q)
+			a, _ := after.SSH.Check(ctx, mesh.Actor{}, q)
 			answer <- a
 		}()
 		synctest.Wait()
-		if list := after.WaitingSSH(); len(list) != 1 || list[0].Code != q.Code() || list[0].Since != q.Since {
+		if list := after.SSH.Waiting(); len(list) != 1 || list[0].Code != q.Code() || list[0].Since != q.Since {
 			t.Fatalf("waiting: %+v", list)
 		}
-		if _, err := after.ApproveSSH(t.Context(), admin, q.Code()); err != nil {
+		if _, err := after.SSH.Approve(t.Context(), admin, q.Code()); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-answer; got.Verdict != control.SSHAccept {

@@ -16,7 +16,7 @@ const (
 // Tail reads the history for many that follow it: what was read last serves all
 // that are close behind. E is the form in which they want a change.
 type Tail[E any] struct {
-	service *Service
+	history *History
 	form    func(ledger.AuditRow) E
 	at      func(E) ledger.Position
 
@@ -26,8 +26,8 @@ type Tail[E any] struct {
 }
 
 // NewTail returns a tail; at is where a change stands.
-func NewTail[E any](s *Service, form func(ledger.AuditRow) E, at func(E) ledger.Position) *Tail[E] {
-	return &Tail[E]{service: s, form: form, at: at}
+func NewTail[E any](h *History, form func(ledger.AuditRow) E, at func(E) ledger.Position) *Tail[E] {
+	return &Tail[E]{history: h, form: form, at: at}
 }
 
 // After returns changes after a position, and the position up to which they are
@@ -55,14 +55,14 @@ func (t *Tail[E]) After(ctx context.Context, after ledger.Position) ([]E, ledger
 }
 
 func (t *Tail[E]) read(ctx context.Context, after ledger.Position) ([]E, ledger.Position, error) {
-	rev := t.service.ledger.World().Rev
+	rev := t.history.ledger.World().Rev
 	to := ledger.EndOf(rev)
 	if after.Compare(to) >= 0 {
 		return nil, after, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, tailTimeout)
 	defer cancel()
-	rows, err := t.service.Changes(ctx, after, rev, tailLimit)
+	rows, err := t.history.Changes(ctx, after, rev, tailLimit)
 	if err != nil {
 		return nil, after, err
 	}

@@ -119,19 +119,19 @@ func (w *twins) step() {
 	case 5, 6:
 		tags := w.some("tag:a", "tag:b", "tag:c")
 		w.both(fmt.Sprint("tag ", id, tags), func(s service) error {
-			_, err := s.TagNode(t.Context(), admin, id.String(), tags, "")
+			_, err := s.Nodes.Tag(t.Context(), admin, id.String(), tags, "")
 			return err
 		})
 	case 7:
 		user := strconv.Itoa(1 + w.IntN(3))
 		w.both(fmt.Sprint("move ", id, " to user ", user), func(s service) error {
-			_, err := s.MoveNode(t.Context(), admin, id.String(), user, "")
+			_, err := s.Nodes.Move(t.Context(), admin, id.String(), user, "")
 			return err
 		})
 	case 8:
 		user, name := strconv.Itoa(1+w.IntN(3)), w.pick(w.userNames()...)
 		w.both(fmt.Sprint("rename user ", user, " to ", name), func(s service) error {
-			_, err := s.RenameUser(t.Context(), admin, user, name, "")
+			_, err := s.Users.Rename(t.Context(), admin, user, name, "")
 			return err
 		})
 	case 9:
@@ -149,7 +149,7 @@ func (w *twins) step() {
 		prefix, enabled := netip.MustParsePrefix(w.pick(networks(id)...)), w.IntN(2) == 0
 		w.both(fmt.Sprint("enable ", id, prefix, enabled), func(s service) error {
 			r, _ := s.node(t, id).Route(prefix)
-			_, err := s.EnableRoute(t.Context(), admin, r.ID, enabled, "")
+			_, err := s.Routes.Enable(t.Context(), admin, r.ID, enabled, "")
 			return err
 		})
 	case 12, 13, 14:
@@ -174,11 +174,11 @@ func (w *twins) login(id mesh.NodeID, asked []string) {
 	}
 	join := func(s service) error {
 		n := s.node(w.t, id)
-		_, secret, err := s.CreatePreAuthKey(w.t.Context(), admin, control.NewPreAuthKey{User: max(n.Owner, n.CreatedBy).String(), Tags: of})
+		_, secret, err := s.PreAuthKeys.Create(w.t.Context(), admin, control.NewPreAuthKey{User: max(n.Owner, n.CreatedBy).String(), Tags: of})
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		_, err = s.Join(w.t.Context(), mesh.Actor{}, control.Joining{
+		_, err = s.Joins.Join(w.t.Context(), mesh.Actor{}, control.Joining{
 			MachineKey: n.MachineKey, NodeKey: fresh, OldNodeKey: n.NodeKey, PreAuthKey: secret, Tags: asked, CapVersion: n.CapVersion,
 			Host: control.Host{Hostname: n.Hostname, RoutableIPs: n.RoutableIPs},
 		})
@@ -227,7 +227,7 @@ func (w *twins) seen(s service) (list []string) {
 		list = append(list, string(text))
 		for src := mesh.NodeID(1); src <= undoNodes; src++ {
 			ask := control.SSHAsk{SSHSession: control.SSHSession{Src: src, Dst: id, User: "root"}, MachineKey: s.node(w.t, id).MachineKey}
-			answer, err := s.CheckSSH(w.t.Context(), mesh.Actor{}, ask)
+			answer, err := s.SSH.Check(w.t.Context(), mesh.Actor{}, ask)
 			list = append(list, fmt.Sprint("SSH ", src, " to ", id, ": ", answer.Verdict, err))
 		}
 	}
@@ -296,7 +296,7 @@ func (w *twins) try() (before, after map[string]bool) {
 	if w.IntN(3) == 0 {
 		text := w.policy()
 		w.both("policy "+text, func(s service) error {
-			_, err := s.SavePolicy(w.t.Context(), admin, draft(text))
+			_, err := s.Policies.Save(w.t.Context(), admin, draft(text))
 			return err
 		})
 	}
@@ -313,7 +313,7 @@ func (w *twins) try() (before, after map[string]bool) {
 	w.onTrial = false
 	before = approved(w.tried)
 	w.steps = append(w.steps, "revert")
-	if _, err := w.tried.RevertPolicy(w.t.Context(), admin, nil); err != nil {
+	if _, err := w.tried.Policies.Revert(w.t.Context(), admin, nil); err != nil {
 		w.t.Fatal(err)
 	}
 	after = approved(w.tried)

@@ -29,7 +29,7 @@ func TestRevertWithdrawsRoutesApprovedOnTrial(t *testing.T) {
 		"2 0.0.0.0/0 e, 2 10.1.0.0/16 e, 2 ::/0 e")
 
 	rev := s.ledger.World().Rev
-	if _, err := s.RevertPolicy(t.Context(), admin, nil); err != nil {
+	if _, err := s.Policies.Revert(t.Context(), admin, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "reverted", "1 10.1.0.0/16 a, 1 10.2.0.0/16 a e p, 1 10.3.0.0/16 a, 1 192.168.1.0/24 a e p, "+
@@ -75,20 +75,20 @@ func TestConfirmedApprovalStaysWhenThePolicyNoLongerApproves(t *testing.T) {
 	put(t, s, mesh.Node{})
 	announce(t, s, 1, "10.1.0.0/16")
 	save(t, s, temporary(approving("10.0.0.0/8")))
-	if _, err := s.ConfirmPolicy(t.Context(), admin, nil); err != nil {
+	if _, err := s.Policies.Confirm(t.Context(), admin, nil); err != nil {
 		t.Fatal(err)
 	}
 	save(t, s, temporary(nobody))
 	s.wantRoutes(t, "on trial", "1 10.1.0.0/16 a e p")
-	if _, err := s.ConfirmPolicy(t.Context(), admin, nil); err != nil {
+	if _, err := s.Policies.Confirm(t.Context(), admin, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "confirmed", "1 10.1.0.0/16 a e p")
-	if _, err := s.RollbackPolicy(t.Context(), admin, 1, control.PolicyDraft{}); err != nil {
+	if _, err := s.Policies.Rollback(t.Context(), admin, 1, control.PolicyDraft{}); err != nil {
 		t.Fatal(err)
 	}
 	save(t, s, temporary(approving("192.168.0.0/16")))
-	if _, err := s.RevertPolicy(t.Context(), admin, nil); err != nil {
+	if _, err := s.Policies.Revert(t.Context(), admin, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "after a trial that did not approve it", "1 10.1.0.0/16 a e p")
@@ -101,7 +101,7 @@ func TestNodeThatChangesHandsLosesApprovalsOfThePolicy(t *testing.T) {
 		"10.0.0.0/8": ["tag:router", "alice"], "10.2.0.0/16": ["bob", "tag:web"]}, "exitNode": ["alice"]}}`
 	tag := func(tags ...string) func(*testing.T, service) error {
 		return func(t *testing.T, s service) error {
-			_, err := s.TagNode(t.Context(), admin, "1", tags, "")
+			_, err := s.Nodes.Tag(t.Context(), admin, "1", tags, "")
 			return err
 		}
 	}
@@ -110,11 +110,11 @@ func TestNodeThatChangesHandsLosesApprovalsOfThePolicy(t *testing.T) {
 		want   string
 	}{
 		"moved": {func(t *testing.T, s service) error {
-			_, err := s.MoveNode(t.Context(), admin, "1", "bob", "")
+			_, err := s.Nodes.Move(t.Context(), admin, "1", "bob", "")
 			return err
 		}, "1 0.0.0.0/0 a, 1 10.1.0.0/16 a, 1 10.2.0.0/16 a e p, 1 10.3.0.0/16 a e p, 1 10.4.0.0/16, 1 ::/0 a"},
 		"its owner renamed": {func(t *testing.T, s service) error {
-			_, err := s.RenameUser(t.Context(), admin, "alice", "carol", "")
+			_, err := s.Users.Rename(t.Context(), admin, "alice", "carol", "")
 			return err
 		}, "1 0.0.0.0/0 a, 1 10.1.0.0/16 a, 1 10.2.0.0/16 a, 1 10.3.0.0/16 a e p, 1 10.4.0.0/16, 1 ::/0 a"},
 		"tagged": {tag("tag:web"), "1 0.0.0.0/0 a, 1 10.1.0.0/16 a, 1 10.2.0.0/16 a e p, 1 10.3.0.0/16 a e p, 1 10.4.0.0/16, 1 ::/0 a"},
@@ -122,16 +122,16 @@ func TestNodeThatChangesHandsLosesApprovalsOfThePolicy(t *testing.T) {
 			tag("tag:router"), "1 0.0.0.0/0 a, 1 10.1.0.0/16 a e p, 1 10.2.0.0/16 a e p, 1 10.3.0.0/16 a e p, 1 10.4.0.0/16 e, 1 ::/0 a",
 		},
 		"tagged with others": {func(t *testing.T, s service) error {
-			_, err := s.ChangeNodes(t.Context(), admin, []int64{1}, control.NodesChange{Action: control.BulkSetTags, Tags: []string{"tag:web"}})
+			_, err := s.Nodes.ChangeMany(t.Context(), admin, []int64{1}, control.NodesChange{Action: control.BulkSetTags, Tags: []string{"tag:web"}})
 			return err
 		}, "1 0.0.0.0/0 a, 1 10.1.0.0/16 a, 1 10.2.0.0/16 a e p, 1 10.3.0.0/16 a e p, 1 10.4.0.0/16, 1 ::/0 a"},
 		"joined again with tags": {func(t *testing.T, s service) error {
-			_, secret, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Tags: []string{"tag:web"}})
+			_, secret, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{User: "alice", Tags: []string{"tag:web"}})
 			if err != nil {
 				return err
 			}
 			n := s.node(t, 1)
-			_, err = s.Join(t.Context(), mesh.Actor{}, control.Joining{
+			_, err = s.Joins.Join(t.Context(), mesh.Actor{}, control.Joining{
 				MachineKey: n.MachineKey, NodeKey: meshgen.NodeKey(99), OldNodeKey: n.NodeKey, PreAuthKey: secret,
 				Host: control.Host{Hostname: n.Hostname, RoutableIPs: n.RoutableIPs},
 			})
@@ -164,12 +164,12 @@ func TestApprovalOfARetaggedNodeIsUndoneWithTheTrial(t *testing.T) {
 	save(t, s, temporary(`{"tagOwners": {"tag:a": [], "tag:b": []}, "autoApprovers": {"routes": {"10.0.0.0/8": ["tag:b"]}}}`))
 	s.wantRoutes(t, "on trial", "1 10.1.0.0/16 a e p, 2 10.2.0.0/16 a e p")
 	for ref, tag := range map[string]string{"1": "tag:b", "2": "tag:a"} {
-		if _, err := s.TagNode(t.Context(), admin, ref, []string{tag}, ""); err != nil {
+		if _, err := s.Nodes.Tag(t.Context(), admin, ref, []string{tag}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.wantRoutes(t, "tags swapped", "1 10.1.0.0/16 a e p, 2 10.2.0.0/16 a")
-	if _, err := s.RevertPolicy(t.Context(), admin, nil); err != nil {
+	if _, err := s.Policies.Revert(t.Context(), admin, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.wantRoutes(t, "reverted", "1 10.1.0.0/16 a, 2 10.2.0.0/16 a e p")
@@ -184,7 +184,7 @@ func TestDeviceGetsNoTagThatOnlyATrialAllows(t *testing.T) {
 	save(t, s, temporary(`{"tagOwners": {"tag:old": ["alice"], "tag:new": ["alice", "tag:key"], "tag:key": []}}`))
 	machine := uint64(0)
 	joining := func(of []string, asked ...string) control.Joining {
-		_, secret, err := s.CreatePreAuthKey(t.Context(), admin, control.NewPreAuthKey{User: "alice", Tags: of})
+		_, secret, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{User: "alice", Tags: of})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,11 +195,11 @@ func TestDeviceGetsNoTagThatOnlyATrialAllows(t *testing.T) {
 		}
 	}
 	join := func(j control.Joining) error {
-		_, err := s.Join(t.Context(), mesh.Actor{}, j)
+		_, err := s.Joins.Join(t.Context(), mesh.Actor{}, j)
 		return err
 	}
 	register := func(j control.Joining) error {
-		_, err := s.Register(t.Context(), mesh.Actor{}, control.Registration{
+		_, err := s.Joins.Register(t.Context(), mesh.Actor{}, control.Registration{
 			PreAuthKey: j.PreAuthKey, MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: "host", Tags: j.Tags,
 		})
 		return err
@@ -220,7 +220,7 @@ func TestDeviceGetsNoTagThatOnlyATrialAllows(t *testing.T) {
 	d := arrive(t, s, 99)
 	d.ask.Tags = []string{"tag:new"}
 	d.wait()
-	if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", d.code()); reason(err) != control.Conflict || err.Error() != refusal {
+	if _, _, err := s.Logins.Approve(t.Context(), admin, "alice", d.code()); reason(err) != control.Conflict || err.Error() != refusal {
 		t.Errorf("approved: %v", err)
 	}
 
@@ -228,27 +228,27 @@ func TestDeviceGetsNoTagThatOnlyATrialAllows(t *testing.T) {
 	if err := join(denied); reason(err) != control.Denied {
 		t.Fatal(err)
 	}
-	if _, err := s.ConfirmPolicy(t.Context(), admin, nil); err != nil {
+	if _, err := s.Policies.Confirm(t.Context(), admin, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := join(denied); err != nil {
 		t.Errorf("after the policy was confirmed: %v", err)
 	}
-	if _, node, err := s.ApproveLogin(t.Context(), admin, "alice", d.code()); err != nil || node == nil {
+	if _, node, err := s.Logins.Approve(t.Context(), admin, "alice", d.code()); err != nil || node == nil {
 		t.Errorf("approved after the policy was confirmed: %v, %v", node, err)
 	}
 }
 
 func save(t *testing.T, s service, in control.PolicyDraft) {
 	t.Helper()
-	if _, err := s.SavePolicy(t.Context(), admin, in); err != nil {
+	if _, err := s.Policies.Save(t.Context(), admin, in); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func enable(t *testing.T, s service, node mesh.NodeID, prefix string, enabled bool) {
 	t.Helper()
-	if _, err := s.EnableRoute(t.Context(), admin, s.routeID(t, node, prefix), enabled, ""); err != nil {
+	if _, err := s.Routes.Enable(t.Context(), admin, s.routeID(t, node, prefix), enabled, ""); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
+// Users are the use cases of users.
+type Users struct{ *core }
+
 // NewUser is what a user is created from.
 type NewUser struct {
 	Name, DisplayName, Email, PictureURL string
@@ -124,8 +127,8 @@ func NoUser(ref string) error {
 	return refuse(NotFound, "user", "there is no user %q; list them with: fairlead users list", ref)
 }
 
-// CreateUser adds a user.
-func (s *Service) CreateUser(ctx context.Context, a mesh.Actor, in NewUser) (*mesh.User, error) {
+// Create adds a user.
+func (s *Users) Create(ctx context.Context, a mesh.Actor, in NewUser) (*mesh.User, error) {
 	if err := CheckUserName(in.Name); err != nil {
 		return nil, err
 	}
@@ -159,7 +162,7 @@ func (s *Service) CreateUser(ctx context.Context, a mesh.Actor, in NewUser) (*me
 	return user, nil
 }
 
-func (s *Service) warnOfCapitals(u *mesh.User) {
+func (s *Users) warnOfCapitals(u *mesh.User) {
 	if u.Name != mesh.FoldName(u.Name) {
 		s.log.Warn("user name has capitals; lower case is recommended", "user", u.Name)
 	}
@@ -189,9 +192,9 @@ func knownBy(w *policy.World, path, text string, except mesh.UserID) error {
 	return nil
 }
 
-// RenameUser gives a user another name. With ifRevision the user must have this
+// Rename gives a user another name. With ifRevision the user must have this
 // UserRevision.
-func (s *Service) RenameUser(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.User, error) {
+func (s *Users) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.User, error) {
 	if err := CheckUserName(name); err != nil {
 		return nil, err
 	}
@@ -234,10 +237,10 @@ type UserDeletion struct {
 	Nodes int // how many were deleted
 }
 
-// DeleteUser removes a user with all nodes and pre-auth keys. The tagged nodes that
+// Delete removes a user with all nodes and pre-auth keys. The tagged nodes that
 // the user added stay unless tagged is set. ifRevision is as in RenameUser. An API
 // key must also allow deleting what goes with the user.
-func (s *Service) DeleteUser(ctx context.Context, a mesh.Actor, ref, ifRevision string, tagged bool) (UserDeletion, error) {
+func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string, tagged bool) (UserDeletion, error) {
 	trial, err := s.comeback(ctx)
 	if err != nil {
 		return UserDeletion{}, err

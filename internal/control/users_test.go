@@ -10,7 +10,7 @@ import (
 func TestNobodyIsKnownAsSomebodyElse(t *testing.T) {
 	s := open(t)
 	for _, u := range []control.NewUser{{Name: "ann", Email: "ann@example.com"}, {Name: "bob"}, {Name: "carl@example.com", Email: "Carl@example.com"}} {
-		if _, err := s.CreateUser(t.Context(), ada, u); err != nil {
+		if _, err := s.Users.Create(t.Context(), ada, u); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -23,12 +23,12 @@ func TestNobodyIsKnownAsSomebodyElse(t *testing.T) {
 		{control.NewUser{Name: "eve", Email: "bob"}, control.Conflict},
 		{control.NewUser{Name: "eve", Email: "tagged-devices"}, control.Invalid},
 	} {
-		_, err := s.CreateUser(t.Context(), ada, c.user)
+		_, err := s.Users.Create(t.Context(), ada, c.user)
 		wantReason(t, err, c.want)
 	}
-	_, err := s.RenameUser(t.Context(), ada, "bob", "ann@example.com", "")
+	_, err := s.Users.Rename(t.Context(), ada, "bob", "ann@example.com", "")
 	wantReason(t, err, control.Conflict)
-	if _, err := s.RenameUser(t.Context(), ada, "ann", "ann@example.com", ""); err != nil {
+	if _, err := s.Users.Rename(t.Context(), ada, "ann", "ann@example.com", ""); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -27,6 +28,16 @@ const (
 	defaultDeadLetters    = 100
 )
 
+// Webhooks are the use cases of webhooks.
+type Webhooks struct {
+	*core
+	history    *History
+	secrets    *identity.WebhookSecrets
+	deliver    func(context.Context, *mesh.Webhook, ledger.AuditRow) WebhookAnswer
+	allowLocal bool
+	sending    sync.Map // by mesh.WebhookID: a request waits for the receiver's answer
+}
+
 // WebhookAnswer is what a receiver made of one event.
 type WebhookAnswer struct {
 	Delivered bool
@@ -43,9 +54,9 @@ type WebhookChange struct {
 	Enabled          *bool
 }
 
-func (c WebhookChange) check(s *Service) error {
+func (c WebhookChange) check(s *Webhooks) error {
 	if c.URL != nil {
-		if err := s.checkWebhookURL(*c.URL); err != nil {
+		if err := s.checkURL(*c.URL); err != nil {
 			return err
 		}
 	}
@@ -68,9 +79,9 @@ func (c WebhookChange) check(s *Service) error {
 	return nil
 }
 
-// checkWebhookURL leaves it to the delivery to look where a name leads: that may
+// checkURL leaves it to the delivery to look where a name leads: that may
 // change.
-func (s *Service) checkWebhookURL(text string) error {
+func (s *Webhooks) checkURL(text string) error {
 	if err := checkText("url", text, maxWebhookURL); err != nil {
 		return err
 	}
@@ -85,7 +96,7 @@ func (s *Service) checkWebhookURL(text string) error {
 	}
 	host := u.Hostname()
 	addr, err := netip.ParseAddr(host)
-	if !s.localWebhooks && (err == nil && s.IsLocal(addr) || strings.EqualFold(host, "localhost")) {
+	if !s.allowLocal && (err == nil && s.IsLocal(addr) || strings.EqualFold(host, "localhost")) {
 		return refuse(Invalid, "url", "%s is the server itself, on its link or in the mesh: give another address, or set webhooks.allow_local to allow that", host)
 	}
 	return nil
@@ -116,9 +127,9 @@ func fromNow(w *policy.World, p mesh.WebhookProgress) mesh.WebhookProgress {
 	return p
 }
 
-// CreateWebhook adds a webhook, which is told of what happens from now on, and
+// Create adds a webhook, which is told of what happens from now on, and
 // returns it with its secret.
-func (s *Service) CreateWebhook(ctx context.Context, a mesh.Actor, c WebhookChange) (*mesh.Webhook, string, error) {
+func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*mesh.Webhook, string, error) {
 	if c.URL == nil {
 		return nil, "", refuse(Invalid, "url", "url is required")
 	}
@@ -139,7 +150,7 @@ func (s *Service) CreateWebhook(ctx context.Context, a mesh.Actor, c WebhookChan
 		return nil, "", err
 	}
 	s.logFor(a).Info("webhook created", "webhook", made.ID)
-	return made, s.webhooks.Secret(salt), nil
+	return made, s.secrets.Secret(salt), nil
 }
 
 // findWebhook finds a webhook or refuses.
@@ -151,8 +162,8 @@ func findWebhook(s *mesh.Snapshot, id mesh.WebhookID) (*mesh.Webhook, error) {
 	return w, nil
 }
 
-// editWebhook commits a changed copy of a webhook.
-func (s *Service) editWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID, edit func(mesh.Webhook, mesh.Time) *mesh.Webhook) (*mesh.Webhook, error) {
+// edit commits a changed copy of a webhook.
+func (s *Webhooks) edit(ctx context.Context, a mesh.Actor, id mesh.WebhookID, edit func(mesh.Webhook, mesh.Time) *mesh.Webhook) (*mesh.Webhook, error) {
 	var changed *mesh.Webhook
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		old, err := findWebhook(w.Snapshot, id)
@@ -174,40 +185,40 @@ func (s *Service) editWebhook(ctx context.Context, a mesh.Actor, id mesh.Webhook
 	return changed, nil
 }
 
-// ChangeWebhook changes a webhook. One that is enabled again is told of what
+// Change changes a webhook. One that is enabled again is told of what
 // happens from then on.
-func (s *Service) ChangeWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID, c WebhookChange) (*mesh.Webhook, error) {
+func (s *Webhooks) Change(ctx context.Context, a mesh.Actor, id mesh.WebhookID, c WebhookChange) (*mesh.Webhook, error) {
 	if err := c.check(s); err != nil {
 		return nil, err
 	}
-	return s.editWebhook(ctx, a, id, c.apply)
+	return s.edit(ctx, a, id, c.apply)
 }
 
-// RotateWebhook gives a webhook another secret and returns it. Events that the
+// Rotate gives a webhook another secret and returns it. Events that the
 // receiver refuses meanwhile are tried again.
-func (s *Service) RotateWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (*mesh.Webhook, string, error) {
+func (s *Webhooks) Rotate(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (*mesh.Webhook, string, error) {
 	salt := identity.NewWebhookSalt()
-	w, err := s.editWebhook(ctx, a, id, func(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
+	w, err := s.edit(ctx, a, id, func(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
 		w.Salt, w.UpdatedAt = salt, now
 		return &w
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	return w, s.webhooks.Secret(salt), nil
+	return w, s.secrets.Secret(salt), nil
 }
 
-// DisableWebhook ends what is sent to a receiver, for a reason.
-func (s *Service) DisableWebhook(ctx context.Context, id mesh.WebhookID, reason string) error {
-	_, err := s.editWebhook(ctx, mesh.Actor{Kind: mesh.ActorServer, Reason: reason}, id, func(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
+// Disable ends what is sent to a receiver, for a reason.
+func (s *Webhooks) Disable(ctx context.Context, id mesh.WebhookID, reason string) error {
+	_, err := s.edit(ctx, mesh.Actor{Kind: mesh.ActorServer, Reason: reason}, id, func(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
 		w.Disabled, w.UpdatedAt = true, now
 		return &w
 	})
 	return err
 }
 
-// DeleteWebhook removes a webhook and what its receiver has not taken.
-func (s *Service) DeleteWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID) error {
+// Delete removes a webhook and what its receiver has not taken.
+func (s *Webhooks) Delete(ctx context.Context, a mesh.Actor, id mesh.WebhookID) error {
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
 		if _, err := findWebhook(w.Snapshot, id); err != nil {
 			return nil, err
@@ -221,8 +232,8 @@ func (s *Service) DeleteWebhook(ctx context.Context, a mesh.Actor, id mesh.Webho
 	return nil
 }
 
-// Webhook finds a webhook, also one that another replica has just made.
-func (s *Service) Webhook(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook, error) {
+// Find finds a webhook, also one that another replica has just made.
+func (s *Webhooks) Find(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook, error) {
 	w, err := findWebhook(s.ledger.World().Snapshot, id)
 	if err != nil {
 		if err := s.ledger.Sync(ctx); err != nil {
@@ -235,7 +246,7 @@ func (s *Service) Webhook(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook
 
 // sendNow sends one event to a receiver while somebody waits. One at a time per
 // receiver: more would make this server a means to flood others.
-func (s *Service) sendNow(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) (WebhookAnswer, error) {
+func (s *Webhooks) sendNow(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) (WebhookAnswer, error) {
 	if _, busy := s.sending.LoadOrStore(w.ID, nil); busy {
 		return WebhookAnswer{}, refuse(Conflict, "", "the receiver of webhook %d has not answered another test or redelivery yet: try again in a moment", w.ID)
 	}
@@ -243,10 +254,10 @@ func (s *Service) sendNow(ctx context.Context, w *mesh.Webhook, row ledger.Audit
 	return s.deliver(ctx, w, row), nil
 }
 
-// TestWebhook sends a test to a receiver, enabled or not, and returns what it
+// Test sends a test to a receiver, enabled or not, and returns what it
 // made of it.
-func (s *Service) TestWebhook(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (WebhookAnswer, error) {
-	w, err := s.Webhook(ctx, id)
+func (s *Webhooks) Test(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (WebhookAnswer, error) {
+	w, err := s.Find(ctx, id)
 	if err != nil {
 		return WebhookAnswer{}, err
 	}
@@ -262,14 +273,14 @@ func (s *Service) TestWebhook(ctx context.Context, a mesh.Actor, id mesh.Webhook
 
 // DeadLetters returns what a receiver did not take, newest first, with ids below
 // before; zero means from the newest. A limit of zero means what suits a page.
-func (s *Service) DeadLetters(ctx context.Context, id mesh.WebhookID, before mesh.DeadLetterID, limit int) (letters []mesh.DeadLetter, more bool, err error) {
+func (s *Webhooks) DeadLetters(ctx context.Context, id mesh.WebhookID, before mesh.DeadLetterID, limit int) (letters []mesh.DeadLetter, more bool, err error) {
 	if limit < 0 || limit > maxDeadLetters {
 		return nil, false, refuse(Invalid, "limit", "limit must be from 1 to %d", maxDeadLetters)
 	}
 	if limit == 0 {
 		limit = defaultDeadLetters
 	}
-	if _, err := s.Webhook(ctx, id); err != nil {
+	if _, err := s.Find(ctx, id); err != nil {
 		return nil, false, err
 	}
 	letters, err = s.ledger.DeadLetters(ctx, id, before, limit+1) // one more tells whether any follow
@@ -278,9 +289,9 @@ func (s *Service) DeadLetters(ctx context.Context, id mesh.WebhookID, before mes
 
 // Redeliver sends one event that a receiver did not take again, and forgets it
 // if the receiver takes it now.
-func (s *Service) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookID, letter mesh.DeadLetterID) (WebhookAnswer, error) {
+func (s *Webhooks) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookID, letter mesh.DeadLetterID) (WebhookAnswer, error) {
 	var none WebhookAnswer
-	w, err := s.Webhook(ctx, id)
+	w, err := s.Find(ctx, id)
 	if err != nil {
 		return none, err
 	}
@@ -292,7 +303,7 @@ func (s *Service) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookID
 		return none, refuse(NotFound, "letter", "webhook %d has no failed event %d; list them with: fairlead webhooks failed %d", id, letter, id)
 	}
 	at := ledger.Position{Rev: found[0].Rev, Index: found[0].Index}
-	rows, err := s.Changes(ctx, ledger.Position{Rev: at.Rev, Index: at.Index - 1}, at.Rev, 1)
+	rows, err := s.history.Changes(ctx, ledger.Position{Rev: at.Rev, Index: at.Index - 1}, at.Rev, 1)
 	if errors.Is(err, ledger.ErrForgotten) || err == nil && (len(rows) == 0 || rows[0].Position != at) {
 		return none, refuse(NotFound, "letter", "event %v is no longer kept: history.retention says for how long events are", at)
 	}

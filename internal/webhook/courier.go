@@ -32,7 +32,8 @@ const (
 // Config of a courier. All but AllowLocal, Patience and Retry are required.
 type Config struct {
 	Ledger     *ledger.Ledger
-	Control    *control.Service
+	Webhooks   *control.Webhooks
+	History    *control.History
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 	// Secret is the one that a webhook's salt stands for.
@@ -52,7 +53,7 @@ type Config struct {
 // Courier delivers events.
 type Courier struct {
 	ledger    *ledger.Ledger
-	control   *control.Service
+	webhooks  *control.Webhooks
 	log       *slog.Logger
 	secret    func(string) string
 	encode    func(ledger.AuditRow) []byte
@@ -73,9 +74,9 @@ func New(c Config) *Courier {
 		c.Retry = firstRetry
 	}
 	return &Courier{
-		ledger: c.Ledger, control: c.Control, log: c.Log, secret: c.Secret, encode: c.Encode, userAgent: "Fairlead/" + c.Version,
-		client: newClient(c.AllowLocal, c.Control.IsLocal), patience: c.Patience, retry: c.Retry, metrics: newMetrics(c.Registerer),
-		tail: control.NewTail(c.Control, func(r ledger.AuditRow) ledger.AuditRow { return r }, func(r ledger.AuditRow) ledger.Position { return r.Position }),
+		ledger: c.Ledger, webhooks: c.Webhooks, log: c.Log, secret: c.Secret, encode: c.Encode, userAgent: "Fairlead/" + c.Version,
+		client: newClient(c.AllowLocal, c.Webhooks.IsLocal), patience: c.Patience, retry: c.Retry, metrics: newMetrics(c.Registerer),
+		tail: control.NewTail(c.History, func(r ledger.AuditRow) ledger.AuditRow { return r }, func(r ledger.AuditRow) ledger.Position { return r.Position }),
 	}
 }
 

@@ -113,7 +113,7 @@ func start(t *testing.T, st store.Store, changes ...func(*webhook.Config)) *repl
 		},
 	})
 	c := webhook.Config{
-		Ledger: r.ledger, Control: r.Service, Log: log, Registerer: r.metrics, Secret: secrets.Secret, Encode: api.EncodeWebhookEvent,
+		Ledger: r.ledger, Webhooks: r.Webhooks, History: r.History, Log: log, Registerer: r.metrics, Secret: secrets.Secret, Encode: api.EncodeWebhookEvent,
 		AllowLocal: true, Retry: 50 * time.Millisecond,
 	}
 	for _, change := range changes {
@@ -144,7 +144,7 @@ func (r *replica) hook(events ...string) (*mesh.Webhook, *receiver) {
 	rec := &receiver{t: r.t, status: http.StatusNoContent}
 	rec.server = httptest.NewServer(rec)
 	r.t.Cleanup(rec.server.Close)
-	w, secret, err := r.CreateWebhook(r.t.Context(), admin, control.WebhookChange{URL: new(rec.server.URL + "/path-with-token"), Events: &events})
+	w, secret, err := r.Webhooks.Create(r.t.Context(), admin, control.WebhookChange{URL: new(rec.server.URL + "/path-with-token"), Events: &events})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (r *replica) hook(events ...string) (*mesh.Webhook, *receiver) {
 // webhook is it as the replica shows it now.
 func (r *replica) webhook(id mesh.WebhookID) *mesh.Webhook {
 	r.t.Helper()
-	w, err := r.Webhook(r.t.Context(), id)
+	w, err := r.Webhooks.Find(r.t.Context(), id)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func (r *replica) webhook(id mesh.WebhookID) *mesh.Webhook {
 // wanted are the ids of what happened since a webhook was made.
 func (r *replica) wanted(w *mesh.Webhook) (ids []string) {
 	r.t.Helper()
-	rows, err := r.Changes(r.t.Context(), ledger.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}, r.ledger.World().Rev, 100_000)
+	rows, err := r.History.Changes(r.t.Context(), ledger.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}, r.ledger.World().Rev, 100_000)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func (r *replica) deliveries(outcome string) (n float64) {
 // user makes a change.
 func (r *replica) user(name string) {
 	r.t.Helper()
-	if _, err := r.CreateUser(r.t.Context(), admin, control.NewUser{Name: name}); err != nil {
+	if _, err := r.Users.Create(r.t.Context(), admin, control.NewUser{Name: name}); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -211,11 +211,11 @@ func (r *replica) busy(prefix string, n int) {
 		wg.Go(func() {
 			for j := range n / 4 {
 				name := fmt.Sprintf("%s-%d-%d", prefix, i, j)
-				if _, err := r.CreateUser(r.t.Context(), admin, control.NewUser{Name: name}); err != nil {
+				if _, err := r.Users.Create(r.t.Context(), admin, control.NewUser{Name: name}); err != nil {
 					r.t.Error(err)
 					return
 				}
-				if _, err := r.RenameUser(r.t.Context(), admin, name, name+"-renamed", ""); err != nil {
+				if _, err := r.Users.Rename(r.t.Context(), admin, name, name+"-renamed", ""); err != nil {
 					r.t.Error(err)
 				}
 			}

@@ -234,7 +234,7 @@ func (r *round) bring(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow)
 			return false
 		case answer.Status == http.StatusGone:
 			r.failed(w, answer)
-			if err := r.control.DisableWebhook(ctx, r.id, "the receiver answered "+answer.Problem); err != nil {
+			if err := r.webhooks.Disable(ctx, r.id, "the receiver answered "+answer.Problem); err != nil {
 				r.log.Warn("cannot disable a webhook whose receiver is gone; trying again", "webhook", r.id, "error", err)
 			}
 			return false

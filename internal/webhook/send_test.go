@@ -50,7 +50,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	rec.mu.Lock()
 	rec.status, rec.header = http.StatusTemporaryRedirect, map[string]string{"Location": elsewhere.server.URL}
 	rec.mu.Unlock()
-	answer, err := r.TestWebhook(t.Context(), admin, w.ID)
+	answer, err := r.Webhooks.Test(t.Context(), admin, w.ID)
 	if err != nil || answer.Delivered || answer.Status != http.StatusTemporaryRedirect || !strings.Contains(answer.Problem, "not followed") {
 		t.Errorf("%+v (%v)", answer, err)
 	}
@@ -66,11 +66,11 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 func TestTestComesWhateverIsAskedFor(t *testing.T) {
 	r := start(t, sqlite(t))
 	w, rec := r.hook("policy.*")
-	if _, err := r.ChangeWebhook(t.Context(), admin, w.ID, control.WebhookChange{Enabled: new(false)}); err != nil {
+	if _, err := r.Webhooks.Change(t.Context(), admin, w.ID, control.WebhookChange{Enabled: new(false)}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if answer, err := r.TestWebhook(t.Context(), admin, w.ID); err != nil || !answer.Delivered || answer.Status != http.StatusNoContent || answer.Took <= 0 {
+		if answer, err := r.Webhooks.Test(t.Context(), admin, w.ID); err != nil || !answer.Delivered || answer.Status != http.StatusNoContent || answer.Took <= 0 {
 			t.Errorf("%+v (%v)", answer, err)
 		}
 	}
@@ -118,18 +118,18 @@ func TestReceiverIsTestedOnceAtATime(t *testing.T) {
 		<-answer
 	}))
 	defer rec.Close()
-	if _, err := r.ChangeWebhook(t.Context(), admin, w.ID, control.WebhookChange{URL: &rec.URL, Events: &[]string{"policy.*"}}); err != nil {
+	if _, err := r.Webhooks.Change(t.Context(), admin, w.ID, control.WebhookChange{URL: &rec.URL, Events: &[]string{"policy.*"}}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // it is possible again after the first
 		var first sync.WaitGroup
 		first.Go(func() {
-			if a, err := r.TestWebhook(t.Context(), admin, w.ID); err != nil || !a.Delivered {
+			if a, err := r.Webhooks.Test(t.Context(), admin, w.ID); err != nil || !a.Delivered {
 				t.Errorf("%+v (%v)", a, err)
 			}
 		})
 		<-asked
-		_, err := r.TestWebhook(t.Context(), admin, w.ID)
+		_, err := r.Webhooks.Test(t.Context(), admin, w.ID)
 		if refused, ok := errors.AsType[*control.Refusal](err); !ok || refused.Reason != control.Conflict {
 			t.Errorf("the second is answered %v", err)
 		}
@@ -142,7 +142,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 	r := start(t, sqlite(t))
 	w, rec := r.hook()
 	before := rec.secret
-	_, after, err := r.RotateWebhook(t.Context(), admin, w.ID)
+	_, after, err := r.Webhooks.Rotate(t.Context(), admin, w.ID)
 	if err != nil || before == after || !strings.HasPrefix(after, "flw_") || len(after) < 40 {
 		t.Fatalf("%q became %q (%v)", before, after, err)
 	}
@@ -150,12 +150,12 @@ func TestSecretsAreShownOnce(t *testing.T) {
 	rec.secret = ""
 	rec.mu.Unlock()
 	rec.server.Close() // errors of the client name the address
-	if answer, err := r.TestWebhook(t.Context(), admin, w.ID); err != nil || answer.Problem == "" || strings.Contains(answer.Problem, "path-with-token") {
+	if answer, err := r.Webhooks.Test(t.Context(), admin, w.ID); err != nil || answer.Problem == "" || strings.Contains(answer.Problem, "path-with-token") {
 		t.Errorf("%+v (%v)", answer, err)
 	}
 	r.user("anna")
 	eventually(t, 5*time.Second, "the failure is logged", func() bool { return strings.Contains(r.log.String(), "does not take events") })
-	rows, _, err := r.Audit(t.Context(), ledger.AuditQuery{Kinds: []string{"webhook"}})
+	rows, _, err := r.History.Audit(t.Context(), ledger.AuditQuery{Kinds: []string{"webhook"}})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%d changes of the webhook (%v)", len(rows), err)
 	}

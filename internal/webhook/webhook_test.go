@@ -105,24 +105,24 @@ func TestEventsAreGivenUpAndSentAgain(t *testing.T) {
 	var letters []mesh.DeadLetter
 	eventually(t, 30*time.Second, "all are given up", func() bool {
 		var err error
-		letters, _, err = r.DeadLetters(t.Context(), w.ID, 0, 10)
+		letters, _, err = r.Webhooks.DeadLetters(t.Context(), w.ID, 0, 10)
 		return err == nil && len(letters) == 3
 	})
 	first := letters[2]
 	if first.Event != "user.created" || first.Attempts < 2 || first.Answer != "502 Bad Gateway" || letters[0].Attempts != 1 {
 		t.Errorf("letters %+v", letters)
 	}
-	if answer, err := r.Redeliver(t.Context(), admin, w.ID, first.ID); err != nil || answer.Delivered || answer.Status != http.StatusBadGateway || answer.Reply != "" {
+	if answer, err := r.Webhooks.Redeliver(t.Context(), admin, w.ID, first.ID); err != nil || answer.Delivered || answer.Status != http.StatusBadGateway || answer.Reply != "" {
 		t.Errorf("%+v (%v)", answer, err)
 	}
 	rec.answer(http.StatusAccepted)
-	if answer, err := r.Redeliver(t.Context(), admin, w.ID, first.ID); err != nil || !answer.Delivered || answer.Status != http.StatusAccepted {
+	if answer, err := r.Webhooks.Redeliver(t.Context(), admin, w.ID, first.ID); err != nil || !answer.Delivered || answer.Status != http.StatusAccepted {
 		t.Errorf("%+v (%v)", answer, err)
 	}
 	if got, _ := rec.has(); !slices.Equal(got, []string{ledger.Position{Rev: first.Rev, Index: first.Index}.String()}) {
 		t.Errorf("came %v, want %+v", got, first)
 	}
-	if left, _, err := r.DeadLetters(t.Context(), w.ID, 0, 10); err != nil || len(left) != 2 {
+	if left, _, err := r.Webhooks.DeadLetters(t.Context(), w.ID, 0, 10); err != nil || len(left) != 2 {
 		t.Errorf("%d are left (%v)", len(left), err)
 	}
 	if n := r.deliveries("dead"); n != 3 {
@@ -150,7 +150,7 @@ func TestOldEventsOutliveOneFailure(t *testing.T) {
 	rec.answer(http.StatusOK)
 	want := r.wanted(w)
 	eventually(t, 10*time.Second, "all came", func() bool { got, _ := rec.has(); return len(got) == len(want) })
-	if letters, _, err := r.DeadLetters(t.Context(), w.ID, 0, 10); err != nil || len(letters) != 0 {
+	if letters, _, err := r.Webhooks.DeadLetters(t.Context(), w.ID, 0, 10); err != nil || len(letters) != 0 {
 		t.Errorf("given up were %+v (%v)", letters, err)
 	}
 }
@@ -161,13 +161,13 @@ func TestReceiverThatIsGoneDisablesItsWebhook(t *testing.T) {
 	rec.answer(http.StatusGone)
 	r.user("anna")
 	eventually(t, 5*time.Second, "it is disabled", func() bool { return r.webhook(w.ID).Disabled })
-	rows, _, err := r.Audit(t.Context(), ledger.AuditQuery{Kinds: []string{"webhook"}, Verbs: []string{"changed"}})
+	rows, _, err := r.History.Audit(t.Context(), ledger.AuditQuery{Kinds: []string{"webhook"}, Verbs: []string{"changed"}})
 	if err != nil || len(rows) != 1 || rows[0].Actor.Kind != mesh.ActorServer || !strings.Contains(rows[0].Actor.Reason, "410 Gone") {
 		t.Errorf("audit %+v (%v)", rows, err)
 	}
 	rec.answer(http.StatusOK)
 	r.user("bert")
-	if _, err := r.ChangeWebhook(t.Context(), admin, w.ID, control.WebhookChange{Enabled: new(true)}); err != nil {
+	if _, err := r.Webhooks.Change(t.Context(), admin, w.ID, control.WebhookChange{Enabled: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	r.user("carl")

@@ -35,7 +35,7 @@ func TestWhatAClientMeasuresIsKnown(t *testing.T) {
 	}
 	check := func(want mesh.Facts) {
 		t.Helper()
-		got := *s.Facts(s.only().ID)
+		got := *s.Observations.Facts(s.only().ID)
 		for i := range got.Warnings {
 			got.Warnings[i].Since = 0
 		}
@@ -91,7 +91,7 @@ func TestStreamTellsWhatTheClientMeasured(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	n := s.only()
-	if f := s.Facts(n.ID); f.UDP == nil || !*f.UDP || len(f.Latencies) != 1 {
+	if f := s.Observations.Facts(n.ID); f.UDP == nil || !*f.UDP || len(f.Latencies) != 1 {
 		t.Errorf("%+v", f)
 	}
 	if n.Net.HomeRelay != 0 || len(n.Net.Endpoints) > 0 || n.Hostname == "old" {

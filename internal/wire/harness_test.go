@@ -149,7 +149,7 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	})
 	hub := stream.New(stream.Config{Ledger: s.ledger, Presence: nobody{}, Log: log, Registerer: s.reg})
 	c := wire.Config{
-		Control: s.Service, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, ServerURL: s.url,
+		Joins: s.Joins, Logins: s.Logins, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, ServerURL: s.url,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	}
 	if o.wire != nil {
@@ -190,7 +190,7 @@ func (w wrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (s *service) user(name string) *mesh.User {
 	s.t.Helper()
-	u, err := s.CreateUser(s.t.Context(), admin, control.NewUser{Name: name})
+	u, err := s.Users.Create(s.t.Context(), admin, control.NewUser{Name: name})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func (s *service) user(name string) *mesh.User {
 
 func (s *service) key(k control.NewPreAuthKey) string {
 	s.t.Helper()
-	_, text, err := s.CreatePreAuthKey(s.t.Context(), admin, k)
+	_, text, err := s.PreAuthKeys.Create(s.t.Context(), admin, k)
 	if err != nil {
 		s.t.Fatal(err)
 	}

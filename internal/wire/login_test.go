@@ -69,7 +69,7 @@ func (c *client) waits(link string) <-chan tailcfg.RegisterResponse {
 	answer := c.follows(link)
 	code := identity.LoginCode(link)
 	until(c.s.t, "the device is listed as "+code, func() bool {
-		for _, l := range c.s.WaitingLogins() {
+		for _, l := range c.s.Logins.Waiting() {
 			if l.Code == code {
 				return true
 			}
@@ -93,11 +93,11 @@ func TestApprovedDeviceJoins(t *testing.T) {
 	if s.ledger.World().Rev != rev {
 		t.Error("a stranger made the service write")
 	}
-	w := s.WaitingLogins()[0]
+	w := s.Logins.Waiting()[0]
 	if w.Hostname != "laptop" || w.OS != "linux" || w.Addr != "192.0.2.7" || w.MachineKey != c.machine.Public() || w.NodeKey != c.node.Public() {
 		t.Errorf("listed as %+v", w)
 	}
-	if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", strings.ToLower(w.Code)); err != nil {
+	if _, _, err := s.Logins.Approve(t.Context(), admin, "alice", strings.ToLower(w.Code)); err != nil {
 		t.Fatal(err)
 	}
 	out := <-answer
@@ -110,7 +110,7 @@ func TestApprovedDeviceJoins(t *testing.T) {
 	for l := range s.ledger.World().Logins() {
 		t.Errorf("the answer is still there: %+v", l)
 	}
-	if n := len(s.WaitingLogins()); n != 0 {
+	if n := len(s.Logins.Waiting()); n != 0 {
 		t.Errorf("%d devices wait", n)
 	}
 	s.counted(1)
@@ -122,7 +122,7 @@ func TestRejectedDeviceIsToldWhy(t *testing.T) {
 	c := s.client()
 	link := c.asks()
 	answer := c.waits(link)
-	if _, err := s.RejectLogin(t.Context(), admin, link, "ask in the office"); err != nil {
+	if _, err := s.Logins.Reject(t.Context(), admin, link, "ask in the office"); err != nil {
 		t.Fatal(err)
 	}
 	const want = "Node registration rejected: ask in the office"
@@ -154,7 +154,7 @@ func TestLoginOutlivesTheService(t *testing.T) {
 	c.s = s
 	c.connect()
 	answer = c.waits(link)
-	if _, _, err := s.ApproveLogin(t.Context(), admin, "alice", link); err != nil {
+	if _, _, err := s.Logins.Approve(t.Context(), admin, "alice", link); err != nil {
 		t.Fatal(err)
 	}
 	if out := <-answer; !out.MachineAuthorized {
@@ -227,13 +227,13 @@ func TestCrowdOfStrangersDoesNotFillTheList(t *testing.T) {
 		}
 		c.follows(link())
 	}
-	until(t, "all wait", func() bool { return len(s.WaitingLogins()) == ofOne })
+	until(t, "all wait", func() bool { return len(s.Logins.Waiting()) == ofOne })
 	c.connect()
 	last := link()
 	if out := c.register(object{"Followup": last}); out.AuthURL != last {
 		t.Errorf("%+v", out)
 	}
-	if n := len(s.WaitingLogins()); n != ofOne {
+	if n := len(s.Logins.Waiting()); n != ofOne {
 		t.Errorf("%d devices wait", n)
 	}
 }
@@ -268,7 +268,7 @@ func TestLoginPageTellsItsState(t *testing.T) {
 		NodeKey: key.NewNode().Public(), Hostname: `<script>"'&`, IssuedAt: mesh.TimeOf(time.Now()),
 	})
 	shows("/auth/"+hostile, 200, "&lt;script&gt;")
-	if _, err := s.RejectLogin(t.Context(), admin, link, "not <you>"); err != nil {
+	if _, err := s.Logins.Reject(t.Context(), admin, link, "not <you>"); err != nil {
 		t.Fatal(err)
 	}
 	shows(path, 200, "This device was rejected", "not &lt;you&gt;")
@@ -287,11 +287,11 @@ func TestLoginPageShowsTheTagsOfADeviceThatWaits(t *testing.T) {
 	defer wait.Wait()
 	defer cancel()
 	wait.Go(func() {
-		_, _ = s.Join(ctx, mesh.Actor{}, control.Joining{
+		_, _ = s.Joins.Join(ctx, mesh.Actor{}, control.Joining{
 			MachineKey: c.machine.Public(), NodeKey: c.node.Public(), Followup: link, Tags: []string{"tag:web", "tag:db"},
 		})
 	})
-	until(t, "the device waits", func() bool { return len(s.WaitingLogins()) > 0 })
+	until(t, "the device waits", func() bool { return len(s.Logins.Waiting()) > 0 })
 	if _, _, text := s.outside("GET", strings.TrimPrefix(link, s.url), ""); !strings.Contains(text, "<dt>Tags</dt><dd>tag:db, tag:web</dd>") {
 		t.Errorf("no tags:\n%s", text)
 	}
@@ -331,7 +331,7 @@ func TestPagesLoadNothing(t *testing.T) {
 
 func TestDeviceWithoutKeyIsRefusedWhereThereAreNoLinks(t *testing.T) {
 	s, _ := open(t, options{wire: func(c *wire.Config) {
-		c.Control = control.New(control.Config{Ledger: c.Ledger, Log: c.Log, Registerer: prometheus.NewRegistry()})
+		c.Joins = control.New(control.Config{Ledger: c.Ledger, Log: c.Log, Registerer: prometheus.NewRegistry()}).Joins
 	}})
 	if out := s.client().register(nil); out.Error != badKey+"(a key is required; ask your administrator for one)" {
 		t.Errorf("%+v", out)

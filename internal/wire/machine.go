@@ -132,7 +132,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		_ = answer.SetWriteDeadline(time.Time{})
 		defer func() { _ = answer.SetWriteDeadline(time.Now().Add(s.config.RequestTimeout)) }()
 	}
-	out, err := s.config.Control.Join(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, in.joining(p))
+	out, err := s.config.Joins.Join(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, in.joining(p))
 	var refusal *control.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -226,7 +226,7 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := peerOf(r)
-	n, err := s.config.Control.FindClient(r.Context(), p.machine, in.NodeKey)
+	n, err := s.config.Clients.Find(r.Context(), p.machine, in.NodeKey)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -238,7 +238,7 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 		// replica; the rest of what it says here may be old.
 		measured := measuredIn(netInfoOf(in.Hostinfo))
 		measured.Flags = in.DebugFlags
-		s.config.Control.Observe(n.ID, measured)
+		s.config.Observations.Observe(n.ID, measured)
 	}
 	err = send(r.Context(), w, stream.Request{Node: n.ID, NodeKey: in.NodeKey, Compress: in.Compress == "zstd"})
 	switch {
@@ -255,7 +255,7 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 func (s *Server) report(w http.ResponseWriter, r *http.Request, in mapRequest) {
 	p := peerOf(r)
 	report, latency := in.report(p)
-	if err := s.config.Control.Report(r.Context(), mesh.Actor{Addr: p.addr}, report); err != nil {
+	if err := s.config.Clients.Report(r.Context(), mesh.Actor{Addr: p.addr}, report); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -287,7 +287,7 @@ func (s *Server) updateHealth(w http.ResponseWriter, r *http.Request) {
 	if !decode(w, r, &in) {
 		return
 	}
-	if err := s.config.Control.Warn(r.Context(), peerOf(r).machine, in.NodeKey, in.Subsys, in.Error); err != nil {
+	if err := s.config.Clients.SetWarning(r.Context(), peerOf(r).machine, in.NodeKey, in.Subsys, in.Error); err != nil {
 		s.fail(w, r, err)
 		return
 	}

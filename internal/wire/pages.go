@@ -118,7 +118,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 		v.State, v.Refresh = "expired", 0
 	}
 	if v.State == "waiting" {
-		v.Tags = s.config.Control.WaitingTags(l.NodeKey)
+		v.Tags = s.config.Logins.Tags(l.NodeKey)
 	}
 	s.pages.write(w, http.StatusOK, "login", v)
 }

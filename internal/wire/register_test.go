@@ -33,7 +33,7 @@ func TestClientRegistersWithEachKindOfKey(t *testing.T) {
 	s, _ := open(t, options{})
 	alice := s.user("alice")
 	expired := s.key(control.NewPreAuthKey{User: "alice"})
-	if err := s.ExpirePreAuthKey(t.Context(), admin, expired, ""); err != nil {
+	if err := s.PreAuthKeys.Expire(t.Context(), admin, expired, ""); err != nil {
 		t.Fatal(err)
 	}
 	reusable, once := s.key(control.NewPreAuthKey{User: "alice", Reusable: true}), s.key(control.NewPreAuthKey{User: "alice"})

@@ -36,11 +36,15 @@ type Streams interface {
 
 // Config of the server. All up to Noise is required.
 type Config struct {
-	Control    *control.Service
-	Ledger     *ledger.Ledger
-	Streams    Streams
-	Log        *slog.Logger
-	Registerer prometheus.Registerer
+	Joins        *control.Joins
+	Logins       *control.Logins
+	Clients      *control.Clients
+	Observations *control.Observations
+	SSH          *control.SSH
+	Ledger       *ledger.Ledger
+	Streams      Streams
+	Log          *slog.Logger
+	Registerer   prometheus.Registerer
 	// Noise is the key by which clients know the service, on every replica the
 	// same. A client that meets another one is lost until it is restarted.
 	Noise key.MachinePrivate

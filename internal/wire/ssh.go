@@ -25,7 +25,7 @@ func (s *Server) sshAction(w http.ResponseWriter, r *http.Request) {
 	answer := http.NewResponseController(w)
 	_ = answer.SetWriteDeadline(time.Time{}) // it waits for a person
 	defer func() { _ = answer.SetWriteDeadline(time.Now().Add(s.config.RequestTimeout)) }()
-	out, err := s.config.Control.CheckSSH(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, ask)
+	out, err := s.config.SSH.Check(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, ask)
 	if err != nil {
 		s.fail(w, r, err)
 		return

@@ -114,10 +114,10 @@ func TestCheckedSessionBeginsWhenItIsApproved(t *testing.T) {
 		t.Fatalf("nobody has answered: %+v", a)
 	case <-time.After(300 * time.Millisecond): // longer than other requests may take
 	}
-	if list := s.PendingSSH(); len(list) != 1 || list[0].Code != code {
+	if list := s.SSH.Pending(); len(list) != 1 || list[0].Code != code {
 		t.Errorf("pending: %+v", list)
 	}
-	if _, err := s.ApproveSSH(t.Context(), admin, code); err != nil {
+	if _, err := s.SSH.Approve(t.Context(), admin, code); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-held; !a.Accept || !a.AllowAgentForwarding || !a.AllowLocalPortForwarding || !a.AllowRemotePortForwarding || a.SessionDuration != 0 {
@@ -138,7 +138,7 @@ func TestCheckedSessionIsApprovedOnce(t *testing.T) {
 	s, _ := open(t, options{})
 	c := newTarget(s)
 	code, held := c.holds("deploy")
-	if _, err := s.ApproveSSH(t.Context(), admin, code); err != nil {
+	if _, err := s.SSH.Approve(t.Context(), admin, code); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-held; !a.Accept {
@@ -159,7 +159,7 @@ func TestRefusedSessionIsLogged(t *testing.T) {
 		t.Errorf("no rule: %+v", a)
 	}
 	code, held := c.holds("ana")
-	if _, err := s.RejectSSH(t.Context(), admin, code, "no"); err != nil {
+	if _, err := s.SSH.Reject(t.Context(), admin, code, "no"); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-held; !a.Reject || a.Message != "fairlead: an administrator refused this session\r\n" {
@@ -199,7 +199,7 @@ func TestOtherMachinesMayNotAskAboutASession(t *testing.T) {
 			t.Errorf("%s: %d %v", wrong, status, err)
 		}
 	}
-	if n := len(s.WaitingSSH()); n != 0 {
+	if n := len(s.SSH.Waiting()); n != 0 {
 		t.Errorf("%d sessions wait", n)
 	}
 }
@@ -210,7 +210,7 @@ func TestSessionThatWaitsOutlivesTheServer(t *testing.T) {
 	c := newTarget(s)
 	first := c.begins("ana")
 	held := c.follow(first, "ana")
-	until(t, "it waits", func() bool { return len(s.WaitingSSH()) == 1 })
+	until(t, "it waits", func() bool { return len(s.SSH.Waiting()) == 1 })
 	stop()
 	if a, ok := <-held; ok {
 		t.Fatalf("answered: %+v", a)
@@ -219,8 +219,8 @@ func TestSessionThatWaitsOutlivesTheServer(t *testing.T) {
 	c.s = s
 	c.connect()
 	held = c.follow(first, "ana") // clients try the same again
-	until(t, "it waits again", func() bool { return len(s.WaitingSSH()) == 1 })
-	if _, err := s.ApproveSSH(t.Context(), admin, s.WaitingSSH()[0].Code); err != nil {
+	until(t, "it waits again", func() bool { return len(s.SSH.Waiting()) == 1 })
+	if _, err := s.SSH.Approve(t.Context(), admin, s.SSH.Waiting()[0].Code); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-held; !a.Accept {

@@ -23,7 +23,7 @@ func (s *Server) verify(w http.ResponseWriter, r *http.Request) {
 	if !decode(w, r, &in) {
 		return
 	}
-	err := s.config.Control.AdmitToRelay(r.Context(), in.NodePublic)
+	err := s.config.Clients.AdmitToRelay(r.Context(), in.NodePublic)
 	var refusal *control.Refusal
 	if err != nil && !errors.As(err, &refusal) {
 		s.fail(w, r, err)

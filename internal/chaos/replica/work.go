@@ -192,7 +192,7 @@ func (w *worker) anyUser() (*mesh.User, error) {
 }
 
 func (w *worker) createUser(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
-	u, err := w.service.CreateUser(ctx, a, control.NewUser{Name: userName(), DisplayName: "<\u00fc & \"quotes\">"})
+	u, err := w.service.Users.Create(ctx, a, control.NewUser{Name: userName(), DisplayName: "<\u00fc & \"quotes\">"})
 	return mesh.UserPut{User: u}, err
 }
 
@@ -201,7 +201,7 @@ func (w *worker) renameUser(ctx context.Context, a mesh.Actor) (mesh.Event, erro
 	if err != nil {
 		return nil, err
 	}
-	u, err := w.service.RenameUser(ctx, a, was.ID.String(), userName(), "")
+	u, err := w.service.Users.Rename(ctx, a, was.ID.String(), userName(), "")
 	return mesh.UserPut{User: u}, err
 }
 
@@ -210,7 +210,7 @@ func (w *worker) deleteUser(ctx context.Context, a mesh.Actor) (mesh.Event, erro
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.service.DeleteUser(ctx, a, u.ID.String(), "", false)
+	_, err = w.service.Users.Delete(ctx, a, u.ID.String(), "", false)
 	return mesh.UserGone{ID: u.ID}, err
 }
 
@@ -228,7 +228,7 @@ func (w *worker) createPreAuthKey(ctx context.Context, a mesh.Actor) (mesh.Event
 	if rand.IntN(8) == 0 {
 		in.Expiration = time.Now().Add(100 * time.Millisecond)
 	}
-	k, text, err := w.service.CreatePreAuthKey(ctx, a, in)
+	k, text, err := w.service.PreAuthKeys.Create(ctx, a, in)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (w *worker) expirePreAuthKey(ctx context.Context, a mesh.Actor) (mesh.Event
 	if err != nil {
 		return nil, err
 	}
-	return nil, w.service.ExpirePreAuthKey(ctx, a, key, "")
+	return nil, w.service.PreAuthKeys.Expire(ctx, a, key, "")
 }
 
 func (w *worker) deletePreAuthKey(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
@@ -254,11 +254,11 @@ func (w *worker) deletePreAuthKey(ctx context.Context, a mesh.Actor) (mesh.Event
 	if err != nil {
 		return nil, err
 	}
-	return mesh.PreAuthKeyGone{ID: k.ID}, w.service.DeletePreAuthKey(ctx, a, k.ID.String())
+	return mesh.PreAuthKeyGone{ID: k.ID}, w.service.PreAuthKeys.Delete(ctx, a, k.ID.String())
 }
 
 func (w *worker) createAPIKey(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
-	k, _, err := w.service.CreateAPIKey(ctx, a, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleOperator, Scopes: []string{"nodes"}}})
+	k, _, err := w.service.APIKeys.Create(ctx, a, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleOperator, Scopes: []string{"nodes"}}})
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func (w *worker) expireAPIKey(ctx context.Context, a mesh.Actor) (mesh.Event, er
 	if len(w.own) == 0 {
 		return nil, errNothing
 	}
-	_, err := w.service.ExpireAPIKeys(ctx, a, w.own[rand.IntN(len(w.own))].String(), false, time.Time{})
+	_, err := w.service.APIKeys.Expire(ctx, a, w.own[rand.IntN(len(w.own))].String(), false, time.Time{})
 	return nil, err
 }
 
@@ -283,7 +283,7 @@ func (w *worker) deleteAPIKey(ctx context.Context, a mesh.Actor) (mesh.Event, er
 	}
 	id := w.own[0]
 	w.own = w.own[1:]
-	if err := w.service.DeleteAPIKey(ctx, a, id.String()); err != nil {
+	if err := w.service.APIKeys.Delete(ctx, a, id.String()); err != nil {
 		return nil, err
 	}
 	if _, ok := w.ledger.World().APIKey(id); ok {
@@ -302,7 +302,7 @@ func (w *worker) register(ctx context.Context, a mesh.Actor) (mesh.Event, error)
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key)) // never fails
 	machine := h.Sum64() + rand.Uint64N(4)
-	n, err := w.service.Register(ctx, a, control.Registration{
+	n, err := w.service.Joins.Register(ctx, a, control.Registration{
 		PreAuthKey: key, MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(machine), Hostname: hostname(), OS: "linux",
 	})
 	var refusal *control.Refusal
