@@ -23,9 +23,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/presence"
+	"github.com/fairlead-mesh/fairlead/internal/probe"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
+	"github.com/fairlead-mesh/fairlead/internal/secrets"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/stream"
+	"github.com/fairlead-mesh/fairlead/internal/sweep"
 	"github.com/fairlead-mesh/fairlead/internal/webhook"
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
@@ -33,7 +37,7 @@ import (
 // parts are what the service is made of beside the ledger.
 type parts struct {
 	control  *control.Service
-	presence *control.Presence
+	presence *presence.Tracker
 	hub      *stream.Hub
 	clients  *wire.Server
 	courier  *webhook.Courier
@@ -82,30 +86,30 @@ func (s *service) fill(r *store.Report) {
 // build needs a ledger that runs: shared secrets are made by a commit.
 func (s *service) build(ctx context.Context) (*parts, error) {
 	c := s.Config
-	noise, err := control.NoiseKey(ctx, control.SecretsConfig{
+	noise, err := secrets.NoiseKey(ctx, secrets.Config{
 		Ledger: s.ledger, Log: s.log, KeyFile: c.SecretsKeyFile, NoisePath: c.Noise.PrivateKeyPath, GiveUpLost: s.NewKey,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p, secrets := &parts{}, identity.NewWebhookSecrets(noise)
+	p, hooks := &parts{}, identity.NewWebhookSecrets(noise)
 	p.control = control.New(control.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
 		NodeExpiry: c.Node.Expiry, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
-		PolicyFile: policyFile(c.Policy), Webhooks: secrets, LocalWebhooks: c.Webhooks.AllowLocal,
+		PolicyFile: policyFile(c.Policy), Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
 			return p.courier.Deliver(ctx, w, row)
 		},
 	})
 	p.courier = webhook.New(webhook.Config{
-		Ledger: s.ledger, Webhooks: p.control.Webhooks, History: p.control.History, Log: s.log, Registerer: s.registry, Secret: secrets.Secret, Encode: api.EncodeWebhookEvent,
+		Ledger: s.ledger, Webhooks: p.control.Webhooks, History: p.control.History, Log: s.log, Registerer: s.registry, Secret: hooks.Secret, Encode: api.EncodeWebhookEvent,
 		Version: s.Build.Version, AllowLocal: c.Webhooks.AllowLocal,
 	})
 	p.fence = s.newFence(identity.NewReplicaKey(noise))
-	p.presence = control.NewPresence(control.PresenceConfig{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
+	p.presence = presence.New(presence.Config{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry, ServerURL: c.ServerURL})
-	prober := control.NewProber(control.ProberConfig{
+	prober := probe.New(probe.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
 		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(c.ServerURL, token)) },
 	})
@@ -114,7 +118,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL,
 		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Closed: p.fence.Closed, Answered: prober.Answered,
 	})
-	sweeper := control.NewSweeper(control.SweeperConfig{
+	sweeper := sweep.New(sweep.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry, Interval: c.NodeUpdateCheckInterval, Inactivity: c.Node.Ephemeral.InactivityTimeout,
 	})
 	p.loops = []func(context.Context) error{

@@ -21,6 +21,10 @@ var table = map[string]row{
 	"identity":        {"mesh", "keys http slog"},
 	"guard":           {"identity", "http slog prometheus"},
 	"control":         {"mesh policy ledger identity textdiff", "keys slog prometheus"},
+	"presence":        {"mesh policy ledger", "slog prometheus"},
+	"sweep":           {"mesh policy ledger", "slog prometheus"},
+	"probe":           {"mesh policy ledger", "keys slog prometheus"},
+	"secrets":         {"mesh policy ledger identity", "keys slog"},
 	"stream":          {"mesh policy netmap ledger", "keys tailscale http slog prometheus"},
 	"wire":            {"mesh netmap ledger control identity guard stream", "keys tailcfg tailscale http slog prometheus"},
 	"api":             {"mesh policy ledger control identity guard api/openapi ./api", "keys http slog prometheus"},
@@ -33,7 +37,7 @@ var table = map[string]row{
 	"spelling":        {"", ""},
 	"textdiff":        {"", ""},
 	"app": {
-		"mesh policy store sqlstore ledger identity guard control stream wire api api/openapi ./api fence webhook relay config",
+		"mesh policy store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence webhook relay config",
 		"keys http slog prometheus",
 	},
 

@@ -21,8 +21,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/presence"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/sweep"
 )
 
 // cluster is one database for several replicas in one bubble of time. SQLite
@@ -128,7 +130,7 @@ type replica struct {
 	*control.Service
 	id       store.ReplicaID
 	ledger   *ledger.Ledger
-	presence *control.Presence
+	presence *presence.Tracker
 	registry *prometheus.Registry
 	kill     func()
 	hangup   chan os.Signal
@@ -160,8 +162,8 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 		t.Fatal(err)
 	}
 	r.Service = control.New(control.Config{Ledger: r.ledger, Log: log, Registerer: r.registry, PolicyFile: policyFile})
-	r.presence = control.NewPresence(control.PresenceConfig{Ledger: r.ledger, Log: log, Registerer: r.registry})
-	sweeper := control.NewSweeper(control.SweeperConfig{
+	r.presence = presence.New(presence.Config{Ledger: r.ledger, Log: log, Registerer: r.registry})
+	sweeper := sweep.New(sweep.Config{
 		Ledger: r.ledger, Log: log, Registerer: r.registry, Interval: 10 * time.Second, Inactivity: inactivity,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -75,7 +75,7 @@ func rejects(login []byte) bool {
 // expires finds the change by which a node's key expired: somebody ended it, or
 // its time had come and the sweeper says so.
 func expires(row ledger.AuditRow) bool {
-	if row.Actor.Kind == mesh.ActorServer && row.Actor.Reason == reasonExpired {
+	if row.Actor.Kind == mesh.ActorServer && row.Actor.Reason == mesh.ReasonExpired {
 		return true
 	}
 	var before, after struct {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
@@ -356,7 +357,7 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, after,
 			continue
 		case n.ID > end:
 			return done, evs, nil
-		case len(evs) == chunkNodes:
+		case len(evs) == ledger.MaxNodes:
 			done.last = n.ID - 1
 			return done, evs, nil
 		}

@@ -357,7 +357,7 @@ func endsWarning(before, after *mesh.Facts) bool {
 
 func (s *Observations) commit(ctx context.Context, facts []*mesh.Facts, uses []mesh.APIKeyUsed) error {
 	for len(facts)+len(uses) > 0 {
-		f, u := facts[:min(len(facts), chunkNodes)], uses[:min(len(uses), chunkNodes)]
+		f, u := facts[:min(len(facts), ledger.MaxNodes)], uses[:min(len(uses), ledger.MaxNodes)]
 		if _, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Self().ID)}, decideObserved(f, u)); err != nil {
 			return err
 		}

@@ -17,6 +17,8 @@ import (
 const (
 	// pendingLook is how late a replica may notice that a policy waits.
 	pendingLook = time.Second
+	// revertRetry is the pause after a revert that found the database or its clock late.
+	revertRetry = 200 * time.Millisecond
 	// testEvery bounds what tests cost while tags and users change.
 	testEvery = 5 * time.Second
 )
@@ -80,7 +82,7 @@ func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 					s.log.Debug("reverting the policy waits for the database", "version", p.Version, "error", err)
 				}
 			}
-			wait = min(max(left, expirySlack), pendingLook)
+			wait = min(max(left, revertRetry), pendingLook)
 		}
 		pause(ctx, wait)
 	}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/probe"
 )
 
 // watch is a prober with the questions it asked.
 type watch struct {
-	*control.Prober
+	*probe.Prober
 	asked map[mesh.NodeID]string
 	now   time.Time
 }
@@ -35,7 +35,7 @@ func twoRouters(t *testing.T) (service, *watch) {
 		commit(t, s, mesh.Online{ID: id + 1, Replica: self, Conn: 1, At: 1})
 	}
 	w := &watch{asked: map[mesh.NodeID]string{}, now: time.Now()}
-	w.Prober = control.NewProber(control.ProberConfig{
+	w.Prober = probe.New(probe.Config{
 		Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 		Ask: func(id mesh.NodeID, token string) bool {
 			w.asked[id] = token

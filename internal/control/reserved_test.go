@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/sweep"
 	"github.com/fairlead-mesh/fairlead/internal/waittest"
 )
 
@@ -71,7 +72,7 @@ func TestStoredRoutesOverTheMeshAreDisabled(t *testing.T) {
 		RoutableIPs: routes, Routes: routes, AllRoutes: []mesh.Route{{ID: 1, Prefix: routes[0], Enabled: true}, bad},
 	})
 	s.wantRoutes(t, "stored", "2 10.1.0.0/16 a e p, 2 100.64.0.1/32 a e p")
-	sweeper := control.NewSweeper(control.SweeperConfig{
+	sweeper := sweep.New(sweep.Config{
 		Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Interval: time.Hour, Inactivity: time.Hour,
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,21 +9,21 @@ import (
 
 	"tailscale.com/types/key"
 
-	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/secrets"
 )
 
 // startedAt is one place where the service is started: its files, and the
 // database that it shares with others.
 type startedAt struct {
 	t *testing.T
-	c control.SecretsConfig
+	c secrets.Config
 }
 
 func startAt(t *testing.T, s service, sealed string) startedAt {
 	t.Helper()
 	dir := t.TempDir()
-	r := startedAt{t, control.SecretsConfig{Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), NoisePath: filepath.Join(dir, "state", "noise.key")}}
+	r := startedAt{t, secrets.Config{Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), NoisePath: filepath.Join(dir, "state", "noise.key")}}
 	if sealed != "" {
 		r.c.KeyFile = filepath.Join(dir, "secrets.key")
 		r.write(r.c.KeyFile, sealed)
@@ -40,7 +40,7 @@ func (r startedAt) write(path, text string) {
 
 func (r startedAt) starts() key.MachinePrivate {
 	r.t.Helper()
-	k, err := control.NoiseKey(r.t.Context(), r.c)
+	k, err := secrets.NoiseKey(r.t.Context(), r.c)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (r startedAt) starts() key.MachinePrivate {
 
 func (r startedAt) refuses(want string) {
 	r.t.Helper()
-	_, err := control.NoiseKey(r.t.Context(), r.c)
+	_, err := secrets.NoiseKey(r.t.Context(), r.c)
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		r.t.Errorf("got %v, want %q", err, want)
 	}

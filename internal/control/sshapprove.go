@@ -239,13 +239,3 @@ func (s *SSH) answer(ctx context.Context, a mesh.Actor, code string, rejected bo
 	}
 	return g, nil
 }
-
-// endedSSHGrants finds answers to sessions that count no more.
-func endedSSHGrants(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
-	for g := range s.SSHGrants() {
-		if g.Until.Reached(now) {
-			evs = append(evs, mesh.SSHGrantGone{ID: g.ID})
-		}
-	}
-	return evs
-}

@@ -48,6 +48,10 @@ func (e *TooManyNamed) Error() string {
 	return fmt.Sprintf("too many requests with an Idempotency-Key: each is remembered for at least %v; retry in %v", mesh.ReceiptMinimum, e.Wait.Round(time.Second))
 }
 
+// MaxNodes is how many nodes a command should change at most. Whoever has more to
+// change commits several times, so that other commands get their turn in between.
+const MaxNodes = 256
+
 // Decide looks at the world exactly as it will be when its events become
 // durable and returns them, none if nothing is to change, or a refusal. It is
 // pure and quick: the store's write lock is held while it runs, and it may run

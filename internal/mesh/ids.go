@@ -85,6 +85,9 @@ const (
 	ActorReplica ActorKind = "replica" // the service about one replica
 )
 
+// ReasonExpired is the reason of ActorServer for nodes whose key has expired.
+const ReasonExpired = "expired"
+
 // Actor is who asked. Every change carries one into the log and the audit.
 type Actor struct {
 	Kind      ActorKind `json:"kind"`

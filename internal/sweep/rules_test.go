@@ -1,4 +1,4 @@
-package control
+package sweep
 
 import (
 	"strconv"
@@ -204,7 +204,7 @@ func TestReplicaIsLostAfterItsSilence(t *testing.T) {
 			{after: 3 * time.Hour, steady: true, alive: own, want: []string{"other"}},
 		},
 	} {
-		r := roll{self: "self", since: start, last: start, seen: map[string]time.Time{}}
+		r := replicaWatch{self: "self", since: start, last: start, seen: map[string]time.Time{}}
 		for _, l := range looks {
 			now := start.Add(l.after)
 			if loss := r.observe(now, l.steady, l.alive); loss != l.loss {

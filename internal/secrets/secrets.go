@@ -1,4 +1,6 @@
-package control
+// Package secrets finds or makes the Noise key by which clients know the server,
+// the same on every replica: in a file, or sealed in the database.
+package secrets
 
 import (
 	"context"
@@ -21,8 +23,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// SecretsConfig says where the service keeps the key by which clients know it.
-type SecretsConfig struct {
+// Config says where the Noise key is kept.
+type Config struct {
 	Ledger *ledger.Ledger // must run
 	Log    *slog.Logger
 	// KeyFile holds the key that seals what is kept in the database. Without it
@@ -52,7 +54,7 @@ type noiseRecord struct {
 // NoiseKey returns the key by which clients know the service, the same on every
 // replica. The first replica makes it. It never makes a second one unasked:
 // clients that run would not find the service again before they are restarted.
-func NoiseKey(ctx context.Context, c SecretsConfig) (key.MachinePrivate, error) {
+func NoiseKey(ctx context.Context, c Config) (key.MachinePrivate, error) {
 	seal, err := sealingKey(c.KeyFile)
 	if err != nil {
 		return key.MachinePrivate{}, err
@@ -73,7 +75,7 @@ func NoiseKey(ctx context.Context, c SecretsConfig) (key.MachinePrivate, error) 
 	return private, err
 }
 
-func (c SecretsConfig) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
+func (c Config) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
 	var none key.MachinePrivate
 	record, recorded, err := noiseRecordIn(c.Ledger.World())
 	if err != nil {
@@ -114,7 +116,7 @@ func (c SecretsConfig) knownKey(ctx context.Context, seal []byte) (key.MachinePr
 
 // record commits which key it is, sealed if that is asked for. If another
 // replica was faster, its key counts.
-func (c SecretsConfig) record(ctx context.Context, private key.MachinePrivate, seal []byte, made bool) (key.MachinePrivate, error) {
+func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []byte, made bool) (key.MachinePrivate, error) {
 	value, err := newNoiseRecord(private, seal)
 	if err != nil {
 		return private, err
@@ -152,7 +154,7 @@ func (c SecretsConfig) record(ctx context.Context, private key.MachinePrivate, s
 
 // newKey replaces the key that clients know. A file that is in its place is kept
 // beside it: it may be the right one of another database.
-func (c SecretsConfig) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
+func (c Config) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
 	private := key.NewMachine()
 	value, err := newNoiseRecord(private, seal)
 	if err != nil {
@@ -182,7 +184,7 @@ func (c SecretsConfig) newKey(ctx context.Context, seal []byte) (key.MachinePriv
 	return private, nil
 }
 
-func (c SecretsConfig) errMissing(r noiseRecord) error {
+func (c Config) errMissing(r noiseRecord) error {
 	if len(r.Sealed) > 0 {
 		return lostKey{fmt.Errorf("the key that clients know, %s, is sealed in the database: set secrets_key_file to the file that the other replicas use", r.Public)}
 	}
@@ -191,7 +193,7 @@ func (c SecretsConfig) errMissing(r noiseRecord) error {
 }
 
 // open takes the key out of the database.
-func (c SecretsConfig) open(r noiseRecord, seal []byte) (private key.MachinePrivate, err error) {
+func (c Config) open(r noiseRecord, seal []byte) (private key.MachinePrivate, err error) {
 	plain, ok := identity.Unseal(seal, noisePurpose, r.Sealed)
 	if ok {
 		err = private.UnmarshalText(plain)
@@ -252,7 +254,7 @@ func sealingKey(path string) ([]byte, error) {
 var errCutShort = errors.New("the file is cut short")
 
 // readNoise returns the zero key when there is no file.
-func (c SecretsConfig) readNoise() (private key.MachinePrivate, err error) {
+func (c Config) readNoise() (private key.MachinePrivate, err error) {
 	text, err := os.ReadFile(c.NoisePath)
 	if errors.Is(err, fs.ErrNotExist) {
 		return private, nil

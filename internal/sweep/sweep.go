@@ -1,4 +1,6 @@
-package control
+// Package sweep ends what ends by itself: expired node keys, idle ephemeral nodes,
+// nodes and relays of replicas that died, answers that nobody collected.
+package sweep
 
 import (
 	"cmp"
@@ -19,8 +21,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// SweeperConfig is what a Sweeper needs; all of it is required.
-type SweeperConfig struct {
+// Config of a Sweeper; all of it is required.
+type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -30,15 +32,13 @@ type SweeperConfig struct {
 	Inactivity time.Duration
 }
 
-// Sweeper ends what ends by itself: keys of nodes that expire, ephemeral nodes
-// that stay away, nodes and relays of replicas that died, answers nobody came
-// for. Every replica sweeps; who comes second finds nothing to do.
+// Sweeper commits what is due. Every replica sweeps; sweeps are idempotent.
 type Sweeper struct {
 	ledger     *ledger.Ledger
 	log        *slog.Logger
 	interval   time.Duration
 	inactivity time.Duration
-	roll       roll
+	replicas   replicaWatch
 	nodes      *prometheus.CounterVec
 }
 
@@ -63,12 +63,12 @@ const (
 	sweptLost      = "lost"
 )
 
-// NewSweeper returns a sweeper. Run sweeps.
-func NewSweeper(c SweeperConfig) *Sweeper {
+// New returns a sweeper. Run sweeps.
+func New(c Config) *Sweeper {
 	now := time.Now()
 	s := &Sweeper{
 		ledger: c.Ledger, log: c.Log, interval: c.Interval, inactivity: c.Inactivity,
-		roll: roll{self: string(c.Ledger.Self().ID), since: now, last: now, seen: map[string]time.Time{}},
+		replicas: replicaWatch{self: string(c.Ledger.Self().ID), since: now, last: now, seen: map[string]time.Time{}},
 		nodes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_sweep_nodes_total", Help: "Nodes that this replica found expired, deleted as idle ephemeral ones, or found lost with their replica.",
 		}, []string{"reason"}),
@@ -101,13 +101,13 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-// watch takes note of who beats, and reports whether a replica was lost.
+// watch notes which replicas are alive and reports whether one was lost.
 func (s *Sweeper) watch(now time.Time) bool {
 	var alive []string
 	for _, r := range s.ledger.Replicas() {
 		alive = append(alive, string(r.ID))
 	}
-	return s.roll.observe(now, s.ledger.Pulse().Steady(now), alive)
+	return s.replicas.observe(now, s.ledger.Pulse().Steady(now), alive)
 }
 
 // untilExpiry is how long it takes until the next node expires.
@@ -121,20 +121,17 @@ func untilExpiry(s *mesh.Snapshot, now mesh.Time) time.Duration {
 	return next
 }
 
-// reasonExpired tells of nodes whose time has come.
-const reasonExpired = "expired"
-
 func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 	s.watch(now)
-	lost, away := s.roll.lost(now), idle(s.inactivity)
-	if now.Sub(s.roll.since) < s.inactivity {
-		away = nothing // nodes could not come, or could not be shown, for a part of the timeout
+	lost, away := s.replicas.lost(now), idle(s.inactivity)
+	if now.Sub(s.replicas.since) < s.inactivity {
+		away = none // for part of the timeout nodes could not connect, or could not be shown as online
 	}
 	for _, f := range []struct {
 		reason string
 		find   finding
 	}{
-		{reasonExpired, expired},
+		{mesh.ReasonExpired, expired},
 		{"ephemeral and away for too long", away},
 		{"replica is gone", lostNodes(lost)},
 		{"login answer has ended", endedLogins},
@@ -150,8 +147,8 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 	}
 }
 
-// commit commits what find finds. It looks at the world first: a sweep without
-// a finding does not take the write lock.
+// commit commits what find finds. It looks at the world first, so that a sweep
+// that finds nothing takes no write lock.
 func (s *Sweeper) commit(ctx context.Context, reason string, find finding) error {
 	for {
 		before := s.ledger.World().Snapshot
@@ -169,12 +166,12 @@ func (s *Sweeper) commit(ctx context.Context, reason string, find finding) error
 		if len(found) == 0 {
 			return nil // another replica was first, or the clock of the database is behind
 		}
-		s.tell(before, found)
+		s.logSwept(before, found)
 	}
 }
 
-// tell counts and logs what was swept.
-func (s *Sweeper) tell(before *mesh.Snapshot, found []mesh.Event) {
+// logSwept counts and logs what was swept.
+func (s *Sweeper) logSwept(before *mesh.Snapshot, found []mesh.Event) {
 	offline := map[string]int{}
 	for _, e := range found {
 		switch e := e.(type) {
@@ -198,21 +195,20 @@ func (s *Sweeper) tell(before *mesh.Snapshot, found []mesh.Event) {
 		case mesh.SettingGone:
 			for v := range before.Settings() {
 				if v.ID == e.ID {
-					s.log.Warn("the relay of a replica that is gone left the map", "setting", v.Key)
+					s.log.Warn("replica lost, removing its relay from the map", "setting", v.Key)
 				}
 			}
 		}
 	}
 	for _, replica := range slices.Sorted(maps.Keys(offline)) {
-		s.log.Warn("a replica is gone; nodes that came to no other are offline", "replica", replica, "nodes", offline[replica])
+		s.log.Warn("replica lost, marking its nodes offline", "replica", replica, "nodes", offline[replica])
 	}
 }
 
-// finding returns what is to be swept at a time, at most chunkNodes nodes.
+// finding returns what is due at a time, for at most ledger.MaxNodes nodes.
 type finding func(s *mesh.Snapshot, now mesh.Time) []mesh.Event
 
-// expired finds nodes whose expiry has passed while others are told that they
-// are well.
+// expired finds nodes whose key has expired but which peers still consider valid.
 func expired(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 	return eachNode(s, func(n *mesh.Node) mesh.Event {
 		if n.Lapsed || !n.Expired(now) {
@@ -248,7 +244,7 @@ func forbiddenRoutes(reserved mesh.Reserved) finding {
 	}
 }
 
-func nothing(*mesh.Snapshot, mesh.Time) []mesh.Event { return nil }
+func none(*mesh.Snapshot, mesh.Time) []mesh.Event { return nil }
 
 // idle finds ephemeral nodes that have been away for the timeout. The time
 // counts from when the node was there or registered last.
@@ -278,7 +274,7 @@ func lostNodes(lost func(replica string) bool) finding {
 func eachNode(s *mesh.Snapshot, find func(*mesh.Node) mesh.Event) (evs []mesh.Event) {
 	for n := range s.Nodes() {
 		if e := find(n); e != nil {
-			if evs = append(evs, e); len(evs) == chunkNodes {
+			if evs = append(evs, e); len(evs) == ledger.MaxNodes {
 				break
 			}
 		}
@@ -286,7 +282,7 @@ func eachNode(s *mesh.Snapshot, find func(*mesh.Node) mesh.Event) (evs []mesh.Ev
 	return evs
 }
 
-// endedLogins finds answers that no device came for in time.
+// endedLogins finds answers that no device collected in time.
 func endedLogins(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	for l := range s.Logins() {
 		if l.Until.Reached(now) {
@@ -296,10 +292,20 @@ func endedLogins(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	return evs
 }
 
-// endedReceipts finds requests that were made long ago. The oldest end first.
+// endedSSHGrants finds answers to SSH sessions that have expired.
+func endedSSHGrants(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
+	for g := range s.SSHGrants() {
+		if g.Until.Reached(now) {
+			evs = append(evs, mesh.SSHGrantGone{ID: g.ID})
+		}
+	}
+	return evs
+}
+
+// endedReceipts finds idempotency receipts that have expired, the oldest first.
 func endedReceipts(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	for m := range s.Receipts() {
-		if !m.Until.Reached(now) || len(evs) == chunkNodes {
+		if !m.Until.Reached(now) || len(evs) == ledger.MaxNodes {
 			break
 		}
 		evs = append(evs, mesh.Forgotten{ID: m.ID})
@@ -336,18 +342,18 @@ func regionCount(text string) int {
 	return len(m.Regions)
 }
 
-// roll is who was seen alive, and when last.
-type roll struct {
+// replicaWatch remembers when each replica was last seen alive.
+type replicaWatch struct {
 	self  string
 	since time.Time            // from when on silence counts: this replica has been steady since
 	last  time.Time            // of the last look
 	seen  map[string]time.Time // when each replica was alive
 }
 
-// observe takes note of who is alive, and reports whether a replica was lost
-// since the last look. While this replica itself is not steady nobody is lost,
-// and all begin anew after that.
-func (r *roll) observe(now time.Time, steady bool, alive []string) (loss bool) {
+// observe notes which replicas are alive and reports whether one was lost since the
+// last call. While this replica itself is not steady no other is lost, and the
+// silence of all others counts from the end of that time.
+func (r *replicaWatch) observe(now time.Time, steady bool, alive []string) (loss bool) {
 	if !steady {
 		r.since = now
 		for replica := range r.seen {
@@ -369,8 +375,8 @@ func (r *roll) observe(now time.Time, steady bool, alive []string) (loss bool) {
 	return loss
 }
 
-// lost tells which replicas count as lost at a time, whatever is observed later.
-func (r *roll) lost(now time.Time) func(replica string) bool {
+// lost returns which replicas count as lost at a time, whatever is observed later.
+func (r *replicaWatch) lost(now time.Time) func(replica string) bool {
 	self, since, seen := r.self, r.since, maps.Clone(r.seen)
 	return func(replica string) bool {
 		if replica == self || replica == "" {

@@ -1,4 +1,6 @@
-package control
+// Package probe finds out whether routers that another node could replace still
+// answer: a device can be cut off long before its connection ends.
+package probe
 
 import (
 	"context"
@@ -17,28 +19,27 @@ import (
 )
 
 const (
-	// probeEvery is how often a router is asked whether it is there, and
-	// probeLimit how long it may take to answer. Twice no answer means no; with
-	// these, a router that fell silent is replaced within 12 s.
-	probeEvery  = 5 * time.Second
-	probeLimit  = 3 * time.Second
-	probeMisses = 2
-	probeTick   = 500 * time.Millisecond
+	// A router is asked every interval and has the timeout to answer. After two
+	// misses in a row it counts as unhealthy, so that one that fell silent is
+	// replaced within 12 s.
+	interval = 5 * time.Second
+	timeout  = 3 * time.Second
+	misses   = 2
+	tick     = 500 * time.Millisecond
 )
 
-// ProberConfig is what a Prober needs; all of it is required.
-type ProberConfig struct {
+// Config of a Prober; all of it is required.
+type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
-	// Ask makes a node say a token to Answered. It must not block, and is false
-	// if this replica does not hold the node's stream.
+	// Ask makes a node send a token to Answered. It must not block, and returns
+	// false if this replica does not have the node's stream.
 	Ask func(node mesh.NodeID, token string) bool
 }
 
-// Prober asks the routers that hold their stream here, and that another could
-// replace, whether they are there: a device can be cut off long before its
-// connection ends.
+// Prober asks the routers that have their stream on this replica, and that another
+// node could replace, to answer.
 type Prober struct {
 	ledger *ledger.Ledger
 	log    *slog.Logger
@@ -59,8 +60,8 @@ type probe struct {
 	misses int
 }
 
-// NewProber returns a prober that has asked nobody. Run moves it.
-func NewProber(c ProberConfig) *Prober {
+// New returns a prober that has asked nobody. Run makes it ask.
+func New(c Config) *Prober {
 	p := &Prober{
 		ledger: c.Ledger, log: c.Log, ask: c.Ask, asked: map[mesh.NodeID]*probe{}, tokens: map[string]mesh.NodeID{}, heard: map[mesh.NodeID]struct{}{},
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -74,7 +75,7 @@ func NewProber(c ProberConfig) *Prober {
 	return p
 }
 
-// Answered says that a machine said a token.
+// Answered notes that a machine sent a token.
 func (p *Prober) Answered(token string, machine key.MachinePublic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,28 +88,34 @@ func (p *Prober) Answered(token string, machine key.MachinePublic) {
 	}
 	delete(p.tokens, token)
 	if a := p.asked[id]; a != nil && a.token == token {
-		a.token, a.misses, a.next = "", 0, a.sent.Add(probeEvery)
+		a.token, a.misses, a.next = "", 0, a.sent.Add(interval)
 		p.heard[id] = struct{}{}
 	}
 }
 
 // Run asks until ctx ends.
 func (p *Prober) Run(ctx context.Context) error {
-	tick := time.NewTicker(probeTick)
-	defer tick.Stop()
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case now := <-tick.C:
-			for id, well := range p.look(now) {
-				p.judge(ctx, id, well)
-			}
+		case now := <-ticker.C:
+			p.Look(ctx, now)
 		}
 	}
 }
 
-// look asks whom it is time to ask and says which routers must be judged anew.
+// Look asks the routers that are due at a time and commits what has changed. Run
+// calls it every tick.
+func (p *Prober) Look(ctx context.Context, now time.Time) {
+	for id, healthy := range p.look(now) {
+		p.judge(ctx, id, healthy)
+	}
+}
+
+// look asks the routers that are due, and returns those whose health changed.
 func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 	w := p.ledger.World()
 	routers := replaceable(w.Snapshot, string(p.ledger.Self().ID))
@@ -134,11 +141,11 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 			a = &probe{}
 			p.asked[id] = a
 		}
-		if a.token != "" && now.Sub(a.sent) >= probeLimit {
+		if a.token != "" && now.Sub(a.sent) >= timeout {
 			p.probes.WithLabelValues("silent").Inc()
 			delete(p.tokens, a.token)
 			a.token, a.next, a.misses = "", now, a.misses+1
-			if n, ok := w.Node(id); ok && !n.Unwell && a.misses >= probeMisses {
+			if n, ok := w.Node(id); ok && !n.Unwell && a.misses >= misses {
 				verdicts[id] = false
 			}
 		}
@@ -147,14 +154,14 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 			p.tokens[a.token] = id
 			if !p.ask(id, a.token) { // the stream ended a moment ago
 				delete(p.tokens, a.token)
-				a.token, a.next = "", now.Add(probeEvery)
+				a.token, a.next = "", now.Add(interval)
 			}
 		}
 	}
 	return verdicts
 }
 
-// replaceable are the nodes that hold their stream on a replica and have a route
+// replaceable returns the nodes that have their stream on a replica and a route
 // that another node has too.
 func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
 	for n := range s.Nodes() {
@@ -171,22 +178,22 @@ func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
 	return list
 }
 
-// judge commits whether a router is well, which moves its routes.
-func (p *Prober) judge(ctx context.Context, id mesh.NodeID, well bool) {
+// judge commits whether a router is healthy, which moves its routes.
+func (p *Prober) judge(ctx context.Context, id mesh.NodeID, healthy bool) {
 	changed := false
 	_, err := p.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
 		n, ok := w.Node(id)
-		if !ok || n.Unwell == !well {
+		if !ok || n.Unwell == !healthy {
 			return nil, nil
 		}
 		c := *n
-		c.Unwell, changed = !well, true // as nobody is shown this, it is no update
+		c.Unwell, changed = !healthy, true // not shown to anyone, so UpdatedAt stays
 		return []mesh.Event{mesh.NodePut{Node: &c}}, nil
 	})
 	switch {
 	case err != nil && ctx.Err() == nil:
 		p.log.Error("a router's state was not saved; it is tried again", "node", id, "error", err)
-	case changed && well:
+	case changed && healthy:
 		p.log.Info("router answers again", "node", id)
 	case changed:
 		p.log.Warn("router does not answer; others take over its routes", "node", id)

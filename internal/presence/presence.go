@@ -1,0 +1,294 @@
+// Package presence makes the shared state say which nodes are connected to this
+// replica. It is told about streams that open and close, and commits the difference
+// to what the state shows. It knows neither the clients' protocol nor the use cases.
+package presence
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// closeGrace is how long a node may be without a stream before others are
+	// told: clients reopen a stream that ended within moments.
+	closeGrace = 2 * time.Second
+	retry      = time.Second // after a commit that failed
+	idle       = time.Hour   // when only a change gives something to do
+)
+
+// Config of a Tracker; all of it is required.
+type Config struct {
+	Ledger     *ledger.Ledger
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Tracker commits which nodes have their stream on this replica. It compares the
+// open streams with what the world shows whenever either changes. So nothing is
+// lost while the database is unreachable, and a replica that others considered
+// dead announces its streams again.
+type Tracker struct {
+	ledger *ledger.Ledger
+	log    *slog.Logger
+	self   string
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	streams map[mesh.NodeID]nodeStream // guarded by mu
+	dirty   map[mesh.NodeID]struct{}   // guarded by mu; to be compared with the world
+	open    int                        // guarded by mu; streams that are open
+}
+
+// nodeStream is the newest stream of a node on this replica.
+type nodeStream struct {
+	conn   int64
+	closed time.Time // when it ended; zero while it is open
+	// announced says that the world has shown this stream. If it shows another
+	// replica after that, the node has moved.
+	announced bool
+}
+
+// New returns a tracker without streams. Run makes it commit.
+func New(c Config) *Tracker {
+	p := &Tracker{
+		ledger: c.Ledger, log: c.Log, self: string(c.Ledger.Self().ID), wake: make(chan struct{}, 1),
+		streams: map[mesh.NodeID]nodeStream{}, dirty: map[mesh.NodeID]struct{}{},
+	}
+	c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "mesh_presence_waiting", Help: "Nodes that came to or left this replica and are not yet shown so.",
+	}, func() float64 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return float64(len(p.dirty))
+	}))
+	return p
+}
+
+// Opened says that a node has a new stream here. It never blocks. Of two
+// streams of a node the one with the greater conn is the newer.
+func (p *Tracker) Opened(id mesh.NodeID, conn int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h, known := p.streams[id]
+	if known && h.conn >= conn {
+		return
+	}
+	if !known || !h.closed.IsZero() {
+		p.open++
+	}
+	p.streams[id] = nodeStream{conn: conn}
+	p.look(id)
+}
+
+// Closed says that a stream ended. It never blocks. If it is not the newest of
+// its node, nothing follows.
+func (p *Tracker) Closed(id mesh.NodeID, conn int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h, known := p.streams[id]
+	if !known || h.conn != conn || !h.closed.IsZero() {
+		return
+	}
+	p.open--
+	h.closed = time.Now()
+	p.streams[id] = h
+	p.look(id)
+}
+
+// look makes Run compare a node; mu is held.
+func (p *Tracker) look(id mesh.NodeID) {
+	p.dirty[id] = struct{}{}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Held returns how many nodes have a stream here.
+func (p *Tracker) Held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
+}
+
+// Run commits until ctx ends. It leaves the nodes online then: they reconnect to
+// this replica or another one, and a sweep finds those that don't.
+func (p *Tracker) Run(ctx context.Context) error {
+	cursor := p.ledger.Cursor()
+	for {
+		wait, err := p.settle(ctx)
+		wake, more := p.wake, cursor.More()
+		if err != nil {
+			p.log.Debug("presence waits for the database", "error", err)
+			wait, wake, more = retry, nil, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		case <-wake:
+		case <-more:
+			p.notice(cursor.Skip(), cursor.World())
+		}
+	}
+}
+
+// notice marks changed nodes that concern this replica as dirty; nil means that any
+// node may have changed.
+func (p *Tracker) notice(touched []mesh.NodeID, w *policy.World) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range touched {
+		if _, held := p.streams[id]; held {
+			p.dirty[id] = struct{}{}
+		}
+	}
+	if touched != nil {
+		return
+	}
+	for id := range p.streams {
+		p.dirty[id] = struct{}{}
+	}
+	for n := range w.Nodes() {
+		if n.Presence.Replica == p.self {
+			p.dirty[n.ID] = struct{}{}
+		}
+	}
+}
+
+// settle compares the dirty nodes with the world and commits the differences. It
+// returns how long to wait if nothing changes.
+func (p *Tracker) settle(ctx context.Context) (wait time.Duration, err error) {
+	came, left, wait := p.compare(p.ledger.World(), time.Now())
+	if err := p.commit(ctx, came); err != nil {
+		return 0, err
+	}
+	// If the database takes longer than this, the node may have come to another
+	// replica, which waits for the database as well: compare again.
+	ctx, cancel := context.WithTimeout(ctx, closeGrace)
+	defer cancel()
+	return wait, p.commit(ctx, left)
+}
+
+func (p *Tracker) commit(ctx context.Context, updates []update) error {
+	for chunk := range slices.Chunk(updates, ledger.MaxNodes) {
+		_, err := p.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: p.self}, decide(p.self, chunk))
+		if err != nil {
+			return err
+		}
+		p.committed(chunk)
+	}
+	return nil
+}
+
+// compare returns the updates that the world lacks: nodes that came and nodes that
+// left. Nodes that the world shows correctly are no longer dirty. After an outage,
+// nodes that left wait until other replicas had time to announce theirs.
+func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, wait time.Duration) {
+	steady := p.ledger.Pulse().Steady(now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wait = idle
+	for _, id := range slices.Sorted(maps.Keys(p.dirty)) {
+		h, held := p.streams[id]
+		if !held {
+			h = nodeStream{conn: math.MaxInt64, closed: now.Add(-closeGrace)}
+		}
+		if grace := h.closed.Add(closeGrace).Sub(now); !h.closed.IsZero() && grace > 0 {
+			wait = min(wait, grace)
+			continue
+		}
+		v := update{id: id, stream: h, gone: now.Sub(h.closed)}
+		n, ok := w.Node(id)
+		switch {
+		case !ok || v.event(n, p.self, 0) == nil:
+			p.done(v, ok && n.Presence.Replica == p.self)
+		case h.closed.IsZero():
+			came = append(came, v)
+		case steady:
+			left = append(left, v)
+		default:
+			wait = min(wait, retry)
+		}
+	}
+	return came, left, wait
+}
+
+// committed notes that the world shows these updates.
+func (p *Tracker) committed(updates []update) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, v := range updates {
+		p.done(v, true)
+	}
+}
+
+// done drops an update, unless the node's stream has changed since it was made; mu
+// is held.
+func (p *Tracker) done(v update, announced bool) {
+	h, held := p.streams[v.id]
+	if held && h.conn == v.stream.conn && announced {
+		h.announced = true
+		p.streams[v.id] = h
+	}
+	if held && (h.conn != v.stream.conn || h.closed != v.stream.closed) {
+		return
+	}
+	delete(p.dirty, v.id)
+	if held && !h.closed.IsZero() {
+		delete(p.streams, v.id)
+	}
+}
+
+// update is what the world should show of a node, as of one moment.
+type update struct {
+	id     mesh.NodeID
+	stream nodeStream
+	gone   time.Duration // since the stream ended
+}
+
+// decide returns the events of those updates that the world lacks.
+func decide(self string, updates []update) ledger.Decide {
+	return func(w *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {
+		for _, v := range updates {
+			if n, ok := w.Node(v.id); ok {
+				if e := v.event(n, self, now); e != nil {
+					evs = append(evs, e)
+				}
+			}
+		}
+		return evs, nil
+	}
+}
+
+// event returns what makes the world show the update, nil if it does already.
+// Stream numbers are compared only with those of this replica. Of two replicas the
+// one that announced its stream last is right, so a stream that was shown once
+// never replaces that of another replica.
+func (v update) event(n *mesh.Node, self string, now mesh.Time) mesh.Event {
+	shown := n.Presence
+	here := shown.Online && shown.Replica == self
+	elsewhere := shown.Online && !here
+	switch open := v.stream.closed.IsZero(); {
+	case open && (elsewhere && v.stream.announced || here && shown.Conn == v.stream.conn):
+		return nil
+	case open && shown.Online: // peers need not hear that it has another stream
+		return mesh.Online{ID: n.ID, Replica: self, Conn: v.stream.conn, At: shown.LastSeen}
+	case open:
+		return mesh.Online{ID: n.ID, Replica: self, Conn: v.stream.conn, At: now}
+	case here && shown.Conn <= v.stream.conn:
+		return mesh.Offline{ID: n.ID, At: max(shown.LastSeen, now.Add(-v.gone))}
+	}
+	return nil
+}
