@@ -87,6 +87,14 @@ func TestEveryOperationAsksForItsRole(t *testing.T) {
 	}
 }
 
+// all returns the first group of every match.
+func all(pattern, text string) (found []string) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
 // The page names paths for each noun; one stands for all below it that no other names.
 func TestPageOfTheAPITellsWhichScopeOpensWhat(t *testing.T) {
 	page, err := os.ReadFile("../../docs/api.md")

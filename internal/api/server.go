@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/apidocs"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -72,7 +73,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 func New(c Config) *Server {
 	s := &Server{
 		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, ready: c.Ready, closed: c.Closed, facts: c.Facts, checks: c.Checks,
-		document: c.Document, docs: sync.OnceValues(func() ([]byte, error) { return RenderDocs(c.Document) }), trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(), turns: newTurns(),
+		document: c.Document, docs: sync.OnceValues(func() ([]byte, error) { return apidocs.Render(c.Document) }), trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(), turns: newTurns(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
 		}, []string{"code"}),

@@ -1,4 +1,4 @@
-package api
+package apidocs
 
 import (
 	"bytes"
@@ -12,20 +12,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-//go:embed docs.html
-var docsTemplate string
+//go:embed page.html
+var pageTemplate string
 
-// RenderDocs makes the readable page of the API from its document: one file
-// without scripts that asks no server for anything.
-func RenderDocs(document []byte) ([]byte, error) {
+// Render makes the page from openapi.yaml.
+func Render(document []byte) ([]byte, error) {
 	d := &docs{}
 	if err := yaml.Unmarshal(document, d); err != nil {
 		return nil, fmt.Errorf("reading the API's document: %w", err)
 	}
-	page, err := template.New("docs.html").Funcs(template.FuncMap{
+	page, err := template.New("page.html").Funcs(template.FuncMap{
 		"markdown": markdown, "inline": inline, "anchor": anchor, "parameters": d.parameters, "body": d.body, "members": d.members,
-		"response": d.response, "type": d.typeOf, "example": d.example, "need": needOf,
-	}).Parse(docsTemplate)
+		"response": d.response, "type": d.typeOf, "example": d.example,
+	}).Parse(pageTemplate)
 	if err != nil {
 		return nil, fmt.Errorf("reading the template of the API's page: %w", err)
 	}
@@ -34,15 +33,6 @@ func RenderDocs(document []byte) ([]byte, error) {
 		return nil, fmt.Errorf("making the API's page: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-// needOf is what a key must open for an operation; nil where any key will do, or none.
-func needOf(op *operation) *struct{ Role, Noun string } {
-	n := needs()[op.Method+" "+op.Path]
-	if n.noun == "" {
-		return nil
-	}
-	return &struct{ Role, Noun string }{string(n.least), string(n.noun)}
 }
 
 // docs is what the page shows of an OpenAPI document.
@@ -65,6 +55,8 @@ type pathItem struct {
 
 type operation struct {
 	OperationID          string `yaml:"operationId"`
+	Role                 string `yaml:"x-role"`
+	Scope                string `yaml:"x-scope"`
 	Summary, Description string
 	Tags                 []string
 	Parameters           []parameter
