@@ -68,7 +68,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	if query != "" {
 		path += "?" + query
 	}
-	answer, err := s.send(ctx, r, held, question{method, path, body, op.repeatable()}, requestID(w))
+	answer, err := s.send(ctx, r, held, question{method, path, body, op.repeatable}, requestID(w))
 	if err != nil {
 		s.unreachable(w, err)
 		return

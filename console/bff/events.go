@@ -97,7 +97,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 
 	path := "events"
 	if after := r.URL.Query().Get("after"); after != "" {
-		query, refused := operation{query: "after"}.filter(r.URL.RawQuery)
+		query, refused := operation{query: []string{"after"}}.filter(r.URL.RawQuery)
 		if refused != "" {
 			writeProblem(w, http.StatusBadRequest, typeRefused, "the console does not pass on the parameter "+clip(refused)+" of this address")
 			return

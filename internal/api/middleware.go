@@ -53,7 +53,7 @@ func (s *Server) LocalHandler(peer func(context.Context) mesh.Actor) http.Handle
 
 func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", s.unmatched(mux))
+	mux.HandleFunc(unmatchedPattern, s.unmatched(mux))
 	openapi.HandlerWithOptions(s, openapi.StdHTTPServerOptions{
 		BaseRouter:       mux,
 		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, badParameter(err)) },
@@ -84,7 +84,7 @@ func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 			probe := r.Clone(r.Context())
 			probe.Method = m
 			_, pattern := mux.Handler(probe)
-			return pattern == "/" || pattern == ""
+			return pattern == unmatchedPattern || pattern == ""
 		})
 		if len(allowed) == 0 {
 			noSuchPath(w, r)

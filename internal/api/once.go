@@ -110,7 +110,7 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why erro
 func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt) {
 	w.Header().Set(replayedHeader, "true")
 	snap := s.ledger.World().Snapshot
-	body, err := s.again[r.Pattern](replayed{w, r, snap, m, s.ledger.Now()})
+	body, err := s.operations[r.Pattern].replay(replayed{s, w, r, snap, m, s.ledger.Now()})
 	var shown *shownOnce
 	switch {
 	case errors.As(err, &shown):
@@ -126,6 +126,7 @@ func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt)
 
 // replayed is a request that was done before.
 type replayed struct {
+	server  *Server
 	w       http.ResponseWriter
 	r       *http.Request
 	snap    *mesh.Snapshot
@@ -133,8 +134,9 @@ type replayed struct {
 	now     mesh.Time
 }
 
-// again makes the answer of an operation anew. An error says that its object is gone.
-type again func(replayed) (any, error)
+// replay makes the answer of an operation again. An error says that its object is gone.
+// The attribute x-replay in api/openapi.yaml chooses one of the functions replay….
+type replay func(replayed) (any, error)
 
 // shownOnce refuses to show a secret a second time: it is kept nowhere.
 type shownOnce struct {
@@ -147,53 +149,7 @@ func (e *shownOnce) Error() string {
 	return fmt.Sprintf("this request has made the %s with id %s already, and its value was shown then; if it was lost, delete it and create another with a new %s", e.what, e.id, onceHeader)
 }
 
-// replays has an entry for each operation that changes something.
-func (s *Server) replays() map[string]again {
-	nothing := func(replayed) (any, error) { return openapi.Empty{}, nil }
-	return map[string]again{
-		"POST /api/v1/user":                           replayUser,
-		"POST /api/v1/user/{id}/rename/{newName}":     replayUser,
-		"DELETE /api/v1/user/{id}":                    replayUserDeletion,
-		"POST /api/v1/preauthkey":                     replayPreAuthKey,
-		"POST /api/v1/preauthkey/expire":              nothing,
-		"DELETE /api/v1/preauthkey":                   nothing,
-		"POST /api/v1/apikey":                         replayAPIKey,
-		"POST /api/v1/apikey/expire":                  replayAPIKeyExpiry,
-		"DELETE /api/v1/apikey/{prefix}":              nothing,
-		"DELETE /api/v1/node/{nodeId}":                nothing,
-		"POST /api/v1/node/{nodeId}/expire":           replayNode,
-		"POST /api/v1/node/{nodeId}/rename":           replayNode,
-		"POST /api/v1/node/{nodeId}/rename/{newName}": replayNode,
-		"POST /api/v1/node/{nodeId}/tags":             replayNode,
-		"POST /api/v1/node/{nodeId}/user":             replayNode,
-		"PUT /api/v1/node/{nodeId}/addresses":         replayNode,
-		"POST /api/v1/node/{nodeId}/approve_routes":   replayNode,
-		"POST /api/v1/node/expire":                    replayNodesExpiry,
-		"POST /api/v1/node/bulk":                      replayNodesChange,
-		"POST /api/v1/preauthkey/bulk":                replayPreAuthKeysChange,
-		"POST /api/v1/user/bulk":                      replayUsersChange,
-		"PATCH /api/v1/routes/{routeId}":              replayRoute,
-		"POST /api/v1/routes/{routeId}/enable":        replayRoute,
-		"POST /api/v1/routes/{routeId}/disable":       replayRoute,
-		"DELETE /api/v1/routes/{routeId}":             nothing,
-		"POST /api/v1/node/register":                  replayApproval,
-		"POST /api/v1/auth/register":                  replayApproval,
-		"POST /api/v1/auth/approve":                   replayApproval,
-		"POST /api/v1/auth/reject":                    nothing,
-		"POST /api/v1/ssh/approve":                    replaySSHApproval,
-		"POST /api/v1/ssh/reject":                     nothing,
-		"PATCH /api/v1/dns":                           replayDNS,
-		"DELETE /api/v1/dns":                          replayDNS,
-		"PUT /api/v1/policy":                          s.replayedPolicy(s.savedShape),
-		"POST /api/v1/policy/confirm":                 s.replayedPolicy(s.policyShape),
-		"POST /api/v1/policy/revert":                  s.replayedPolicy(s.policyShape),
-		"POST /api/v1/policy/rollback":                s.replayedPolicy(s.savedShape),
-		"POST /api/v1/webhooks":                       replayWebhookSecret,
-		"POST /api/v1/webhooks/{webhookId}/rotate":    replayWebhookSecret,
-		"PATCH /api/v1/webhooks/{webhookId}":          replayWebhook,
-		"DELETE /api/v1/webhooks/{webhookId}":         nothing,
-	}
-}
+func replayEmpty(replayed) (any, error) { return openapi.Empty{}, nil }
 
 func replayUser(c replayed) (any, error) {
 	u, err := control.FindUser(c.snap, cmp.Or(c.receipt.Object, c.r.PathValue("id")))
@@ -262,9 +218,9 @@ func replayRoute(c replayed) (any, error) {
 	return openapi.RouteResult{Route: routeShape(c.snap, route, c.now)}, nil
 }
 
-// replayApproval knows the answer that a device was given also when the device has
-// come for it.
-func replayApproval(c replayed) (any, error) {
+// replayLoginApproval also knows the answer that a device was given after the device
+// has collected it.
+func replayLoginApproval(c replayed) (any, error) {
 	var login mesh.Login
 	if err := json.Unmarshal([]byte(c.receipt.Answer), &login); err != nil {
 		return nil, err
@@ -291,13 +247,14 @@ func replayDNS(c replayed) (any, error) {
 	return dnsShape(c.snap), nil
 }
 
-func (s *Server) replayedPolicy(shape func(*mesh.Policy) openapi.Policy) again {
-	return func(c replayed) (any, error) {
-		p, ok := c.snap.Policy()
-		if !ok {
-			return nil, errAbsent
-		}
-		c.w.Header().Set("ETag", etag(p.Version.String()))
-		return shape(p), nil
+func replayPolicy(c replayed) (any, error)      { return c.policy(c.server.policyShape) }
+func replaySavedPolicy(c replayed) (any, error) { return c.policy(c.server.savedShape) }
+
+func (c replayed) policy(shape func(*mesh.Policy) openapi.Policy) (any, error) {
+	p, ok := c.snap.Policy()
+	if !ok {
+		return nil, errAbsent
 	}
+	c.w.Header().Set("ETag", etag(p.Version.String()))
+	return shape(p), nil
 }

@@ -53,8 +53,7 @@ type Server struct {
 	document       []byte
 	docs           func() ([]byte, error) // the page made from document
 	trustedProxies []netip.Prefix
-	needs          map[string]need
-	conditional    []string
+	operations     map[string]operation
 
 	requests *prometheus.CounterVec
 	seconds  prometheus.Histogram
@@ -64,7 +63,6 @@ type Server struct {
 	streams  streams
 	turns    *turns
 	tail     *control.Tail[event]
-	again    map[string]again
 }
 
 var _ openapi.ServerInterface = (*Server)(nil)
@@ -73,7 +71,7 @@ var _ openapi.ServerInterface = (*Server)(nil)
 func New(c Config) *Server {
 	s := &Server{
 		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, ready: c.Ready, closed: c.Closed, facts: c.Facts, checks: c.Checks,
-		document: c.Document, docs: sync.OnceValues(func() ([]byte, error) { return apidocs.Render(c.Document) }), trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), needs: needs(), conditional: conditional(), turns: newTurns(),
+		document: c.Document, docs: sync.OnceValues(func() ([]byte, error) { return apidocs.Render(c.Document) }), trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), operations: operations(), turns: newTurns(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
 		}, []string{"code"}),
@@ -86,7 +84,6 @@ func New(c Config) *Server {
 	if s.closed == nil {
 		s.closed = func() bool { return false }
 	}
-	s.again = s.replays()
 	s.tail = control.NewTail(c.Control.History, eventOf, func(e event) ledger.Position { return e.at })
 	c.Registerer.MustRegister(s.requests, s.seconds)
 	for _, failure := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} {

@@ -43,6 +43,7 @@ var table = map[string]row{
 	},
 
 	"./api":                  {"", ""},
+	"./api/gen":              {"mesh", ""},
 	"./apiclient":            {"", "http"},
 	"./cmd/fairlead":         {"app config ./cmd/fairlead/cli", "slog"},
 	"./cmd/fairlead/cli":     {"config policy backup spelling textdiff ./apiclient", "http"},

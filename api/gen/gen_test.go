@@ -1,0 +1,138 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestGeneratedTablesAreCurrent(t *testing.T) {
+	document, err := os.ReadFile("../openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := generate(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			t.Errorf("%s is not what openapi.yaml says: run make gen", name)
+		}
+	}
+}
+
+const pets = `
+paths:
+  /api/v1/pet:
+    get:
+      operationId: listPets
+      x-role: read
+      x-scope: nodes
+      x-console: true
+      parameters:
+        - { name: kind, in: query }
+    put:
+      operationId: changePet
+      x-role: operator
+      x-scope: nodes
+      x-replay: Pet
+      x-console: true
+      parameters:
+        - { $ref: "#/components/parameters/IdempotencyKey" }
+        - { name: If-Match, in: header }
+      requestBody:
+        content: { application/json: { schema: { $ref: "#/components/schemas/Pet" } } }
+    parameters:
+      - { $ref: "#/components/parameters/Limit" }
+  /api/v1/pet/check:
+    post:
+      operationId: checkPet
+      x-role: read
+      x-scope: policy
+      x-console: true
+      requestBody:
+        content: { application/json: { schema: { properties: { policy: { type: string } } } } }
+  /health:
+    get:
+      operationId: health
+      x-role: public
+      x-console: false
+      security: []
+components:
+  parameters:
+    IdempotencyKey: { name: Idempotency-Key, in: header }
+    Limit: { name: limit, in: query }
+  schemas:
+    Pet: { properties: { name: { type: string } } }
+`
+
+func TestTablesHaveARowForEachOperation(t *testing.T) {
+	files, err := generate([]byte(pets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"../internal/api/operations.gen.go": {
+			`"GET /api/v1/pet":        {role: "read", scope: "nodes"},`,
+			`"PUT /api/v1/pet":        {role: "operator", scope: "nodes", conditional: true, replay: replayPet},`,
+			`"POST /api/v1/pet/check": {role: "read", scope: "policy"},`,
+			`"GET /health":            {anyone: true},`,
+		},
+		"../console/bff/operations.gen.go": {
+			`{id: "listPets", method: "GET", path: "pet", query: []string{"kind", "limit"}, repeatable: true},`,
+			`{id: "changePet", method: "PUT", path: "pet", query: []string{"limit"}, limit: bodyLimit},`,
+			`{id: "checkPet", method: "POST", path: "pet/check", limit: policyLimit, repeatable: true},`,
+		},
+	} {
+		var rows []string
+		for line := range strings.Lines(string(files[name])) {
+			if line = strings.TrimSpace(line); strings.HasSuffix(line, "},") {
+				rows = append(rows, line)
+			}
+		}
+		if diff := cmp.Diff(want, rows); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Nothing is generated from a document that leaves open who may call an operation.
+func TestAttributesAreCompleteAndRight(t *testing.T) {
+	const key = `        - { $ref: "#/components/parameters/IdempotencyKey" }` + "\n"
+	for _, c := range []struct{ name, old, new, want string }{
+		{"role missing", "      x-role: operator\n", "", `PUT /api/v1/pet: x-role is "": use one of [read operator admin], any or public`},
+		{"role misspelt", "x-role: operator", "x-role: operater", `x-role is "operater"`},
+		{"attribute misspelt", "x-role: operator", "x-rol: operator", "PUT /api/v1/pet: unknown attribute x-rol"},
+		{"role public with a key", "x-role: operator\n      x-scope: nodes", "x-role: public", "x-role: public and security: [] go together"},
+		{"no key with a role", "x-role: public", "x-role: any", "GET /health: x-role: public and security: [] go together"},
+		{"scope missing", "      x-scope: policy\n", "", `POST /api/v1/pet/check: x-scope is "": use one of [users `},
+		{"scope misspelt", "x-scope: policy", "x-scope: policies", `x-scope is "policies"`},
+		{"scope for everyone", "x-role: public", "x-role: public\n      x-scope: nodes", "x-scope does not go with x-role: public"},
+		{"replay missing", "      x-replay: Pet\n", "", `PUT /api/v1/pet: x-replay is "": name a function replay…, or none`},
+		{"replay malformed", "x-replay: Pet", "x-replay: pet(1)", `x-replay is "pet(1)"`},
+		{"replay of a question", "x-scope: policy", "x-scope: policy\n      x-replay: none", "POST /api/v1/pet/check: x-replay is for operations that change something"},
+		{"replay without a key", key, "", "x-replay and the parameter Idempotency-Key go together"},
+		{"key without a replay", "x-replay: Pet", "x-replay: none", "x-replay and the parameter Idempotency-Key go together"},
+		{"condition of a question", "{ name: kind, in: query }", "{ name: If-Match, in: header }", "GET /api/v1/pet: If-Match is for operations that change something"},
+		{"console missing", "      x-console: false\n", "", "GET /health: x-console is missing: use true or false"},
+		{"console of other paths", "x-console: false", "x-console: true", "GET /health: x-console is for paths below /api/v1/"},
+		{"id missing", "      operationId: checkPet\n", "", "POST /api/v1/pet/check: operationId is missing"},
+		{"not a document", "paths:\n", "paths: [\n", "did not find expected"},
+	} {
+		changed := strings.Replace(pets, c.old, c.new, 1)
+		if changed == pets {
+			t.Fatalf("%s: nothing changed", c.name)
+		}
+		if files, err := generate([]byte(changed)); err == nil || files != nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+	}
+}

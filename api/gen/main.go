@@ -1,0 +1,34 @@
+// Command gen writes Go code from openapi.yaml that oapi-codegen does not: the tables of operations of the server
+// and of the console. It runs in the directory of the document, as part of "go generate ./api".
+//
+// It fails if an operation lacks an attribute that the head of openapi.yaml describes, or has one that is unknown.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := write("openapi.yaml"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func write(document string) error {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	files, err := generate(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", document, err)
+	}
+	for name, code := range files {
+		if err := os.WriteFile(name, code, 0o644); err != nil { //nolint:gosec // source code is for everyone
+			return err
+		}
+	}
+	return nil
+}
