@@ -13,7 +13,7 @@ var table = map[string]row{
 	"mesh":            {"", "keys names"},
 	"mesh/meshgen":    {"mesh", "keys names"},
 	"policy":          {"mesh spelling", ""},
-	"netmap":          {"mesh policy", "keys"},
+	"netmap":          {"mesh policy", "keys zstd"},
 	"store":           {"mesh", "keys"},
 	"store/storetest": {"mesh mesh/meshgen store", "keys testing"},
 	"sqlstore":        {"mesh store", "keys sql slog prometheus"},
@@ -25,7 +25,7 @@ var table = map[string]row{
 	"sweep":           {"mesh policy ledger", "slog prometheus"},
 	"probe":           {"mesh policy ledger", "keys slog prometheus"},
 	"secrets":         {"mesh policy ledger identity", "keys slog"},
-	"stream":          {"mesh policy netmap ledger", "keys tailscale http slog prometheus"},
+	"stream":          {"mesh policy netmap ledger", "keys http slog prometheus"},
 	"wire":            {"mesh netmap ledger control identity guard stream", "keys tailcfg tailscale http slog prometheus"},
 	"api":             {"mesh policy ledger control identity guard api/openapi apidocs ./api", "keys http slog prometheus"},
 	"api/openapi":     {"", "http"},
@@ -60,7 +60,7 @@ var table = map[string]row{
 	"./deploy/package/sbom":   {"", ""},
 
 	"./bench/load":      {"", ""},
-	"./bench/meshbench": {"", "keys tailcfg tailscale http"},
+	"./bench/meshbench": {"", "keys tailcfg tailscale zstd http"},
 
 	"archtest":          {"", ""},
 	"apitest":           {"", "http testing"},
@@ -97,6 +97,8 @@ var guards = map[string]string{
 	"tailscale.com/types/key":    "keys",
 	"tailscale.com/util/dnsname": "names",
 	"testing":                    "testing",
+
+	"tailscale.com/util/zstdframe": "zstd",
 }
 
 // pure packages know no clock, no randomness and no environment.

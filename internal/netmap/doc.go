@@ -1,11 +1,14 @@
-// Package netmap renders a world for one viewer in the words of the clients:
-// Full gives everything, Between what changed. Nothing it renders comes from
-// outside the world, so a viewer that was given Full of one world and Between
-// that and another holds what Full of the other gives.
+// Package netmap decides what each viewer of the map is sent, and encodes it in
+// the format of Tailscale clients. Full renders the whole map of a viewer. Cache
+// encodes full maps and updates, and keeps the bytes that viewers share.
 //
-// A viewer's peers depend on its class alone. Shared is therefore the same for
-// all viewers of a class but those that changed themselves, and a peer is
-// rendered once for all who see it.
+// Whoever holds the full map of one world and is sent the Update to another holds
+// the full map of the other. Nothing that is rendered comes from outside the
+// world, so tests and running servers can check this.
 //
-// It is pure: it imports mesh and policy, reads no clock and keeps no state.
+// What a viewer is told of its peers depends on its viewpoint alone (its class,
+// mostly). A change is therefore rendered, encoded and compressed once for all
+// viewers with the same viewpoint, except for those that changed themselves.
+//
+// It knows neither clocks nor connections: package stream waits and writes.
 package netmap

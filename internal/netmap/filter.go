@@ -24,9 +24,9 @@ const (
 // marks.
 const marksSince = 109
 
-// Router reports whether a node announces or has routes. What it lets in is told
+// isRouter reports whether a node announces or has routes. What it lets in is told
 // with its own addresses, because "*" would mean its routes too.
-func Router(n *mesh.Node) bool { return len(n.RoutableIPs)+len(n.Routes) > 0 }
+func isRouter(n *mesh.Node) bool { return len(n.RoutableIPs)+len(n.Routes) > 0 }
 
 // filtersOf are the filters of a router, or of all viewers that are none when n is
 // nil. A part that is empty is not there, but for the first: clients keep an older
@@ -100,11 +100,11 @@ func changedFilters(from, to map[string][]Rule) map[string][]Rule {
 	return changed
 }
 
-// Dropped takes back the parts of a viewer's filters that are no longer there; nil
+// dropped takes back the parts of a viewer's filters that are no longer there; nil
 // if there are none. A full map does not: a client that is sent another one on the
 // same stream keeps the parts that it does not name.
-func Dropped(from, to *Scene, before, after *mesh.Node) *Response {
-	gone := changedFilters(Filters(from, before), Filters(to, after))
+func dropped(from, to *Scene, before, after *mesh.Node) *Response {
+	gone := changedFilters(viewerFilters(from, before), viewerFilters(to, after))
 	maps.DeleteFunc(gone, func(name string, rules []Rule) bool { return len(rules) > 0 || name == filterBase })
 	if len(gone) == 0 {
 		return nil

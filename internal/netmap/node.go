@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Peer renders a node for its peers.
-func Peer(s *Scene, n *mesh.Node) *Node {
+// renderPeer renders a node for its peers.
+func renderPeer(s *Scene, n *mesh.Node) *Node {
 	p := common(s, n)
 	if marks := s.Marks(n); len(marks) > 0 {
 		p.CapMap = make(map[string][]json.RawMessage, len(marks))
@@ -39,10 +39,10 @@ func Peer(s *Scene, n *mesh.Node) *Node {
 	return p
 }
 
-// PeerFor renders a node for the viewers of one viewpoint: rules may lead them
+// renderPeerFor renders a node for the viewers of one viewpoint: rules may lead them
 // through certain routers.
-func PeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
-	p := Peer(s, n)
+func renderPeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
+	p := renderPeer(s, n)
 	if s.Steers(v.Class) && len(n.Routes) > 0 {
 		routes := permitted(s, s.RoutesFor(v.Class, n))
 		p.AllowedIPs = slices.Concat(p.Addresses, routes)
@@ -58,13 +58,13 @@ func sameRoutesFor(from, to *Scene, before, after Viewpoint, old, node *mesh.Nod
 	if len(old.Routes)+len(node.Routes) == 0 || !from.Steers(before.Class) && !to.Steers(after.Class) {
 		return true // change compares them
 	}
-	a, b := PeerFor(from, before, old), PeerFor(to, after, node)
+	a, b := renderPeerFor(from, before, old), renderPeerFor(to, after, node)
 	return slices.Equal(a.AllowedIPs, b.AllowedIPs) && slices.Equal(a.PrimaryRoutes, b.PrimaryRoutes)
 }
 
-// Self renders a node for itself. How peers reach it is left out: it knows, and
+// renderSelf renders a node for itself. How peers reach it is left out: it knows, and
 // would rebuild its whole map for the news.
-func Self(s *Scene, n *mesh.Node) *Node {
+func renderSelf(s *Scene, n *mesh.Node) *Node {
 	p := common(s, n)
 	p.Machine = n.MachineKey
 	p.Hostinfo = plainHost(n)
@@ -135,8 +135,8 @@ func userOf(n *mesh.Node) int64 {
 	return int64(n.Owner)
 }
 
-// SameSelf reports whether Self is the same for both, with the same settings.
-func SameSelf(a, b *mesh.Node) bool {
+// sameSelf reports whether Self is the same for both, with the same settings.
+func sameSelf(a, b *mesh.Node) bool {
 	return a == b || sameName(a, b) && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.MachineKey == b.MachineKey && a.OS == b.OS
 }
 

@@ -88,7 +88,7 @@ func TestClientsReadEveryMemberOfANode(t *testing.T) {
 	n, _ = s.Node(7)
 	sc := scene(s, nil)
 	var theirs tailcfg.Node
-	text := encoded(t, netmap.Peer(sc, n))
+	text := encoded(t, netmap.RenderPeer(sc, n))
 	if err := json.Unmarshal([]byte(text), &theirs); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestClientsReadEveryMemberOfANode(t *testing.T) {
 		t.Error("peers learn the machine key")
 	}
 	var self tailcfg.Node
-	if err := json.Unmarshal([]byte(encoded(t, netmap.Self(sc, n))), &self); err != nil {
+	if err := json.Unmarshal([]byte(encoded(t, netmap.RenderSelf(sc, n))), &self); err != nil {
 		t.Fatal(err)
 	}
 	if self.Machine != n.MachineKey || self.Hostinfo.Hostname() != n.Hostname || len(self.CapMap) == 0 || len(self.Endpoints) != 0 {
@@ -120,7 +120,7 @@ func TestClientsReadEveryMemberOfANode(t *testing.T) {
 
 func TestNodeWithoutEndHasNoExpiry(t *testing.T) {
 	n := meshgen.Node(7, 1)
-	if text := encoded(t, netmap.Peer(scene(mesh.Empty(), nil), n)); strings.Contains(text, "KeyExpiry") || strings.Contains(text, "0001-01-01") {
+	if text := encoded(t, netmap.RenderPeer(scene(mesh.Empty(), nil), n)); strings.Contains(text, "KeyExpiry") || strings.Contains(text, "0001-01-01") {
 		t.Errorf("clients would take it for expired: %s", text)
 	}
 }
@@ -128,7 +128,7 @@ func TestNodeWithoutEndHasNoExpiry(t *testing.T) {
 func TestExpiredPeerCannotBeReached(t *testing.T) {
 	n := meshgen.Node(7, 1)
 	n.Lapsed, n.Net, n.Presence.Online = true, meshgen.Net(3), true
-	p := netmap.Peer(scene(mesh.Empty(), nil), n)
+	p := netmap.RenderPeer(scene(mesh.Empty(), nil), n)
 	if !p.Expired || p.Online || len(p.Endpoints) != 0 || p.HomeDERP != 0 {
 		t.Errorf("%+v", p)
 	}

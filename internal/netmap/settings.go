@@ -40,9 +40,6 @@ func SettingsOf(s *mesh.Snapshot) *Settings {
 	return out
 }
 
-// SameNames reports whether nodes have the same full names with both.
-func (s *Settings) SameNames(t *Settings) bool { return s.domain == t.domain }
-
 func renderDNS(d mesh.DNS) json.RawMessage {
 	c := dnsConfig{Proxied: d.MagicDNS, Domains: []string{}, Routes: map[string][]resolver{}}
 	if d.MagicDNS {

@@ -139,12 +139,14 @@ func (v *View) Differs(w *View) string {
 	return ""
 }
 
-// Check proves the law for one viewer: Full(from) and Between make Full(to). It
+// Check proves the law for one viewer: Full(from) and what changed make Full(to). It
 // returns where they differ.
 func Check(from, to *Scene, viewer mesh.NodeID, touched []mesh.NodeID) string {
 	var got, want View
 	got.Take(Full(from, viewer))
-	if r := Between(from, to, viewer, touched); r != nil {
+	before, _ := from.Node(viewer)
+	after, _ := to.Node(viewer)
+	if r := personal(from, to, viewer, shared(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)); r != nil {
 		got.Take(r)
 	}
 	want.Take(Full(to, viewer))

@@ -1,11 +1,9 @@
-// Package stream tells connected nodes what changed. One goroutine serves each
-// map stream, the one that answers the request: it waits for a newer world,
-// renders what its viewer must hear, writes it, and remembers the world it sent
-// and nothing else. There is no queue: a slow stream skips to the newest world.
+// Package stream keeps connected nodes up to date. The goroutine that answers a
+// map request serves its stream: it waits for a newer world, writes what netmap
+// gives it for its viewer, and remembers the world that it sent last. There is no
+// queue: a slow stream skips to the newest world.
 //
-// What viewers share is rendered, encoded and compressed once: the news between
-// two worlds for each class of viewers, and the peers of a full map in blocks.
-//
-// It decides nothing and never calls control; who holds a stream is told to
-// Presence. It imports ledger, netmap, policy and mesh. Run is run by the caller.
+// It decides nothing: what a viewer is sent, and whether it shares the bytes with
+// others, is up to netmap. It never calls control; Presence is told which streams
+// are open. The caller runs Run.
 package stream

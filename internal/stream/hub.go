@@ -30,7 +30,7 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// ServerURL is where clients have their maps from.
 	ServerURL string
-	// KeepAlive is how long a stream may be silent; 55 s unless told. Clients
+	// KeepAlive is how long a stream may be silent; 55 s by default. Clients
 	// give up after 120 s.
 	KeepAlive time.Duration
 }
@@ -40,16 +40,17 @@ const (
 	// writeLimit is how long a write may be blocked before its stream ends.
 	writeLimit   = 10 * time.Second
 	inspectEvery = 2 * time.Second
-	// atOnce is how many streams are served at a time, and turn how long one of
-	// them counts. All of them are woken together; if they all ran, the ledger
-	// would wait behind thousands for its turn, in the middle of a transaction.
-	atOnce = 32
-	turn   = 200 * time.Millisecond
-	// The same for full maps.
-	fullAtOnce = 16
-	fullTurn   = time.Second
-	// rivalry is how soon two devices with one state take a node from each
-	// other; after maxRivals times the next is kept waiting that long.
+	// maxUpdates is how many streams send updates at a time, and updateLimit how
+	// long one of them counts. A commit wakes all streams at once. If all of them
+	// ran, the ledger would wait behind thousands in the middle of a transaction.
+	maxUpdates  = 32
+	updateLimit = 200 * time.Millisecond
+	// maxFulls and fullLimit are the same for full maps.
+	maxFulls  = 16
+	fullLimit = time.Second
+	// Two devices with the same state keep taking their node from each other. A
+	// takeover within rivalry of the last one counts; after maxRivals of them the
+	// next device waits that long.
 	rivalry    = 3 * time.Second
 	maxRivals  = 5
 	checkEvery = time.Minute
@@ -61,12 +62,11 @@ type Hub struct {
 	presence  Presence
 	log       *slog.Logger
 	keepAlive time.Duration
-	library   *library
-	// turns and fullTurns hold one for each stream that is being served, and for
-	// each full map that is being sent.
-	turns, fullTurns chan struct{}
-	metrics          *metrics
-	plainAlive       []byte // the keep-alive of streams that are not compressed
+	cache     *netmap.Cache
+	// updates and fulls are semaphores: of the streams that send an update, and of
+	// those that send a full map.
+	updates, fulls chan struct{}
+	metrics        *metrics
 
 	mu       sync.Mutex
 	lastConn int64                    // guarded by mu
@@ -78,9 +78,9 @@ type Hub struct {
 // New returns a hub without streams.
 func New(c Config) *Hub {
 	h := &Hub{
-		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, library: newLibrary(netmap.HomeOf(c.ServerURL)),
-		turns: make(chan struct{}, atOnce), fullTurns: make(chan struct{}, fullAtOnce),
-		plainAlive: keepAlive(false), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
+		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, cache: netmap.NewCache(c.ServerURL),
+		updates: make(chan struct{}, maxUpdates), fulls: make(chan struct{}, maxFulls),
+		open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
 	}
 	if h.keepAlive == 0 {
 		h.keepAlive = keepAliveEvery

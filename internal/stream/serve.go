@@ -44,10 +44,10 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 	if !h.holdBack(ctx, r.Node) {
 		return nil
 	}
-	s := h.begin(r.Node, func() { _ = out.SetWriteDeadline(time.Unix(1, 0)) })
-	defer h.finish(s)
-	p := &play{Hub: h, request: r, session: s, cursor: cursor, w: w, out: out}
-	if err := p.start(ctx); err != nil {
+	session := h.begin(r.Node, func() { _ = out.SetWriteDeadline(time.Unix(1, 0)) })
+	defer h.finish(session)
+	s := &streamState{Hub: h, request: r, session: session, cursor: cursor, w: w, out: out}
+	if err := s.start(ctx); err != nil {
 		return err
 	}
 	timer := time.NewTimer(jitter(h.keepAlive))
@@ -56,20 +56,20 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-s.end:
+		case <-session.end:
 			return nil
 		case <-timer.C:
-			if err := p.keepAlive(); err != nil {
+			if err := s.sendKeepAlive(); err != nil {
 				return err
 			}
 			timer.Reset(jitter(h.keepAlive))
-		case url := <-s.ask:
-			if err := p.send(&netmap.Response{PingRequest: &netmap.PingRequest{URL: url, URLIsNoise: true}}); err != nil {
+		case url := <-session.ask:
+			if err := s.ping(url); err != nil {
 				return err
 			}
 			timer.Reset(jitter(h.keepAlive))
 		case <-cursor.More():
-			sent, over, err := p.advance(ctx)
+			sent, over, err := s.advance(ctx)
 			if err != nil || over {
 				return err
 			}
@@ -86,8 +86,8 @@ func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error 
 	if err := appear(ctx, cursor, r); err != nil {
 		return err
 	}
-	p := &play{Hub: h, request: r, session: &session{}, cursor: cursor, w: w, out: http.NewResponseController(w)}
-	return p.start(ctx)
+	s := &streamState{Hub: h, request: r, session: &session{}, cursor: cursor, w: w, out: http.NewResponseController(w)}
+	return s.start(ctx)
 }
 
 // holdBack keeps two devices that use the same state, such as a copied disk, from
@@ -133,62 +133,55 @@ func present(w *policy.World, r Request) bool {
 	return ok && n.NodeKey == r.NodeKey
 }
 
-// play is a stream in progress.
-type play struct {
+// streamState is a stream in progress.
+type streamState struct {
 	*Hub
 	request Request
 	session *session
 	cursor  *ledger.Cursor
 	w       http.ResponseWriter
 	out     *http.ResponseController
-	at      *netmap.Scene // sent last
+	at      *netmap.Scene // the scene that was sent last
 	held    bool          // the world has shown that this stream holds the node
 }
 
-func (p *play) start(ctx context.Context) error {
-	p.w.Header().Set("Content-Type", "application/octet-stream")
-	p.at = p.library.sceneAt(p.cursor)
-	return p.full(ctx)
+func (s *streamState) viewer() netmap.Viewer {
+	return netmap.Viewer{Node: s.request.Node, Compress: s.request.Compress}
 }
 
-// full sends everything. Only so many streams do that at a time: together they
-// would all be late, and keep the ledger from its turn.
-func (p *play) full(ctx context.Context) error {
-	release, err := p.turn(ctx, p.fullTurns, fullTurn)
+func (s *streamState) start(ctx context.Context) error {
+	s.w.Header().Set("Content-Type", "application/octet-stream")
+	s.at = s.cache.Scene(s.cursor.World())
+	return s.full(ctx)
+}
+
+// full sends everything. Only so many streams do that at a time: otherwise all of
+// them would be late, and would hold up the ledger.
+func (s *streamState) full(ctx context.Context) error {
+	release, err := s.acquire(ctx, s.fulls, fullLimit)
 	if err != nil {
 		return err
 	}
 	defer release()
-	n, _ := p.at.Node(p.request.Node)
-	now := time.Now().UTC()
-	var parts [][]byte
-	if p.request.Compress && p.at.Class(n) != policy.Nobody {
-		parts, err = p.library.full(p.at, n, now)
-	} else {
-		r := netmap.Full(p.at, n.ID)
-		r.ControlTime = &now
-		var m []byte
-		m, err = p.news(r)
-		parts = [][]byte{m}
-	}
+	parts, err := s.cache.Full(s.at, s.viewer(), time.Now().UTC())
 	if err != nil {
 		return err
 	}
-	p.metrics.full.Inc()
-	return p.write(parts...)
+	s.metrics.full.Inc()
+	return s.write(parts)
 }
 
-// turn waits for one of the turns that there are. It is given back by release,
-// or after a while, so that slow readers do not hold up others.
-func (p *play) turn(ctx context.Context, turns chan struct{}, limit time.Duration) (release func(), err error) {
+// acquire waits for a semaphore. It is given back by release, or after a limit, so
+// that slow readers do not hold up others.
+func (s *streamState) acquire(ctx context.Context, semaphore chan struct{}, limit time.Duration) (release func(), err error) {
 	select {
-	case turns <- struct{}{}:
+	case semaphore <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-p.session.end:
+	case <-s.session.end:
 		return nil, fmt.Errorf("%w: a newer stream took over", ErrBroken)
 	}
-	give := sync.OnceFunc(func() { <-turns })
+	give := sync.OnceFunc(func() { <-semaphore })
 	late := time.AfterFunc(limit, give)
 	return func() {
 		late.Stop()
@@ -196,119 +189,78 @@ func (p *play) turn(ctx context.Context, turns chan struct{}, limit time.Duratio
 	}, nil
 }
 
-// advance moves to the newest world and says what the viewer must hear of it.
-func (p *play) advance(ctx context.Context) (sent, over bool, err error) {
-	release, err := p.turn(ctx, p.turns, turn)
+// advance moves to the newest world and sends what changed for the viewer. It
+// reports whether it sent anything, and whether the stream is over.
+func (s *streamState) advance(ctx context.Context) (sent, over bool, err error) {
+	release, err := s.acquire(ctx, s.updates, updateLimit)
 	if err != nil {
 		return false, false, err
 	}
 	defer release()
-	from := p.at
-	touched := p.cursor.Skip()
-	p.at = p.library.sceneAt(p.cursor)
-	before, _ := from.Node(p.request.Node)
-	after, ok := p.at.Node(p.request.Node)
-	switch {
-	case !ok:
-		return true, true, p.send(netmap.Farewell(from, before, p.at.At))
-	case after.NodeKey != p.request.NodeKey || p.supersededBy(after.Presence):
+	from := s.at
+	touched := s.cursor.Skip()
+	s.at = s.cache.Scene(s.cursor.World())
+	if n, ok := s.at.Node(s.request.Node); ok && (n.NodeKey != s.request.NodeKey || s.supersededBy(n.Presence)) {
 		return false, true, nil
-	case !from.SameNames(p.at.Settings) && p.at.Class(after) != policy.Nobody && p.at.NodeCount() > 1:
+	}
+	u, err := s.cache.Update(from, s.at, s.viewer(), touched)
+	if err != nil {
+		return false, false, err
+	}
+	switch {
+	case u.Gone:
+		return true, true, s.write(u.Messages)
+	case u.Full:
 		release()
-		if dropped := netmap.Dropped(from, p.at, before, after); dropped != nil {
-			if err := p.send(dropped); err != nil {
+		if len(u.Messages) > 0 {
+			if err := s.write(u.Messages); err != nil {
 				return false, false, err
 			}
 		}
-		return true, false, p.full(ctx)
-	}
-	b := p.library.bulletin(from, p.at, from.Viewpoint(before), p.at.Viewpoint(after), touched)
-	if b.err != nil {
-		return false, false, b.err
-	}
-	if p.request.Compress && b.tells(from, p.at, before, after) {
-		return p.tellShared(b, after.ID)
-	}
-	r := netmap.Personal(from, p.at, after.ID, b.response)
-	if r == nil {
-		return p.tell(nil)
-	}
-	m, err := p.news(r)
-	if err != nil {
-		return false, false, err
-	}
-	return p.tell(m)
-}
-
-// tellShared sends what all viewers with one viewpoint are sent.
-func (p *play) tellShared(b *bulletin, viewer mesh.NodeID) (sent, over bool, err error) {
-	r := b.correction(viewer)
-	if r == nil {
-		return p.tell(b.message)
-	}
-	m, err := p.news(r)
-	if err != nil {
-		return false, false, err
-	}
-	return p.tell(b.message, m)
-}
-
-// tell sends messages, if there are any.
-func (p *play) tell(messages ...[]byte) (sent, over bool, err error) {
-	if messages[0] == nil {
-		p.session.rev.Store(int64(p.at.Rev))
+		return true, false, s.full(ctx)
+	case len(u.Messages) == 0:
+		s.session.rev.Store(int64(s.at.Rev))
 		return false, false, nil
+	default:
+		s.metrics.delta.Inc()
+		return true, false, s.write(u.Messages)
 	}
-	p.metrics.delta.Inc()
-	return true, false, p.write(messages...)
 }
 
-// supersededBy reports whether another stream took the node over: another
-// replica says so after the world had shown that this one holds it.
-func (p *play) supersededBy(now mesh.Presence) bool {
-	mine := now.Replica == string(p.ledger.Self().ID) && now.Conn == p.session.conn
-	p.held = p.held || mine
-	return p.held && now.Online && !mine
+// supersededBy reports whether another stream took the node over: the world shows
+// another one after it had shown this one.
+func (s *streamState) supersededBy(now mesh.Presence) bool {
+	mine := now.Replica == string(s.ledger.Self().ID) && now.Conn == s.session.conn
+	s.held = s.held || mine
+	return s.held && now.Online && !mine
 }
 
-func (p *play) keepAlive() error {
-	p.metrics.alive.Inc()
-	return p.write(p.silence())
+func (s *streamState) sendKeepAlive() error {
+	s.metrics.alive.Inc()
+	return s.write([][]byte{s.cache.KeepAlive(s.viewer())})
 }
 
-// silence is the keep-alive in the form of this stream.
-func (p *play) silence() []byte {
-	if p.request.Compress {
-		return p.library.alive
-	}
-	return p.plainAlive
-}
-
-func (p *play) news(r *netmap.Response) ([]byte, error) {
-	return news(r, p.silence(), p.request.Compress)
-}
-
-func (p *play) send(r *netmap.Response) error {
-	m, err := p.news(r)
+func (s *streamState) ping(url string) error {
+	messages, err := s.cache.Ping(s.viewer(), url)
 	if err != nil {
 		return err
 	}
-	return p.write(m)
+	return s.write(messages)
 }
 
-// write sends the parts of one message.
-func (p *play) write(parts ...[]byte) error {
-	defer p.session.blocked.Store(0)
+// write sends messages, which may be in parts.
+func (s *streamState) write(parts [][]byte) error {
+	defer s.session.blocked.Store(0)
 	for _, part := range parts {
-		p.session.blocked.Store(time.Now().UnixNano())
-		if _, err := p.w.Write(part); err != nil {
-			return fmt.Errorf("%w: node %d: %w", ErrBroken, p.request.Node, err)
+		s.session.blocked.Store(time.Now().UnixNano())
+		if _, err := s.w.Write(part); err != nil {
+			return fmt.Errorf("%w: node %d: %w", ErrBroken, s.request.Node, err)
 		}
-		p.metrics.bytes.Add(float64(len(part)))
+		s.metrics.bytes.Add(float64(len(part)))
 	}
-	if err := p.out.Flush(); err != nil {
-		return fmt.Errorf("%w: node %d: %w", ErrBroken, p.request.Node, err)
+	if err := s.out.Flush(); err != nil {
+		return fmt.Errorf("%w: node %d: %w", ErrBroken, s.request.Node, err)
 	}
-	p.session.rev.Store(int64(p.at.Rev))
+	s.session.rev.Store(int64(s.at.Rev))
 	return nil
 }

@@ -1,4 +1,4 @@
-package stream
+package netmap
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
-	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
@@ -22,18 +21,18 @@ func TestSharedNewsMakeTheFullMap(t *testing.T) {
 		for range 300 {
 			d.Apply(1, mesh.Settle(d.Snapshot(), []mesh.Event{meshgen.Event(r, d.Snapshot())})...)
 		}
-		from := netmap.SceneOf(policy.NewWorld(d.Freeze(), nil), nil)
-		library := newLibrary("")
+		from := SceneOf(policy.NewWorld(d.Freeze(), nil), nil)
+		cache := NewCache("")
 		for range 5 {
 			d, touched := from.Edit(), []mesh.NodeID{}
 			for range 1 + r.IntN(60) {
 				evs := mesh.Settle(d.Snapshot(), []mesh.Event{happening(r, d.Snapshot())})
 				touched = append(touched, d.Apply(d.Snapshot().Rev+1, evs...)...)
 			}
-			to := netmap.SceneOf(from.Next(d.Freeze(), touched), from)
+			to := SceneOf(from.Next(d.Freeze(), touched), from)
 			for n := range to.Nodes() {
 				if before, ok := from.Node(n.ID); ok && before.NodeKey == n.NodeKey {
-					shared += checkNews(t, library, from, to, before, n, touched)
+					shared += checkShared(t, cache, from, to, before, n, touched)
 				}
 			}
 			if t.Failed() {
@@ -47,20 +46,20 @@ func TestSharedNewsMakeTheFullMap(t *testing.T) {
 	}
 }
 
-// checkNews returns 1 if a viewer is sent what others are sent too.
-func checkNews(t *testing.T, l *library, from, to *netmap.Scene, before, after *mesh.Node, touched []mesh.NodeID) int {
+// checkShared returns 1 if a viewer is sent what others are sent too.
+func checkShared(t *testing.T, c *Cache, from, to *Scene, before, after *mesh.Node, touched []mesh.NodeID) int {
 	t.Helper()
-	var got, want netmap.View
-	got.Take(netmap.Full(from, after.ID))
-	b := l.bulletin(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)
-	if b.response == nil || !b.tells(from, to, before, after) {
-		return 0 // netmap.Check is about the others
+	d := c.delta(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)
+	if d.response == nil || !d.fits(from, to, before, after) {
+		return 0 // TestBetweenFollowsFull is about the others
 	}
-	got.Take(b.response)
-	if r := b.correction(after.ID); r != nil {
-		got.Take(r)
+	var got, want View
+	got.Take(Full(from, after.ID))
+	got.Take(d.response)
+	if d.whole[after.ID] {
+		got.Take(&Response{PeersRemoved: []mesh.NodeID{after.ID}})
 	}
-	want.Take(netmap.Full(to, after.ID))
+	want.Take(Full(to, after.ID))
 	if diff := got.Differs(&want); diff != "" {
 		t.Errorf("revision %d, node %d: %.500s", to.Rev, after.ID, diff)
 	}

@@ -1,6 +1,6 @@
 //go:build !race
 
-package stream_test
+package netmap_test
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
-	"github.com/fairlead-mesh/fairlead/internal/stream"
 )
 
 // households is a mesh of users with ten nodes each, seen through a policy.
@@ -43,14 +42,14 @@ func household(id mesh.NodeID, users int) *mesh.Node {
 // everything.
 func round(t *testing.T, from *netmap.Scene) (change, full time.Duration) {
 	t.Helper()
-	library := stream.NewLibrary()
+	cache := netmap.NewCache("")
 	began := time.Now()
 	const changes = 10
 	for i := range mesh.NodeID(changes) {
 		s, touched := mesh.Apply(from.Snapshot, from.Rev+1, mesh.NodeNet{ID: 7 + i, Net: meshgen.Net(int(i + 99))})
 		to := netmap.SceneOf(from.Next(s, touched), from)
 		for n := range to.Nodes() {
-			if _, err := library.News(from, to, n.ID, touched); err != nil {
+			if _, err := cache.UpdateMessages(from, to, n.ID, touched); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -60,7 +59,7 @@ func round(t *testing.T, from *netmap.Scene) (change, full time.Duration) {
 	began = time.Now()
 	for n := range from.Nodes() {
 		if n.ID%10 == 0 {
-			if _, err := library.Full(from, n, time.Unix(1_800_000_000, 0)); err != nil {
+			if _, err := cache.FullMessage(from, n.ID, time.Unix(1_800_000_000, 0)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -111,14 +110,14 @@ func TestFigureRegistrationCostsAViewerAPeerEntry(t *testing.T) {
 	s, touched := mesh.Apply(from.Snapshot, from.Rev+1, mesh.NodePut{Node: household(10_001, users)})
 	to := netmap.SceneOf(from.Next(s, touched), from)
 	joined, _ := to.Node(10_001)
-	library := stream.NewLibrary()
-	entry, err := stream.News(&netmap.Response{PeersChanged: []*netmap.Node{netmap.Peer(to, joined)}, UserProfiles: []netmap.Profile{{LoginName: "user2", DisplayName: "user2"}}})
+	cache := netmap.NewCache("")
+	entry, err := netmap.ResponseMessage(&netmap.Response{PeersChanged: []*netmap.Node{netmap.RenderPeer(to, joined)}, UserProfiles: []netmap.Profile{{LoginName: "user2", DisplayName: "user2"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	heard := 0
 	for n := range from.Nodes() {
-		m, err := library.News(from, to, n.ID, touched)
+		m, err := cache.UpdateMessages(from, to, n.ID, touched)
 		if err != nil {
 			t.Fatal(err)
 		}

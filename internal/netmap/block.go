@@ -1,0 +1,151 @@
+package netmap
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// block is the encoded peers of mesh.BlockSize neighbouring ids. A node that did
+// not change is not encoded again, and a frame that several viewers see is
+// compressed once.
+type block struct {
+	mu       sync.Mutex
+	basis    policy.Basis         // guarded by mu
+	settings *Settings            // guarded by mu
+	nodes    []*mesh.Node         // guarded by mu; shared with the snapshot
+	classes  []policy.Class       // guarded by mu; of the nodes, shared with the world
+	docs     [][]byte             // guarded by mu; per node
+	shown    map[Viewpoint]uint64 // guarded by mu; which of the nodes a viewpoint shows
+	frames   map[uint64][]byte    // guarded by mu; by the nodes in them
+}
+
+// maxFrames bounds the frames of a block.
+const maxFrames = 32
+
+// frame returns the peers of the block that a viewer sees in a scene; nil if there
+// are none.
+func (b *block) frame(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []*mesh.Node) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.update(s, first, nodes); err != nil {
+		return nil, err
+	}
+	shown, ok := b.shown[v]
+	if !ok {
+		for i, n := range nodes {
+			if n != nil && s.Shows(v, n) {
+				shown |= 1 << i
+			}
+		}
+		if len(b.shown) >= maxViewpoints {
+			clear(b.shown)
+		}
+		b.shown[v] = shown
+	}
+	own := viewer >= first && viewer < first+mesh.BlockSize
+	if own {
+		shown &^= 1 << (viewer - first)
+	}
+	if s.Steers(v.Class) && slices.ContainsFunc(nodes, func(n *mesh.Node) bool { return n != nil && len(n.Routes) > 0 }) {
+		return b.steered(s, v, shown)
+	}
+	if frame, ok := b.frames[shown]; ok || shown == 0 {
+		return frame, nil
+	}
+	frame := joined(b.docs, shown)
+	if !own { // a frame without the viewer is of no use to others
+		if len(b.frames) >= maxFrames {
+			clear(b.frames)
+		}
+		b.frames[shown] = frame
+	}
+	return frame, nil
+}
+
+// steered returns a frame for viewers that rules with via lead through certain
+// routers. It is not kept: few policies have such rules, and few blocks routers.
+func (b *block) steered(s *Scene, v Viewpoint, shown uint64) ([]byte, error) {
+	docs := slices.Clone(b.docs)
+	for i, n := range b.nodes {
+		if n == nil || len(n.Routes) == 0 || shown&(1<<i) == 0 {
+			continue
+		}
+		var err error
+		if docs[i], err = json.Marshal(renderPeerFor(s, v, n)); err != nil {
+			return nil, fmt.Errorf("encoding node %d: %w", n.ID, err)
+		}
+	}
+	if shown == 0 {
+		return nil, nil
+	}
+	return joined(docs, shown), nil
+}
+
+// update brings the block to a scene.
+func (b *block) update(s *Scene, first mesh.NodeID, nodes []*mesh.Node) error {
+	basis, classes := s.Basis(), s.ClassBlock(first)
+	sameRules := b.docs != nil && basis.SameRules(b.basis)
+	same := sameRules && b.settings == s.Settings
+	if same && sameSlice(b.classes, classes) && sameSlice(b.nodes, nodes) {
+		return nil
+	}
+	docs := make([][]byte, len(nodes))
+	keepShown := sameRules
+	for i, n := range nodes {
+		if keepShown {
+			keepShown = sameViewers(b.nodes[i], n) && classAt(b.classes, i) == classAt(classes, i)
+		}
+		switch {
+		case n == nil:
+		case same && b.nodes[i] == n && classAt(b.classes, i) == classAt(classes, i):
+			docs[i] = b.docs[i]
+		default:
+			var err error
+			if docs[i], err = json.Marshal(renderPeer(s, n)); err != nil {
+				return fmt.Errorf("encoding node %d: %w", n.ID, err)
+			}
+		}
+	}
+	b.basis, b.settings, b.nodes, b.classes, b.docs, b.frames = basis, s.Settings, nodes, classes, docs, map[uint64][]byte{}
+	if !keepShown {
+		b.shown = map[Viewpoint]uint64{}
+	}
+	return nil
+}
+
+// sameViewers reports whether two values of a node are seen by the same viewers,
+// provided that their class is the same.
+func sameViewers(a, b *mesh.Node) bool {
+	return a == b || a != nil && b != nil && a.Owner == b.Owner
+}
+
+// classAt returns a class of a block; the block is nil if all are Nobody.
+func classAt(classes []policy.Class, i int) policy.Class {
+	if classes == nil {
+		return policy.Nobody
+	}
+	return classes[i]
+}
+
+// sameSlice reports whether two slices share their memory.
+func sameSlice[E any](a, b []E) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// joined returns a frame of the documents that are shown, with commas in between.
+func joined(docs [][]byte, shown uint64) []byte {
+	var all []byte
+	for i, d := range docs {
+		if shown&(1<<i) == 0 {
+			continue
+		}
+		if len(all) > 0 {
+			all = append(all, ',')
+		}
+		all = append(all, d...)
+	}
+	return compress(all)
+}

@@ -1,0 +1,196 @@
+package netmap
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// farewell tells a node that was removed that its key is no longer good: a
+// client that is merely cut off goes on with what it knows for ever.
+func farewell(s *Scene, n *mesh.Node, now mesh.Time) *Response {
+	gone := *n
+	// A client judges by its own clock, which may be behind.
+	gone.Expiry = now.Add(-farewellSlack)
+	return &Response{Node: renderSelf(s, &gone)}
+}
+
+const farewellSlack = 24 * time.Hour
+
+// personal makes of what is heard from its viewpoint, which may be nil and stays
+// as it is, what one viewer hears.
+func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
+	r := &Response{}
+	if shared != nil {
+		*r = *shared
+		r.profiled = nil
+		r.UserProfiles = slices.Clip(r.UserProfiles)
+		r.PeersChanged = without(r.PeersChanged, func(n *Node) bool { return n.ID == viewer })
+		r.PeersRemoved = without(r.PeersRemoved, func(id mesh.NodeID) bool { return id == viewer })
+		r.PeersChangedPatch = without(r.PeersChangedPatch, func(p *Patch) bool { return p.NodeID == viewer })
+	}
+	before, _ := from.Node(viewer)
+	after, _ := to.Node(viewer)
+	if !sameSelf(before, after) || from.domain != to.domain || !sameAttributes(from, to, before, after) {
+		r.Node = renderSelf(to, after)
+		r.addProfile(to, after)
+	}
+	if isRouter(before) || isRouter(after) {
+		r.PacketFilters = changedFilters(viewerFilters(from, before), viewerFilters(to, after))
+	}
+	was, _ := from.User(after.Owner)
+	if is, _ := to.User(after.Owner); is != was {
+		r.addProfile(to, after)
+	}
+	if r.empty() {
+		return nil
+	}
+	return r
+}
+
+// without is the list less one element. An empty list would say something else
+// than none.
+func without[E any](list []E, is func(E) bool) []E {
+	i := slices.IndexFunc(list, is)
+	switch {
+	case i < 0:
+		return list
+	case len(list) == 1:
+		return nil
+	}
+	return slices.Concat(list[:i], list[i+1:])
+}
+
+// shared is Between for all viewers with one viewpoint at once, provided that it
+// names none of them whole, that they are the same to themselves, and that they are
+// no routers; nil if they need to hear nothing. It may hold a patch for the viewer,
+// which clients do not apply.
+func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Response {
+	same := before == after && from.SameRules(to.World)
+	switch {
+	case !same || from.domain != to.domain: // it is part of every node's name
+		touched = everyone(from, to)
+	case touched == nil:
+		touched = to.ChangedNodes(from.Snapshot)
+	}
+	if same {
+		touched = union(touched, to.Reclassified(from.World))
+		if to.Steers(after.Class) {
+			touched = union(touched, rivals(from, to, touched))
+		}
+	}
+	r := compare(from, to, before, after, touched)
+	if !same || !to.SameInbound(from.World, after.Class, after.Old, after.Owner != 0) {
+		r.PacketFilters = changedFilters(filtersOf(from, before, nil), filtersOf(to, after, nil))
+	}
+	if !same || !to.SameShells(from.World, after.Class) {
+		if shells := shellsOf(to, after); !reflect.DeepEqual(shells, shellsOf(from, before)) {
+			r.SSHPolicy = shells
+		}
+	}
+	for _, id := range to.ChangedUsers(from.Snapshot) {
+		if u, ok := to.User(id); ok && slices.ContainsFunc(to.Owned(id), func(id mesh.NodeID) bool {
+			n, ok := to.Node(id)
+			return ok && to.Shows(after, n)
+		}) {
+			r.addUnique(profileOf(u))
+		}
+	}
+	if r.empty() {
+		return nil
+	}
+	return r
+}
+
+// sharedServes reports whether shared is all that a viewer hears which did not change
+// itself.
+func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
+	before, after := from.Viewpoint(viewer), to.Viewpoint(viewer)
+	was, _ := from.User(viewer.Owner)
+	is, _ := to.User(viewer.Owner)
+	return was == is && from.domain == to.domain && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
+		before == after && from.SameRules(to.World) && to.SameInbound(from.World, after.Class, after.Old, after.Owner != 0))
+}
+
+// dependsOnSight reports whether shared follows from which of the touched nodes are
+// shown, for viewers with one viewpoint.
+func dependsOnSight(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
+	return from.SameRules(to.World) && !to.Steers(v.Class) && from.domain == to.domain && to.SameInbound(from.World, v.Class, v.Old, v.Owner != 0) &&
+		to.SameShells(from.World, v.Class) && len(to.ChangedUsers(from.Snapshot)) == 0 &&
+		!slices.ContainsFunc(to.Reclassified(from.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
+}
+
+// rivals are the nodes that have a route of one of those given: which of them leads
+// there may have changed for viewers that are led through certain routers.
+func rivals(from, to *Scene, ids []mesh.NodeID) (list []mesh.NodeID) {
+	for _, s := range []*Scene{from, to} {
+		for _, id := range ids {
+			if n, ok := s.Node(id); ok {
+				for _, p := range n.Routes {
+					list = append(list, s.RoutersOf(p)...)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// union is both lists as one, in order and once.
+func union(a, b []mesh.NodeID) []mesh.NodeID {
+	if len(b) == 0 {
+		return a
+	}
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// compare is what changed among the nodes given and in the settings.
+func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Response {
+	r := &Response{}
+	for _, id := range ids {
+		old, was := from.Node(id)
+		node, is := to.Node(id)
+		was, is = was && from.Shows(before, old), is && to.Shows(after, node)
+		switch {
+		case was && !is:
+			r.PeersRemoved = append(r.PeersRemoved, id)
+		case is && !was:
+			r.PeersChanged = append(r.PeersChanged, renderPeerFor(to, after, node))
+			r.addProfile(to, node)
+		case is:
+			patch, whole := change(old, node)
+			if whole || from.domain != to.domain || !to.SameMarks(node, from.World, old) || !sameRoutesFor(from, to, before, after, old, node) {
+				r.PeersChanged = append(r.PeersChanged, renderPeerFor(to, after, node))
+				r.addProfile(to, node)
+			} else if patch != nil {
+				r.PeersChangedPatch = append(r.PeersChangedPatch, patch)
+			}
+		}
+	}
+	if !bytes.Equal(from.dns, to.dns) {
+		r.DNSConfig = to.dns
+	}
+	if !bytes.Equal(from.relays, to.relays) {
+		r.DERPMap = to.relays
+	}
+	if from.domain != to.domain {
+		r.Domain = to.domain
+	}
+	return r
+}
+
+// everyone names all nodes of both worlds, in order.
+func everyone(from, to *Scene) []mesh.NodeID {
+	ids := make([]mesh.NodeID, 0, to.NodeCount())
+	for _, s := range []*Scene{from, to} {
+		for n := range s.Nodes() {
+			ids = append(ids, n.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

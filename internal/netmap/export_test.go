@@ -1,0 +1,35 @@
+package netmap
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Names for tests outside the package.
+var (
+	Shared       = shared
+	SharedServes = sharedServes
+	SameSelf     = sameSelf
+	IsRouter     = isRouter
+	Filters      = viewerFilters
+	Dropped      = dropped
+	RenderPeer   = renderPeer
+	RenderSelf   = renderSelf
+)
+
+// ResponseMessage encodes a message that is not a keep-alive.
+func ResponseMessage(v any) ([]byte, error) { return responseMessage(v, keepAliveMessage(true), true) }
+
+// FullMessage returns a full map as one message.
+func (c *Cache) FullMessage(s *Scene, viewer mesh.NodeID, now time.Time) ([]byte, error) {
+	parts, err := c.Full(s, Viewer{Node: viewer, Compress: true}, now)
+	return slices.Concat(parts...), err
+}
+
+// UpdateMessages returns an update as it is sent.
+func (c *Cache) UpdateMessages(from, to *Scene, viewer mesh.NodeID, touched []mesh.NodeID) ([]byte, error) {
+	u, err := c.Update(from, to, Viewer{Node: viewer, Compress: true}, touched)
+	return slices.Concat(u.Messages...), err
+}

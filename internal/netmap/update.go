@@ -1,0 +1,174 @@
+package netmap
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// Update brings a viewer that holds the map of one scene to another.
+type Update struct {
+	// Messages are sent in this order; none if nothing changed for the viewer.
+	// Other viewers may be sent the same bytes.
+	Messages [][]byte
+	// Full says that a full map follows the messages.
+	Full bool
+	// Gone says that the node no longer exists. The messages are the last ones.
+	Gone bool
+}
+
+// Update returns what a viewer that holds the map of from is sent to hold that of
+// to. Touched names at least the nodes that changed in between; nil means unknown.
+// The viewer exists in from.
+//
+// This is the only place that decides whether a viewer is sent bytes that it
+// shares with others, bytes of its own, or a full map.
+func (c *Cache) Update(from, to *Scene, v Viewer, touched []mesh.NodeID) (Update, error) {
+	before, _ := from.Node(v.Node)
+	after, ok := to.Node(v.Node)
+	switch {
+	case !ok:
+		messages, err := c.messages(v, farewell(from, before, to.At))
+		return Update{Messages: messages, Gone: true}, err
+	case from.domain != to.domain && to.Class(after) != policy.Nobody && to.NodeCount() > 1:
+		messages, err := c.messages(v, dropped(from, to, before, after))
+		return Update{Messages: messages, Full: true}, err
+	}
+	d := c.delta(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)
+	if d.err != nil {
+		return Update{}, d.err
+	}
+	if !v.Compress || !d.fits(from, to, before, after) {
+		messages, err := c.messages(v, personal(from, to, v.Node, d.response))
+		return Update{Messages: messages}, err
+	}
+	if !d.whole[v.Node] {
+		return Update{Messages: d.messages}, nil
+	}
+	// The shared message makes the viewer a peer of itself, as when a policy lets
+	// all nodes of a class see each other. A second message removes it.
+	correction, err := c.messages(v, &Response{PeersRemoved: []mesh.NodeID{v.Node}})
+	return Update{Messages: slices.Concat(d.messages, correction)}, err
+}
+
+// delta is what changed between two scenes, as seen from one viewpoint.
+type delta struct {
+	once     sync.Once
+	response *Response            // nil if nothing changed
+	messages [][]byte             // the response, encoded; none if it is nil
+	whole    map[mesh.NodeID]bool // the peers that it contains whole, not as a patch
+	err      error
+}
+
+// few is the largest number of peers in a delta for which a viewer that is among
+// them gets a message of its own. Beyond that, it costs less to send it the shared
+// message although it mentions the viewer.
+const few = 8
+
+// fits reports whether a viewer may be sent the shared message, followed by a
+// correction if it contains the viewer whole. A patch of the viewer itself may
+// stay in it: clients do not apply it.
+func (d *delta) fits(from, to *Scene, before, after *mesh.Node) bool {
+	switch r := d.response; {
+	case !sharedServes(from, to, after):
+		return false
+	case before == after:
+		return !d.whole[after.ID] || len(d.whole) > few
+	case r == nil || len(r.PeersChangedPatch) <= few || !sameSelf(before, after) || isRouter(before) || isRouter(after):
+		return false
+	default:
+		return !d.whole[after.ID]
+	}
+}
+
+// deltaSet holds the deltas between two scenes.
+type deltaSet struct {
+	from, to *Scene
+
+	mu          sync.Mutex
+	byViewpoint map[viewpoints]*delta // guarded by mu
+	bySight     map[sight]*delta      // guarded by mu
+}
+
+// viewpoints are those of a viewer in the two scenes of a delta.
+type viewpoints struct{ before, after Viewpoint }
+
+// sight says which of the touched nodes a viewpoint shows, before and after, as
+// one bit each.
+type sight struct{ before, after uint64 }
+
+// maxSight is how many nodes a sight can hold. With more nodes it would also cost
+// more to find out what each viewpoint shows than to render its delta.
+const maxSight = 64
+
+// delta returns the delta between two scenes for the viewers of one viewpoint.
+func (c *Cache) delta(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *delta {
+	d := c.deltaSet(from, to).find(viewpoints{before, after}, touched)
+	d.once.Do(func() {
+		if d.response = shared(from, to, before, after, touched); d.response == nil {
+			return
+		}
+		d.messages, d.err = c.messages(Viewer{Compress: true}, d.response)
+		if changed := d.response.PeersChanged; len(changed) > 0 {
+			d.whole = make(map[mesh.NodeID]bool, len(changed))
+			for _, n := range changed {
+				d.whole[n.ID] = true
+			}
+		}
+	})
+	return d
+}
+
+// deltaSet returns the deltas between two scenes.
+func (c *Cache) deltaSet(from, to *Scene) *deltaSet {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.recent { // the newest first
+		s := c.recent[(c.next-1-i+2*recentDeltaSets)%recentDeltaSets]
+		if s == nil {
+			break
+		}
+		if s.from == from && s.to == to {
+			return s
+		}
+	}
+	s := &deltaSet{from: from, to: to, byViewpoint: map[viewpoints]*delta{}, bySight: map[sight]*delta{}}
+	c.recent[c.next] = s
+	c.next = (c.next + 1) % recentDeltaSets
+	return s
+}
+
+// find returns the delta for viewpoints, which may not be rendered yet. Viewpoints
+// that show the same of what changed share one.
+func (s *deltaSet) find(v viewpoints, touched []mesh.NodeID) *delta {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d, ok := s.byViewpoint[v]; ok {
+		return d
+	}
+	d := &delta{}
+	if v.before == v.after && touched != nil && len(touched) <= maxSight && dependsOnSight(s.from, s.to, v.after, touched) {
+		key := s.sight(v, touched)
+		if same, ok := s.bySight[key]; ok {
+			d = same
+		} else {
+			s.bySight[key] = d
+		}
+	}
+	s.byViewpoint[v] = d
+	return d
+}
+
+func (s *deltaSet) sight(v viewpoints, touched []mesh.NodeID) (key sight) {
+	for i, id := range touched {
+		if n, ok := s.from.Node(id); ok && s.from.Shows(v.before, n) {
+			key.before |= 1 << i
+		}
+		if n, ok := s.to.Node(id); ok && s.to.Shows(v.after, n) {
+			key.after |= 1 << i
+		}
+	}
+	return key
+}
