@@ -4,7 +4,6 @@ package storetest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -269,7 +268,7 @@ func loadEqualsReplay(t *testing.T, e Engine) {
 		t.Fatal(err)
 	}
 	if final.Digest() != want.Digest() {
-		t.Fatalf("loaded snapshot differs from the one that was applied:\n%s", cmp.Diff(texts(want), texts(final)))
+		t.Fatalf("loaded snapshot differs from the one that was applied:\n%s", cmp.Diff(meshgen.Dump(want), meshgen.Dump(final)))
 	}
 	if diff := cmp.Diff(lookups(want), lookups(final)); diff != "" {
 		t.Fatalf("loaded snapshot finds other things than the one that was applied:\n%s", diff)
@@ -284,45 +283,9 @@ func loadEqualsReplay(t *testing.T, e Engine) {
 			s, _ = mesh.Apply(s, entry.Rev, entry.Events...)
 		}
 		if s.Digest() != final.Digest() {
-			t.Fatalf("load at %d and replay to %d differ:\n%s", from, final.Rev, cmp.Diff(texts(final), texts(s)))
+			t.Fatalf("load at %d and replay to %d differ:\n%s", from, final.Rev, cmp.Diff(meshgen.Dump(final), meshgen.Dump(s)))
 		}
 	}
-}
-
-func texts(s *mesh.Snapshot) (out []string) {
-	out = append(out, fmt.Sprintf("rev %d counters %+v", s.Rev, s.Counters))
-	for v := range s.Users() {
-		out = append(out, fmt.Sprintf("%+v", *v))
-	}
-	for v := range s.Nodes() {
-		out = append(out, fmt.Sprintf("%+v", *v))
-	}
-	for v := range s.PreAuthKeys() {
-		out = append(out, fmt.Sprintf("%+v", *v))
-	}
-	for v := range s.APIKeys() {
-		out = append(out, fmt.Sprintf("%+v", *v))
-	}
-	for v := range s.Logins() {
-		out = append(out, fmt.Sprintf("%+v", *v))
-	}
-	for v := range s.Settings() {
-		out = append(out, fmt.Sprintf("%+v", *v))
-	}
-	for v := range s.SSHGrants() {
-		out = append(out, fmt.Sprintf("%+v", *v))
-	}
-	for v := range s.Webhooks() {
-		out = append(out, fmt.Sprintf("%+v", *v))
-	}
-	for v := range s.AllFacts() {
-		text, _ := json.Marshal(v) // follows pointers
-		out = append(out, string(text))
-	}
-	if v, ok := s.Policy(); ok {
-		out = append(out, fmt.Sprintf("%+v", *v))
-	}
-	return out
 }
 
 // lookups finds everything in s in every way there is.

@@ -1,0 +1,56 @@
+package meshgen
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Dump lists all that a snapshot holds as JSON, one object to a line, so that two
+// snapshots can be compared and their differences read.
+func Dump(s *mesh.Snapshot) string {
+	var out strings.Builder
+	line := func(of map[string]any) {
+		text, err := json.Marshal(of)
+		if err != nil {
+			panic(err)
+		}
+		out.Write(append(text, '\n'))
+	}
+	line(map[string]any{"rev": s.Rev, "counters": s.Counters})
+	for u := range s.Users() {
+		line(map[string]any{"user": u})
+	}
+	for n := range s.Nodes() {
+		line(map[string]any{"node": n, "net": n.Net, "presence": n.Presence})
+	}
+	for f := range s.AllFacts() {
+		line(map[string]any{"facts": f})
+	}
+	for k := range s.PreAuthKeys() {
+		line(map[string]any{"preAuthKey": k, "use": k.LastUse})
+	}
+	for k := range s.APIKeys() {
+		line(map[string]any{"apiKey": k, "use": k.LastUse})
+	}
+	for l := range s.Logins() {
+		line(map[string]any{"login": l})
+	}
+	for v := range s.Settings() {
+		line(map[string]any{"setting": v})
+	}
+	if p, ok := s.Policy(); ok {
+		line(map[string]any{"policy": p})
+	}
+	for g := range s.SSHGrants() {
+		line(map[string]any{"sshGrant": g})
+	}
+	for w := range s.Webhooks() {
+		line(map[string]any{"webhook": w, "progress": w.Progress})
+	}
+	for m := range s.Receipts() {
+		line(map[string]any{"receipt": m})
+	}
+	return out.String()
+}
