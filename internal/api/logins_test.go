@@ -22,6 +22,7 @@ func (s *service) arrive(n uint64) (link string) {
 	s.t.Helper()
 	device := mesh.Actor{Kind: mesh.ActorNode, Addr: "192.0.2.7"}
 	ask := control.Joining{
+		Proven:     true,
 		MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Host: control.Host{Hostname: fmt.Sprintf("phone-%d", n), OS: "iOS"},
 	}
 	first, err := s.control.Joins.Join(s.t.Context(), device, ask)

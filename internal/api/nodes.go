@@ -167,34 +167,36 @@ func address(path, text string) (netip.Addr, error) {
 
 // EnrolMachine implements POST /api/v1/machine.
 func (s *Server) EnrolMachine(w http.ResponseWriter, r *http.Request) {
-	reg, err := registration(w, r)
-	var n *mesh.Node
-	if err == nil {
-		n, err = s.control.Joins.Register(r.Context(), actor(r), reg)
+	joining, err := enrolment(w, r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
 	}
-	s.replyNode(w, r, n, err)
+	joined, err := s.control.Joins.Join(r.Context(), actor(r), joining)
+	s.replyNode(w, r, joined.Node, err)
 }
 
-func registration(w http.ResponseWriter, r *http.Request) (reg control.Registration, err error) {
+func enrolment(w http.ResponseWriter, r *http.Request) (j control.Joining, err error) {
 	var in openapi.MachineEnrolment
 	if err := decode(w, r, &in); err != nil {
-		return reg, err
+		return j, err
 	}
-	reg = control.Registration{
-		PreAuthKey: in.PreAuthKey, Hostname: in.Hostname, OS: or(in.OS), Arch: or(in.Arch), ClientVersion: or(in.ClientVersion), Tags: in.Tags,
+	j = control.Joining{
+		PreAuthKey: in.PreAuthKey, Tags: in.Tags,
+		Host: control.Host{Hostname: in.Hostname, OS: or(in.OS), Arch: or(in.Arch), ClientVersion: or(in.ClientVersion)},
 	}
-	if err := reg.MachineKey.UnmarshalText([]byte(in.MachineKey)); err != nil {
-		return reg, &badRequest{"machineKey", "machineKey must be mkey: and 64 hexadecimal digits"}
+	if err := j.MachineKey.UnmarshalText([]byte(in.MachineKey)); err != nil {
+		return j, &badRequest{"machineKey", "machineKey must be mkey: and 64 hexadecimal digits"}
 	}
-	if err := reg.NodeKey.UnmarshalText([]byte(in.NodeKey)); err != nil {
-		return reg, &badRequest{"nodeKey", "nodeKey must be nodekey: and 64 hexadecimal digits"}
+	if err := j.NodeKey.UnmarshalText([]byte(in.NodeKey)); err != nil {
+		return j, &badRequest{"nodeKey", "nodeKey must be nodekey: and 64 hexadecimal digits"}
 	}
 	for i, text := range in.RoutableIPs {
 		p, err := network(fmt.Sprintf("routableIPs[%d]", i), text)
 		if err != nil {
-			return reg, err
+			return j, err
 		}
-		reg.RoutableIPs = append(reg.RoutableIPs, p)
+		j.Host.RoutableIPs = append(j.Host.RoutableIPs, p)
 	}
-	return reg, nil
+	return j, nil
 }

@@ -33,6 +33,7 @@ type device struct {
 func arrive(t *testing.T, s service, n uint64) *device {
 	t.Helper()
 	d := &device{t: t, s: s, done: make(chan control.Joined, 1), ask: control.Joining{
+		Proven:     true,
 		MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Host: control.Host{Hostname: "phone", OS: "iOS"},
 	}}
 	first, err := s.Joins.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, d.ask)

@@ -259,9 +259,15 @@ func TestSpentKeyCannotRegisterSecondMachine(t *testing.T) {
 	}
 }
 
+// enrol registers a machine that has not proven its key.
+func (s service) enrol(ctx context.Context, a mesh.Actor, j control.Joining) (*mesh.Node, error) {
+	joined, err := s.Joins.Join(ctx, a, j)
+	return joined.Node, err
+}
+
 func register(t *testing.T, s service, n uint64, key string) (*mesh.Node, error) {
-	return s.Joins.Register(t.Context(), mesh.Actor{Kind: mesh.ActorNode}, control.Registration{
-		PreAuthKey: key, MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Hostname: "localhost",
+	return s.enrol(t.Context(), mesh.Actor{Kind: mesh.ActorNode}, control.Joining{
+		PreAuthKey: key, MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Host: control.Host{Hostname: "localhost"},
 	})
 }
 
@@ -276,7 +282,7 @@ func TestRegistrationWithTheNodeKeyOfAnotherMachineIsLogged(t *testing.T) {
 	}
 	var log strings.Builder
 	c := control.New(control.Config{Ledger: s.ledger, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry()})
-	thief := control.Joining{MachineKey: meshgen.MachineKey(2), NodeKey: meshgen.NodeKey(1)}
+	thief := control.Joining{Proven: true, MachineKey: meshgen.MachineKey(2), NodeKey: meshgen.NodeKey(1)}
 	for range 101 { // a hundred lines a minute are enough
 		if _, err := c.Joins.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, thief); reason(err) != control.Conflict {
 			t.Fatal(err)
@@ -321,23 +327,23 @@ func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 	}
 	long := strings.Repeat("é", 127) // 254 bytes
 	for n, hostname := range []string{"", "a", "Alice's Läptop", "日本語", "👩‍👩‍👧", long} {
-		node, err := s.Joins.Register(t.Context(), admin, control.Registration{
-			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(n)), NodeKey: meshgen.NodeKey(uint64(n)), Hostname: hostname, OS: hostname[:0],
+		node, err := s.enrol(t.Context(), admin, control.Joining{
+			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(n)), NodeKey: meshgen.NodeKey(uint64(n)), Host: control.Host{Hostname: hostname, OS: hostname[:0]},
 		})
 		if err != nil || node.Hostname != hostname {
 			t.Errorf("%q: %v %v", hostname, node, err)
 		}
 	}
 	for n, hostname := range []string{"a\x00", "a\r", "a\x7f", "a\u0080", "a\xff", "a\ufffd", "a\u202e"} {
-		node, err := s.Joins.Register(t.Context(), admin, control.Registration{
-			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(100 + n)), NodeKey: meshgen.NodeKey(uint64(100 + n)), Hostname: hostname,
+		node, err := s.enrol(t.Context(), admin, control.Joining{
+			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(100 + n)), NodeKey: meshgen.NodeKey(uint64(100 + n)), Host: control.Host{Hostname: hostname},
 		})
 		if err != nil || node.Hostname != "a-" {
 			t.Errorf("%q: %v %v", hostname, node, err)
 		}
 	}
-	_, err = s.Joins.Register(t.Context(), admin, control.Registration{
-		PreAuthKey: key, MachineKey: meshgen.MachineKey(99), NodeKey: meshgen.NodeKey(99), Hostname: long + "éé",
+	_, err = s.enrol(t.Context(), admin, control.Joining{
+		PreAuthKey: key, MachineKey: meshgen.MachineKey(99), NodeKey: meshgen.NodeKey(99), Host: control.Host{Hostname: long + "éé"},
 	})
 	if reason(err) != control.Invalid {
 		t.Errorf("256 bytes: %v", err)
@@ -360,7 +366,7 @@ func TestCallersMayLeaveAtAnyMoment(t *testing.T) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*10*time.Microsecond)
 			defer cancel()
-			_, _ = s.Joins.Register(ctx, admin, control.Registration{PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(i)), NodeKey: meshgen.NodeKey(uint64(i)), Hostname: "host"})
+			_, _ = s.enrol(ctx, admin, control.Joining{PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(i)), NodeKey: meshgen.NodeKey(uint64(i)), Host: control.Host{Hostname: "host"}})
 			_, _ = s.Users.Create(ctx, admin, control.NewUser{Name: fmt.Sprint("user", i)})
 			_, _ = s.Users.Delete(ctx, admin, fmt.Sprint("user", i-1), "", false)
 		})

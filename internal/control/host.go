@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -52,6 +53,42 @@ func (h Host) bounded() Host {
 	}
 	h.RoutableIPs = sortedRoutes(routes)
 	return h
+}
+
+// check refuses a description that cannot be stored as it is, and sorts the routes.
+// Characters that a hostname may not have are replaced.
+func (h *Host) check(w *policy.World) error {
+	if len(h.RoutableIPs) > maxRoutes {
+		return refuse(Invalid, "routableIPs", "at most %d routes", maxRoutes)
+	}
+	h.Hostname = cleanHostname(h.Hostname)
+	for _, f := range []struct {
+		path, text string
+		limit      int
+	}{
+		{"hostname", h.Hostname, maxHostname},
+		{"os", h.OS, maxHostText},
+		{"arch", h.Arch, maxHostText},
+		{"clientVersion", h.ClientVersion, maxHostText},
+	} {
+		if err := checkText(f.path, f.text, f.limit); err != nil {
+			return err
+		}
+	}
+	routes := make([]netip.Prefix, 0, len(h.RoutableIPs))
+	for i, p := range h.RoutableIPs {
+		path := fmt.Sprintf("routableIPs[%d]", i)
+		if !p.IsValid() || p != p.Masked() {
+			return refuse(Invalid, path, "%s is not a network: write it as %s", p, p.Masked())
+		}
+		if err := mayRoute(w, path, p); err != nil {
+			return err
+		}
+		routes = append(routes, p)
+	}
+	h.RoutableIPs = sortedRoutes(routes)
+	h.Object = h.object()
+	return nil
 }
 
 // object is the least that peers are given.

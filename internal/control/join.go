@@ -18,9 +18,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Joining is what a client asks with when it registers. It has proven its
-// machine key.
+// Joining is a request to register a device.
 type Joining struct {
+	// Proven says that the device has proven its machine key, as clients do. A
+	// request without that proof, such as that of a provisioning system, can only
+	// create a node: it cannot take over one of a known machine.
+	Proven     bool
 	MachineKey key.MachinePublic
 	NodeKey    key.NodePublic
 	// OldNodeKey is a key that the client had before. Clients go on sending it
@@ -76,9 +79,9 @@ type Joined struct {
 	User *mesh.User
 	// KeyExpired says that the client must make a new node key.
 	KeyExpired bool
-	// Link is where a person lets the device in.
+	// Link is where an administrator approves the device.
 	Link string
-	// Rejected is the reason of an administrator who said no.
+	// Rejected is why an administrator rejected the device.
 	Rejected string
 }
 
@@ -91,13 +94,22 @@ type verdict struct {
 	node       *mesh.Node
 	registered bool // created, or given a new node key after authorisation
 	keyExpired bool
-	ask        bool // a person must let it in
+	ask        bool // an administrator must approve it
 	rejected   string
 }
 
-// Join lets a client in, knows it again, or logs it out.
+// Join registers a device, resumes a known one, or logs it out.
 func (s *Joins) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, error) {
-	a.Kind, a.ID, j.addr = mesh.ActorNode, shortKey(j.MachineKey), a.Addr
+	if err := j.check(s.ledger.World()); err != nil {
+		return Joined{}, err
+	}
+	if j.Proven {
+		a.Kind = mesh.ActorNode
+	}
+	if a.Kind == mesh.ActorNode {
+		a.ID = shortKey(j.MachineKey)
+	}
+	j.addr = a.Addr
 	v, err := s.join(ctx, a, j)
 	if err == nil && v.ask && s.logins.ownLink(j) {
 		var answered bool
@@ -110,7 +122,7 @@ func (s *Joins) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, erro
 		out.Link, err = s.logins.link(j)
 	}
 	if err != nil {
-		s.logRefusal(err, a, j, true)
+		s.logRefusal(err, a, j)
 		return Joined{}, err
 	}
 	if v.registered {
@@ -122,11 +134,31 @@ func (s *Joins) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, erro
 	return out, nil
 }
 
-func (s *Joins) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, err error) {
-	if j.NodeKey.IsZero() {
-		return verdict{}, refuse(Invalid, "nodeKey", "the request has no node key")
+// check bounds a request. What a client says of its device is made to fit, because
+// nobody can change it; others are told what is wrong.
+func (j *Joining) check(w *policy.World) (err error) {
+	if j.Proven {
+		if j.NodeKey.IsZero() {
+			return refuse(Invalid, "nodeKey", "the request has no node key")
+		}
+		j.Host = j.Host.bounded()
+		return nil
 	}
-	j.Host = j.Host.bounded()
+	switch {
+	case j.MachineKey.IsZero():
+		return refuse(Invalid, "machineKey", "a machine key is required, as mkey: and 64 hexadecimal digits")
+	case j.NodeKey.IsZero():
+		return refuse(Invalid, "nodeKey", "a node key is required, as nodekey: and 64 hexadecimal digits")
+	}
+	if err := j.Host.check(w); err != nil {
+		return err
+	}
+	j.Tags, err = checkTags("tags", j.Tags)
+	return err
+}
+
+// join decides and commits, again if a policy on trial has to be read for it.
+func (s *Joins) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, err error) {
 	err = s.withComeback(ctx, func(c comeback) (err error) {
 		j.trial = c
 		v, err = s.tryJoin(ctx, a, j)
@@ -151,23 +183,34 @@ func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, 
 	if err != nil {
 		return v, err
 	}
-	if len(evs) == 0 {
+	if len(evs) == 0 && a.Once == nil {
 		return s.settled(ctx, w, v)
 	}
-	if err := s.pace.charge(j.MachineKey, time.Now(), v.keyExpired); err != nil {
+	if err := s.charge(j, v); err != nil {
 		return verdict{}, err
 	}
 	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		v, evs, err = s.decideJoin(w, now, j, addresses)
+		if v, evs, err = s.decideJoin(w, now, j, addresses); v.node != nil {
+			a.Answers(v.node.ID.String())
+		}
 		return evs, err
 	})
 	if err != nil {
-		if errors.Is(err, ledger.ErrUnavailable) { // the device will try again and again
+		if errors.Is(err, ledger.ErrUnavailable) { // the device will keep trying
 			s.pace.refund(j.MachineKey)
 		}
 		return verdict{}, err
 	}
 	return v, nil
+}
+
+// charge limits how often a machine registers. A machine key that is not proven could
+// be anybody's; those requests are limited by their address.
+func (s *Joins) charge(j Joining, v verdict) error {
+	if !j.Proven {
+		return nil
+	}
+	return s.pace.charge(j.MachineKey, time.Now(), v.keyExpired)
 }
 
 // settled returns a verdict that changes nothing. "You are registered" and "you are
@@ -210,6 +253,9 @@ func (s *Joins) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr
 
 // decideJoin is the whole table of what a registration means.
 func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
+	if !j.Proven {
+		return s.decideUnproven(w, now, j, addresses)
+	}
 	n, known := w.NodeByKey(j.NodeKey)
 	switch {
 	case known && n.MachineKey != j.MachineKey:
@@ -228,6 +274,31 @@ func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses 
 		return verdict{rejected: g.rejected}, nil, nil
 	case g.method == "":
 		return verdict{ask: true}, nil, nil
+	}
+	n, evs, err := s.admit(w, now, g, j, addresses)
+	return verdict{node: n, registered: err == nil}, evs, err
+}
+
+// decideUnproven creates a node with a pre-auth key. A machine that is known is
+// refused, unless it is the same request again, which gets the same answer.
+func (s *Joins) decideUnproven(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
+	machine := w.NodesByMachine(j.MachineKey)
+	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
+		for _, n := range machine {
+			if n.NodeKey == j.NodeKey && n.PreAuthKey == k.ID {
+				return verdict{node: n}, nil, nil
+			}
+		}
+	}
+	g, err := grantOfKey(w, now, j.PreAuthKey, key.MachinePublic{})
+	if err != nil {
+		return verdict{}, nil, err
+	}
+	if len(machine) > 0 {
+		return verdict{}, nil, refuse(Conflict, "machineKey", "this machine is registered already, as node %s; delete that node first", machine[0].ID)
+	}
+	if _, taken := w.NodeByKey(j.NodeKey); taken {
+		return verdict{}, nil, refuse(Conflict, "nodeKey", "another machine has this node key; make a new one")
 	}
 	n, evs, err := s.admit(w, now, g, j, addresses)
 	return verdict{node: n, registered: err == nil}, evs, err
@@ -252,68 +323,6 @@ func decideKnown(n *mesh.Node, now, wish mesh.Time) (verdict, []mesh.Event) {
 		return verdict{node: &changed}, []mesh.Event{mesh.NodePut{Node: &changed}}
 	}
 	return verdict{node: n}, nil
-}
-
-// grant is what lets a node in: a pre-auth key, or the word of an administrator.
-// Without a method there is none.
-type grant struct {
-	method   mesh.RegisterMethod
-	user     mesh.UserID // zero for a key that has tags alone
-	key      *mesh.PreAuthKey
-	login    *mesh.Login
-	retry    *mesh.Node // the node that this machine registered with the same single-use key
-	rejected string
-}
-
-// retryWithin is how long a machine may come again with a single-use key that it has
-// just used. "tailscale up --force-reauth" can register twice, with two node keys.
-const retryWithin = time.Minute
-
-func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
-	if j.PreAuthKey != "" {
-		return grantOfKey(w, now, j.PreAuthKey, j.MachineKey)
-	}
-	l, ok := w.Login(j.NodeKey)
-	switch {
-	case !ok, l.MachineKey != j.MachineKey, l.Until.Reached(now):
-		return grant{}, nil
-	case l.Rejected != "":
-		// The answer stays until its end: clients ask again and again.
-		return grant{rejected: l.Rejected}, nil
-	}
-	return grant{method: mesh.RegisterApproved, user: l.User, login: l}, nil
-}
-
-// grantOfKey checks a pre-auth key. The machine key is that of the client if it has
-// proven it, and zero otherwise.
-func grantOfKey(w *policy.World, now mesh.Time, text string, proven key.MachinePublic) (grant, error) {
-	k, ok := identity.PreAuthKey(w.Snapshot, text)
-	var retry *mesh.Node
-	switch {
-	case !ok:
-		return grant{}, errUnknownKey()
-	case k.Expiry.Reached(now):
-		return grant{}, refuse(BadKey, "preAuthKey", "the key has expired; ask your administrator for a new one")
-	case k.Used && !k.Reusable:
-		if retry = retryOf(w, now, k, proven); retry == nil {
-			return grant{}, refuse(BadKey, "preAuthKey", "the key can be used once and was used; ask your administrator for a new one")
-		}
-	}
-	return grant{method: mesh.RegisterAuthKey, user: k.User, key: k, retry: retry}, nil
-}
-
-// retryOf is the node that this machine has just registered with a single-use key, nil
-// if it has none or may not come again.
-func retryOf(w *policy.World, now mesh.Time, k *mesh.PreAuthKey, machine key.MachinePublic) *mesh.Node {
-	if machine.IsZero() || k.LastUse.At.Add(retryWithin).Reached(now) {
-		return nil
-	}
-	for _, n := range w.NodesByMachine(machine) {
-		if n.PreAuthKey == k.ID && !n.Lapsed && !n.Expired(now) {
-			return n
-		}
-	}
-	return nil
 }
 
 // admit gives the node key a node: the one that the machine already has for this
@@ -358,65 +367,47 @@ func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addres
 	return n, slices.Concat([]mesh.Event{mesh.NodePut{Node: n}}, evs, g.spent(now, j.addr)), nil
 }
 
-// tags are those of the key and those that the device asked for and may have.
-func (g grant) tags(w *policy.World, asked []string, trial comeback) ([]string, error) {
-	asked, err := checkTags("tags", asked)
-	if err != nil {
-		return nil, err
-	}
-	user, _ := w.User(g.user)
-	for _, tag := range asked {
-		if err := trial.mayTag(w, user, g.key, tag); err != nil {
-			return nil, err
-		}
-	}
-	if g.key != nil {
-		asked = slices.Concat(g.key.Tags, asked)
-	}
-	slices.Sort(asked)
-	if asked = slices.Compact(asked); len(asked) == 0 {
-		return nil, nil
-	}
-	return asked, nil
+func (s *Joins) logRegistration(a mesh.Actor, n *mesh.Node) {
+	s.registrations.Inc()
+	s.logFor(a).Info("node registered", "node", n.ID, "name", n.Name, "user", s.ownerName(n), "tags", n.Tags)
 }
 
-// earlier is the node that this machine has for the same user, or for tags if
-// the node is to be tagged. A machine on which several people sign in has a node
-// for each; the key that the client had before tells which of two fits.
-func (g grant) earlier(w *policy.World, j Joining, tagged bool) *mesh.Node {
-	if g.retry != nil {
-		return g.retry
+// logRefusal logs why a node could not join. A machine that has proven its key and
+// uses the node key of another is an intruder; without that proof it is merely a
+// conflict.
+func (s *Joins) logRefusal(err error, a mesh.Actor, j Joining) {
+	var refusal *Refusal
+	if !errors.As(err, &refusal) {
+		return
 	}
-	var best *mesh.Node
-	rank := 0
-	for _, n := range w.NodesByMachine(j.MachineKey) {
-		fits := g.user != 0 && (n.Owner == g.user || n.CreatedBy == g.user) || tagged && n.Tagged()
-		r := 1
-		if n.Tagged() == tagged {
-			r = 2
-		}
-		if n.NodeKey == j.OldNodeKey {
-			r = 3
-		}
-		if fits && r > rank {
-			best, rank = n, r
-		}
+	s.refused.Inc()
+	line := s.log.With("addr", a.Addr, "machine", shortKey(j.MachineKey), "req", a.RequestID)
+	switch {
+	case refusal.Reason == BadKey && s.refusals.Admit(a.Addr):
+		line.Warn("authentication failed", "reason", refusal.Text)
+	case refusal.Reason == Denied && s.refusals.Admit(a.Addr):
+		line.Warn("ACL denied", "node", j.Host.Hostname, "user", s.sponsor(j), "rule", refusal.Text)
+	case refusal.Reason == Conflict && j.Proven && s.refusals.Admit(a.Addr):
+		line.Warn("forbidden", "reason", refusal.Text)
+	case refusal.Reason == Conflict && !j.Proven && s.refusals.Admit(a.Addr):
+		line.Warn("registration conflicts with an existing node", "reason", refusal.Text)
 	}
-	return best
 }
 
-// spent notes that the grant was used.
-func (g grant) spent(now mesh.Time, from string) (evs []mesh.Event) {
-	if g.login != nil {
-		return []mesh.Event{mesh.LoginGone{ID: g.login.ID}}
+// sponsor names the user who would own the node; it is empty if there is none.
+func (s *Joins) sponsor(j Joining) string {
+	w := s.ledger.World()
+	var id mesh.UserID
+	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
+		id = k.User
+	} else if l, ok := w.Login(j.NodeKey); ok {
+		id = l.User
 	}
-	if g.retry != nil {
-		return nil // counted, and the minute began, with the first use
+	if u, ok := w.User(id); ok {
+		return u.Name
 	}
-	if !g.key.Used {
-		used := *g.key
-		used.Used = true
-		evs = append(evs, mesh.PreAuthKeyPut{Key: &used})
-	}
-	return append(evs, mesh.PreAuthKeyUsed{ID: g.key.ID, Use: mesh.KeyUse{At: now, From: from, Count: g.key.LastUse.Count + 1}})
+	return ""
 }
+
+// shortKey is the part of a machine key that log lines show.
+func shortKey(k key.MachinePublic) string { return k.String()[:len("mkey:")+8] }

@@ -33,7 +33,7 @@ func TestKnownClientIsAcknowledgedOnlyWhenItsChangeIsDurable(t *testing.T) {
 		pass(2 * time.Second)
 
 		join := func(n *mesh.Node, logout bool) (control.Joined, error) {
-			j := control.Joining{MachineKey: n.MachineKey, NodeKey: n.NodeKey}
+			j := control.Joining{Proven: true, MachineKey: n.MachineKey, NodeKey: n.NodeKey}
 			if logout {
 				j.Expiry = 1
 			}

@@ -32,6 +32,7 @@ func TestMachineThatRegistersAllTheTimeIsSlowedDown(t *testing.T) {
 				}
 				joining := func(machine uint64) control.Joining {
 					return control.Joining{
+						Proven:     true,
 						MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(machine), PreAuthKey: key, Host: control.Host{Hostname: "host"},
 						Expiry: s.ledger.Now().Add(10000 * time.Hour),
 					}

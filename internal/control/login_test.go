@@ -24,7 +24,7 @@ func TestWaitingClientIsToldToComeAgain(t *testing.T) {
 			Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 			Logins: identity.NewLoginSealer(key.NewMachine()), ServerURL: "https://mesh.example.com/",
 		})
-		j := control.Joining{MachineKey: meshgen.MachineKey(1), NodeKey: meshgen.NodeKey(1)}
+		j := control.Joining{Proven: true, MachineKey: meshgen.MachineKey(1), NodeKey: meshgen.NodeKey(1)}
 		ask := func() (string, time.Duration) {
 			t.Helper()
 			start := time.Now()

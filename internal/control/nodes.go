@@ -412,3 +412,11 @@ func addressFree(w *policy.World, path string, prefix netip.Prefix, addr netip.A
 	}
 	return nil
 }
+
+// ownerName is the owner of a node as lists show it.
+func (s *core) ownerName(n *mesh.Node) string {
+	if u, ok := s.ledger.World().User(n.Owner); ok {
+		return u.Name
+	}
+	return TaggedDevices
+}

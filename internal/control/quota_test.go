@@ -44,6 +44,7 @@ func TestLowerQuotaKeepsExistingDevices(t *testing.T) {
 		}
 		join := func(machine, node uint64, key string, expiry mesh.Time) error {
 			_, err := s.Joins.Join(t.Context(), mesh.Actor{}, control.Joining{
+				Proven:     true,
 				MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(node), PreAuthKey: key, Expiry: expiry, Host: control.Host{Hostname: "host"},
 			})
 			return err
@@ -85,6 +86,7 @@ func TestQuotasHoldAgainstMachinesThatJoinAtOnce(t *testing.T) {
 		}
 		join := func(i uint64) error {
 			_, err := s.Joins.Join(t.Context(), mesh.Actor{}, control.Joining{
+				Proven:     true,
 				MachineKey: meshgen.MachineKey(100 + i), NodeKey: meshgen.NodeKey(100 + i), PreAuthKey: key, Host: control.Host{Hostname: "host"},
 			})
 			return err

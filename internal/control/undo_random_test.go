@@ -179,6 +179,7 @@ func (w *twins) login(id mesh.NodeID, asked []string) {
 			w.t.Fatal(err)
 		}
 		_, err = s.Joins.Join(w.t.Context(), mesh.Actor{}, control.Joining{
+			Proven:     true,
 			MachineKey: n.MachineKey, NodeKey: fresh, OldNodeKey: n.NodeKey, PreAuthKey: secret, Tags: asked, CapVersion: n.CapVersion,
 			Host: control.Host{Hostname: n.Hostname, RoutableIPs: n.RoutableIPs},
 		})

@@ -132,6 +132,7 @@ func TestNodeThatChangesHandsLosesApprovalsOfThePolicy(t *testing.T) {
 			}
 			n := s.node(t, 1)
 			_, err = s.Joins.Join(t.Context(), mesh.Actor{}, control.Joining{
+				Proven:     true,
 				MachineKey: n.MachineKey, NodeKey: meshgen.NodeKey(99), OldNodeKey: n.NodeKey, PreAuthKey: secret,
 				Host: control.Host{Hostname: n.Hostname, RoutableIPs: n.RoutableIPs},
 			})
@@ -190,6 +191,7 @@ func TestDeviceGetsNoTagThatOnlyATrialAllows(t *testing.T) {
 		}
 		machine++
 		return control.Joining{
+			Proven:     true,
 			MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(machine), PreAuthKey: secret,
 			Tags: asked, Host: control.Host{Hostname: "host"},
 		}
@@ -199,10 +201,8 @@ func TestDeviceGetsNoTagThatOnlyATrialAllows(t *testing.T) {
 		return err
 	}
 	register := func(j control.Joining) error {
-		_, err := s.Joins.Register(t.Context(), mesh.Actor{}, control.Registration{
-			PreAuthKey: j.PreAuthKey, MachineKey: j.MachineKey, NodeKey: j.NodeKey, Hostname: "host", Tags: j.Tags,
-		})
-		return err
+		j.Proven = false
+		return join(j)
 	}
 	const refusal = "tag not allowed: only version 2 of the policy allows tag:new, and that version is not confirmed yet; confirm it (fairlead policy confirm 2), then retry"
 	for name, do := range map[string]func(control.Joining) error{"join": join, "register": register} {

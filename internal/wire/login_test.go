@@ -288,6 +288,7 @@ func TestLoginPageShowsTheTagsOfADeviceThatWaits(t *testing.T) {
 	defer cancel()
 	wait.Go(func() {
 		_, _ = s.Joins.Join(ctx, mesh.Actor{}, control.Joining{
+			Proven:     true,
 			MachineKey: c.machine.Public(), NodeKey: c.node.Public(), Followup: link, Tags: []string{"tag:web", "tag:db"},
 		})
 	})

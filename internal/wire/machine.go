@@ -150,7 +150,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 func (in registerRequest) joining(p peer) control.Joining {
 	host := parseHost(in.Hostinfo)
 	j := control.Joining{
-		MachineKey: p.machine, NodeKey: in.NodeKey, OldNodeKey: in.OldNodeKey, Followup: in.Followup, Expiry: mesh.TimeOf(in.Expiry),
+		Proven: true, MachineKey: p.machine, NodeKey: in.NodeKey, OldNodeKey: in.OldNodeKey, Followup: in.Followup, Expiry: mesh.TimeOf(in.Expiry),
 		Ephemeral: in.Ephemeral, Tags: host.tags, CapVersion: min(in.Version, newestClient), Host: host.Host,
 	}
 	if in.Auth != nil {

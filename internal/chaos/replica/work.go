@@ -302,14 +302,14 @@ func (w *worker) register(ctx context.Context, a mesh.Actor) (mesh.Event, error)
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key)) // never fails
 	machine := h.Sum64() + rand.Uint64N(4)
-	n, err := w.service.Joins.Register(ctx, a, control.Registration{
-		PreAuthKey: key, MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(machine), Hostname: hostname(), OS: "linux",
+	joined, err := w.service.Joins.Join(ctx, a, control.Joining{
+		PreAuthKey: key, MachineKey: meshgen.MachineKey(machine), NodeKey: meshgen.NodeKey(machine), Host: control.Host{Hostname: hostname(), OS: "linux"},
 	})
 	var refusal *control.Refusal
 	if errors.As(err, &refusal) && refusal.Reason == control.BadKey {
 		w.checkRefusal(ctx, key, refusal)
 	}
-	return mesh.NodePut{Node: n}, err
+	return mesh.NodePut{Node: joined.Node}, err
 }
 
 // checkRefusal looks at a refused key under the lock. A key is told to workers
