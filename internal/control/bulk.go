@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,37 +65,44 @@ func asRefusal(err error) (*Refusal, error) {
 	return nil, err
 }
 
-// bulkAnswer keeps ids, and which refusal there was: "7 8-1 9".
+// Why one object of many is refused, as a receipt keeps it.
+const (
+	refusedAbsent   = "absent"
+	refusedLastTag  = "lastTag"
+	refusedManyTags = "manyTags"
+)
+
+const tagsMember = "tags"
+
+// bulkAnswer is what a receipt keeps of the results, in a form that stays short for a
+// thousand objects: "7 8:absent 9" says that 7 and 9 were done and there is no 8.
 func bulkAnswer(results []BulkResult) string {
 	words := make([]string, len(results))
 	for i, r := range results {
 		if words[i] = strconv.FormatInt(r.ID, 10); r.Refused != nil {
-			words[i] += "-" + refusalWord(r.Refused)
+			words[i] += ":" + refusalWord(r.Refused)
 		}
 	}
 	return strings.Join(words, " ")
 }
 
-// refusalWord names a refusal by its reason, and the second one that a request with
-// several nodes can meet for the same reason by a word of its own.
 func refusalWord(r *Refusal) string {
-	if *r == *errManyTags(tagsMember).(*Refusal) { //nolint:errorlint // it is made here
-		return manyTags
+	switch {
+	case r.Reason == NotFound:
+		return refusedAbsent
+	case r.Text == errLastTag().Error():
+		return refusedLastTag
+	default:
+		return refusedManyTags
 	}
-	return strconv.Itoa(int(r.Reason))
 }
 
-const (
-	manyTags   = "many"
-	tagsMember = "tags"
-)
-
-// RememberedResults are those of a call that was made before. absent is the refusal of
-// an object that was not there; the others are about the tags of a node.
+// RememberedResults reads the results of an earlier call from its receipt. absent is the
+// refusal of an object that was not there.
 func RememberedResults(answer string, absent func(ref string) error) (results []BulkResult, err error) {
 	for word := range strings.FieldsSeq(answer) {
+		id, why, refused := strings.Cut(word, ":")
 		var r BulkResult
-		id, why, refused := strings.Cut(word, "-")
 		if r.ID, err = strconv.ParseInt(id, 10, 64); err != nil {
 			return nil, err
 		}
@@ -110,12 +118,14 @@ func RememberedResults(answer string, absent func(ref string) error) (results []
 
 func rememberedRefusal(word, id string, absent func(ref string) error) error {
 	switch word {
-	case manyTags:
-		return errManyTags(tagsMember)
-	case strconv.Itoa(int(Invalid)):
+	case refusedAbsent:
+		return absent(id)
+	case refusedLastTag:
 		return errLastTag()
+	case refusedManyTags:
+		return errManyTags(tagsMember)
 	}
-	return absent(id)
+	return fmt.Errorf("unknown refusal %q in a receipt", word)
 }
 
 // doneOf counts what was done.
