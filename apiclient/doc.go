@@ -1,6 +1,6 @@
 // Package apiclient is a Go client of Fairlead's administration API, generated
 // from api/openapi.yaml. It is not a client of the mesh itself and knows nothing
-// of the server's inside.
+// of the server's inside; the server uses its types.
 //
 // The methods of [ClientWithResponses] return an error only when there was no
 // answer; look at the status of the answer for everything else. To read your own

@@ -9,23 +9,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestGeneratedTablesAreCurrent(t *testing.T) {
-	document, err := os.ReadFile("../openapi.yaml")
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := generate(document)
+	return text
+}
+
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	files, err := generate(readFile(t, "openapi.yaml"), readFile(t, modelsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join("..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(got) != string(want) {
+		if string(readFile(t, name)) != string(want) {
 			t.Errorf("%s is not what openapi.yaml says: run make gen", name)
 		}
+	}
+}
+
+func TestServerHasTheModelsOfTheClient(t *testing.T) {
+	code, err := modelAliases([]byte("package apiclient\n\nconst (\n\tCat Kind = \"cat\"\n)\n\ntype Kind string\n\nfunc (k Kind) Valid() bool { return true }\n"))
+	if err != nil || !strings.Contains(code, "type (\nKind = apiclient.Kind\n)") || !strings.Contains(code, "const (\nCat = apiclient.Cat\n)") || strings.Contains(code, "Valid") {
+		t.Errorf("%v\n%s", err, code)
+	}
+	if _, err := modelAliases([]byte("package")); err == nil {
+		t.Error("models that cannot be read are taken")
 	}
 }
 
@@ -75,7 +86,7 @@ components:
 `
 
 func TestTablesHaveARowForEachOperation(t *testing.T) {
-	files, err := generate([]byte(pets))
+	files, err := generate([]byte(pets), []byte("package apiclient"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +142,7 @@ func TestAttributesAreCompleteAndRight(t *testing.T) {
 		if changed == pets {
 			t.Fatalf("%s: nothing changed", c.name)
 		}
-		if files, err := generate([]byte(changed)); err == nil || files != nil || !strings.Contains(err.Error(), c.want) {
+		if files, err := generate([]byte(changed), []byte("package apiclient")); err == nil || files != nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}

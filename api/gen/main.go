@@ -1,5 +1,6 @@
-// Command gen writes Go code from openapi.yaml that oapi-codegen does not: the tables of operations of the server
-// and of the console. It runs in the directory of the document, as part of "go generate ./api".
+// Command gen writes the Go code that oapi-codegen does not: from openapi.yaml the tables of operations of the server
+// and of the console, and from the client's models their names in the server. It runs in the directory of the document,
+// as part of "go generate ./api".
 //
 // It fails if an operation lacks an attribute that the head of openapi.yaml describes, or has one that is unknown.
 package main
@@ -21,7 +22,11 @@ func write(document string) error {
 	if err != nil {
 		return err
 	}
-	files, err := generate(text)
+	models, err := os.ReadFile(modelsFile)
+	if err != nil {
+		return err
+	}
+	files, err := generate(text, models)
 	if err != nil {
 		return fmt.Errorf("%s: %w", document, err)
 	}

@@ -28,7 +28,7 @@ var table = map[string]row{
 	"stream":          {"mesh policy netmap ledger", "keys http slog prometheus"},
 	"wire":            {"mesh netmap ledger control identity guard stream", "keys tailcfg tailscale http slog prometheus"},
 	"api":             {"mesh policy ledger control identity guard api/openapi apidocs ./api", "keys http slog prometheus"},
-	"api/openapi":     {"", "http"},
+	"api/openapi":     {"./apiclient", "http"},
 	"apidocs":         {"", ""},
 	"fence":           {"ledger identity", "http slog prometheus"},
 	"webhook":         {"mesh policy ledger control", "http slog prometheus"},
