@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // Update brings a viewer that holds the map of one scene to another.
@@ -32,7 +31,7 @@ func (c *Cache) Update(from, to *Scene, v Viewer, touched []mesh.NodeID) (Update
 	case !ok:
 		messages, err := c.messages(v, farewell(from, before, to.At))
 		return Update{Messages: messages, Gone: true}, err
-	case from.domain != to.domain && to.Class(after) != policy.Nobody && to.NodeCount() > 1:
+	case from.domain != to.domain && hasPeers(to, after): // every name changed
 		messages, err := c.messages(v, dropped(from, to, before, after))
 		return Update{Messages: messages, Full: true}, err
 	}
@@ -51,6 +50,18 @@ func (c *Cache) Update(from, to *Scene, v Viewer, touched []mesh.NodeID) (Update
 	// all nodes of a class see each other. A second message removes it.
 	correction, err := c.messages(v, &Response{PeersRemoved: []mesh.NodeID{v.Node}})
 	return Update{Messages: slices.Concat(d.messages, correction)}, err
+}
+
+// hasPeers reports whether a viewer has peers. Without any, a full map cannot tell
+// it so: clients ignore an empty list.
+func hasPeers(s *Scene, viewer *mesh.Node) bool {
+	v := s.Viewpoint(viewer)
+	for n := range s.Nodes() {
+		if n.ID != viewer.ID && s.Shows(v, n) {
+			return true
+		}
+	}
+	return false
 }
 
 // delta is what changed between two scenes, as seen from one viewpoint.
