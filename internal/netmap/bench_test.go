@@ -2,6 +2,7 @@ package netmap_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
@@ -52,11 +53,31 @@ func BenchmarkFull(b *testing.B) {
 	}
 }
 
-// What a running server does once a minute.
-func BenchmarkCheck(b *testing.B) {
+// What a running server does once a minute, if something changes.
+func BenchmarkVerifyUpdate(b *testing.B) {
 	from, to := large()
+	v := netmap.Viewer{Node: 1, Compress: true}
+	u, err := netmap.NewCache("").Update(from, to, v, []mesh.NodeID{7})
+	if err != nil || len(u.Messages) != 1 {
+		b.Fatalf("%d messages, %v", len(u.Messages), err)
+	}
 	for b.Loop() {
-		if diff := netmap.Check(from, to, 1, []mesh.NodeID{7}); diff != "" {
+		if diff := netmap.Verify(from, to, v, u.Messages); diff != "" {
+			b.Fatal(diff)
+		}
+	}
+}
+
+// What it does once a minute, if nodes connect.
+func BenchmarkVerifyFull(b *testing.B) {
+	_, to := large()
+	v := netmap.Viewer{Node: 1, Compress: true}
+	parts, err := netmap.NewCache("").Full(to, v, time.Unix(1_800_000_000, 0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if diff := netmap.Verify(nil, to, v, parts); diff != "" {
 			b.Fatal(diff)
 		}
 	}

@@ -51,7 +51,7 @@ func checkShared(t *testing.T, c *Cache, from, to *Scene, before, after *mesh.No
 	t.Helper()
 	d := c.delta(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)
 	if d.response == nil || !d.fits(from, to, before, after) {
-		return 0 // TestBetweenFollowsFull is about the others
+		return 0 // TestUpdateFollowsFull is about the others
 	}
 	var got, want View
 	got.Take(Full(from, after.ID))

@@ -3,6 +3,8 @@ package netmap
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	"tailscale.com/util/zstdframe"
 )
@@ -18,6 +20,23 @@ const window = 128 << 10
 func compress(doc []byte) []byte {
 	// Connections authenticate everything that is sent, so a checksum is not needed.
 	return zstdframe.AppendEncode(nil, doc, zstdframe.FastestCompression, zstdframe.WithChecksum(false), zstdframe.MaxWindowSize(window))
+}
+
+// decompress decodes frame by frame: for many frames at once, the decoder would
+// allocate the document again for each.
+func decompress(body []byte) (doc []byte, err error) {
+	var frame []byte
+	for len(body) > 0 {
+		n, err := zstdframe.NextSize(body)
+		if err != nil {
+			return nil, fmt.Errorf("reading a frame: %w", err)
+		}
+		if frame, err = zstdframe.AppendDecode(frame[:0], body[:n]); err != nil {
+			return nil, fmt.Errorf("decompressing: %w", err)
+		}
+		doc, body = append(doc, frame...), body[n:]
+	}
+	return doc, nil
 }
 
 // message returns a whole message with one document.
@@ -50,4 +69,31 @@ func responseMessage(r any, keepAlive []byte, compressed bool) ([]byte, error) {
 		m = message(doc, compressed)
 	}
 	return m, nil
+}
+
+// readMessages decodes messages that follow each other, as a client does.
+func readMessages(sent []byte, compressed bool) (list []*Response, err error) {
+	for len(sent) > 0 {
+		if len(sent) < 4 {
+			return nil, errors.New("a message ends in its length")
+		}
+		n := binary.LittleEndian.Uint32(sent)
+		sent = sent[4:]
+		if uint64(n) > uint64(len(sent)) {
+			return nil, fmt.Errorf("a message of %d bytes has only %d", n, len(sent))
+		}
+		doc := sent[:n]
+		sent = sent[n:]
+		if compressed {
+			if doc, err = decompress(doc); err != nil {
+				return nil, err
+			}
+		}
+		r := &Response{}
+		if err := json.Unmarshal(doc, r); err != nil {
+			return nil, fmt.Errorf("decoding: %w", err)
+		}
+		list = append(list, r)
+	}
+	return list, nil
 }

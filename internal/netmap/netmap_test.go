@@ -1,6 +1,6 @@
 package netmap_test
 
-// Law 1: Full(a) followed by Between(a, b) equals Full(b).
+// Law 1: the full map of a, followed by the update from a to b, is the full map of b.
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
@@ -77,7 +78,7 @@ func law(t testing.TB, seed uint64, steps int) int {
 				continue
 			}
 			for _, hint := range [][]mesh.NodeID{touched, nil} {
-				if diff := netmap.Check(from, to, viewer, hint); diff != "" {
+				if diff := checkUpdate(netmap.NewCache(""), from, to, viewer, hint); diff != "" {
 					t.Fatalf("seed %d, viewer %d, hint %v: %s", seed, viewer, hint, diff)
 				}
 				checked++
@@ -87,7 +88,30 @@ func law(t testing.TB, seed uint64, steps int) int {
 	return checked
 }
 
-func TestBetweenFollowsFull(t *testing.T) {
+// checkUpdate sends a viewer an update, as streams do, compressed and plain. It
+// returns where the result differs from a full map.
+func checkUpdate(c *netmap.Cache, from, to *netmap.Scene, node mesh.NodeID, touched []mesh.NodeID) string {
+	for _, v := range []netmap.Viewer{{Node: node, Compress: true}, {Node: node}} {
+		u, err := c.Update(from, to, v, touched)
+		if err != nil {
+			return err.Error()
+		}
+		sent := u.Messages
+		if u.Full {
+			full, err := c.Full(to, v, time.Unix(1_800_000_000, 0))
+			if err != nil {
+				return err.Error()
+			}
+			sent = slices.Concat(sent, full)
+		}
+		if diff := netmap.Verify(from, to, v, sent); diff != "" {
+			return fmt.Sprintf("compressed %t: %s", v.Compress, diff)
+		}
+	}
+	return ""
+}
+
+func TestUpdateFollowsFull(t *testing.T) {
 	checked := 0
 	for seed := range uint64(40) {
 		checked += law(t, seed, 60)
@@ -97,7 +121,7 @@ func TestBetweenFollowsFull(t *testing.T) {
 	}
 }
 
-func FuzzBetweenFollowsFull(f *testing.F) {
+func FuzzUpdateFollowsFull(f *testing.F) {
 	f.Add(uint64(1), uint8(3))
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint8) { law(t, seed, int(steps%16)) })
 }

@@ -1,6 +1,7 @@
 package netmap
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -9,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// View is what a client holds: the sum of the messages it was given, by the
-// clients' rules.
+// View is the map that a client holds after the messages it was sent, by the
+// rules of Tailscale clients.
 type View struct {
 	node     *Node
 	peers    map[mesh.NodeID]*Node
@@ -22,8 +23,8 @@ type View struct {
 	profiles map[int64]Profile
 }
 
-// Take adds a message. An empty list of peers means nothing to a client, and a
-// patch for a peer that it does not have is lost.
+// Take applies a message. Clients ignore an empty list of peers, and a patch for
+// a peer that they do not have.
 func (v *View) Take(r *Response) {
 	if v.peers == nil {
 		v.peers, v.filters, v.profiles = map[mesh.NodeID]*Node{}, map[string][]Rule{}, map[int64]Profile{}
@@ -104,12 +105,12 @@ func (d *Patch) applied(old *Node) *Node {
 	return &n
 }
 
-// Differs says where v and w differ; it is empty when a client cannot tell them
-// apart. Profiles of users that w does not have may stay: clients never forget
-// one.
+// Differs returns the first difference between v and w, or an empty string if a
+// client cannot tell them apart. V may have profiles of users that w does not:
+// clients never forget one.
 func (v *View) Differs(w *View) string {
 	switch {
-	case !reflect.DeepEqual(v.node, w.node):
+	case !same(v.node, w.node):
 		return fmt.Sprintf("self: %+v, want %+v", v.node, w.node)
 	case v.relays != w.relays:
 		return fmt.Sprintf("relays: %s, want %s", v.relays, w.relays)
@@ -117,9 +118,9 @@ func (v *View) Differs(w *View) string {
 		return fmt.Sprintf("dns: %s, want %s", v.dns, w.dns)
 	case v.domain != w.domain:
 		return fmt.Sprintf("domain: %s, want %s", v.domain, w.domain)
-	case !reflect.DeepEqual(v.shells, w.shells):
+	case !same(v.shells, w.shells):
 		return fmt.Sprintf("shells: %+v, want %+v", v.shells, w.shells)
-	case !reflect.DeepEqual(v.filters, w.filters):
+	case !same(v.filters, w.filters):
 		return fmt.Sprintf("filters: %v, want %v", v.filters, w.filters)
 	}
 	for id, p := range w.profiles {
@@ -132,23 +133,33 @@ func (v *View) Differs(w *View) string {
 		return fmt.Sprintf("peers: %v, want %v", ids, want)
 	}
 	for _, id := range ids {
-		if !reflect.DeepEqual(v.peers[id], w.peers[id]) {
+		if !same(v.peers[id], w.peers[id]) {
 			return fmt.Sprintf("peer %d: %+v, want %+v", id, v.peers[id], w.peers[id])
 		}
 	}
 	return ""
 }
 
-// Check proves the law for one viewer: Full(from) and what changed make Full(to). It
-// returns where they differ.
-func Check(from, to *Scene, viewer mesh.NodeID, touched []mesh.NodeID) string {
+// same reports whether a client cannot tell two values apart. Rendered values and
+// decoded ones may differ in ways that JSON does not show, such as empty lists.
+func same(a, b any) bool { return reflect.DeepEqual(a, b) || bytes.Equal(encode(a), encode(b)) }
+
+// Verify reads what a viewer was sent, as its client does, and compares the result
+// with the full map of to, which it renders for this purpose. From is the scene
+// that the viewer held before, nil if it held none. Verify returns the first
+// difference, or an empty string.
+func Verify(from, to *Scene, v Viewer, sent [][]byte) string {
+	messages, err := readMessages(slices.Concat(sent...), v.Compress)
+	if err != nil {
+		return "a message cannot be read: " + err.Error()
+	}
 	var got, want View
-	got.Take(Full(from, viewer))
-	before, _ := from.Node(viewer)
-	after, _ := to.Node(viewer)
-	if r := personal(from, to, viewer, shared(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)); r != nil {
+	if from != nil {
+		got.Take(Full(from, v.Node))
+	}
+	for _, r := range messages {
 		got.Take(r)
 	}
-	want.Take(Full(to, viewer))
+	want.Take(Full(to, v.Node))
 	return got.Differs(&want)
 }

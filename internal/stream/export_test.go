@@ -1,6 +1,9 @@
 package stream
 
-import "github.com/fairlead-mesh/fairlead/internal/mesh"
+import (
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+)
 
 // Conn returns the number of a node's stream.
 func (h *Hub) Conn(id mesh.NodeID) int64 {
@@ -15,3 +18,25 @@ func (h *Hub) Rev(id mesh.NodeID) mesh.Revision {
 	defer h.mu.Unlock()
 	return mesh.Revision(h.open[id].rev.Load())
 }
+
+// SpoilUpdates changes every update that streams of the hub send from now on. No
+// stream may be open.
+func (h *Hub) SpoilUpdates(spoil func(netmap.Update) netmap.Update) {
+	h.cache = spoiled{h.cache, spoil}
+}
+
+type spoiled struct {
+	encoder
+	spoil func(netmap.Update) netmap.Update
+}
+
+func (s spoiled) Update(from, to *netmap.Scene, v netmap.Viewer, touched []mesh.NodeID) (netmap.Update, error) {
+	u, err := s.encoder.Update(from, to, v, touched)
+	return s.spoil(u), err
+}
+
+// RequestSamples is what Run does once a minute.
+func (h *Hub) RequestSamples() { h.requestSamples() }
+
+// VerifySample waits for a sample and verifies it, as Run does.
+func (h *Hub) VerifySample() { h.verify(<-h.samples) }

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // Presence is told which streams there are. It must not block. Of two streams
@@ -56,17 +57,30 @@ const (
 	checkEvery = time.Minute
 )
 
+// encoder decides and encodes what viewers are sent. It is a netmap.Cache, except
+// in tests of what happens when that makes a mistake.
+type encoder interface {
+	Scene(w *policy.World) *netmap.Scene
+	Full(s *netmap.Scene, v netmap.Viewer, now time.Time) ([][]byte, error)
+	Update(from, to *netmap.Scene, v netmap.Viewer, touched []mesh.NodeID) (netmap.Update, error)
+	KeepAlive(v netmap.Viewer) []byte
+	Ping(v netmap.Viewer, url string) ([][]byte, error)
+}
+
 // Hub holds the streams of this replica.
 type Hub struct {
 	ledger    *ledger.Ledger
 	presence  Presence
 	log       *slog.Logger
 	keepAlive time.Duration
-	cache     *netmap.Cache
+	cache     encoder
 	// updates and fulls are semaphores: of the streams that send an update, and of
 	// those that send a full map.
 	updates, fulls chan struct{}
 	metrics        *metrics
+
+	samples    chan sample // for Run to verify
+	sampleFull atomic.Bool // the next full map becomes a sample
 
 	mu       sync.Mutex
 	lastConn int64                    // guarded by mu
@@ -80,7 +94,7 @@ func New(c Config) *Hub {
 	h := &Hub{
 		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, cache: netmap.NewCache(c.ServerURL),
 		updates: make(chan struct{}, maxUpdates), fulls: make(chan struct{}, maxFulls),
-		open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
+		samples: make(chan sample, maxSamples), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
 	}
 	if h.keepAlive == 0 {
 		h.keepAlive = keepAliveEvery
@@ -117,6 +131,7 @@ type session struct {
 	rev    atomic.Int64  // of the world that was sent last
 	// blocked is since when a write has been waiting, 0 if none is.
 	blocked atomic.Int64
+	sample  atomic.Bool // the next update becomes a sample
 
 	mu    sync.Mutex
 	abort func() // guarded by mu; breaks a write that waits; nil once the stream is over
@@ -187,13 +202,12 @@ func (h *Hub) finish(s *session) {
 	h.presence.Closed(s.node, s.conn)
 }
 
-// Run ends streams that nobody reads, and checks now and then that what streams
-// send is right, until ctx ends.
+// Run ends streams that nobody reads, and verifies samples of what streams send,
+// until ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
 	inspect, check := time.NewTicker(inspectEvery), time.NewTicker(checkEvery)
 	defer inspect.Stop()
 	defer check.Stop()
-	cursor := h.ledger.Cursor()
 	for {
 		select {
 		case <-ctx.Done():
@@ -201,7 +215,9 @@ func (h *Hub) Run(ctx context.Context) error {
 		case <-inspect.C:
 			h.breakBlocked(time.Now())
 		case <-check.C:
-			h.check(cursor)
+			h.requestSamples()
+		case s := <-h.samples:
+			h.verify(s)
 		}
 	}
 }
@@ -223,40 +239,6 @@ func (h *Hub) breakBlocked(now time.Time) {
 		}
 		s.mu.Unlock()
 	}
-}
-
-// check proves the law of netmap on what happened since it was last called, for
-// one viewer.
-func (h *Hub) check(c *ledger.Cursor) {
-	from := netmap.SceneOf(c.World(), nil)
-	touched := c.Skip()
-	to := netmap.SceneOf(c.World(), from)
-	if from.World == to.World {
-		return
-	}
-	id, ok := h.anyNode()
-	if !ok {
-		return
-	}
-	_, before := from.Node(id)
-	if _, after := to.Node(id); !before || !after {
-		return
-	}
-	h.metrics.checks.Inc()
-	if diff := netmap.Check(from, to, id, touched); diff != "" {
-		h.metrics.violations.Inc()
-		h.log.Error("a map is not what it should be; keep this line for a report", "node", id, "from", from.Rev, "to", to.Rev, "difference", diff)
-	}
-}
-
-// anyNode returns a node that has a stream here, any of them.
-func (h *Hub) anyNode() (mesh.NodeID, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for id := range h.open {
-		return id, true
-	}
-	return 0, false
 }
 
 // jitter spreads d by a tenth either way.

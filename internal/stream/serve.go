@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -152,23 +153,31 @@ func (s *streamState) viewer() netmap.Viewer {
 func (s *streamState) start(ctx context.Context) error {
 	s.w.Header().Set("Content-Type", "application/octet-stream")
 	s.at = s.cache.Scene(s.cursor.World())
-	return s.full(ctx)
-}
-
-// full sends everything. Only so many streams do that at a time: otherwise all of
-// them would be late, and would hold up the ledger.
-func (s *streamState) full(ctx context.Context) error {
-	release, err := s.acquire(ctx, s.fulls, fullLimit)
+	sent, err := s.full(ctx)
 	if err != nil {
 		return err
+	}
+	s.reached()
+	if s.sampleFull.CompareAndSwap(true, false) {
+		s.offer(sample{viewer: s.viewer(), to: s.at, sent: sent})
+	}
+	return nil
+}
+
+// full sends everything and returns what it sent. Only so many streams do that at
+// a time: otherwise all of them would be late, and would hold up the ledger.
+func (s *streamState) full(ctx context.Context) (sent [][]byte, err error) {
+	release, err := s.acquire(ctx, s.fulls, fullLimit)
+	if err != nil {
+		return nil, err
 	}
 	defer release()
 	parts, err := s.cache.Full(s.at, s.viewer(), time.Now().UTC())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.metrics.full.Inc()
-	return s.write(parts)
+	return parts, s.write(parts)
 }
 
 // acquire waits for a semaphore. It is given back by release, or after a limit, so
@@ -207,25 +216,38 @@ func (s *streamState) advance(ctx context.Context) (sent, over bool, err error) 
 	if err != nil {
 		return false, false, err
 	}
-	switch {
-	case u.Gone:
-		return true, true, s.write(u.Messages)
-	case u.Full:
-		release()
-		if len(u.Messages) > 0 {
-			if err := s.write(u.Messages); err != nil {
-				return false, false, err
-			}
-		}
-		return true, false, s.full(ctx)
-	case len(u.Messages) == 0:
-		s.session.rev.Store(int64(s.at.Rev))
-		return false, false, nil
-	default:
-		s.metrics.delta.Inc()
-		return true, false, s.write(u.Messages)
+	messages, err := s.send(ctx, u, release)
+	if err != nil {
+		return false, false, err
 	}
+	s.reached()
+	if !u.Gone && s.session.sample.CompareAndSwap(true, false) {
+		s.offer(sample{viewer: s.viewer(), from: from, to: s.at, sent: messages})
+	}
+	return len(messages) > 0, u.Gone, nil
 }
+
+// send writes an update, and returns what it wrote. A full map waits for a
+// semaphore of its own, so that of updates is released first.
+func (s *streamState) send(ctx context.Context, u netmap.Update, release func()) (sent [][]byte, err error) {
+	if len(u.Messages) > 0 {
+		if !u.Full && !u.Gone {
+			s.metrics.delta.Inc()
+		}
+		if err := s.write(u.Messages); err != nil {
+			return nil, err
+		}
+	}
+	if !u.Full {
+		return u.Messages, nil
+	}
+	release()
+	full, err := s.full(ctx)
+	return slices.Concat(u.Messages, full), err
+}
+
+// reached notes that the viewer has been sent everything up to the current world.
+func (s *streamState) reached() { s.session.rev.Store(int64(s.at.Rev)) }
 
 // supersededBy reports whether another stream took the node over: the world shows
 // another one after it had shown this one.
@@ -261,6 +283,5 @@ func (s *streamState) write(parts [][]byte) error {
 	if err := s.out.Flush(); err != nil {
 		return fmt.Errorf("%w: node %d: %w", ErrBroken, s.request.Node, err)
 	}
-	s.session.rev.Store(int64(s.at.Rev))
 	return nil
 }

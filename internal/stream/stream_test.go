@@ -33,10 +33,11 @@ import (
 // bench is a hub over a real ledger, behind a real HTTP server.
 type bench struct {
 	*testing.T
-	ledger *ledger.Ledger
-	hub    *stream.Hub
-	url    string
-	client *http.Client
+	ledger  *ledger.Ledger
+	metrics *prometheus.Registry
+	hub     *stream.Hub
+	url     string
+	client  *http.Client
 
 	mu     sync.Mutex
 	opened []mesh.NodeID // guarded by mu
@@ -71,6 +72,7 @@ func newBench(t *testing.T, nodes int) *bench {
 	var loops sync.WaitGroup
 	loops.Go(func() { _ = l.Run(ctx) })
 	b := &bench{T: t, ledger: l}
+	b.metrics = reg
 	b.hub = stream.New(stream.Config{Ledger: l, Presence: b, Log: log, Registerer: reg, KeepAlive: 300 * time.Millisecond})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var id int64
@@ -188,18 +190,12 @@ func TestSplicedMapIsTheFullMap(t *testing.T) {
 	}
 }
 
-// members gives the top level of a document, so that order does not count.
-func members(t testing.TB, doc []byte) map[string]string {
+func members(t *testing.T, doc []byte) (m map[string]any) {
 	t.Helper()
-	var m map[string]json.RawMessage
 	if err := json.Unmarshal(doc, &m); err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]string{}
-	for k, v := range m {
-		out[k] = string(v)
-	}
-	return out
+	return m
 }
 
 func TestChangesReachViewersAsPatches(t *testing.T) {

@@ -1,0 +1,92 @@
+package stream_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+)
+
+// checked returns how many samples were verified, and how many of them were wrong.
+func (b *bench) checked() (checks, failures float64) {
+	b.Helper()
+	families, err := b.metrics.Gather()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, f := range families {
+		switch f.GetName() {
+		case "mesh_stream_checks_total":
+			checks = f.GetMetric()[0].GetCounter().GetValue()
+		case "mesh_stream_check_failures_total":
+			failures = f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	return checks, failures
+}
+
+// The self-check looks at the very bytes that devices are sent: at those that
+// viewers share, at those for one viewer, and at full maps.
+func TestWhatDevicesAreSentIsVerified(t *testing.T) {
+	b := newBench(t, 70)
+	b.hub.RequestSamples() // there is no stream yet, so only a full map is sampled
+	one := b.open("node=1")
+	one.next()
+	b.hub.VerifySample()
+	for _, ev := range []mesh.Event{
+		mesh.NodeNet{ID: 2, Net: meshgen.Net(5)}, // shared
+		mesh.NodeNet{ID: 1, Net: meshgen.Net(5)}, // nothing to send
+		mesh.NodePut{Node: renamed(1)},           // for the viewer alone
+	} {
+		b.hub.RequestSamples()
+		b.commit(ev)
+		b.hub.VerifySample()
+	}
+	if checks, failures := b.checked(); checks != 4 || failures != 0 {
+		t.Errorf("%v checks, %v failures", checks, failures)
+	}
+}
+
+func renamed(id mesh.NodeID) *mesh.Node {
+	n := meshgen.Node(id, 1)
+	n.Name = "renamed"
+	return n
+}
+
+// A mistake in what devices are sent is noticed, however it came about.
+func TestWrongUpdatesAreNoticed(t *testing.T) {
+	var other [][]byte // a message for another change
+	for name, spoil := range map[string]func(netmap.Update) netmap.Update{
+		"nothing is sent": func(netmap.Update) netmap.Update { return netmap.Update{} },
+		"it is of another change": func(u netmap.Update) netmap.Update {
+			if other == nil {
+				other = u.Messages
+			}
+			u.Messages = other
+			return u
+		},
+		"it is cut off": func(u netmap.Update) netmap.Update {
+			last := u.Messages[0]
+			u.Messages = [][]byte{last[:len(last)-1]}
+			return u
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 3)
+			b.hub.SpoilUpdates(spoil)
+			b.open("node=1").next()
+			b.commit(mesh.NodeNet{ID: 2, Net: meshgen.Net(5)})
+			for b.hub.Rev(1) < b.ledger.World().Rev {
+				runtime.Gosched()
+			}
+			b.hub.RequestSamples()
+			b.commit(mesh.NodePut{Node: meshgen.Node(4, 1)})
+			b.hub.VerifySample()
+			if checks, failures := b.checked(); checks != 1 || failures != 1 {
+				t.Errorf("%v checks, %v failures", checks, failures)
+			}
+		})
+	}
+}
