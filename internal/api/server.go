@@ -114,7 +114,7 @@ func (s *Server) Version(w http.ResponseWriter, _ *http.Request) {
 
 // DatabaseHealth implements GET /api/v1/health.
 func (s *Server) DatabaseHealth(w http.ResponseWriter, _ *http.Request) {
-	reply(w, s.ledger.World().Snapshot, openapi.DatabaseHealth{DatabaseConnectivity: s.ledger.Health() == nil})
+	reply(w, s.ledger.World().Snapshot, openapi.DatabaseHealth{DatabaseConnectivity: s.ledger.Status().Health() == nil})
 }
 
 // OpenapiDocument implements GET /api/v1/openapi.yaml.
@@ -137,9 +137,9 @@ func (s *Server) DocsPage(w http.ResponseWriter, r *http.Request) {
 func (s *Server) DebugDigest(w http.ResponseWriter, _ *http.Request) {
 	snap := s.ledger.World().Snapshot
 	out := openapi.Digest{
-		Replica: string(s.ledger.Self().ID), Revision: revision(snap.Rev), Digest: snap.Digest(), Replicas: []openapi.ReplicaDigest{},
+		Replica: string(s.ledger.Cluster().Self().ID), Revision: revision(snap.Rev), Digest: snap.Digest(), Replicas: []openapi.ReplicaDigest{},
 	}
-	for _, r := range s.ledger.Replicas() {
+	for _, r := range s.ledger.Cluster().Replicas() {
 		out.Replicas = append(out.Replicas, openapi.ReplicaDigest{
 			ID: string(r.ID), Version: r.Version, Revision: revision(r.Rev),
 			DigestRevision: revision(r.DigestRev), Digest: r.Digest, AgeMillis: int(r.Age.Milliseconds()),

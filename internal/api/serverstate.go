@@ -15,9 +15,9 @@ import (
 func (s *Server) ShowServer(w http.ResponseWriter, _ *http.Request) {
 	snap := s.ledger.World().Snapshot
 	out := s.facts
-	out.Version, out.Replica = s.version, string(s.ledger.Self().ID)
+	out.Version, out.Replica = s.version, string(s.ledger.Cluster().Self().ID)
 	out.Checks, out.Relays, out.Replicas = s.checks(), s.relays(snap), []openapi.ServerReplica{}
-	for _, r := range s.ledger.Replicas() {
+	for _, r := range s.ledger.Cluster().Replicas() {
 		out.Replicas = append(out.Replicas, openapi.ServerReplica{
 			ID: string(r.ID), Version: r.Version, Revision: revision(r.Rev), Nodes: r.Held, AgeMillis: int(r.Age.Milliseconds()),
 		})

@@ -40,7 +40,7 @@ func TestTheServerSaysWhatOnlineNodesMeasureOfRelays(t *testing.T) {
 	if diff := cmp.Diff(any(want), got["relays"]); diff != "" {
 		t.Errorf("relays (-want +got):\n%s", diff)
 	}
-	if got["url"] != "https://mesh.example.com" || got["replica"] != string(s.ledger.Self().ID) {
+	if got["url"] != "https://mesh.example.com" || got["replica"] != string(s.ledger.Cluster().Self().ID) {
 		t.Errorf("the server is %v, replica %v", got["url"], got["replica"])
 	}
 }

@@ -154,7 +154,7 @@ func (s *service) start(ctx context.Context, g *errgroup.Group, failed context.C
 	}
 	own := replicaURL(ctx, s.Config, ls.api.Addr())
 	p.url.Store(&own)
-	s.ledger.Announce() // a replica that loses the database now must know where to ask
+	s.ledger.Cluster().Announce() // a replica that loses the database now must know where to ask
 	return s.serve(ctx, g, failed, ls, p)
 }
 
@@ -231,9 +231,9 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	for _, loop := range p.loops {
 		g.Go(func() error { return loop(failed) })
 	}
-	s.ledger.TellPolicy()
+	ledger.LogPolicy(s.log, s.ledger.World())
 	s.log.Info("fairlead is ready", "version", s.Build.Version, "api", ls.addrs().API, "metrics", ls.addrs().Metrics, "socket", ls.addrs().Socket,
-		"database", s.Config.Database.Type, "replica", s.ledger.Self().ID, "rev", s.ledger.World().Rev)
+		"database", s.Config.Database.Type, "replica", s.ledger.Cluster().Self().ID, "rev", s.ledger.World().Rev)
 	elsewhere, embedded := s.ledger.World().Relays()
 	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths)+len(elsewhere)+len(embedded) == 0 {
 		s.log.Warn("no relay", "remedy", noRelay)
@@ -329,10 +329,10 @@ func (s *service) health() openapi.Health {
 			h.Status = openapi.HealthStatusFail
 		}
 	}
-	if err := s.ledger.Health(); err != nil {
+	if err := s.ledger.Status().Health(); err != nil {
 		report(checkDatabase, openapi.HealthCheckStatusFail, publicText(err))
 	}
-	if r, lost := s.ledger.Rewound(); lost {
+	if r, lost := s.ledger.Status().Rewound(); lost {
 		report(checkDatabase, openapi.HealthCheckStatusWarn, r.String())
 	}
 	if s.risks != nil {
@@ -343,7 +343,7 @@ func (s *service) health() openapi.Health {
 	if s.draining.Load() {
 		report(checkService, openapi.HealthCheckStatusFail, stopping)
 	}
-	if e := s.ledger.Clocks(); e != nil {
+	if e := s.ledger.Status().Clocks(); e != nil {
 		status := openapi.HealthCheckStatusWarn
 		if e.Refuses() {
 			status = openapi.HealthCheckStatusFail
@@ -382,8 +382,8 @@ func (s *service) health() openapi.Health {
 			report(checkCert, openapi.HealthCheckStatusWarn, text)
 		}
 	}
-	for _, r := range s.ledger.Replicas() {
-		if r.ConfigHash != s.ledger.Self().ConfigHash {
+	for _, r := range s.ledger.Cluster().Replicas() {
+		if r.ConfigHash != s.ledger.Cluster().Self().ConfigHash {
 			report(checkReplicas, openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has another configuration; make the keys that must agree the same on all: see docs/configuration.md", r.ID))
 		}
 	}

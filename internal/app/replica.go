@@ -15,15 +15,15 @@ import (
 // newFence creates the fence of this replica.
 func (s *service) newFence(key *identity.ReplicaKey) *fence.Fence {
 	return fence.New(fence.Config{
-		Self: string(s.ledger.Self().ID), Fresh: s.ledger.Freshness, State: s.ledger.State, Peers: s.peers, Key: key, Log: s.log, Registerer: s.registry,
-		CutOff: func() bool { return s.ledger.Pulse().CutOff(time.Now()) },
+		Self: string(s.ledger.Cluster().Self().ID), Fresh: s.ledger.Status().Freshness, State: s.ledger.Status().State, Peers: s.peers, Key: key, Log: s.log, Registerer: s.registry,
+		CutOff: func() bool { return s.ledger.Cluster().Pulse().CutOff(time.Now()) },
 	})
 }
 
 // peers returns the other replicas as of the last successful heartbeat.
 func (s *service) peers() (peers []fence.Peer) {
-	self := s.ledger.Self().ID
-	for _, r := range s.ledger.Replicas() {
+	self := s.ledger.Cluster().Self().ID
+	for _, r := range s.ledger.Cluster().Replicas() {
 		if r.ID != self {
 			peers = append(peers, fence.Peer{ID: string(r.ID), URL: r.URL})
 		}

@@ -33,7 +33,7 @@ func (s *Logins) Pending() []WaitingLogin { return s.pending(s.Waiting()) }
 // pending adds to the devices that wait here those that wait elsewhere, and
 // leaves out whoever has an answer.
 func (s *Logins) pending(list []WaitingLogin) []WaitingLogin {
-	for _, r := range s.ledger.Replicas() {
+	for _, r := range s.ledger.Cluster().Replicas() {
 		list = append(list, r.Logins...)
 	}
 	w, now := s.ledger.World(), s.ledger.Now()

@@ -324,7 +324,7 @@ func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID
 // unlessElsewhere drops what a node said if it has gone to another replica, which may
 // have heard something newer.
 func (s *Clients) unlessElsewhere(id mesh.NodeID) func(*policy.World) bool {
-	self := string(s.ledger.Self().ID)
+	self := string(s.ledger.Cluster().Self().ID)
 	return func(w *policy.World) bool {
 		n, ok := w.Node(id)
 		return ok && n.Presence.Online && n.Presence.Replica != self

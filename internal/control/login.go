@@ -175,7 +175,7 @@ func (s *Logins) Tags(k key.NodePublic) []string {
 			return l.Tags
 		}
 	}
-	for _, r := range s.ledger.Replicas() {
+	for _, r := range s.ledger.Cluster().Replicas() {
 		for _, l := range r.Logins {
 			if l.NodeKey == k {
 				return l.Tags

@@ -176,7 +176,7 @@ func (s *Observations) observe(id mesh.NodeID, change func(*mesh.Facts, mesh.Tim
 	w, now, o := s.ledger.World(), s.ledger.Now(), &s.seen
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known := newestFacts(w.Snapshot, s.ledger.Replicas(), id, o.facts[id])
+	known := newestFacts(w.Snapshot, s.ledger.Cluster().Replicas(), id, o.facts[id])
 	next := *known
 	change(&next, now)
 	if next.Equal(known) {
@@ -196,7 +196,7 @@ func (s *Observations) Facts(id mesh.NodeID) *mesh.Facts {
 	o := &s.seen
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return newestFacts(s.ledger.World().Snapshot, s.ledger.Replicas(), id, o.facts[id])
+	return newestFacts(s.ledger.World().Snapshot, s.ledger.Cluster().Replicas(), id, o.facts[id])
 }
 
 func newestFacts(s *mesh.Snapshot, replicas []ledger.Report, id mesh.NodeID, own *mesh.Facts) *mesh.Facts {
@@ -240,7 +240,7 @@ func (s *Observations) LastUse(k *mesh.APIKey) mesh.KeyUse {
 	o.mu.Lock()
 	newer(o.uses[k.ID])
 	o.mu.Unlock()
-	for _, r := range s.ledger.Replicas() {
+	for _, r := range s.ledger.Cluster().Replicas() {
 		for _, u := range r.Uses {
 			if u.ID == k.ID {
 				newer(u.Use)
@@ -358,7 +358,7 @@ func endsWarning(before, after *mesh.Facts) bool {
 func (s *Observations) commit(ctx context.Context, facts []*mesh.Facts, uses []mesh.APIKeyUsed) error {
 	for len(facts)+len(uses) > 0 {
 		f, u := facts[:min(len(facts), ledger.MaxNodes)], uses[:min(len(uses), ledger.MaxNodes)]
-		if _, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Self().ID)}, decideObserved(f, u)); err != nil {
+		if _, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Cluster().Self().ID)}, decideObserved(f, u)); err != nil {
 			return err
 		}
 		s.seen.saved(f, u)

@@ -24,7 +24,7 @@ type watch struct {
 func twoRouters(t *testing.T) (service, *watch) {
 	s := open(t)
 	put(t, s, mesh.Node{}, mesh.Node{}, mesh.Node{})
-	self := string(s.ledger.Self().ID)
+	self := string(s.ledger.Cluster().Self().ID)
 	for id, route := range map[mesh.NodeID]string{1: "10.1.0.0/16", 2: "10.1.0.0/16", 3: "10.3.0.0/16"} {
 		announce(t, s, id, route)
 		if _, err := s.Routes.Enable(t.Context(), admin, s.routeID(t, id, route), true, ""); err != nil {

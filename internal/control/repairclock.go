@@ -33,8 +33,8 @@ type ClockRepair struct {
 // refuse.
 func RepairClock(ctx context.Context, l *ledger.Ledger, a mesh.Actor, agree func(ClockRepair) error) (ClockRepair, error) {
 	var plan ClockRepair
-	w, now := l.World(), l.DatabaseTime()
-	if e := l.Clocks(); e != nil && e.Ahead != 0 {
+	w, now := l.World(), l.Status().DatabaseTime()
+	if e := l.Status().Clocks(); e != nil && e.Ahead != 0 {
 		return plan, e // a person has to decide which of the two is right
 	}
 	if w.At <= now.Add(ledger.ClockSlack) {

@@ -126,19 +126,19 @@ func decideRelays(w *mesh.Snapshot, relays string, agreed bool, now mesh.Time) [
 
 // otherConfig names a live replica with a different configuration, as anotherReplica does.
 func (s *core) otherConfig() (replica string, known bool) {
-	own := s.ledger.Self().ConfigHash
+	own := s.ledger.Cluster().Self().ConfigHash
 	return s.anotherReplica(func(r ledger.Report) bool { return r.ConfigHash != own })
 }
 
 // anotherReplica names a live replica other than this one of which something holds, if
 // there is one. Before the first beat nothing is known.
 func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, known bool) {
-	for _, r := range s.ledger.Replicas() {
-		if r.ID != s.ledger.Self().ID && holds(r) {
+	for _, r := range s.ledger.Cluster().Replicas() {
+		if r.ID != s.ledger.Cluster().Self().ID && holds(r) {
 			return string(r.ID), true
 		}
 	}
-	return "", s.ledger.Pulse().Successes > 0
+	return "", s.ledger.Cluster().Pulse().Successes > 0
 }
 
 // Publish keeps the region of this replica's embedded relay, in the form of
@@ -147,7 +147,7 @@ func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, k
 // waits: devices are served without this relay, and the log and RelayWarning
 // say so.
 func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) error {
-	self := string(s.ledger.Self().ID)
+	self := string(s.ledger.Cluster().Self().ID)
 	value, err := json.Marshal(mesh.Relay{Replica: self, Region: form})
 	if err != nil {
 		return fmt.Errorf("encoding the embedded relay: %w", err)
@@ -198,10 +198,10 @@ func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(re
 // be.
 func (s *Relays) alive() func(replica string) bool {
 	beating := map[string]bool{}
-	for _, r := range s.ledger.Replicas() {
+	for _, r := range s.ledger.Cluster().Replicas() {
 		beating[string(r.ID)] = true
 	}
-	known := s.ledger.Pulse().Successes > 0
+	known := s.ledger.Cluster().Pulse().Successes > 0
 	return func(replica string) bool { return beating[replica] || !known }
 }
 
@@ -210,7 +210,7 @@ func (s *core) commitSetting(ctx context.Context, reason string, decide func(*me
 	if evs, err := decide(s.ledger.World().Snapshot, s.ledger.Now()); err != nil || len(evs) == 0 {
 		return err
 	}
-	actor := mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Self().ID), Reason: reason}
+	actor := mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Cluster().Self().ID), Reason: reason}
 	_, err := s.ledger.Commit(ctx, actor, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		return decide(w.Snapshot, now)
 	})

@@ -146,7 +146,7 @@ func (s *SSH) Pending() []WaitingSSH {
 // allWaiting returns those that wait on any replica, each once, in no order.
 func (s *SSH) allWaiting() []WaitingSSH {
 	all := map[SSHSession]WaitingSSH{}
-	for _, r := range s.ledger.Replicas() {
+	for _, r := range s.ledger.Cluster().Replicas() {
 		for _, l := range r.SSH {
 			all[sessionOf(l)] = l
 		}

@@ -85,15 +85,15 @@ func lead(latest, now mesh.Time) time.Duration {
 
 // Clocks returns nil while the clocks agree with each other and with the newest
 // change.
-func (l *Ledger) Clocks() *ClockError {
-	c := l.store.Clock()
-	return disagreement(l.World().At, c.At(time.Now()), c)
+func (s Status) Clocks() *ClockError {
+	c := s.l.store.Clock()
+	return disagreement(s.l.World().At, c.At(time.Now()), c)
 }
 
 // tellClocks logs when the clocks begin to disagree, when writes are refused
 // because of it, and when they agree again.
 func (l *Ledger) tellClocks() {
-	e, said := l.Clocks(), "agree"
+	e, said := l.Status().Clocks(), "agree"
 	switch {
 	case e != nil && e.Refuses():
 		said = "refuse"
@@ -116,14 +116,14 @@ func (l *Ledger) tellClocks() {
 
 // DatabaseTime returns the time of the database's clock, regardless of the date of
 // the newest change.
-func (l *Ledger) DatabaseTime() mesh.Time { return l.store.Clock().At(time.Now()) }
+func (s Status) DatabaseTime() mesh.Time { return s.l.store.Clock().At(time.Now()) }
 
 // Now returns the time that decides what has expired: the database's clock, or the
 // date of the newest change if that is later. This machine's clock counts only if
 // the database has none, so that a replica with a wrong clock does not refuse keys
 // that the others accept.
 func (l *Ledger) Now() mesh.Time {
-	return max(l.World().At, l.DatabaseTime())
+	return max(l.World().At, l.Status().DatabaseTime())
 }
 
 // refuseClocks returns the error for a command that would write while the clocks

@@ -90,7 +90,7 @@ func TestReplicaWithAWrongClockDoesNotWrite(t *testing.T) {
 		if _, err := wrong.Commit(t.Context(), server, addUser("before")); !errors.Is(err, errTaken) {
 			t.Errorf("what is not written is refused for its own reason: %v", err)
 		}
-		if e := wrong.Clocks(); e == nil || !e.Refuses() {
+		if e := wrong.Status().Clocks(); e == nil || !e.Refuses() {
 			t.Errorf("by %s: clocks: %v", c.by, e)
 		}
 		if _, err := right.Commit(t.Context(), server, addUser("right "+c.by)); err != nil {
@@ -98,12 +98,12 @@ func TestReplicaWithAWrongClockDoesNotWrite(t *testing.T) {
 		}
 	}
 	shift("2 minutes")
-	await(t, "a warning", func() bool { e := wrong.Clocks(); return e != nil && !e.Refuses() })
+	await(t, "a warning", func() bool { e := wrong.Status().Clocks(); return e != nil && !e.Refuses() })
 	if _, err := wrong.Commit(t.Context(), server, addUser("slightly late")); err != nil {
 		t.Error(err)
 	}
 	shift("0")
-	await(t, "that the clocks agree", func() bool { return wrong.Clocks() == nil || wrong.Clocks().Lead > 0 })
+	await(t, "that the clocks agree", func() bool { return wrong.Status().Clocks() == nil || wrong.Status().Clocks().Lead > 0 })
 }
 
 // The clock of this machine does not decide what has expired.
@@ -159,8 +159,8 @@ func TestTimeIsSetBack(t *testing.T) {
 				if e := refused(t, l, "bob"); e.Lead < year-time.Hour || !strings.Contains(e.Error(), "fairlead db repair-clock") {
 					t.Errorf("refused: %v", e)
 				}
-				if l.Clocks() == nil || l.Now() < ahead {
-					t.Errorf("before the repair: clocks %v, now %v", l.Clocks(), l.Now().Time())
+				if l.Status().Clocks() == nil || l.Now() < ahead {
+					t.Errorf("before the repair: clocks %v, now %v", l.Status().Clocks(), l.Now().Time())
 				}
 			}
 			rev, err := ls[0].CommitBack(t.Context(), server, func(_ *policy.World, now mesh.Time) ([]mesh.Event, error) {
@@ -180,8 +180,8 @@ func TestTimeIsSetBack(t *testing.T) {
 				if _, err := l.Commit(t.Context(), server, addUser(fmt.Sprint("user ", i))); err != nil {
 					t.Errorf("ledger %d after the repair: %v", i, err)
 				}
-				if l.Clocks() != nil || l.Now() > mesh.TimeOf(time.Now().Add(time.Minute)) {
-					t.Errorf("ledger %d after the repair: clocks %v, now %v", i, l.Clocks(), l.Now().Time())
+				if l.Status().Clocks() != nil || l.Now() > mesh.TimeOf(time.Now().Add(time.Minute)) {
+					t.Errorf("ledger %d after the repair: clocks %v, now %v", i, l.Status().Clocks(), l.Now().Time())
 				}
 			}
 			if _, err := sts[0].Prune(t.Context(), rev, time.Hour); err != nil {

@@ -69,11 +69,11 @@ func (f *freshness) heard(at time.Time, rev mesh.Revision, reports []store.Repor
 }
 
 // Freshness returns how up to date the world is.
-func (l *Ledger) Freshness() Freshness {
-	paused := l.pause.observe(time.Now())
-	l.fresh.mu.Lock()
-	defer l.fresh.mu.Unlock()
-	f := l.fresh.now
+func (s Status) Freshness() Freshness {
+	paused := s.l.pause.observe(time.Now())
+	s.l.fresh.mu.Lock()
+	defer s.l.fresh.mu.Unlock()
+	f := s.l.fresh.now
 	f.Paused = paused
 	return f
 }
@@ -87,7 +87,7 @@ func (l *Ledger) caughtUp(begun time.Time) {
 
 // State identifies the state of this replica. Replicas with the same history up to
 // the same revision return the same.
-func (l *Ledger) State() string {
-	p := pointOf(l.World().Snapshot)
+func (s Status) State() string {
+	p := pointOf(s.l.World().Snapshot)
 	return fmt.Sprintf("%d-%x", p.Rev, p.Batch)
 }

@@ -28,13 +28,13 @@ func TestReplicaIsFreshWhileItMissesNothing(t *testing.T) {
 				}
 				l := run(t, ledger.Config{Store: st})
 				pass(time.Minute)
-				if f := l.Freshness().For(time.Now()); f < 50*time.Second {
+				if f := l.Status().Freshness().For(time.Now()); f < 50*time.Second {
 					t.Fatalf("fresh for %v after a minute", f)
 				}
 				st.mute.Store(c.mute)
 				st.unread.Store(c.unread)
 				pass(20 * time.Second)
-				if f := l.Freshness(); (f.For(time.Now()) > 0) != c.want || (time.Since(f.Last) < 3*time.Second) != c.want {
+				if f := l.Status().Freshness(); (f.For(time.Now()) > 0) != c.want || (time.Since(f.Last) < 3*time.Second) != c.want {
 					t.Errorf("fresh for %v, last %v ago; want %v", f.For(time.Now()), time.Since(f.Last), c.want)
 				}
 				if c.want {
@@ -43,12 +43,12 @@ func TestReplicaIsFreshWhileItMissesNothing(t *testing.T) {
 				st.mute.Store(false) // what others say proves nothing after an interruption
 				st.ahead.Store(0)
 				pass(10 * time.Second)
-				if f := l.Freshness().For(time.Now()); f != 0 {
+				if f := l.Status().Freshness().For(time.Now()); f != 0 {
 					t.Errorf("fresh for %v by beats alone", f)
 				}
 				st.unread.Store(false)
 				pass(2 * time.Second)
-				if f := l.Freshness().For(time.Now()); f == 0 || f > 2*time.Second {
+				if f := l.Status().Freshness().For(time.Now()); f == 0 || f > 2*time.Second {
 					t.Errorf("fresh for %v after the log could be read again", f)
 				}
 			})

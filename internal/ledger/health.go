@@ -88,7 +88,7 @@ func (l *Ledger) probe(ctx context.Context) {
 		return
 	}
 	begun := time.Now()
-	err := l.store.Probe(ctx, l.self.ID)
+	err := l.store.Probe(ctx, l.cluster.self.ID)
 	c := &l.health
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,9 +131,15 @@ func withoutNumbers(text string) string {
 	}, text)
 }
 
+// Status tells how a ledger is doing. Its methods only read what the loops met last.
+type Status struct{ l *Ledger }
+
+// Status returns how the ledger is doing.
+func (l *Ledger) Status() Status { return Status{l} }
+
 // Health is nil, or what keeps this replica from serving.
-func (l *Ledger) Health() error {
-	c := &l.health
+func (s Status) Health() error {
+	c := &s.l.health
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, what := range []string{"write", "slow write", "follow", "beat"} {

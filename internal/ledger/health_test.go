@@ -102,7 +102,7 @@ func logTo(l *lines) *slog.Logger { return slog.New(slog.NewTextHandler(l, nil))
 // recovers wants that l becomes healthy, stays so for the next beats, and says so once.
 func recovers(t *testing.T, l *ledger.Ledger, log *lines) {
 	t.Helper()
-	eventually(t, "health returns", func() bool { return l.Health() == nil })
+	eventually(t, "health returns", func() bool { return l.Status().Health() == nil })
 	if _, err := l.Commit(t.Context(), server, addUser("bob")); err != nil {
 		t.Fatalf("a commit after the recovery: %v", err)
 	}
@@ -131,13 +131,13 @@ func TestUnhealthyUntilACommitSucceeds(t *testing.T) {
 				t.Fatalf("a commit while nothing can be written: %v", err)
 			}
 			eventually(t, "the heart tries to write", func() bool {
-				if l.Health() == nil {
+				if l.Status().Health() == nil {
 					t.Fatal("healthy while nothing can be written")
 				}
 				return st.probes.Load() >= 2
 			})
-			if l.Pulse().Failures > 0 || log.count("database recovered") > 0 {
-				t.Errorf("pulse %+v, log:\n%s", l.Pulse(), log.text.String())
+			if l.Cluster().Pulse().Failures > 0 || log.count("database recovered") > 0 {
+				t.Errorf("pulse %+v, log:\n%s", l.Cluster().Pulse(), log.text.String())
 			}
 			release()
 			recovers(t, l, log)
@@ -157,7 +157,7 @@ func TestUnhealthyWhileAWriteTakesTooLong(t *testing.T) {
 		_, err := l.Commit(t.Context(), server, addUser("alice"))
 		ended <- err
 	}()
-	eventually(t, "the server is unhealthy", func() bool { return l.Health() != nil })
+	eventually(t, "the server is unhealthy", func() bool { return l.Status().Health() != nil })
 	select {
 	case err := <-ended:
 		t.Fatalf("the commit ended first: %v", err)

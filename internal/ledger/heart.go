@@ -22,12 +22,21 @@ const (
 	aliveAge = 3 * beatEvery
 )
 
-// cluster is what this replica knows of the others.
-type cluster struct {
+// Cluster is what this replica knows of itself and the others.
+type Cluster struct {
+	self       store.Report
+	announce   chan struct{} // asks for a beat ahead of time
+	follows    func() bool   // whether the log could be read when it was last tried
 	checkpoint atomic.Pointer[mesh.Snapshot]
 	reports    atomic.Pointer[[]store.Report]
 	pulse      atomic.Pointer[Pulse]
 }
+
+// Cluster returns what this replica knows of itself and the others.
+func (l *Ledger) Cluster() *Cluster { return &l.cluster }
+
+// Self returns what this replica says of itself.
+func (c *Cluster) Self() store.Report { return c.self }
 
 // What replicas say of themselves, for callers who may not know the store.
 type (
@@ -38,9 +47,9 @@ type (
 
 // Replicas returns the newest report of every replica that is alive, this one
 // included, as of the last beat.
-func (l *Ledger) Replicas() []store.Report {
+func (c *Cluster) Replicas() []store.Report {
 	var alive []store.Report
-	if all := l.cluster.reports.Load(); all != nil {
+	if all := c.reports.Load(); all != nil {
 		for _, r := range *all {
 			if r.Age.Abs() <= aliveAge {
 				alive = append(alive, r)
@@ -52,9 +61,9 @@ func (l *Ledger) Replicas() []store.Report {
 
 // Announce makes the heart beat soon, because Config.Fill has something that the
 // other replicas should not wait for.
-func (l *Ledger) Announce() {
+func (c *Cluster) Announce() {
 	select {
-	case l.announce <- struct{}{}:
+	case c.announce <- struct{}{}:
 	default: // it will beat anyway
 	}
 }
@@ -97,7 +106,7 @@ func (l *Ledger) Heart(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			early = false
-		case <-l.announce:
+		case <-l.cluster.announce:
 			early = true
 		}
 	}
@@ -107,7 +116,7 @@ func (l *Ledger) Heart(ctx context.Context) error {
 // nothing has moved since the last beat, else of the last checkpoint: revisions
 // at which replicas can be compared.
 func (l *Ledger) report(quietAt mesh.Revision) store.Report {
-	r := l.self
+	r := l.cluster.self
 	s := l.World().Snapshot
 	r.Rev = s.Rev
 	if s.Rev != quietAt {

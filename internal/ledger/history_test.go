@@ -41,12 +41,12 @@ func TestReplacedHistoryIsNoticed(t *testing.T) {
 			for id := range mesh.UserID(3 + more) {
 				commit(t, other, mesh.UserPut{User: &mesh.User{ID: id + 2, Name: fmt.Sprint("after", id)}})
 			}
-			if r, ok := other.Rewound(); !ok || r.Was != 4 || r.Common != 1 || r.AtLeast || r.Lost() != 3 {
+			if r, ok := other.Status().Rewound(); !ok || r.Was != 4 || r.Common != 1 || r.AtLeast || r.Lost() != 3 {
 				t.Fatalf("the other replica reports %+v (%v)", r, ok)
 			}
 			st.sleeping.Store(false)
 			eventually(t, "the stalled replica reports what was lost, without being asked", func() bool {
-				r, ok := stalled.Rewound()
+				r, ok := stalled.Status().Rewound()
 				return ok && r.Was == 4 && r.Common == 1 && !r.AtLeast
 			})
 			eventually(t, "a command of the stalled replica is decided on the new history", func() bool {

@@ -105,7 +105,6 @@ type Ledger struct {
 	history    store.History
 	retention  time.Duration
 	reserved   mesh.Reserved
-	self       store.Report
 	fill       func(*store.Report)
 	batchLimit int
 	resolveFor time.Duration
@@ -116,9 +115,8 @@ type Ledger struct {
 	commands  chan *command
 	syncs     chan chan error
 	ended     chan struct{}
-	announce  chan struct{} // asks for a beat ahead of time
 	health    condition
-	cluster   cluster
+	cluster   Cluster
 	fresh     freshness
 	feed      feed
 	waiters   waiters
@@ -162,9 +160,11 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 		c.Self.ID = store.ReplicaID(rand.Text()[:12])
 	}
 	l := &Ledger{
-		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, reserved: c.Reserved, self: c.Self, fill: c.Fill, batchLimit: c.BatchLimit, resolveFor: c.ResolveFor,
-		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}), announce: make(chan struct{}, 1),
+		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, reserved: c.Reserved, fill: c.Fill, batchLimit: c.BatchLimit, resolveFor: c.ResolveFor,
+		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}),
 	}
+	l.cluster.self, l.cluster.announce = c.Self, make(chan struct{}, 1)
+	l.cluster.follows = func() bool { return !l.failing("follow") }
 	begun := time.Now()
 	s, err := c.Store.Load(ctx)
 	if err != nil {
@@ -183,9 +183,6 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 
 // World is the newest world this replica knows.
 func (l *Ledger) World() *policy.World { return l.world.Load() }
-
-// Self is what this replica says of itself.
-func (l *Ledger) Self() store.Report { return l.self }
 
 // Commit blocks until the events that d decides on are durable and visible in
 // World, and returns the revision they have; for a decision without events, the

@@ -278,9 +278,9 @@ func TestReplicasSeeEachOther(t *testing.T) {
 	name := pg.Database(t)
 	a := run(t, ledger.Config{Store: openPostgres(t, pg, name), Self: store.Report{ID: "a", Version: "1"}})
 	b := run(t, ledger.Config{Store: openPostgres(t, pg, name), Self: store.Report{ID: "b", Version: "2"}})
-	eventually(t, "both replicas report", func() bool { return len(a.Replicas()) == 2 && len(b.Replicas()) == 2 })
+	eventually(t, "both replicas report", func() bool { return len(a.Cluster().Replicas()) == 2 && len(b.Cluster().Replicas()) == 2 })
 	eventually(t, "both report the digest of a quiet world", func() bool {
-		rs := a.Replicas()
+		rs := a.Cluster().Replicas()
 		return rs[0].Digest != "" && rs[0].Digest == rs[1].Digest
 	})
 }
@@ -346,7 +346,7 @@ func TestLedgerSurvivesAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the outage is noticed", func() bool {
-		return l.Health() != nil && strings.Contains(l.Health().Error(), "failed to connect to database")
+		return l.Status().Health() != nil && strings.Contains(l.Status().Health().Error(), "failed to connect to database")
 	})
 	if _, err := l.Commit(t.Context(), server, addUser("alice")); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("a commit during the outage: %v", err)
@@ -357,7 +357,7 @@ func TestLedgerSurvivesAnOutage(t *testing.T) {
 	if err := own.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "health returns", func() bool { return l.Health() == nil })
+	eventually(t, "health returns", func() bool { return l.Status().Health() == nil })
 	if _, err := l.Commit(t.Context(), server, addUser("alice")); err != nil {
 		t.Fatalf("a commit after the outage: %v", err)
 	}

@@ -42,6 +42,6 @@ func newMetrics(reg prometheus.Registerer, l *Ledger) *metrics {
 		}, func() float64 { return -l.store.Clock().Ahead.Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "mesh_clock_lead_seconds", Help: "How far the date of the newest change is ahead of the database's clock; zero if it is not ahead.",
-		}, func() float64 { return lead(l.World().At, l.DatabaseTime()).Seconds() }))
+		}, func() float64 { return lead(l.World().At, l.Status().DatabaseTime()).Seconds() }))
 	return m
 }

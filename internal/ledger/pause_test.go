@@ -60,14 +60,14 @@ func TestPauseOfTheProcessHoldsReadersUntilTheLogWasRead(t *testing.T) {
 			if took, _, err := verified(); !errors.Is(err, ledger.ErrUnavailable) || took != 0 {
 				t.Fatalf("long after a pause and without the database: %v after %v", err, took)
 			}
-			if f := l.Freshness(); f.Paused.IsZero() || f.For(time.Now()) != 0 {
+			if f := l.Status().Freshness(); f.Paused.IsZero() || f.For(time.Now()) != 0 {
 				t.Fatalf("long after a pause and without the database: %+v", f)
 			}
 		}
 		st.unread.Store(false)
 		pass(2 * time.Second) // nobody asks
 		l.ObserveAt(time.Now())
-		if took, looked, err := verified(); err != nil || took != 0 || looked != 0 || !l.Freshness().Paused.IsZero() {
+		if took, looked, err := verified(); err != nil || took != 0 || looked != 0 || !l.Status().Freshness().Paused.IsZero() {
 			t.Fatalf("when the database is back: %v after %v and %d looks", err, took, looked)
 		}
 	})

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
@@ -41,20 +42,18 @@ func (l *Ledger) lastGood(ctx context.Context, s *mesh.Snapshot) *policy.Doc {
 	return nil
 }
 
-// TellPolicy logs what is in force. Whatever comes into force later is logged
-// then; a service that cannot even start has other things to say.
-func (l *Ledger) TellPolicy() { l.tellPolicy(l.World()) }
-
-func (l *Ledger) tellPolicy(w *policy.World) {
+// LogPolicy logs which policy is in force when the server starts. The ledger logs
+// those that come into force later.
+func LogPolicy(log *slog.Logger, w *policy.World) {
 	p, ok := w.Policy()
 	switch {
 	case len(w.Problems) > 0:
-		l.log.Error("policy not loaded: it cannot be read, and the last one that could stays in force; save one that passes fairlead policy check",
+		log.Error("policy not loaded: it cannot be read, and the last one that could stays in force; save one that passes fairlead policy check",
 			"version", p.Version, "problems", w.Problems.Error())
 	case !ok || p.Text == "":
-		l.log.Info("no policy is stored: everyone may reach everyone")
+		log.Info("no policy is stored: everyone may reach everyone")
 	default:
-		l.log.Info("policy loaded", "version", p.Version, "source", p.Source, "author", p.Author, "rules", len(w.Doc.Rules()))
+		log.Info("policy loaded", "version", p.Version, "source", p.Source, "author", p.Author, "rules", len(w.Doc.Rules()))
 	}
 }
 

@@ -57,9 +57,9 @@ func (p Pulse) after(now time.Time, ok, others bool) Pulse {
 }
 
 // Pulse tells how the beating of this replica goes.
-func (l *Ledger) Pulse() Pulse {
-	p := *l.cluster.pulse.Load()
-	p.Follows = !l.failing("follow")
+func (c *Cluster) Pulse() Pulse {
+	p := *c.pulse.Load()
+	p.Follows = c.follows()
 	return p
 }
 
@@ -68,6 +68,6 @@ func (l *Ledger) felt(reports []store.Report, err error) {
 	if err == nil {
 		l.cluster.reports.Store(&reports)
 	}
-	p := l.cluster.pulse.Load().after(time.Now(), err == nil, len(l.Replicas()) > 1)
+	p := l.cluster.pulse.Load().after(time.Now(), err == nil, len(l.cluster.Replicas()) > 1)
 	l.cluster.pulse.Store(&p)
 }

@@ -56,7 +56,7 @@ func TestReplicaJudgesNobodyUntilItHasBeatenThreeTimes(t *testing.T) {
 		steadyAfter := func(d time.Duration, want bool) {
 			t.Helper()
 			pass(d)
-			if p := l.Pulse(); p.Steady(time.Now()) != want {
+			if p := l.Cluster().Pulse(); p.Steady(time.Now()) != want {
 				t.Fatalf("steady is not %v: %+v", want, p)
 			}
 		}
@@ -98,16 +98,16 @@ func TestReplicaIsCutOffOnlyWhenOthersCanServe(t *testing.T) {
 				st.mute.Store(c.mute)
 				st.unread.Store(c.unread)
 				pass(55 * time.Second)
-				if p := l.Pulse(); p.CutOff(time.Now()) {
+				if p := l.Cluster().Pulse(); p.CutOff(time.Now()) {
 					t.Errorf("cut off too early: %+v", p)
 				}
 				pass(10 * time.Second)
-				if p := l.Pulse(); p.CutOff(time.Now()) != c.want {
+				if p := l.Cluster().Pulse(); p.CutOff(time.Now()) != c.want {
 					t.Errorf("cut off is not %v: %+v", c.want, p)
 				}
 				st.mute.Store(false)
 				pass(3 * time.Second)
-				if p := l.Pulse(); p.CutOff(time.Now()) {
+				if p := l.Cluster().Pulse(); p.CutOff(time.Now()) {
 					t.Errorf("still cut off after a beat: %+v", p)
 				}
 			})
@@ -125,7 +125,7 @@ func TestReportsCarryWhatOtherPartsAdd(t *testing.T) {
 	}})
 	reader := run(t, ledger.Config{Store: openPostgres(t, pg, db), Self: store.Report{ID: "b"}})
 	eventually(t, "the report of the other replica arrives whole", func() bool {
-		for _, r := range reader.Replicas() {
+		for _, r := range reader.Cluster().Replicas() {
 			if r.ID == "a" {
 				return r.Held == 7 && reflect.DeepEqual(r.Logins, []store.WaitingLogin{want})
 			}

@@ -43,8 +43,8 @@ func (r Rewind) String() string {
 
 // Rewound returns the last rewind while it should be reported: for a day, or until
 // this process ends.
-func (l *Ledger) Rewound() (Rewind, bool) {
-	r := l.rewind.Load()
+func (s Status) Rewound() (Rewind, bool) {
+	r := s.l.rewind.Load()
 	if r == nil || time.Since(r.At) > rewindShown {
 		return Rewind{}, false
 	}

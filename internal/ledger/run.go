@@ -158,7 +158,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
 	l.confirmed.Store(nil)          // and so may what was safe
 	w := l.worldOf(ctx, s)
-	l.tellPolicy(w)
+	LogPolicy(l.log, w)
 	l.world.Store(w)
 	l.waiters.wake()
 	l.feed.publish(w, nil, false)
@@ -223,7 +223,7 @@ func (l *Ledger) publish(f *follower) {
 	before := l.World()
 	w := before.Next(f.draft.Freeze(), f.touched)
 	if !w.SamePolicy(before.Snapshot) {
-		l.tellPolicy(w)
+		LogPolicy(l.log, w)
 	}
 	if f.checkpoint != nil {
 		l.cluster.checkpoint.Store(f.checkpoint)

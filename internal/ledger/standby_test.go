@@ -179,7 +179,7 @@ func TestNothingIsAcknowledgedThatTheSynchronousStandbyLacks(t *testing.T) {
 			if err := reader.ConfirmChange(t.Context(), reader.World().Rev, before); err != nil {
 				t.Errorf("a change before the last commit of this replica: %v", err)
 			}
-			if writer.Health() == nil {
+			if writer.Status().Health() == nil {
 				t.Error("nothing can be written, and all is well")
 			}
 

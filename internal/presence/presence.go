@@ -62,7 +62,7 @@ type nodeStream struct {
 // New returns a tracker without streams. Run makes it commit.
 func New(c Config) *Tracker {
 	p := &Tracker{
-		ledger: c.Ledger, log: c.Log, self: string(c.Ledger.Self().ID), wake: make(chan struct{}, 1),
+		ledger: c.Ledger, log: c.Log, self: string(c.Ledger.Cluster().Self().ID), wake: make(chan struct{}, 1),
 		streams: map[mesh.NodeID]nodeStream{}, dirty: map[mesh.NodeID]struct{}{},
 	}
 	c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -196,7 +196,7 @@ func (p *Tracker) commit(ctx context.Context, updates []update) error {
 // left. Nodes that the world shows correctly are no longer dirty. After an outage,
 // nodes that left wait until other replicas had time to announce theirs.
 func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, wait time.Duration) {
-	steady := p.ledger.Pulse().Steady(now)
+	steady := p.ledger.Cluster().Pulse().Steady(now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wait = idle

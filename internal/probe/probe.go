@@ -118,7 +118,7 @@ func (p *Prober) Look(ctx context.Context, now time.Time) {
 // look asks the routers that are due, and returns those whose health changed.
 func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 	w := p.ledger.World()
-	routers := replaceable(w.Snapshot, string(p.ledger.Self().ID))
+	routers := replaceable(w.Snapshot, string(p.ledger.Cluster().Self().ID))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	verdicts = map[mesh.NodeID]bool{}

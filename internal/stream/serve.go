@@ -252,7 +252,7 @@ func (s *streamState) reached() { s.session.rev.Store(int64(s.at.Rev)) }
 // supersededBy reports whether another stream took the node over: the world shows
 // another one after it had shown this one.
 func (s *streamState) supersededBy(now mesh.Presence) bool {
-	mine := now.Replica == string(s.ledger.Self().ID) && now.Conn == s.session.conn
+	mine := now.Replica == string(s.ledger.Cluster().Self().ID) && now.Conn == s.session.conn
 	s.held = s.held || mine
 	return s.held && now.Online && !mine
 }

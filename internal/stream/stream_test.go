@@ -258,7 +258,7 @@ func TestStreamEndsWhenAnotherReplicaHoldsTheNode(t *testing.T) {
 	one.next()
 	conn := b.hub.Conn(1)
 	b.commit(mesh.Online{ID: 1, Replica: "other", Conn: 5, At: meshgen.Start}) // an older claim, from before this stream
-	b.commit(mesh.Online{ID: 1, Replica: string(b.ledger.Self().ID), Conn: conn, At: meshgen.Start})
+	b.commit(mesh.Online{ID: 1, Replica: string(b.ledger.Cluster().Self().ID), Conn: conn, At: meshgen.Start})
 	for b.hub.Rev(1) < b.ledger.World().Rev { // a stream that skips over its own claim is ended by its silence
 		runtime.Gosched()
 	}

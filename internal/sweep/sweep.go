@@ -68,7 +68,7 @@ func New(c Config) *Sweeper {
 	now := time.Now()
 	s := &Sweeper{
 		ledger: c.Ledger, log: c.Log, interval: c.Interval, inactivity: c.Inactivity,
-		replicas: replicaWatch{self: string(c.Ledger.Self().ID), since: now, last: now, seen: map[string]time.Time{}},
+		replicas: replicaWatch{self: string(c.Ledger.Cluster().Self().ID), since: now, last: now, seen: map[string]time.Time{}},
 		nodes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_sweep_nodes_total", Help: "Nodes that this replica found expired, deleted as idle ephemeral ones, or found lost with their replica.",
 		}, []string{"reason"}),
@@ -104,10 +104,10 @@ func (s *Sweeper) Run(ctx context.Context) error {
 // watch notes which replicas are alive and reports whether one was lost.
 func (s *Sweeper) watch(now time.Time) bool {
 	var alive []string
-	for _, r := range s.ledger.Replicas() {
+	for _, r := range s.ledger.Cluster().Replicas() {
 		alive = append(alive, string(r.ID))
 	}
-	return s.replicas.observe(now, s.ledger.Pulse().Steady(now), alive)
+	return s.replicas.observe(now, s.ledger.Cluster().Pulse().Steady(now), alive)
 }
 
 // untilExpiry is how long it takes until the next node expires.

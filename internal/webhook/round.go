@@ -80,7 +80,7 @@ func (c *Courier) round(ctx context.Context, id mesh.WebhookID) time.Duration {
 
 // take takes the lease, or says how long another replica has it.
 func (r *round) take(ctx context.Context) (wait time.Duration, err error) {
-	self := string(r.ledger.Self().ID)
+	self := string(r.ledger.Cluster().Self().ID)
 	_, err = r.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: self}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		hook, ok := w.Webhook(r.id)
 		if !ok || hook.Disabled {
@@ -136,7 +136,7 @@ func (r *round) save(ctx context.Context, hold time.Duration) error {
 	at, letters := r.at, r.letters
 	r.news = false
 	r.mu.Unlock()
-	self := string(r.ledger.Self().ID)
+	self := string(r.ledger.Cluster().Self().ID)
 	_, err := r.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: self}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		hook, ok := w.Webhook(r.id)
 		if !ok || hook.Progress.Replica != self {

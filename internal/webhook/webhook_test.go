@@ -60,7 +60,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 	a.busy("first", 40)
 	holder, other := a, b
 	eventually(t, 5*time.Second, "a replica delivers", func() bool { return a.webhook(w.ID).Progress.Replica != "" })
-	if a.webhook(w.ID).Progress.Replica == string(b.ledger.Self().ID) {
+	if a.webhook(w.ID).Progress.Replica == string(b.ledger.Cluster().Self().ID) {
 		holder, other = b, a
 	}
 	rec.answer(http.StatusInternalServerError) // so that the holder stays

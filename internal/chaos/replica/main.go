@@ -185,7 +185,7 @@ func (r *replica) settle(ctx context.Context, order string) error {
 // met is how many live replicas reported a digest of rev.
 func (r *replica) met(rev mesh.Revision) int {
 	n := 0
-	for _, report := range r.ledger.Replicas() {
+	for _, report := range r.ledger.Cluster().Replicas() {
 		if report.DigestRev == rev {
 			n++
 		}
