@@ -90,9 +90,11 @@ test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$(code)/...=-race=false')
 # One more than processors: tests wait for databases and timers a third of their time.
 RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
-# Pure functions, tried with thousands of random inputs in one goroutine: the race detector finds nothing there.
-PURE  = ./internal/mesh ./internal/netmap ./internal/policy
-RACED = $(filter-out $(addprefix %,$(PURE:.%=%)),$(shell go list ./...))
+# Code that starts no goroutines, much of it tried with thousands of random inputs: the race detector finds nothing there.
+PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/config ./internal/identity \
+	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/archtest ./internal/doccheck ./internal/speccheck ./internal/apitest \
+	./internal/monitortest ./internal/packagetest ./api/... ./deploy/package/...)
+RACED = $(filter-out $(PURE),$(shell go list ./...))
 race: $(BIN)/gotestsum ## run the tests under the race detector, those of pure functions without it (PKG=./internal/ledger for one package)
 	@status=0; \
 	(export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))) || status=1; \
@@ -100,13 +102,14 @@ race: $(BIN)/gotestsum ## run the tests under the race detector, those of pure f
 	exit $$status
 
 .PHONY: fuzz
-# Each package is linked once, not once for each of its targets. To restore a backup takes a tenth of a
-# second, so that gets a tenth of the inputs.
+# Each package is linked once, not once for each of its targets. Restoring a backup takes a tenth of a
+# second, so it gets a tenth of the inputs. CI tries few inputs: there, coverage guidance would cost a
+# build of everything with instrumentation and find nothing more.
 fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after the other (PKG=./internal/wire for one package)
 	@mkdir -p dist/fuzz; status=0; \
 	for dir in $(if $(filter ./...,$(PKG)),$(call having,Fuzz),$(PKG)); do \
 		bin=$(CURDIR)/dist/fuzz/$$(basename $$dir).test; \
-		go test -c -fuzz=. -o $$bin $$dir; \
+		go test -c $(if $(CI),,-fuzz=.) -o $$bin $$dir; \
 		for name in $$(cd $$dir && $$bin -test.list='^Fuzz'); do \
 			inputs=$(FUZZTIME); [[ $$name != FuzzRestore || $$inputs != *0x ]] || inputs=$${inputs%0x}x; \
 			echo "fuzz $$dir $$name $$inputs"; \
