@@ -2,8 +2,8 @@
 // from api/openapi.yaml. It is not a client of the mesh itself and knows nothing
 // of the server's inside; the server uses its types.
 //
-// The methods of [ClientWithResponses] return an error only when there was no
-// answer; look at the status of the answer for everything else. To read your own
+// The methods of [ClientWithResponses] return an error only if no answer could be
+// read; look at the status of the answer for everything else. To read your own
 // write from another replica, pass the Mesh-Revision header of the write's
 // answer back as Mesh-Min-Revision with a [RequestEditorFn].
 //
