@@ -123,7 +123,7 @@ func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 		s = l.cluster.checkpoint.Load()
 	}
 	if s != nil {
-		r.DigestRev, r.Digest, r.DigestForm = s.Rev, s.Digest(), mesh.DigestForm
+		r.DigestRev, r.Digest, r.DigestForm = s.Rev, s.Digest(), mesh.DigestForm()
 	}
 	if l.fill != nil {
 		l.fill(&r)

@@ -298,7 +298,7 @@ func (d *Draft) putPolicy(rev Revision, p *Policy) {
 	if !ok || p.Version != old.Version || p.Text != old.Text {
 		d.s.PolicyRev = rev
 	}
-	d.s.policy, d.s.policySum = p, sha256.Sum256(p.fields(nil))
+	d.s.policy, d.s.policySum = p, sha256.Sum256(fields(nil).all(p))
 }
 
 func preAuthPrefix(k *PreAuthKey) string   { return k.Prefix }

@@ -68,10 +68,6 @@ type receiptAsk struct {
 
 func (m *Receipt) ask() receiptAsk { return receiptAsk{m.Owner, m.Key} }
 
-func (m *Receipt) fields(f fields) fields {
-	return f.int(int64(m.ID)).str(m.Owner).raw(m.Key[:]).raw(m.Request[:]).int(int64(m.Rev)).str(m.Object).str(m.Answer).int(int64(m.Until))
-}
-
 // Receipt returns the receipt that a request of this owner and key left. It may have ended.
 func (s *Snapshot) Receipt(o *Once) (*Receipt, bool) {
 	if o == nil {

@@ -82,11 +82,3 @@ func (d *Draft) moveWebhook(id WebhookID, p WebhookProgress) {
 	w.Progress = p
 	d.s.webhooks.put(d.e, int64(id), &w)
 }
-
-func (w *Webhook) fields(f fields) fields {
-	f = list(f.int(int64(w.ID)).str(w.URL).str(w.Description), w.Events, fields.str)
-	f = f.bool(w.Disabled).str(w.Salt).int(int64(w.CreatedAt)).int(int64(w.UpdatedAt))
-	p := &w.Progress
-	return f.int(int64(p.Rev)).int(int64(p.Index)).str(p.Replica).int(int64(p.Until)).int(int64(p.Failures)).
-		int(int64(p.LastSuccess)).int(int64(p.LastFailure)).str(p.LastAnswer)
-}
