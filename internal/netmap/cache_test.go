@@ -13,7 +13,7 @@ import (
 
 // Whatever happens at once, a viewer that is sent what others are sent too holds
 // what a full map would tell it.
-func TestSharedNewsMakeTheFullMap(t *testing.T) {
+func TestSharedUpdatesMakeTheFullMap(t *testing.T) {
 	shared := 0
 	for seed := range uint64(5) {
 		r := rand.New(rand.NewPCG(seed, 3))

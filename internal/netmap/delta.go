@@ -9,19 +9,21 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// farewell tells a node that was removed that its key is no longer good: a
-// client that is merely cut off goes on with what it knows for ever.
+// farewell tells a deleted node that its key has expired. A client that is merely
+// disconnected would keep using the last map that it got.
 func farewell(s *Scene, n *mesh.Node, now mesh.Time) *Response {
 	gone := *n
-	// A client judges by its own clock, which may be behind.
+	// Clients compare the expiry with their own clock, which may be slow.
 	gone.Expiry = now.Add(-farewellSlack)
 	return &Response{Node: renderSelf(s, &gone)}
 }
 
 const farewellSlack = 24 * time.Hour
 
-// personal makes of what is heard from its viewpoint, which may be nil and stays
-// as it is, what one viewer hears.
+// personal turns the response that viewers with the same viewpoint share into that
+// of one viewer: it leaves out the viewer as a peer, and adds what changed in the
+// viewer itself. Shared may be nil, and is not modified. The result is nil if
+// nothing changed for the viewer.
 func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	r := &Response{}
 	if shared != nil {
@@ -51,8 +53,8 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	return r
 }
 
-// without is the list less one element. An empty list would say something else
-// than none.
+// without returns a list without the element for which is holds. A list that would
+// become empty is nil instead: clients are to be sent none, not an empty one.
 func without[E any](list []E, is func(E) bool) []E {
 	i := slices.IndexFunc(list, is)
 	switch {
@@ -64,14 +66,14 @@ func without[E any](list []E, is func(E) bool) []E {
 	return slices.Concat(list[:i], list[i+1:])
 }
 
-// shared is Between for all viewers with one viewpoint at once, provided that it
-// names none of them whole, that they are the same to themselves, and that they are
-// no routers; nil if they need to hear nothing. It may hold a patch for the viewer,
-// which clients do not apply.
+// shared returns what changed between two scenes for all viewers with the same
+// viewpoint, except for changes in the viewers themselves; nil if nothing did.
+// Filters are those of viewers that are not routers. A viewer may be among the
+// peers that changed.
 func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Response {
 	same := before == after && from.SameRules(to.World)
 	switch {
-	case !same || from.domain != to.domain: // it is part of every node's name
+	case !same || from.domain != to.domain: // the domain is part of every name
 		touched = everyone(from, to)
 	case touched == nil:
 		touched = to.ChangedNodes(from.Snapshot)
@@ -105,8 +107,8 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 	return r
 }
 
-// sharedServes reports whether shared is all that a viewer hears which did not change
-// itself.
+// sharedServes reports whether the result of shared is complete for a viewer,
+// provided that the viewer itself did not change.
 func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 	before, after := from.Viewpoint(viewer), to.Viewpoint(viewer)
 	was, _ := from.User(viewer.Owner)
@@ -115,16 +117,17 @@ func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 		before == after && from.SameRules(to.World) && to.SameInbound(from.World, after.Class, after.Old, after.Owner != 0))
 }
 
-// dependsOnSight reports whether shared follows from which of the touched nodes are
-// shown, for viewers with one viewpoint.
+// dependsOnSight reports whether the result of shared depends only on which of the
+// touched nodes a viewpoint shows.
 func dependsOnSight(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
 	return from.SameRules(to.World) && !to.Steers(v.Class) && from.domain == to.domain && to.SameInbound(from.World, v.Class, v.Old, v.Owner != 0) &&
 		to.SameShells(from.World, v.Class) && len(to.ChangedUsers(from.Snapshot)) == 0 &&
 		!slices.ContainsFunc(to.Reclassified(from.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
 }
 
-// rivals are the nodes that have a route of one of those given: which of them leads
-// there may have changed for viewers that are led through certain routers.
+// rivals returns the nodes that have a route in common with one of ids. For viewers
+// that rules with via lead through certain routers, another of them may now be the
+// router of that route.
 func rivals(from, to *Scene, ids []mesh.NodeID) (list []mesh.NodeID) {
 	for _, s := range []*Scene{from, to} {
 		for _, id := range ids {
@@ -138,7 +141,7 @@ func rivals(from, to *Scene, ids []mesh.NodeID) (list []mesh.NodeID) {
 	return list
 }
 
-// union is both lists as one, in order and once.
+// union returns the elements of both lists, sorted and without duplicates.
 func union(a, b []mesh.NodeID) []mesh.NodeID {
 	if len(b) == 0 {
 		return a
@@ -148,7 +151,7 @@ func union(a, b []mesh.NodeID) []mesh.NodeID {
 	return slices.Compact(all)
 }
 
-// compare is what changed among the nodes given and in the settings.
+// compare returns what changed in the nodes named by ids, and in the settings.
 func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Response {
 	r := &Response{}
 	for _, id := range ids {
@@ -183,7 +186,7 @@ func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Respo
 	return r
 }
 
-// everyone names all nodes of both worlds, in order.
+// everyone returns the ids of all nodes of both scenes, sorted.
 func everyone(from, to *Scene) []mesh.NodeID {
 	ids := make([]mesh.NodeID, 0, to.NodeCount())
 	for _, s := range []*Scene{from, to} {

@@ -12,25 +12,24 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// The names of the parts of a filter. Parts that change at different times are
-// told apart.
+// The names of the parts of a filter. Clients are sent only the parts that change,
+// so rules that change at different times are in different parts.
 const (
-	filterBase   = "base"   // rules that know nodes by their marks
+	filterBase   = "base"   // rules that identify nodes by their marks
 	filterListed = "listed" // rules that list the addresses of nodes
 	filterOwn    = "own"    // rules about the nodes of the viewer's owner
 )
 
-// marksSince is the first protocol version of clients that know a node by its
-// marks.
+// marksSince is the first capability version of clients that support marks.
 const marksSince = 109
 
-// isRouter reports whether a node announces or has routes. What it lets in is told
-// with its own addresses, because "*" would mean its routes too.
+// isRouter reports whether a node advertises or has routes. Its filter lists its own
+// addresses, because "*" would include its routes.
 func isRouter(n *mesh.Node) bool { return len(n.RoutableIPs)+len(n.Routes) > 0 }
 
-// filtersOf are the filters of a router, or of all viewers that are none when n is
-// nil. A part that is empty is not there, but for the first: clients keep an older
-// one that nothing replaces.
+// filtersOf returns the filters of a router, or, if n is nil, of all viewers that
+// are not routers. Empty parts are left out, except for the base: clients keep an
+// older part until something replaces it.
 func filtersOf(s *Scene, v Viewpoint, n *mesh.Node) map[string][]Rule {
 	filters := map[string][]Rule{filterBase: {}}
 	base, listed := rules{}, rules{}
@@ -77,8 +76,8 @@ func ownRules(s *Scene, v Viewpoint, n *mesh.Node) []Rule {
 	return own.list
 }
 
-// changedFilters are the parts of to that differ from those of from; nil if none
-// does. A part that is gone is sent as empty.
+// changedFilters returns the parts of to that differ from those of from; nil if
+// none does. A part that to does not have is empty in the result.
 func changedFilters(from, to map[string][]Rule) map[string][]Rule {
 	var changed map[string][]Rule
 	set := func(name string, rules []Rule) {
@@ -100,9 +99,9 @@ func changedFilters(from, to map[string][]Rule) map[string][]Rule {
 	return changed
 }
 
-// dropped takes back the parts of a viewer's filters that are no longer there; nil
-// if there are none. A full map does not: a client that is sent another one on the
-// same stream keeps the parts that it does not name.
+// dropped removes the parts of a viewer's filters that no longer exist; nil if there
+// are none. A full map cannot do that: a client that is sent another full map on
+// the same stream keeps the parts that the map does not name.
 func dropped(from, to *Scene, before, after *mesh.Node) *Response {
 	gone := changedFilters(viewerFilters(from, before), viewerFilters(to, after))
 	maps.DeleteFunc(gone, func(name string, rules []Rule) bool { return len(rules) > 0 || name == filterBase })
@@ -112,7 +111,7 @@ func dropped(from, to *Scene, before, after *mesh.Node) *Response {
 	return &Response{PacketFilters: gone}
 }
 
-// sources are who may, in the words of clients.
+// sources writes the sources of a rule in the syntax of clients.
 func sources(s *Scene, srcs []policy.Source, list bool) []string {
 	var words []string
 	var listed []netip.Addr
@@ -138,7 +137,7 @@ func sources(s *Scene, srcs []policy.Source, list bool) []string {
 	return append(words, ranges(slices.Compact(listed))...)
 }
 
-// word writes a prefix as clients know it.
+// word writes a prefix in the syntax of clients.
 func word(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -146,7 +145,7 @@ func word(p netip.Prefix) string {
 	return p.String()
 }
 
-// ranges writes addresses, which are in order, with neighbours as one.
+// ranges writes sorted addresses, consecutive ones as a range.
 func ranges(addrs []netip.Addr) (words []string) {
 	for len(addrs) > 0 {
 		n := 1
@@ -163,14 +162,15 @@ func ranges(addrs []netip.Addr) (words []string) {
 	return words
 }
 
-// rules puts together what has the same sources and protocols.
+// rules collects the rules of a filter. Those with the same sources and protocols
+// become one.
 type rules struct {
 	list []Rule
 	at   map[string]int
 	has  map[opening]bool
 }
 
-// opening is ports of a destination in a rule of the list.
+// opening is a destination with ports in a rule of the list.
 type opening struct {
 	rule int
 	PortRange
@@ -194,7 +194,7 @@ func (rs *rules) add(in *policy.Inbound, srcs []string, n *mesh.Node) {
 	}
 }
 
-// reach adds ports of destinations to a rule, each once.
+// reach adds destinations with ports to a rule, each of them once.
 func (rs *rules) reach(rule int, dsts []netip.Prefix, ports []policy.PortRange) {
 	words := make([]string, len(dsts))
 	for i, dst := range dsts {
@@ -214,7 +214,8 @@ func (rs *rules) reach(rule int, dsts []netip.Prefix, ports []policy.PortRange) 
 	}
 }
 
-// rule finds or makes the rule for sources and protocols.
+// rule returns the index of the rule for sources and protocols. It adds the rule if
+// there is none.
 func (rs *rules) rule(srcs []string, protocols []int) int {
 	key := fmt.Sprint(protocols, strings.Join(srcs, " "))
 	i, ok := rs.at[key]
@@ -229,8 +230,9 @@ func (rs *rules) rule(srcs []string, protocols []int) int {
 	return i
 }
 
-// destinations are where to on n, or on any node that is no router: clients take
-// everywhere for their own addresses.
+// destinations returns the prefixes that a rule opens on the router n, or, if n is
+// nil, on any node that is not a router. These take everywhere for their own
+// addresses.
 func destinations(d *policy.Reach, n *mesh.Node) []netip.Prefix {
 	switch {
 	case n != nil:

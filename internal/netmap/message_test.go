@@ -12,7 +12,7 @@ import (
 )
 
 // Clients take a message of the keep-alive's length for a keep-alive.
-func TestNoNewsHaveTheLengthOfAKeepAlive(t *testing.T) {
+func TestNoMessageHasTheLengthOfAKeepAlive(t *testing.T) {
 	keepAlive := len(netmap.NewCache("").KeepAlive(netmap.Viewer{Compress: true}))
 	tried := 0
 	for n := range 40 {

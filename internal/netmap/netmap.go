@@ -8,17 +8,17 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Scene is a world with its settings rendered. A caller that renders a world
-// more than once makes its scene once.
+// Scene is a world together with its rendered settings. All that is rendered from
+// one world shares its scene.
 type Scene struct {
 	*policy.World
 	*Settings
-	// Home is the host by which clients know the service, as HomeOf gives it.
+	// Home is the host name of the server as clients know it; see HomeOf.
 	Home string
 }
 
-// SceneOf prepares w. Before, if not nil, is an earlier scene, of which the
-// settings are taken over when they did not change.
+// SceneOf renders the settings of w. Before is an earlier scene or nil; its
+// settings are reused if they did not change.
 func SceneOf(w *policy.World, before *Scene) *Scene {
 	if before != nil && before.SameSettings(w.Snapshot) {
 		return &Scene{World: w, Settings: before.Settings}
@@ -26,19 +26,18 @@ func SceneOf(w *policy.World, before *Scene) *Scene {
 	return &Scene{World: w, Settings: SettingsOf(w.Snapshot)}
 }
 
-// Viewpoint is what decides what a viewer is told beside what it is itself:
-// viewers with one viewpoint are told the same. It means something together with
-// the rules of its world alone.
+// Viewpoint decides which peers a viewer sees, and what it is told of them. All
+// viewers with the same viewpoint are told the same. Viewpoints of two worlds are
+// comparable only if the worlds have the same rules.
 type Viewpoint struct {
 	Class policy.Class
-	// Owner is set where rules let people reach their own nodes.
+	// Owner is set only if rules let the nodes of one user reach each other.
 	Owner mesh.UserID
-	// Old clients do not know nodes by their marks.
+	// Old is set for clients that do not support marks.
 	Old bool
 }
 
-// Viewpoint returns that of a node. The zero value is that of nodes that see
-// nobody.
+// Viewpoint returns the viewpoint of a node: the zero value if it has no peers.
 func (s *Scene) Viewpoint(n *mesh.Node) Viewpoint {
 	c := s.Class(n)
 	if c == policy.Nobody {
@@ -51,13 +50,13 @@ func (s *Scene) Viewpoint(n *mesh.Node) Viewpoint {
 	return v
 }
 
-// Shows reports whether a node is among the peers from a viewpoint. A viewer is
-// not its own peer, whatever this says.
+// Shows reports whether viewers with a viewpoint have a node as their peer. It may
+// report true for the viewer itself, which callers must leave out.
 func (s *Scene) Shows(v Viewpoint, n *mesh.Node) bool {
 	return s.Sees(v.Class, n) || v.Owner != 0 && n.Owner == v.Owner && s.SeesOwn(v.Class, n)
 }
 
-// Full renders all that a viewer knows. The viewer must exist.
+// Full renders the whole map of a viewer. The viewer must exist.
 func Full(s *Scene, viewer mesh.NodeID) *Response {
 	n, _ := s.Node(viewer)
 	v := s.Viewpoint(n)
@@ -76,8 +75,8 @@ func Full(s *Scene, viewer mesh.NodeID) *Response {
 	return r
 }
 
-// commonPart is the part of Full that all viewers with one viewpoint share beside the
-// peers and the filters.
+// commonPart returns the part of Full that all viewers with the same viewpoint
+// share, without peers and filters.
 func commonPart(s *Scene, v Viewpoint) *Response {
 	never := false
 	return &Response{
@@ -86,8 +85,8 @@ func commonPart(s *Scene, v Viewpoint) *Response {
 	}
 }
 
-// viewerFilters are the filters of a viewer. Those of nodes that are no routers follow
-// from their viewpoint.
+// viewerFilters returns the packet filters of a viewer. Unless it is a router, they
+// depend on its viewpoint alone.
 func viewerFilters(s *Scene, n *mesh.Node) map[string][]Rule {
 	if isRouter(n) {
 		return filtersOf(s, s.Viewpoint(n), n)
@@ -95,7 +94,7 @@ func viewerFilters(s *Scene, n *mesh.Node) map[string][]Rule {
 	return filtersOf(s, s.Viewpoint(n), nil)
 }
 
-// profiles are of the users whose nodes are shown from a viewpoint.
+// profiles returns the users whose nodes a viewpoint shows.
 func profiles(s *Scene, v Viewpoint) []Profile {
 	r := Response{UserProfiles: []Profile{}}
 	if v.Class == policy.Nobody {
@@ -110,14 +109,14 @@ func profiles(s *Scene, v Viewpoint) []Profile {
 	return r.UserProfiles
 }
 
-// addProfile adds the owner of a node, once.
+// addProfile adds the owner of a node, unless it is there already.
 func (r *Response) addProfile(s *Scene, n *mesh.Node) {
 	if p, ok := ownerProfile(s, n); ok {
 		r.addUnique(p)
 	}
 }
 
-// ownerProfile is whom a node belongs to; false if that user is gone.
+// ownerProfile returns the owner of a node; false if the user was deleted.
 func ownerProfile(s *Scene, n *mesh.Node) (Profile, bool) {
 	if n.Tagged() {
 		return taggedDevices(), true

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// renderPeer renders a node for its peers.
+// renderPeer renders a node as its peers see it.
 func renderPeer(s *Scene, n *mesh.Node) *Node {
 	p := common(s, n)
 	if marks := s.Marks(n); len(marks) > 0 {
@@ -22,7 +22,7 @@ func renderPeer(s *Scene, n *mesh.Node) *Node {
 	}
 	p.Cap = n.CapVersion
 	p.Hostinfo = json.RawMessage(n.Host)
-	if !json.Valid(p.Hostinfo) { // a node that was stored without one, or worse
+	if !json.Valid(p.Hostinfo) { // missing or damaged
 		p.Hostinfo = plainHost(n)
 	}
 	p.LastSeen = n.Seen().Time()
@@ -39,8 +39,8 @@ func renderPeer(s *Scene, n *mesh.Node) *Node {
 	return p
 }
 
-// renderPeerFor renders a node for the viewers of one viewpoint: rules may lead them
-// through certain routers.
+// renderPeerFor renders a node as viewers with a viewpoint see it: rules with via may
+// lead them through certain routers.
 func renderPeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
 	p := renderPeer(s, n)
 	if s.Steers(v.Class) && len(n.Routes) > 0 {
@@ -53,17 +53,18 @@ func renderPeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
 	return p
 }
 
-// sameRoutesFor reports whether a node is told with the same routes in both.
+// sameRoutesFor reports whether viewers are told the same routes of a node in both
+// scenes.
 func sameRoutesFor(from, to *Scene, before, after Viewpoint, old, node *mesh.Node) bool {
 	if len(old.Routes)+len(node.Routes) == 0 || !from.Steers(before.Class) && !to.Steers(after.Class) {
-		return true // change compares them
+		return true // change compares the routes
 	}
 	a, b := renderPeerFor(from, before, old), renderPeerFor(to, after, node)
 	return slices.Equal(a.AllowedIPs, b.AllowedIPs) && slices.Equal(a.PrimaryRoutes, b.PrimaryRoutes)
 }
 
-// renderSelf renders a node for itself. How peers reach it is left out: it knows, and
-// would rebuild its whole map for the news.
+// renderSelf renders a node for itself, without its endpoints and relay: the client
+// knows these, and would rebuild its whole map whenever they change.
 func renderSelf(s *Scene, n *mesh.Node) *Node {
 	p := common(s, n)
 	p.Machine = n.MachineKey
@@ -79,13 +80,14 @@ func renderSelf(s *Scene, n *mesh.Node) *Node {
 }
 
 // sameAttributes reports whether the policy gives a node the same attributes in
-// both.
+// both scenes.
 func sameAttributes(from, to *Scene, before, after *mesh.Node) bool {
 	a, b := from.Class(before), to.Class(after)
 	return a == b && from.SameRules(to.World) || reflect.DeepEqual(from.Attributes(a), to.Attributes(b))
 }
 
-// plainHost is the least that clients must be told: some fail without.
+// plainHost returns the least information about a host that clients accept. Some
+// fail without it.
 func plainHost(n *mesh.Node) json.RawMessage {
 	return encode(map[string]string{"Hostname": n.Hostname, "OS": n.OS})
 }
@@ -106,8 +108,8 @@ func common(s *Scene, n *mesh.Node) *Node {
 	return p
 }
 
-// permitted leaves out routes that would take traffic from other nodes. Such routes
-// are never committed, but nodes stored before a range was reserved may have some.
+// permitted leaves out routes that would attract the traffic of other nodes. Such
+// routes are refused, but nodes stored before a range was reserved may have some.
 func permitted(s *Scene, routes []netip.Prefix) []netip.Prefix {
 	taken := func(p netip.Prefix) bool {
 		_, overlaps := s.Reserved.Overlap(p)
@@ -122,8 +124,8 @@ func permitted(s *Scene, routes []netip.Prefix) []netip.Prefix {
 	return routes
 }
 
-// exits are the routes to the internet: unlike others, several nodes may have them,
-// and each client chooses one.
+// exits returns the routes to the internet. Unlike other routes, several nodes may
+// serve them at once, and each client chooses one.
 func exits(n *mesh.Node) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(n.Routes), func(p netip.Prefix) bool { return !mesh.Exit(p) })
 }
@@ -135,20 +137,21 @@ func userOf(n *mesh.Node) int64 {
 	return int64(n.Owner)
 }
 
-// sameSelf reports whether Self is the same for both, with the same settings.
+// sameSelf reports whether renderSelf gives the same for two values of a node, with
+// the same settings.
 func sameSelf(a, b *mesh.Node) bool {
 	return a == b || sameName(a, b) && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.MachineKey == b.MachineKey && a.OS == b.OS
 }
 
-// sameName compares what both a node and its peers see of it and what no patch
-// can change.
+// sameName compares what both a node and its peers are told of it, and what a patch
+// cannot change.
 func sameName(a, b *mesh.Node) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.Hostname == b.Hostname && a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
 		a.CreatedAt == b.CreatedAt && slices.Equal(a.Tags, b.Tags) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Primary, b.Primary)
 }
 
-// change says how peers hear that a node became another value: not at all, by a
-// patch, or by sending it whole. It compares what Peer renders.
+// change says how peers are told of a change in a node: not at all, by a patch, or
+// by sending the whole node. It compares what renderPeer uses.
 func change(old, node *mesh.Node) (patch *Patch, whole bool) {
 	if !sameName(old, node) || old.Host != node.Host || old.OS != node.OS || old.Lapsed != node.Lapsed {
 		return nil, true
@@ -156,11 +159,11 @@ func change(old, node *mesh.Node) (patch *Patch, whole bool) {
 	a, b := old.Net, node.Net
 	online := node.Presence.Online
 	sameOnline := old.Presence.Online == online
-	if node.Lapsed { // neither is rendered
+	if node.Lapsed { // these are not rendered
 		a.Endpoints, a.HomeRelay, b.Endpoints, b.HomeRelay = nil, 0, nil, 0
 		online, sameOnline = false, true
 	}
-	// A patch cannot take back what a peer had.
+	// A patch cannot remove a value.
 	if (old.Expiry == 0) != (node.Expiry == 0) || b.DiscoKey.IsZero() && !a.DiscoKey.IsZero() || node.CapVersion == 0 && old.CapVersion != 0 ||
 		len(b.Endpoints) == 0 && len(a.Endpoints) != 0 || b.HomeRelay == 0 && a.HomeRelay != 0 {
 		return nil, true
@@ -187,7 +190,7 @@ func change(old, node *mesh.Node) (patch *Patch, whole bool) {
 	if disco {
 		d.DiscoKey = &node.Net.DiscoKey
 	}
-	// Clients weigh a new disco key by them.
+	// Clients also need these to judge a new disco key.
 	if disco || !sameOnline || node.Seen() != old.Seen() {
 		seen := node.Seen().Time()
 		d.Online, d.LastSeen, changed = &online, &seen, true

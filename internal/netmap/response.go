@@ -10,9 +10,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Response is one message of a map stream. Members are named as clients know
-// them. The clients' own type cannot say that a list is now empty; here a nil
-// list is absent, "as before", and one of length zero is sent as empty.
+// Response is one message of a map stream. Its members have the names that clients
+// use. Unlike the clients' own type, it can say that a list is now empty: a nil
+// list is left out, which means "as before", and a list of length zero is sent.
 type Response struct {
 	KeepAlive         bool              `json:",omitzero"`
 	Node              *Node             `json:",omitzero"`
@@ -34,30 +34,30 @@ type Response struct {
 	profiled map[int64]bool // the users in UserProfiles
 }
 
-// empty reports whether there is nothing to say.
+// empty reports whether there is nothing to send.
 func (r *Response) empty() bool {
 	return r.Node == nil && r.DERPMap == nil && r.Peers == nil && r.PeersChanged == nil && r.PeersRemoved == nil &&
 		r.PeersChangedPatch == nil && r.DNSConfig == nil && r.Domain == "" && r.PacketFilters == nil && r.SSHPolicy == nil && r.UserProfiles == nil
 }
 
-// Node is a device as its peers, or the device itself, are told of it. Who
-// shares a Node does not write to it.
+// Node is a node as its peers, or the node itself, are told of it. It may be
+// shared, so it is never modified.
 type Node struct {
 	ID       mesh.NodeID
 	StableID string
 	Name     string // with a dot at the end
 	User     int64
 	Key      key.NodePublic
-	// KeyExpiry is absent for a key without end: clients take the zero time
-	// for one that is long past.
+	// KeyExpiry is absent for a key that does not expire: clients take the zero
+	// time for one that is long past.
 	KeyExpiry time.Time         `json:",omitzero"`
 	Machine   key.MachinePublic `json:",omitzero"`
 	DiscoKey  key.DiscoPublic   `json:",omitzero"`
 	Addresses []netip.Prefix
-	// AllowedIPs is spelt out: clients before capability version 112 do not
-	// take it for Addresses when it is missing.
+	// AllowedIPs is always set: clients before capability version 112 do not use
+	// Addresses in its place.
 	AllowedIPs []netip.Prefix
-	// PrimaryRoutes are the routes among AllowedIPs, the internet apart.
+	// PrimaryRoutes are the routes in AllowedIPs, without those to the internet.
 	PrimaryRoutes []netip.Prefix   `json:",omitempty"`
 	Endpoints     []netip.AddrPort `json:",omitempty"`
 	// DERP says the same as HomeDERP to clients before capability version 111.
@@ -67,8 +67,8 @@ type Node struct {
 	Created  time.Time
 	Cap      int      `json:",omitzero"`
 	Tags     []string `json:",omitempty"`
-	// LastSeen and Online are always there: clients lose a change from
-	// nothing to something.
+	// LastSeen and Online are always set: clients miss a change from absent to
+	// present.
 	LastSeen          time.Time
 	Online            bool
 	MachineAuthorized bool
@@ -76,7 +76,7 @@ type Node struct {
 	Expired           bool                         `json:",omitzero"`
 }
 
-// Patch changes some facts of a peer that the viewer knows.
+// Patch changes some members of a peer that the viewer has.
 type Patch struct {
 	NodeID     mesh.NodeID
 	DERPRegion int              `json:",omitzero"`
@@ -121,14 +121,14 @@ type PortRange struct {
 // Ports is a range, both ends included.
 type Ports struct{ First, Last uint16 }
 
-// PingRequest makes a node ask for a URL, which it does once.
+// PingRequest makes a node send one request to a URL.
 type PingRequest struct {
 	URL        string
-	URLIsNoise bool // the service is asked, on the node's connection to it
+	URLIsNoise bool // the request goes to this server, on the node's connection
 }
 
 // Debug switches parts of a client.
 type Debug struct {
-	// DisableLogTail keeps clients from sending their logs to their maker.
+	// DisableLogTail keeps clients from sending their logs to Tailscale.
 	DisableLogTail bool
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Settings is what all viewers are told alike, rendered.
+// Settings are the rendered settings, which are the same for all viewers.
 type Settings struct {
 	domain string
 	dns    json.RawMessage
 	relays json.RawMessage
 }
 
-// noDomain ends the names of nodes while the service has no base domain.
+// noDomain is the domain of nodes while no base domain is set.
 const noDomain = "mesh.internal"
 
 type resolver struct{ Addr string }
@@ -55,9 +55,9 @@ func renderDNS(d mesh.DNS) json.RawMessage {
 		c.ExtraRecords = append(c.ExtraRecords, record{r.Name, r.Type, r.Value.String()})
 		if !d.MagicDNS || !strings.HasSuffix(r.Name, "."+d.BaseDomain) {
 			if _, routed := c.Routes[r.Name]; !routed {
-				// A question reaches the client's own resolver only by a
-				// route. An empty list, not null: clients drop null when
-				// they copy the configuration.
+				// Without a route, a query for this name would not reach the
+				// client's own resolver. The list is empty, not null: clients
+				// lose null when they copy the configuration.
 				c.Routes[r.Name] = []resolver{}
 			}
 		}
@@ -73,12 +73,12 @@ func resolvers(addrs []string) []resolver {
 	return out
 }
 
-// renderRelays joins the map from elsewhere with the embedded relays, which win
-// where both have a region. Members that only clients know pass as they are.
+// renderRelays merges the external relay map with the embedded relays, which win if
+// both have the same region. Unknown members are passed on to clients as they are.
 func renderRelays(s *mesh.Snapshot) json.RawMessage {
-	elsewhere, embedded := s.Relays()
+	external, embedded := s.Relays()
 	whole := map[string]json.RawMessage{}
-	_ = json.Unmarshal([]byte(elsewhere), &whole) // was checked before it was stored; unreadable counts as none
+	_ = json.Unmarshal([]byte(external), &whole) // checked before it was stored; an unreadable one counts as empty
 	regions := map[string]json.RawMessage{}
 	_ = json.Unmarshal(whole["Regions"], &regions)
 	for id, relay := range embedded {
@@ -91,7 +91,7 @@ func renderRelays(s *mesh.Snapshot) json.RawMessage {
 	return encode(whole)
 }
 
-// encode is for values that cannot fail to encode.
+// encode encodes values for which this cannot fail.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

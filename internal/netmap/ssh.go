@@ -10,29 +10,29 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// SSHPolicy says who may open shells on the viewer. The first rule that fits
-// counts.
+// SSHPolicy says who may open SSH sessions on the viewer. The first rule that
+// matches applies.
 type SSHPolicy struct {
 	Rules []SSHRule `json:"rules"`
 }
 
-// SSHRule lets principals in as some of the users of the operating system.
+// SSHRule lets principals log in as some users of the operating system.
 type SSHRule struct {
 	Principals []Principal `json:"principals"`
-	// SSHUsers maps the user that is asked for to the one that it becomes: "="
-	// is the same, "" is none, "*" stands for all that are not named.
+	// SSHUsers maps a requested user to the local one: "=" means the same name,
+	// "" that it is refused. The key "*" stands for all users not named.
 	SSHUsers  map[string]string `json:"sshUsers"`
 	Action    SSHAction         `json:"action"`
 	AcceptEnv []string          `json:"acceptEnv,omitempty"`
 }
 
-// Principal is one who asks, by one of the two.
+// Principal identifies who opens a session. One of the fields is set.
 type Principal struct {
 	NodeIP    string `json:"nodeIP,omitempty"`
 	UserLogin string `json:"userLogin,omitempty"`
 }
 
-// SSHAction is what happens to a session.
+// SSHAction is what a node does with a session.
 type SSHAction struct {
 	Message                   string        `json:"message,omitempty"`
 	Reject                    bool          `json:"reject,omitempty"`
@@ -44,16 +44,16 @@ type SSHAction struct {
 	AllowRemotePortForwarding bool          `json:"allowRemotePortForwarding,omitempty"`
 }
 
-// SSHActionPath is where a node asks whether a session that must be checked may
-// begin. The words with a dollar are filled in by the node.
+// SSHActionPath is where a node asks whether a session that needs approval may
+// begin. The node replaces the words with a dollar sign.
 const SSHActionPath = "/machine/ssh/action/"
 
 const askAction = SSHActionPath + "$SRC_NODE_ID/to/$DST_NODE_ID?ssh_user=$SSH_USER&local_user=$LOCAL_USER"
 
-// HomeOf returns the host by which clients know the service, with the port if
-// they are told one. They speak to the service whatever the host of a URL is that
-// they are given, but open one more connection for a host of another name; and
-// newer ones insist that this one is by TLS, which not every service answers.
+// HomeOf returns the host of the server's URL, with the port if there is one. URLs
+// that clients are sent must have this host. Clients send such requests to the
+// server whatever the host is, but for another host they open one more connection,
+// which newer clients insist must be TLS, and not every server speaks TLS.
 func HomeOf(serverURL string) string {
 	u, err := url.Parse(serverURL)
 	if err != nil {
@@ -62,18 +62,18 @@ func HomeOf(serverURL string) string {
 	return u.Host
 }
 
-// Accepted is the action that lets a session begin.
+// Accepted returns the action that lets a session begin.
 func Accepted() SSHAction {
 	return SSHAction{Accept: true, AllowAgentForwarding: true, AllowLocalPortForwarding: true, AllowRemotePortForwarding: true}
 }
 
-// Ask is the action that makes a node ask whether a session may begin.
+// Ask returns the action that makes a node ask whether a session may begin.
 func Ask(home string) SSHAction {
 	return SSHAction{HoldAndDelegate: "https://" + cmp.Or(home, "unused") + askAction}
 }
 
-// AskAgain is the answer to a node that asked: it shows a message to the one who
-// waits, and asks once more. With the question comes back since when it asks.
+// AskAgain returns the answer to a node that asked and must wait: it shows the user
+// a message and makes the node ask again. The next request carries since.
 func AskAgain(home string, since mesh.Time, message string) SSHAction {
 	a := Ask(home)
 	a.HoldAndDelegate += "&since=" + strconv.FormatInt(int64(since), 10)
@@ -81,7 +81,7 @@ func AskAgain(home string, since mesh.Time, message string) SSHAction {
 	return a
 }
 
-// Rejected is the action that turns a session away and says why.
+// Rejected returns the action that refuses a session and tells the user why.
 func Rejected(message string) SSHAction { return SSHAction{Reject: true, Message: message} }
 
 func shellsOf(s *Scene, v Viewpoint) *SSHPolicy {
@@ -106,8 +106,8 @@ func principals(s policy.Shell) (list []Principal) {
 	return list
 }
 
-// users never lets anyone become root who is not meant to: clients differ in what
-// "=" means for root.
+// users maps the users of a rule. Root is allowed only by name: clients disagree on
+// whether "=" includes root.
 func users(names []string) map[string]string {
 	m := map[string]string{"root": ""}
 	for _, name := range names {

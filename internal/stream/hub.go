@@ -29,7 +29,7 @@ type Config struct {
 	Presence   Presence
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
-	// ServerURL is where clients have their maps from.
+	// ServerURL is the URL by which clients know the server.
 	ServerURL string
 	// KeepAlive is how long a stream may be silent; 55 s by default. Clients
 	// give up after 120 s.
@@ -85,7 +85,7 @@ type Hub struct {
 	mu       sync.Mutex
 	lastConn int64                    // guarded by mu
 	open     map[mesh.NodeID]*session // guarded by mu; the newest stream of each node
-	running  map[*session]struct{}    // guarded by mu; those that were taken over too
+	running  map[*session]struct{}    // guarded by mu; includes streams that were taken over
 	told     time.Time                // guarded by mu; when rivals were last logged
 }
 
@@ -104,15 +104,15 @@ func New(c Config) *Hub {
 	return h
 }
 
-// Count is the number of nodes that have a stream here.
+// Count returns the number of nodes that have a stream here.
 func (h *Hub) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.open)
 }
 
-// Pace is how often streams should be woken while changes keep coming: the more
-// there are, the longer a round takes.
+// Pace returns how often streams should be woken while changes keep coming. The
+// more streams there are, the longer it takes to serve them all.
 func (h *Hub) Pace() time.Duration {
 	const fastest, slowest, each = 5 * time.Millisecond, 100 * time.Millisecond, 30 * time.Microsecond
 	return min(max(fastest, time.Duration(h.Count())*each), slowest)
@@ -123,21 +123,22 @@ type session struct {
 	node    mesh.NodeID
 	conn    int64
 	started time.Time
-	// rivals is how many streams in a row took over from one that had only
-	// just begun.
+	// rivals counts the streams in a row that took over from one that had just
+	// begun.
 	rivals int
 	end    chan struct{} // closed when a newer stream took over
-	ask    chan string   // URLs that the node is to ask for
+	ask    chan string   // URLs to which the node is to send a request
 	rev    atomic.Int64  // of the world that was sent last
-	// blocked is since when a write has been waiting, 0 if none is.
+	// blocked is when the current write began, 0 if there is none.
 	blocked atomic.Int64
 	sample  atomic.Bool // the next update becomes a sample
 
 	mu    sync.Mutex
-	abort func() // guarded by mu; breaks a write that waits; nil once the stream is over
+	abort func() // guarded by mu; interrupts a blocked write; nil once the stream is over
 }
 
-// contested reports whether the node was just taken over once too often.
+// contested reports whether streams took the node from each other too often in a
+// short time.
 func (h *Hub) contested(node mesh.NodeID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,12 +153,12 @@ func (h *Hub) contested(node mesh.NodeID) bool {
 	return true
 }
 
-// begin opens a stream of a node, which takes over from an older one.
+// begin opens a stream of a node. It ends an older stream of the node.
 func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
 	s := &session{node: node, started: time.Now(), end: make(chan struct{}), ask: make(chan string, 1), abort: abort}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lastConn++ // with the lock held, so that the stream that stays has the greater number
+	h.lastConn++ // with the lock held, so that the newer stream has the greater number
 	s.conn = h.lastConn
 	if old := h.open[node]; old != nil {
 		close(old.end)
@@ -171,9 +172,9 @@ func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
 	return s
 }
 
-// Ask makes a node ask for a URL of this service, on its connection, so that one
-// learns whether it is there. It is false if the node has no stream here, or was
-// asked a moment ago.
+// Ask makes a node send a request to a URL of this server on its connection, which
+// shows that the node is alive. It returns false if the node has no stream here, or
+// has not been sent the last URL yet.
 func (h *Hub) Ask(node mesh.NodeID, url string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -241,7 +242,7 @@ func (h *Hub) breakBlocked(now time.Time) {
 	}
 }
 
-// jitter spreads d by a tenth either way.
+// jitter varies d by up to a tenth in either direction.
 func jitter(d time.Duration) time.Duration {
 	return d - d/10 + time.Duration(rand.Int64N(int64(d)/5+1))
 }

@@ -17,19 +17,18 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Request asks for the map of a node. The caller has proven that the node is
-// the viewer's.
+// Request asks for the map of a node. The caller has authenticated the node.
 type Request struct {
 	Node    mesh.NodeID
 	NodeKey key.NodePublic
-	// Compress is off for tools that read plain JSON; every client compresses.
+	// Compress is off for tools that read plain JSON. Tailscale clients set it.
 	Compress bool
 }
 
 // ErrBroken says that the connection of a stream broke.
 var ErrBroken = errors.New("the connection broke")
 
-// ErrGone says that the node is not, or no longer, there with this key.
+// ErrGone says that there is no node with this id and key.
 var ErrGone = errors.New("no such node")
 
 // Serve streams the map of a node to w until ctx ends, a newer stream of the
@@ -81,7 +80,7 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 	}
 }
 
-// Once writes the whole map of a node as one message.
+// Once writes the full map of a node as one message.
 func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error {
 	cursor := h.ledger.Cursor()
 	if err := appear(ctx, cursor, r); err != nil {
@@ -91,9 +90,9 @@ func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error 
 	return s.start(ctx)
 }
 
-// holdBack keeps two devices that use the same state, such as a copied disk, from
-// taking their node from each other as fast as they can: the next one waits. It
-// is false when the caller has left meanwhile.
+// holdBack slows down two devices with the same state, such as a copied disk, that
+// keep taking their node from each other: the next one waits. It returns false if
+// the caller disconnected meanwhile.
 func (h *Hub) holdBack(ctx context.Context, node mesh.NodeID) bool {
 	if !h.contested(node) {
 		return true
@@ -108,10 +107,10 @@ func (h *Hub) holdBack(ctx context.Context, node mesh.NodeID) bool {
 	}
 }
 
-// appearLimit is how long the announcement of a commit may take.
+// appearLimit is how long a committed change may take to be announced.
 const appearLimit = 5 * time.Second
 
-// appear waits until the cursor is at a world that has the node: a node asks for
+// appear waits until the cursor has reached a world with the node: a node asks for
 // its map milliseconds after it registered.
 func appear(ctx context.Context, c *ledger.Cursor, r Request) error {
 	limit := time.NewTimer(appearLimit)
