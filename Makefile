@@ -217,13 +217,17 @@ man: build ## write the manual's pages into dist/man/man1
 
 .PHONY: packages release packages-test
 packages: ## build .deb and .rpm of server and console for amd64 and arm64 into dist/packages
-release: ## build archives, packages, lists of parts and checksums into dist/release
+release: ## build archives, packages, lists of parts and checksums into dist/release; at the tag of a version also write api/released.yaml
 packages release: export VERSION := $(VERSION)
 packages release: export BUILD_TIME := $(BUILD_TIME)
 packages release: export LDFLAGS := $(LDFLAGS)
 packages release: export NFPM := $(BIN)/nfpm
 packages release: $(BIN)/nfpm web
 	deploy/package/build.sh $@ dist/$@
+	@if [[ $@ = release && "$$VERSION" =~ ^v[0-9]+\.[0-9]+\.[0-9]+$$ ]]; then \
+		sed "1i# openapi.yaml of $$VERSION, the last release. Only make release writes this file." api/openapi.yaml >api/released.yaml; \
+		echo "commit api/released.yaml: from now on the API is compared with that of $$VERSION"; \
+	fi
 packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and try its packages in containers, one with systemd (ARM64=no: without packages for arm64, as CI does)
 	$(call PATIENT,./internal/packagetest) -timeout=30m -count=1 -parallel=4 -args -packages $(if $(filter no,$(ARM64)),-arm64=false)
 
@@ -236,10 +240,6 @@ gen-ts: ## write the TypeScript types anew, with npm
 dashboards: ## hold the dashboards to the types that Grafana publishes, with npm
 	npm --prefix internal/monitortest/schema ci --silent --no-audit --no-fund
 	npm --prefix internal/monitortest/schema run --silent check
-
-.PHONY: api-accept
-api-accept: ## promise the API as it is: from now on a change that breaks it must be announced
-	cp api/openapi.yaml api/released.yaml
 
 .PHONY: ci
 ci: ## run what CI runs, on this machine

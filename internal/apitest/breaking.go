@@ -44,19 +44,34 @@ func Breaking(before, after []byte) ([]Break, error) {
 	return c.found, nil
 }
 
-// Unannounced are those breaks that no entry of the changelog's section
-// Unreleased announces. An entry does that with "**CHANGE** API:" and the
-// operation or schema in backquotes.
-func Unannounced(breaks []Break, changelog string) (left []Break) {
-	_, section, _ := strings.Cut(changelog, "\n## Unreleased\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+// Unannounced are those breaks that no entry of the changelog announces in its sections
+// above that of the release since; all sections count when since is empty, before the first
+// release. An entry announces a break with "**CHANGE** API:" and the operation or schema in
+// backquotes. It is an error if the changelog has another last release than since.
+func Unannounced(breaks []Break, changelog, since string) (left []Break, err error) {
+	_, sections, _ := strings.Cut(changelog, "\n## ")
 	var announced string
-	for _, entry := range strings.Split(section, "\n- ") {
-		if strings.HasPrefix(entry, "**CHANGE** API:") {
-			announced += entry
+	for i, section := range strings.Split(sections, "\n## ") {
+		title, entries, _ := strings.Cut(section, "\n")
+		version, _, _ := strings.Cut(title, " ")
+		if version == since {
+			since = ""
+			break
+		}
+		// A release has its section before its snapshot, so the first may be unknown, but no other.
+		if i > 0 {
+			return nil, fmt.Errorf("the changelog has a release %s, of which there is no snapshot: make release writes it at the tag", version)
+		}
+		for _, entry := range strings.Split(entries, "\n- ") {
+			if strings.HasPrefix(strings.TrimPrefix(entry, "- "), "**CHANGE** API:") {
+				announced += entry
+			}
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(breaks), func(b Break) bool { return strings.Contains(announced, "`"+b.Where+"`") })
+	if since != "" {
+		return nil, fmt.Errorf("the changelog has no section about the release %s", since)
+	}
+	return slices.DeleteFunc(slices.Clone(breaks), func(b Break) bool { return strings.Contains(announced, "`"+b.Where+"`") }), nil
 }
 
 // parametersOf an operation include those of its path, by place and name.
@@ -93,9 +108,7 @@ func (c *comparison) operation(old, now *openapi3.Operation) {
 	if old.OperationID != now.OperationID {
 		c.breaks("its id was %s and is %s", old.OperationID, now.OperationID)
 	}
-	if open(old) && !open(now) {
-		c.breaks("it needs a key")
-	}
+	c.access(old, now)
 	switch {
 	case now.RequestBody == nil && old.RequestBody != nil:
 		c.breaks("it takes no body any more")
@@ -124,6 +137,23 @@ func (c *comparison) operation(old, now *openapi3.Operation) {
 			}
 		}
 		c.content(was.Content, is.Value.Content, answer)
+	}
+}
+
+// access breaks where an API key that was enough is not.
+func (c *comparison) access(old, now *openapi3.Operation) {
+	if open(old) {
+		if !open(now) {
+			c.breaks("it needs a key")
+		}
+		return
+	}
+	ranks := []any{"any", "read", "operator", "admin"}
+	if role := now.Extensions["x-role"]; slices.Index(ranks, role) > slices.Index(ranks, old.Extensions["x-role"]) {
+		c.breaks("it needs the role %v", role)
+	}
+	if scope := now.Extensions["x-scope"]; scope != nil && scope != old.Extensions["x-scope"] {
+		c.breaks("it needs the scope %v", scope)
 	}
 }
 

@@ -20,6 +20,9 @@ paths:
       - {name: region, in: header, schema: {type: string}}
     get:
       operationId: listPets
+      x-role: read
+      x-scope: pets
+      x-console: true
       parameters:
         - {name: kind, in: query, schema: {type: string, enum: [cat, dog]}}
         - {name: limit, in: query, schema: {type: integer, maximum: 100}}
@@ -72,6 +75,8 @@ func TestBreaksAreFound(t *testing.T) {
 		{"path renamed", "  /pet:", "  /pets:", "GET /pet: the operation is gone\nPOST /pet: the operation is gone"},
 		{"operation renamed", "operationId: makePet", "operationId: createPet", "POST /pet: its id was makePet and is createPet"},
 		{"key needed", "      security: []\n", "", "POST /pet: it needs a key"},
+		{"higher role needed", "x-role: read", "x-role: operator", "GET /pet: it needs the role operator"},
+		{"another scope needed", "x-scope: pets", "x-scope: animals", "GET /pet: it needs the scope animals"},
 		{"body needed", "      requestBody:\n", "      requestBody:\n        required: true\n", "POST /pet: it needs a body"},
 		{"media type of a request removed", "          application/yaml: {schema: {$ref: \"#/components/schemas/NewPet\"}}\n", "", "POST /pet: the media type application/yaml of the request is gone"},
 		{"media type of an answer changed", "          content: {application/json:", "          content: {text/json:", "POST /pet: the media type application/json of the answer is gone"},
@@ -105,6 +110,9 @@ func TestBreaksAreFound(t *testing.T) {
 		{"map of an answer changed", "additionalProperties: {type: string}", "additionalProperties: {type: integer}", "Pet: answer.notes.* was string and is integer"},
 
 		{"nothing", "", "", ""},
+		{"no role needed", "x-role: read\n      x-scope: pets\n", "x-role: any\n", ""},
+		{"no key needed", "x-role: read\n      x-scope: pets\n", "x-role: public\n      security: []\n", ""},
+		{"other attribute changed", "x-console: true", "x-console: false", ""},
 		{"operation added", "    post:\n", "    delete: {operationId: freePets, responses: {default: {description: done}}}\n    post:\n", ""},
 		{"parameter added", "        - {name: limit,", "        - {name: size, in: query, schema: {type: string}}\n        - {name: limit,", ""},
 		{"value of a parameter added", "enum: [cat, dog]", "enum: [cat, dog, owl]", ""},
@@ -138,20 +146,37 @@ func TestBreaksAreFound(t *testing.T) {
 
 func TestBreakIsAnnouncedByTheChangelogAlone(t *testing.T) {
 	breaks := []apitest.Break{{Where: "GET /pet", Text: "the operation is gone"}, {Where: "Pet", Text: "answer.id is gone"}}
+	const entry = "\n\n- **CHANGE** API: `GET /pet`, `Pet`.\n"
 	for _, c := range []struct {
-		name, changelog string
-		want            []apitest.Break
+		name, changelog, since string
+		want                   []apitest.Break
 	}{
-		{"both", "# Changelog\n\n## Unreleased\n\n- **CHANGE** API: `GET /pet` is gone, and\n  `Pet` has no id.\n", nil},
-		{"one", "\n## Unreleased\n\n- **FIX** x\n- **CHANGE** API: `GET /pet` is gone.\n- **FEATURE** `Pet`\n", breaks[1:]},
-		{"another operation", "\n## Unreleased\n\n- **CHANGE** API: `GET /pet/{id}` and `Pets`.\n", breaks},
-		{"an older release", "\n## Unreleased\n\n## 1.0\n\n- **CHANGE** API: `GET /pet`, `Pet`.\n", breaks},
-		{"nothing", "", breaks},
+		{"both", "# Changelog\n\n## Unreleased\n\n- **CHANGE** API: `GET /pet` is gone, and\n  `Pet` has no id.\n", "", nil},
+		{"one", "\n## Unreleased\n\n- **FIX** x\n- **CHANGE** API: `GET /pet` is gone.\n- **FEATURE** `Pet`\n", "", breaks[1:]},
+		{"another operation", "\n## Unreleased\n\n- **CHANGE** API: `GET /pet/{id}` and `Pets`.\n", "", breaks},
+		{"after the last release", "\n## Unreleased" + entry + "\n## 1.0 (2026-01-01)\n", "1.0", nil},
+		{"in the last release", "\n## Unreleased\n\n## 1.0 (2026-01-01)" + entry, "1.0", breaks},
+		{"in a release that has no snapshot yet", "\n## 1.1 (2026-02-02)" + entry + "\n## 1.0 (2026-01-01)\n", "1.0", nil},
+		{"in the first release", "\n## 1.0 (2026-01-01)" + entry, "", nil},
+		{"nothing", "", "", breaks},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, apitest.Unannounced(breaks, c.changelog), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			left, err := apitest.Unannounced(breaks, c.changelog, c.since)
+			if diff := cmp.Diff(c.want, left, cmpopts.EquateEmpty()); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+func TestSnapshotIsThatOfTheLastRelease(t *testing.T) {
+	for _, c := range []struct{ changelog, since, want string }{
+		{"\n## Unreleased\n\n## 1.0 (2026-01-01)\n", "", "the changelog has a release 1.0, of which there is no snapshot: make release writes it at the tag"},
+		{"\n## Unreleased\n\n## 1.1\n\n## 1.0\n", "1.0", "the changelog has a release 1.1, of which there is no snapshot: make release writes it at the tag"},
+		{"\n## Unreleased\n", "1.0", "the changelog has no section about the release 1.0"},
+	} {
+		if _, err := apitest.Unannounced(nil, c.changelog, c.since); err == nil || err.Error() != c.want {
+			t.Errorf("%q: %v, want %s", c.changelog, err, c.want)
+		}
 	}
 }
