@@ -33,17 +33,16 @@ func (s *APIKeys) Create(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh
 		return nil, "", err
 	}
 	issued := identity.NewKey(identity.KindAPI)
-	var key *mesh.APIKey
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	key, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.APIKey, []mesh.Event, error) {
 		end, err := expiry(in.Expiration, APIKeyLifetime, now)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		key = &mesh.APIKey{
+		key := &mesh.APIKey{
 			ID: w.Counters.API + 1, Prefix: issued.Prefix, Hash: issued.Hash, Access: in.Access, Comment: in.Comment,
 			Expiry: end, CreatedAt: now,
 		}
-		return []mesh.Event{mesh.APIKeyPut{Key: key}}, nil
+		return key, []mesh.Event{mesh.APIKeyPut{Key: key}}, nil
 	})
 	if err != nil {
 		return nil, "", err
@@ -84,58 +83,65 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 // ref names; the ones that end before it stay as they are. With several, ref may
 // be the beginning of a prefix.
 func (s *APIKeys) Expire(ctx context.Context, a mesh.Actor, ref string, several bool, at time.Time) ([]*mesh.APIKey, error) {
-	var keys, ended []*mesh.APIKey
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		if keys, err = findAPIKeys(w, ref, several); err != nil {
-			return nil, err
+	out, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (out expiredAPIKeys, evs []mesh.Event, err error) {
+		if out.named, err = findAPIKeys(w, ref, several); err != nil {
+			return out, nil, err
 		}
 		until := now
 		if !at.IsZero() {
 			if until = mesh.TimeOf(at); until <= now {
-				return nil, refuse(Invalid, "at", "the time %s has passed; leave it out to expire the keys now", at.UTC().Format(time.RFC3339))
+				return out, nil, refuse(Invalid, "at", "the time %s has passed; leave it out to expire the keys now", at.UTC().Format(time.RFC3339))
 			}
 		}
-		ended = nil
-		var masks []string
-		for _, k := range keys {
+		for _, k := range out.named {
 			if err := mayEndKey(w, a, k); err != nil {
-				return nil, err
+				return out, nil, err
 			}
-			masks = append(masks, identity.Mask(identity.KindAPI, k.Prefix))
 			if !k.Expiry.Reached(until) {
 				end := *k
 				end.Expiry = until
-				ended = append(ended, &end)
+				out.ended = append(out.ended, &end)
 				evs = append(evs, mesh.APIKeyPut{Key: &end})
 			}
 		}
-		a.Answers(strings.Join(masks, ","))
-		return evs, nil
+		return out, evs, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range ended {
+	for _, k := range out.ended {
 		s.logFor(a).Info("API key expired", "key", identity.Mask(identity.KindAPI, k.Prefix), "at", k.Expiry.Time())
 	}
-	return keys, nil
+	return out.named, nil
+}
+
+// expiredAPIKeys are the keys that a request names, and those of them that it ended.
+type expiredAPIKeys struct{ named, ended []*mesh.APIKey }
+
+// Answer lists the masked keys.
+func (k expiredAPIKeys) Answer() string {
+	masks := make([]string, len(k.named))
+	for i, key := range k.named {
+		masks[i] = identity.Mask(identity.KindAPI, key.Prefix)
+	}
+	return strings.Join(masks, ",")
 }
 
 // Delete removes a key.
 func (s *APIKeys) Delete(ctx context.Context, a mesh.Actor, ref string) error {
-	var keys []*mesh.APIKey
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
-		if keys, err = findAPIKeys(w, ref, false); err != nil {
-			return nil, err
+	key, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (*mesh.APIKey, []mesh.Event, error) {
+		keys, err := findAPIKeys(w, ref, false)
+		if err != nil {
+			return nil, nil, err
 		}
 		if err := mayEndKey(w, a, keys[0]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return []mesh.Event{mesh.APIKeyGone{ID: keys[0].ID}}, nil
+		return keys[0], []mesh.Event{mesh.APIKeyGone{ID: keys[0].ID}}, nil
 	})
 	if err != nil {
 		return err
 	}
-	s.logFor(a).Info("API key deleted", "key", identity.Mask(identity.KindAPI, keys[0].Prefix))
+	s.logFor(a).Info("API key deleted", "key", identity.Mask(identity.KindAPI, key.Prefix))
 	return nil
 }

@@ -105,33 +105,43 @@ func (s *Logins) Approve(ctx context.Context, a mesh.Actor, user, auth string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	var login *mesh.Login
-	var owner *mesh.User
-	err = s.withComeback(ctx, func(c comeback) error {
-		_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
-			if owner, err = FindUser(w.Snapshot, user); err != nil {
-				return nil, err
-			}
-			login, err = decideAnswer(w, now, device)
+	var out approval
+	err = s.withComeback(ctx, func(c comeback) (err error) {
+		out, err = commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (approval, []mesh.Event, error) {
+			owner, err := FindUser(w.Snapshot, user)
 			if err != nil {
-				return nil, err
+				return approval{}, nil, err
+			}
+			login, err := decideAnswer(w, now, device)
+			if err != nil {
+				return approval{}, nil, err
 			}
 			if err := c.mayHaveTags(w, owner, device.Tags); err != nil {
-				return nil, err
+				return approval{}, nil, err
 			}
 			login.User = owner.ID
-			text, _ := json.Marshal(login) // cannot fail
-			a.Answers(string(text))
-			return []mesh.Event{mesh.LoginPut{Login: login}}, nil
+			return approval{login, owner}, []mesh.Event{mesh.LoginPut{Login: login}}, nil
 		})
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	s.waiting.remember(device, s.ledger.Now(), login.Until)
-	s.logFor(a).Info("login approved", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "user", owner.Name)
-	return login, s.awaitNode(ctx, device.NodeKey), nil
+	s.waiting.remember(device, s.ledger.Now(), out.login.Until)
+	s.logFor(a).Info("login approved", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "user", out.owner.Name)
+	return out.login, s.awaitNode(ctx, device.NodeKey), nil
+}
+
+// approval is an approved login, and the user who will own the node.
+type approval struct {
+	login *mesh.Login
+	owner *mesh.User
+}
+
+// Answer is the login.
+func (a approval) Answer() string {
+	text, _ := json.Marshal(a.login) // cannot fail
+	return string(text)
 }
 
 // mayHaveTags refuses a device that requests a tag it cannot get: its join would
@@ -166,13 +176,13 @@ func (s *Logins) Reject(ctx context.Context, a mesh.Actor, auth, reason string) 
 	if err != nil {
 		return nil, err
 	}
-	var login *mesh.Login
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
-		if login, err = decideAnswer(w, now, device); err != nil {
-			return nil, err
+	login, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Login, []mesh.Event, error) {
+		login, err := decideAnswer(w, now, device)
+		if err != nil {
+			return nil, nil, err
 		}
 		login.Rejected = reason
-		return []mesh.Event{mesh.LoginPut{Login: login}}, nil
+		return login, []mesh.Event{mesh.LoginPut{Login: login}}, nil
 	})
 	if err != nil {
 		return nil, err

@@ -31,12 +31,10 @@ func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin 
 	if len(ids) == 0 || len(ids) > MaxBulk {
 		return nil, refuse(Invalid, "ids", "ids must name 1 to %d objects", MaxBulk)
 	}
-	var results []BulkResult
-	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		results = nil
+	return commitRoutes(ctx, s, a, func(w *policy.World, now mesh.Time) (results bulkResults, evs []mesh.Event, err error) {
 		decide, err := begin(w, now)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		decided := map[int64]*Refusal{}
 		for _, id := range ids {
@@ -44,16 +42,14 @@ func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin 
 			if !again {
 				more, err := decide(id)
 				if refused, err = asRefusal(err); err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 				evs, decided[id] = append(evs, more...), refused
 			}
 			results = append(results, BulkResult{id, refused})
 		}
-		a.Answers(bulkAnswer(results))
-		return evs, nil
+		return results, evs, nil
 	})
-	return results, err
 }
 
 // asRefusal tells what is about one object from what ends the call, as does a key that
@@ -74,9 +70,11 @@ const (
 
 const tagsMember = "tags"
 
-// bulkAnswer is what a receipt keeps of the results, in a form that stays short for a
+type bulkResults []BulkResult
+
+// Answer is what a receipt keeps of the results, in a form that stays short for a
 // thousand objects: "7 8:absent 9" says that 7 and 9 were done and there is no 8.
-func bulkAnswer(results []BulkResult) string {
+func (results bulkResults) Answer() string {
 	words := make([]string, len(results))
 	for i, r := range results {
 		if words[i] = strconv.FormatInt(r.ID, 10); r.Refused != nil {

@@ -64,11 +64,9 @@ func (s *DNS) Set(ctx context.Context, a mesh.Actor, c DNSChange) error {
 	if err := c.normalize(); err != nil {
 		return err
 	}
-	var changed bool
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	changed, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (bool, []mesh.Event, error) {
 		evs, err := decideSetDNS(w.Snapshot, c, now)
-		changed = len(evs) > 0
-		return evs, err
+		return len(evs) > 0, evs, err
 	})
 	if err == nil && changed {
 		s.logFor(a).Info("dns settings changed")
@@ -216,16 +214,14 @@ func (s *DNS) Reset(ctx context.Context, a mesh.Actor, ifRevision string) error 
 	if configured == nil {
 		return refuse(Conflict, "dns", "this replica has not read its configuration yet; try again")
 	}
-	var changed bool
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	changed, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (bool, []mesh.Event, error) {
 		if err := checkDNSRevision(w.Snapshot, ifRevision); err != nil {
-			return nil, err
+			return false, nil, err
 		}
-		old, ok := w.Setting(mesh.SettingDNS)
-		if changed = !ok || old.Source == sourceAPI; !changed {
-			return nil, nil
+		if old, ok := w.Setting(mesh.SettingDNS); ok && old.Source != sourceAPI {
+			return false, nil, nil
 		}
-		return w.SettingPutFor(mesh.SettingDNS, *configured, sourceConfig, false, now), nil
+		return true, w.SettingPutFor(mesh.SettingDNS, *configured, sourceConfig, false, now), nil
 	})
 	if err == nil && changed {
 		s.logFor(a).Info("dns settings are those of the configuration again")

@@ -98,6 +98,14 @@ type verdict struct {
 	rejected   string
 }
 
+// Answer is the id of the node, if there is one.
+func (v verdict) Answer() string {
+	if v.node == nil {
+		return ""
+	}
+	return v.node.ID.String()
+}
+
 // Join registers a device, resumes a known one, or logs it out.
 func (s *Joins) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, error) {
 	if err := j.check(s.ledger.World()); err != nil {
@@ -189,19 +197,13 @@ func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, 
 	if err := s.charge(j, v); err != nil {
 		return verdict{}, err
 	}
-	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		if v, evs, err = s.decideJoin(w, now, j, addresses); v.node != nil {
-			a.Answers(v.node.ID.String())
-		}
-		return evs, err
+	v, err = commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (verdict, []mesh.Event, error) {
+		return s.decideJoin(w, now, j, addresses)
 	})
-	if err != nil {
-		if errors.Is(err, ledger.ErrUnavailable) { // the device will keep trying
-			s.pace.refund(j.MachineKey)
-		}
-		return verdict{}, err
+	if errors.Is(err, ledger.ErrUnavailable) { // the device will keep trying
+		s.pace.refund(j.MachineKey)
 	}
-	return v, nil
+	return v, err
 }
 
 // charge limits how often a machine registers. A machine key that is not proven could

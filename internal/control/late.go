@@ -300,20 +300,18 @@ func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*pol
 // commitReport commits the parts of what a node said that may be. That is what it has
 // said by the time of the commit: an older report never follows a newer one.
 func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID, may parts, drop func(*policy.World) bool) error {
-	var facts *mesh.Facts
-	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		facts = nil
+	facts, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Facts, []mesh.Event, error) {
 		latest, _, _, ok := s.late.latest(id)
 		if !ok || drop(w) {
-			return nil, nil
+			return nil, nil, nil
 		}
 		r := latest.only(may)
 		if n, ok := w.NodeByKey(r.NodeKey); ok && r.Host != nil {
 			h := r.Host.within(may, n)
 			r.Host = &h
 		}
-		facts = r.facts
-		return decideReport(w, now, *r)
+		evs, err := decideReport(w, now, *r)
+		return r.facts, evs, err
 	})
 	if err == nil && facts != nil {
 		s.observations.seen.saved([]*mesh.Facts{facts}, nil)

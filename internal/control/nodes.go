@@ -49,34 +49,30 @@ func NoNode(ref string) error {
 func (s *Nodes) change(ctx context.Context, a mesh.Actor, ref, ifRevision string,
 	change func(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool, err error),
 ) (before, after *mesh.Node, err error) {
-	var was, is *mesh.Node
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
-		if was, err = nodeAt(w.Snapshot, ref, ifRevision); err != nil {
-			return nil, err
+	c, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (none nodeChange, _ []mesh.Event, _ error) {
+		was, err := nodeAt(w.Snapshot, ref, ifRevision)
+		if err != nil {
+			return none, nil, err
 		}
 		n := *was
 		changed, err := change(w, now, &n)
-		if is = was; err != nil || !changed {
-			return nil, err
+		if err != nil || !changed {
+			return nodeChange{was, was}, nil, err
 		}
 		n.UpdatedAt = now
-		is = &n
-		return []mesh.Event{mesh.NodePut{Node: &n}}, nil
+		return nodeChange{was, &n}, []mesh.Event{mesh.NodePut{Node: &n}}, nil
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return was, is, nil
+	return c.before, c.after, err
 }
 
 // Delete removes a node; its device must join again.
 func (s *Nodes) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string) error {
-	var node *mesh.Node
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
-		if node, err = nodeAt(w.Snapshot, ref, ifRevision); err != nil {
-			return nil, err
+	node, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (*mesh.Node, []mesh.Event, error) {
+		node, err := nodeAt(w.Snapshot, ref, ifRevision)
+		if err != nil {
+			return nil, nil, err
 		}
-		return []mesh.Event{mesh.NodeGone{ID: node.ID}}, nil
+		return node, []mesh.Event{mesh.NodeGone{ID: node.ID}}, nil
 	})
 	if err != nil {
 		return err
@@ -294,38 +290,44 @@ func (s *Nodes) ExpireMany(ctx context.Context, a mesh.Actor, sel NodeSelection)
 	if err := sel.check(); err != nil {
 		return 0, 0, err
 	}
-	var last, end mesh.NodeID // those who join meanwhile stay
-	for first := true; first || last < end; first = false {
-		var chunk expiryChunk
-		_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+	var done expiryProgress
+	for first := true; first || done.More(); first = false {
+		next, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (expiryProgress, []mesh.Event, error) {
+			before := done
 			if first {
-				end = w.Counters.Node
+				before.end = w.Counters.Node
 			}
-			chunk, evs, err = decideExpireNodes(w, now, sel, last, end)
-			a.Continues(chunk.last < end)
-			a.Answers(fmt.Sprint(expired+chunk.expired, already+chunk.already))
-			return evs, err
+			return decideExpireNodes(w, now, sel, before)
 		})
-		if err != nil && expired > 0 {
-			err = fmt.Errorf("after %d nodes had expired: %w", expired, err)
+		if err != nil && done.expired > 0 {
+			err = fmt.Errorf("after %d nodes had expired: %w", done.expired, err)
 		}
 		if err != nil {
-			return expired, already, err
+			return done.expired, done.already, err
 		}
-		expired, already, last = expired+chunk.expired, already+chunk.already, chunk.last
+		done = next
 	}
-	s.logFor(a).Info("nodes expired", "nodes", expired, "already", already, "all", sel.All, "offline", sel.AllOffline)
-	return expired, already, nil
+	s.logFor(a).Info("nodes expired", "nodes", done.expired, "already", done.already, "all", sel.All, "offline", sel.AllOffline)
+	return done.expired, done.already, nil
 }
 
-// expiryChunk is what one command of several did.
-type expiryChunk struct {
+// expiryProgress is what was done by the commands so far.
+type expiryProgress struct {
 	expired, already int
 	last             mesh.NodeID // all up to this one are done
+	end              mesh.NodeID // nodes that join later stay
 }
 
-func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, after, end mesh.NodeID) (expiryChunk, []mesh.Event, error) {
-	done := expiryChunk{last: end}
+// Answer says how many nodes have expired, and how many had before.
+func (p expiryProgress) Answer() string { return fmt.Sprint(p.expired, p.already) }
+
+// More reports whether another command has to follow.
+func (p expiryProgress) More() bool { return p.last < p.end }
+
+// decideExpireNodes expires a limited number of the nodes that are left.
+func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before expiryProgress) (expiryProgress, []mesh.Event, error) {
+	done := before
+	done.last = before.end
 	var evs []mesh.Event
 	expire := func(n *mesh.Node) {
 		if n.Expired(now) {
@@ -353,9 +355,9 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, after,
 	}
 	for n := range w.Nodes() {
 		switch {
-		case n.ID <= after || sel.AllOffline && n.Presence.Online:
+		case n.ID <= before.last || sel.AllOffline && n.Presence.Online:
 			continue
-		case n.ID > end:
+		case n.ID > before.end:
 			return done, evs, nil
 		case len(evs) == ledger.MaxNodes:
 			done.last = n.ID - 1

@@ -140,23 +140,24 @@ func (s *Policies) mayEdit(in PolicyDraft) error {
 // put saves a draft that was checked. A text that is empty has no document.
 func (s *Policies) put(ctx context.Context, a mesh.Actor, in PolicyDraft, doc *policy.Doc) (*mesh.Policy, error) {
 	a.Reason = cmp.Or(a.Reason, in.Reason)
-	var p *mesh.Policy
-	var saved bool
-	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
-		p, evs, err = decidePolicy(w, now, a.String(), in, doc)
-		saved = len(evs) > 0
-		return evs, err
+	type result struct {
+		policy *mesh.Policy
+		saved  bool
+	}
+	out, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (result, []mesh.Event, error) {
+		p, evs, err := decidePolicy(w, now, a.String(), in, doc)
+		return result{p, len(evs) > 0}, evs, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case saved && p.Text == "":
-		s.policyLog(a, p).Warn("policy removed: everyone may reach everyone")
-	case saved:
-		s.policyLog(a, p).Info("policy saved")
+	case out.saved && out.policy.Text == "":
+		s.policyLog(a, out.policy).Warn("policy removed: everyone may reach everyone")
+	case out.saved:
+		s.policyLog(a, out.policy).Info("policy saved")
 	}
-	return p, nil
+	return out.policy, nil
 }
 
 func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft, doc *policy.Doc) (*mesh.Policy, []mesh.Event, error) {
@@ -214,23 +215,21 @@ func (s *Policies) Rollback(ctx context.Context, a mesh.Actor, v mesh.PolicyVers
 // Confirm keeps the version that would give way by itself. Whoever did not
 // save it names it.
 func (s *Policies) Confirm(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
-	var p *mesh.Policy
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	p, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Policy, []mesh.Event, error) {
 		pending, err := pendingPolicy(w)
 		if err == nil {
 			err = meantPolicy(pending, a, version)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if pending.ConfirmBy.Reached(now) {
-			return nil, refuse(Conflict, "", "version %v was to be confirmed by %s and gives way now: save it again",
+			return nil, nil, refuse(Conflict, "", "version %v was to be confirmed by %s and gives way now: save it again",
 				pending.Version, pending.ConfirmBy.Time().Format(time.RFC3339))
 		}
 		kept := *pending
 		kept.ConfirmBy, kept.RevertTo = 0, 0
-		p = &kept
-		return []mesh.Event{mesh.PolicyPut{Policy: p}}, nil
+		return &kept, []mesh.Event{mesh.PolicyPut{Policy: &kept}}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -289,16 +288,15 @@ func (s *core) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Policy, 
 		return nil, err
 	}
 	a.Reason = cmp.Or(a.Reason, reason)
-	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		p = nil
+	p, err = commitRoutes(ctx, s, a, func(w *policy.World, now mesh.Time) (*mesh.Policy, []mesh.Event, error) {
 		current, err := pendingPolicy(w)
 		if err != nil || current.Version != pending.Version || due != 0 && !due.Reached(now) {
-			return nil, nil //nolint:nilerr // it was confirmed or replaced
+			return nil, nil, nil //nolint:nilerr // it was confirmed or replaced
 		}
-		p = &mesh.Policy{
+		p := &mesh.Policy{
 			Version: w.Counters.Policy + 1, Text: text, Source: policyFromAPI, Author: a.String(), Reason: reason, SavedAt: now,
 		}
-		return enact(w, now, p, doc), nil
+		return p, enact(w, now, p, doc), nil
 	})
 	if err != nil || p == nil {
 		return nil, err

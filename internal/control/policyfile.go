@@ -201,12 +201,13 @@ func (f *PolicyFile) otherFile() (replica string, known bool) {
 func (f *PolicyFile) commit(ctx context.Context, text, reason string, replace func(*mesh.Policy) bool) error {
 	a := mesh.Actor{Kind: mesh.ActorServer, Reason: cmp.Or(reason, "policy file")}
 	doc, _ := policy.Parse([]byte(text)) // it was checked
-	return f.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	_, err := commitRoutes(ctx, f.core, a, func(w *policy.World, now mesh.Time) (none nothing, _ []mesh.Event, _ error) {
 		if p, ok := w.Policy(); ok && !replace(p) {
-			return nil, nil
+			return none, nil, nil
 		}
-		return enact(w, now, &mesh.Policy{
+		return none, enact(w, now, &mesh.Policy{
 			Version: w.Counters.Policy + 1, Text: text, Source: policyFromFile, Author: "policy file", Reason: reason, SavedAt: now,
 		}, doc), nil
 	})
+	return err
 }

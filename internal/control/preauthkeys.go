@@ -89,24 +89,23 @@ func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey
 		return nil, "", refuse(Invalid, "user", "a pre-auth key needs a user, or tags")
 	}
 	issued := identity.NewKey(identity.KindPreAuth)
-	var key *mesh.PreAuthKey
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	key, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.PreAuthKey, []mesh.Event, error) {
 		end, err := expiry(in.Expiration, PreAuthKeyLifetime, now)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		key = &mesh.PreAuthKey{
+		key := &mesh.PreAuthKey{
 			ID: w.Counters.PreAuth + 1, Prefix: issued.Prefix, Hash: issued.Hash,
 			Reusable: in.Reusable, Ephemeral: in.Ephemeral, Tags: tags, Expiry: end, CreatedAt: now,
 		}
 		if in.User != "" {
 			user, err := FindUser(w.Snapshot, in.User)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			key.User = user.ID
 		}
-		return []mesh.Event{mesh.PreAuthKeyPut{Key: key}}, nil
+		return key, []mesh.Event{mesh.PreAuthKeyPut{Key: key}}, nil
 	})
 	if err != nil {
 		return nil, "", err
@@ -153,23 +152,19 @@ func NoPreAuthKey(string) error {
 
 // Expire ends a key now. One that has ended stays as it is.
 func (s *PreAuthKeys) Expire(ctx context.Context, a mesh.Actor, ref, owner string) error {
-	var key *mesh.PreAuthKey
-	var before bool
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
-		if key, err = findPreAuthKey(w, ref, owner); err != nil {
-			return nil, err
-		}
-		if before = key.Expiry.Reached(now); before {
-			return nil, nil
+	key, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.PreAuthKey, []mesh.Event, error) {
+		key, err := findPreAuthKey(w, ref, owner)
+		if err != nil || key.Expiry.Reached(now) {
+			return nil, nil, err
 		}
 		ended := *key
 		ended.Expiry = now
-		return []mesh.Event{mesh.PreAuthKeyPut{Key: &ended}}, nil
+		return &ended, []mesh.Event{mesh.PreAuthKeyPut{Key: &ended}}, nil
 	})
 	if err != nil {
 		return err
 	}
-	if !before {
+	if key != nil {
 		s.logFor(a).Info("pre-auth key expired", "key", identity.Mask(identity.KindPreAuth, key.Prefix))
 	}
 	return nil
@@ -177,12 +172,12 @@ func (s *PreAuthKeys) Expire(ctx context.Context, a mesh.Actor, ref, owner strin
 
 // Delete removes a key. Nodes that it let in stay.
 func (s *PreAuthKeys) Delete(ctx context.Context, a mesh.Actor, ref string) error {
-	var key *mesh.PreAuthKey
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (_ []mesh.Event, err error) {
-		if key, err = findPreAuthKey(w, ref, ""); err != nil {
-			return nil, err
+	key, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (*mesh.PreAuthKey, []mesh.Event, error) {
+		key, err := findPreAuthKey(w, ref, "")
+		if err != nil {
+			return nil, nil, err
 		}
-		return []mesh.Event{mesh.PreAuthKeyGone{ID: key.ID}}, nil
+		return key, []mesh.Event{mesh.PreAuthKeyGone{ID: key.ID}}, nil
 	})
 	if err != nil {
 		return err

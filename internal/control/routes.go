@@ -50,32 +50,54 @@ func mayRoute(w *policy.World, path string, p netip.Prefix) error {
 	return nil
 }
 
-// commitRoutes commits and says which routes that enabled or disabled.
-func (s *core) commitRoutes(ctx context.Context, a mesh.Actor, decide ledger.Decide) error {
-	type change struct{ before, after *mesh.Node }
-	var changes []change
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		changes = nil
-		evs, err := decide(w, now)
+// commit commits a decision and returns its result.
+func commit[T any](ctx context.Context, s *core, a mesh.Actor, decide decision[T]) (T, error) {
+	return ledger.Commit(ctx, s.ledger, a, decide)
+}
+
+// decision is a pure function of the world and the time. It may run several times;
+// only what it returns counts.
+type decision[T any] func(w *policy.World, now mesh.Time) (T, []mesh.Event, error)
+
+// routed is a result together with the nodes whose routes may have changed.
+type routed[T any] struct {
+	result  T
+	changes []nodeChange
+}
+
+type nodeChange struct{ before, after *mesh.Node }
+
+// Answer is that of the result.
+func (r routed[T]) Answer() string {
+	if a, ok := any(r.result).(ledger.Answerer); ok {
+		return a.Answer()
+	}
+	return ""
+}
+
+// commitRoutes commits like commit and logs which routes that enabled or disabled.
+func commitRoutes[T any](ctx context.Context, s *core, a mesh.Actor, decide decision[T]) (T, error) {
+	out, err := commit(ctx, s, a, func(w *policy.World, now mesh.Time) (out routed[T], evs []mesh.Event, err error) {
+		out.result, evs, err = decide(w, now)
 		for _, e := range evs {
 			if put, ok := e.(mesh.NodePut); ok {
 				before, known := w.Node(put.Node.ID)
 				if !known {
 					before = &mesh.Node{}
 				}
-				changes = append(changes, change{before, put.Node})
+				out.changes = append(out.changes, nodeChange{before, put.Node})
 			}
 		}
-		return evs, err
+		return out, evs, err
 	})
-	if err != nil {
-		return err
-	}
-	for _, c := range changes {
+	for _, c := range out.changes {
 		s.logRoutes(a, c.before, c.after)
 	}
-	return nil
+	return out.result, err
 }
+
+// nothing is the result of a decision that has none.
+type nothing struct{}
 
 // reapprove returns what a version does to routes when it comes into force: it
 // enables those that it approves and nobody decided about. If it replaces a version
@@ -202,18 +224,18 @@ const maxPreference = 1000
 func (s *Routes) change(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string,
 	change func(w *policy.World, n *mesh.Node, r *mesh.Route, now mesh.Time) error,
 ) (NodeRoute, error) {
-	err := s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	_, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (none nothing, _ []mesh.Event, _ error) {
 		found, err := routeAt(w.Snapshot, id, ifRevision)
 		if err != nil {
-			return nil, err
+			return none, nil, err
 		}
 		n := *found.Node
 		n.AllRoutes = slices.Clone(n.AllRoutes)
 		i := slices.IndexFunc(n.AllRoutes, func(r mesh.Route) bool { return r.ID == id })
 		if err := change(w, &n, &n.AllRoutes[i], now); err != nil {
-			return nil, err
+			return none, nil, err
 		}
-		return putRoutes(w, now, found.Node, &n), nil
+		return none, putRoutes(w, now, found.Node, &n), nil
 	})
 	if err != nil {
 		return NodeRoute{}, err
@@ -233,13 +255,13 @@ func putRoutes(w *policy.World, now mesh.Time, before, n *mesh.Node) []mesh.Even
 
 // Delete forgets a route that its device no longer announces.
 func (s *Routes) Delete(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string) error {
-	return s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	_, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (none nothing, _ []mesh.Event, _ error) {
 		found, err := routeAt(w.Snapshot, id, ifRevision)
 		if err != nil {
-			return nil, err
+			return none, nil, err
 		}
 		if found.Announced() {
-			return nil, refuse(Conflict, "route", "node %s still advertises %s; disable the route instead, or stop advertising it there: tailscale set --advertise-routes=",
+			return none, nil, refuse(Conflict, "route", "node %s still advertises %s; disable the route instead, or stop advertising it there: tailscale set --advertise-routes=",
 				found.Name, found.Prefix)
 		}
 		n := *found.Node
@@ -247,8 +269,9 @@ func (s *Routes) Delete(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRe
 		if len(n.AllRoutes) == 0 {
 			n.AllRoutes = nil
 		}
-		return putRoutes(w, now, found.Node, &n), nil
+		return none, putRoutes(w, now, found.Node, &n), nil
 	})
+	return err
 }
 
 // Approve enables exactly these routes of a node, announced or not yet. One
@@ -258,16 +281,14 @@ func (s *Routes) Approve(ctx context.Context, a mesh.Actor, ref string, prefixes
 	if err != nil {
 		return nil, err
 	}
-	var id mesh.NodeID
-	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	id, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (mesh.NodeID, []mesh.Event, error) {
 		before, err := nodeAt(w.Snapshot, ref, ifRevision)
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
-		id = before.ID
 		for _, p := range wanted {
 			if err := mayRoute(w, "routes", p); err != nil {
-				return nil, err
+				return 0, nil, err
 			}
 		}
 		n := *before
@@ -282,7 +303,7 @@ func (s *Routes) Approve(ctx context.Context, a mesh.Actor, ref string, prefixes
 				n.AddRoute(mesh.Route{ID: last, Prefix: p, Enabled: true, Decided: true, CreatedAt: now, UpdatedAt: now})
 			}
 		}
-		return putRoutes(w, now, before, &n), nil
+		return before.ID, putRoutes(w, now, before, &n), nil
 	})
 	if err != nil {
 		return nil, err

@@ -216,13 +216,12 @@ func (s *SSH) answer(ctx context.Context, a mesh.Actor, code string, rejected bo
 	if err != nil {
 		return nil, err
 	}
-	var g *mesh.SSHGrant
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	return commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.SSHGrant, []mesh.Event, error) {
 		rule := shellRule(w, q)
 		if rule == nil || !rule.Check {
-			return nil, refuse(Conflict, "code", "the policy has changed, and no rule with action check is about this session any more")
+			return nil, nil, refuse(Conflict, "code", "the policy has changed, and no rule with action check is about this session any more")
 		}
-		g = &mesh.SSHGrant{
+		g := &mesh.SSHGrant{
 			ID: w.Counters.SSHGrant + 1, Src: q.Src, Dst: q.Dst, User: q.User, Rejected: rejected, By: a.String(),
 			GrantedAt: now, Until: now.Add(approvalPeriod(rule)),
 		}
@@ -232,10 +231,6 @@ func (s *SSH) answer(ctx context.Context, a mesh.Actor, code string, rejected bo
 		if before := grantIn(w, q); before != nil {
 			g.ID = before.ID
 		}
-		return []mesh.Event{mesh.SSHGrantPut{Grant: g}}, nil
+		return g, []mesh.Event{mesh.SSHGrantPut{Grant: g}}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return g, nil
 }

@@ -194,24 +194,19 @@ func (s *SSH) decided(ctx context.Context, a mesh.Actor, w *policy.World, q SSHS
 
 // use takes the approval for one session, unless another one was faster.
 func (s *SSH) use(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAnswer, taken bool, err error) {
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		taken = false
+	taken, err = commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (bool, []mesh.Event, error) {
 		rule := shellRule(w, q)
 		if rule == nil || !rule.Check {
-			return nil, nil
+			return false, nil, nil
 		}
 		g := answerIn(w, q, rule, now)
 		if g == nil || g.Rejected {
-			return nil, nil
+			return false, nil, nil
 		}
-		taken = true
-		return []mesh.Event{mesh.SSHGrantGone{ID: g.ID}}, nil
+		return true, []mesh.Event{mesh.SSHGrantGone{ID: g.ID}}, nil
 	})
-	if err != nil {
+	if err != nil || !taken {
 		return SSHAnswer{}, false, err
-	}
-	if !taken {
-		return SSHAnswer{}, false, nil
 	}
 	return SSHAnswer{Verdict: SSHAccept}, true, nil
 }

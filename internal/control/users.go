@@ -141,18 +141,17 @@ func (s *Users) Create(ctx context.Context, a mesh.Actor, in NewUser) (*mesh.Use
 	if err != nil {
 		return nil, err
 	}
-	var user *mesh.User
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	user, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {
 		if err := cmp.Or(nameFree(w, in.Name, 0), knownBy(w, "email", in.Email, 0)); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		user = &mesh.User{
+		user := &mesh.User{
 			ID: w.Counters.User + 1, Name: in.Name, DisplayName: in.DisplayName, Email: in.Email, ProfilePicURL: in.PictureURL, CreatedAt: now,
 		}
 		if err := trial.mayChangeNames(w, a, nil, user); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return []mesh.Event{mesh.UserPut{User: user}}, nil
+		return user, []mesh.Event{mesh.UserPut{User: user}}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -202,40 +201,45 @@ func (s *Users) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision 
 	if err != nil {
 		return nil, err
 	}
-	var was, user *mesh.User
-	err = s.commitRoutes(ctx, a, func(w *policy.World, now mesh.Time) (_ []mesh.Event, err error) {
-		if was, err = userAt(w.Snapshot, ref, ifRevision); err != nil {
-			return nil, err
+	type renaming struct{ before, after *mesh.User }
+	out, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (none renaming, _ []mesh.Event, _ error) {
+		was, err := userAt(w.Snapshot, ref, ifRevision)
+		if err != nil {
+			return none, nil, err
 		}
 		if err := nameFree(w, name, was.ID); err != nil {
-			return nil, err
+			return none, nil, err
 		}
-		renamed := *was
-		renamed.Name = name
-		user = &renamed
 		if was.Name == name {
-			return nil, nil
+			return renaming{was, was}, nil, nil
 		}
-		if err := trial.mayChangeNames(w, a, was, user); err != nil {
-			return nil, err
+		user := *was
+		user.Name = name
+		if err := trial.mayChangeNames(w, a, was, &user); err != nil {
+			return none, nil, err
 		}
-		return append([]mesh.Event{mesh.UserPut{User: user}}, renamedOwner(w, now, user)...), nil
+		return renaming{was, &user}, append([]mesh.Event{mesh.UserPut{User: &user}}, renamedOwner(w, now, &user)...), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if user.Name != was.Name {
-		s.logFor(a).Info("user renamed", "user", user.Name, "was", was.Name)
-		s.warnOfCapitals(user)
+	if out.after.Name != out.before.Name {
+		s.logFor(a).Info("user renamed", "user", out.after.Name, "was", out.before.Name)
+		s.warnOfCapitals(out.after)
 	}
-	return user, nil
+	return out.after, nil
 }
 
 // UserDeletion is the result of deleting a user.
 type UserDeletion struct {
 	User  mesh.UserID
 	Nodes int // how many were deleted
+
+	name string
 }
+
+// Answer says how many nodes were deleted, and with which user.
+func (d UserDeletion) Answer() string { return fmt.Sprint(d.Nodes, d.User) }
 
 // Delete removes a user with all nodes and pre-auth keys. The tagged nodes that
 // the user added stay unless tagged is set. ifRevision is as in RenameUser. An API
@@ -245,27 +249,24 @@ func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 	if err != nil {
 		return UserDeletion{}, err
 	}
-	var user *mesh.User
-	var out UserDeletion
-	_, err = s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) (evs []mesh.Event, err error) {
-		if user, err = userAt(w.Snapshot, ref, ifRevision); err != nil {
-			return nil, err
+	out, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (none UserDeletion, _ []mesh.Event, _ error) {
+		user, err := userAt(w.Snapshot, ref, ifRevision)
+		if err != nil {
+			return none, nil, err
 		}
 		var brought []*mesh.Node
 		if tagged {
 			brought = TaggedBy(w.Snapshot)[user.ID]
 		}
 		if err := cmp.Or(mayDeleteUser(w, a, user, brought), trial.mayChangeNames(w, a, user, nil)); err != nil {
-			return nil, err
+			return none, nil, err
 		}
-		out = UserDeletion{user.ID, w.NodesOwned(user.ID) + len(brought)}
-		a.Answers(fmt.Sprint(out.Nodes, out.User))
-		return goneWith(user, brought), nil
+		return UserDeletion{user.ID, w.NodesOwned(user.ID) + len(brought), user.Name}, goneWith(user, brought), nil
 	})
 	if err != nil {
 		return UserDeletion{}, err
 	}
-	s.logFor(a).Info("user deleted", "user", user.Name, "nodes", out.Nodes, "tagged_nodes_kept", len(TaggedBy(s.ledger.World().Snapshot)[user.ID]))
+	s.logFor(a).Info("user deleted", "user", out.name, "nodes", out.Nodes, "tagged_nodes_kept", len(TaggedBy(s.ledger.World().Snapshot)[out.User]))
 	return out, nil
 }
 

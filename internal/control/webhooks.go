@@ -137,14 +137,13 @@ func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*
 		return nil, "", err
 	}
 	salt := identity.NewWebhookSalt()
-	var made *mesh.Webhook
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	made, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Webhook, []mesh.Event, error) {
 		if w.WebhookCount() >= maxWebhooks {
-			return nil, refuse(Conflict, "", "there are %d webhooks, and no more are possible: delete one with: fairlead webhooks delete", maxWebhooks)
+			return nil, nil, refuse(Conflict, "", "there are %d webhooks, and no more are possible: delete one with: fairlead webhooks delete", maxWebhooks)
 		}
-		made = c.apply(mesh.Webhook{ID: w.Counters.Webhook + 1, Salt: salt, CreatedAt: now}, now)
+		made := c.apply(mesh.Webhook{ID: w.Counters.Webhook + 1, Salt: salt, CreatedAt: now}, now)
 		made.Progress = fromNow(w, mesh.WebhookProgress{})
-		return []mesh.Event{mesh.WebhookPut{Webhook: made}, mesh.WebhookMoved{ID: made.ID, Progress: made.Progress}}, nil
+		return made, []mesh.Event{mesh.WebhookPut{Webhook: made}, mesh.WebhookMoved{ID: made.ID, Progress: made.Progress}}, nil
 	})
 	if err != nil {
 		return nil, "", err
@@ -164,19 +163,18 @@ func findWebhook(s *mesh.Snapshot, id mesh.WebhookID) (*mesh.Webhook, error) {
 
 // edit commits a changed copy of a webhook.
 func (s *Webhooks) edit(ctx context.Context, a mesh.Actor, id mesh.WebhookID, edit func(mesh.Webhook, mesh.Time) *mesh.Webhook) (*mesh.Webhook, error) {
-	var changed *mesh.Webhook
-	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	changed, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Webhook, []mesh.Event, error) {
 		old, err := findWebhook(w.Snapshot, id)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		changed = edit(*old, now)
+		changed := edit(*old, now)
 		evs := []mesh.Event{mesh.WebhookPut{Webhook: changed}}
 		if old.Disabled && !changed.Disabled { // nobody waits for what happened meanwhile
 			changed.Progress = fromNow(w, old.Progress)
 			evs = append(evs, mesh.WebhookMoved{ID: id, Progress: changed.Progress})
 		}
-		return evs, nil
+		return changed, evs, nil
 	})
 	if err != nil {
 		return nil, err

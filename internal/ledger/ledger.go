@@ -55,8 +55,8 @@ const MaxNodes = 256
 // Decide looks at the world exactly as it will be when its events become
 // durable and returns them, none if nothing is to change, or a refusal. It is
 // pure and quick: the store's write lock is held while it runs, and it may run
-// again if the batch has to be tried again. It must not keep w. What it writes
-// to may be read once Commit has returned nil; after an error it may still run.
+// again if the batch has to be tried again. It must not keep w. A decision with a
+// result is committed with the function Commit.
 type Decide func(w *policy.World, now mesh.Time) ([]mesh.Event, error)
 
 // Describe gives the object that an event is about, as people see it in s at
@@ -137,7 +137,7 @@ type Ledger struct {
 type command struct {
 	ctx    context.Context //nolint:containedctx // the caller's, to skip commands nobody waits for
 	actor  mesh.Actor
-	decide Decide
+	decide func(*policy.World, mesh.Time) (decision, error)
 	back   bool // set the time back to the database's clock
 	done   chan result
 	told   bool // somebody acts on the answer, even if it has no events
@@ -199,6 +199,11 @@ func (l *Ledger) World() *policy.World { return l.world.Load() }
 // fail with a ClockError. If ctx ends first, the command may or may not be
 // committed.
 func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
+	return l.order(ctx, a, withoutResult(d))
+}
+
+// order submits a command unless its actor had it done before.
+func (l *Ledger) order(ctx context.Context, a mesh.Actor, d func(*policy.World, mesh.Time) (decision, error)) (mesh.Revision, error) {
 	var done *DoneBefore
 	err := doneBefore(l.World().Snapshot, a, l.Now())
 	if errors.As(err, &done) && l.safe(done.Receipt.Rev) {
@@ -219,7 +224,7 @@ func (l *Ledger) Confirm(ctx context.Context, rev mesh.Revision) error {
 	if l.safe(rev) {
 		return nil
 	}
-	nothing := func(*policy.World, mesh.Time) ([]mesh.Event, error) { return nil, nil }
+	nothing := func(*policy.World, mesh.Time) (decision, error) { return decision{}, nil }
 	_, err := l.submit(&command{ctx: ctx, actor: mesh.Actor{Kind: mesh.ActorServer}, decide: nothing, told: true, done: make(chan result, 1)})
 	return err
 }

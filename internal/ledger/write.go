@@ -156,8 +156,8 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 			return result{rev: s.Rev, err: &TooManyNamed{wait}}, nil
 		}
 	}
-	evs, err := l.decide(c, w, tx.Now())
-	once := err == nil && c.actor.Once.Done()
+	d, err := l.decide(c, w, tx.Now())
+	evs, once := d.events, c.actor.Once != nil && !d.more
 	if err != nil || len(evs) == 0 && !once {
 		return result{rev: s.Rev, err: err}, nil
 	}
@@ -167,7 +167,7 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 	evs = mesh.Settle(s, evs)
 	audit, presence, led := l.before(s, tx.Now(), evs), transitions(s, tx.Now(), evs), leaders(s, evs)
 	if once {
-		evs = append(evs, mesh.Remember(s, tx.Now(), c.actor.Once, firstObject(audit))...)
+		evs = append(evs, mesh.Remember(s, tx.Now(), c.actor.Once, firstObject(audit), d.answer)...)
 	}
 	f.applyOne(s.Rev+1, tx.Now(), id, evs)
 	audit = l.after(f.draft.Snapshot(), tx.Now(), c.actor, evs, audit)
@@ -176,7 +176,7 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 }
 
 // decide keeps a fault of one command from taking the others with it.
-func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (d decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			l.log.Error("a command panicked", "panic", p, "actor", c.actor.String(), "stack", string(debug.Stack()))

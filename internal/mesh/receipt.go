@@ -22,29 +22,7 @@ const (
 type Once struct {
 	Owner        string
 	Key, Request Secret
-
-	answer string
-	more   bool
 }
-
-// Answers notes, while a command of the actor is decided, what the same request is
-// told when it comes again, beside the object that it changed. It holds no secret.
-func (a Actor) Answers(text string) {
-	if a.Once != nil {
-		a.Once.answer = text
-	}
-}
-
-// Continues notes, while a command is decided, whether further commands belong to the
-// same request, so that it is not done yet.
-func (a Actor) Continues(more bool) {
-	if a.Once != nil {
-		a.Once.more = more
-	}
-}
-
-// Done reports whether the command that was decided last completes the request.
-func (o *Once) Done() bool { return o != nil && !o.more }
 
 // Receipt remembers that a request was done.
 type Receipt struct {
@@ -105,8 +83,9 @@ func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
 }
 
 // Remember returns the events that keep the receipt of a request which is done with the
-// revision that follows s. Older receipts make room for it.
-func Remember(s *Snapshot, now Time, o *Once, object string) (evs []Event) {
+// revision that follows s: the object that it changed, and what it was told beside
+// that. Older receipts make room for it.
+func Remember(s *Snapshot, now Time, o *Once, object, answer string) (evs []Event) {
 	gone := map[ReceiptID]bool{}
 	forget := func(id ReceiptID) {
 		if !gone[id] {
@@ -128,7 +107,7 @@ func Remember(s *Snapshot, now Time, o *Once, object string) (evs []Event) {
 	}
 	return append(evs, Remembered{Receipt: &Receipt{
 		ID: s.Counters.Receipt + 1, Owner: o.Owner, Key: o.Key, Request: o.Request, Rev: s.Rev + 1,
-		Object: object, Answer: o.answer, Until: now.Add(ReceiptLifetime),
+		Object: object, Answer: answer, Until: now.Add(ReceiptLifetime),
 	}})
 }
 

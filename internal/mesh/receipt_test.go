@@ -16,7 +16,7 @@ func once(owner string, n uint64) *mesh.Once {
 }
 
 func remember(s *mesh.Snapshot, now mesh.Time, o *mesh.Once) *mesh.Snapshot {
-	s, _ = mesh.Apply(s, s.Rev+1, mesh.Remember(s, now, o, "7")...)
+	s, _ = mesh.Apply(s, s.Rev+1, mesh.Remember(s, now, o, "7", "")...)
 	return s
 }
 
@@ -30,7 +30,7 @@ func receiptCount(s *mesh.Snapshot) (n int) {
 func TestOldestReceiptsMakeRoom(t *testing.T) {
 	d := mesh.Empty().Edit()
 	for n := range uint64(mesh.MaxOwnerReceipts + 2) {
-		d.Apply(mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, once("key:1", n), "7")...)
+		d.Apply(mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, once("key:1", n), "7", "")...)
 	}
 	s := d.Freeze()
 	for n, want := range map[uint64]bool{0: false, 1: false, 2: true, mesh.MaxOwnerReceipts + 1: true} {
@@ -40,7 +40,7 @@ func TestOldestReceiptsMakeRoom(t *testing.T) {
 	}
 	d = s.Edit()
 	for n := range uint64(mesh.MaxReceipts) {
-		d.Apply(s.Rev+mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, once("key:"+string(rune('A'+n/900)), n), "7")...)
+		d.Apply(s.Rev+mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, once("key:"+string(rune('A'+n/900)), n), "7", "")...)
 	}
 	if s = d.Freeze(); receiptCount(s) != mesh.MaxReceipts {
 		t.Errorf("%d receipts", receiptCount(s))
@@ -55,7 +55,7 @@ func TestYoungReceiptsAreNotForgotten(t *testing.T) {
 	half := meshgen.Start.Add(mesh.ReceiptMinimum / 2)
 	d := mesh.Empty().Edit()
 	for n := range uint64(mesh.MaxOwnerReceipts) {
-		d.Apply(mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, once("key:1", n), "7")...)
+		d.Apply(mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, once("key:1", n), "7", "")...)
 	}
 	s := d.Freeze()
 	for name, c := range map[string]struct {
