@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // ListAudit implements GET /api/v1/audit.
 func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.ListAuditParams) {
-	q := ledger.AuditQuery{
+	q := history.AuditQuery{
 		From: momentOf(p.From), To: momentOf(p.To), Kinds: words(p.Kind), Verbs: words(p.Verb), Object: or(p.Object), Actor: or(p.Actor),
 	}
 	var err error
@@ -26,8 +26,8 @@ func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.Lis
 		}
 	}
 	snap := s.ledger.World().Snapshot // before the rows are read, so that they have all of it
-	var rows []ledger.AuditRow
-	var next ledger.Position
+	var rows []history.AuditRow
+	var next history.Position
 	if err == nil {
 		rows, next, err = s.control.History.Audit(r.Context(), q)
 	}
@@ -39,13 +39,13 @@ func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.Lis
 	for _, row := range rows {
 		out.Entries = append(out.Entries, changeShape(row))
 	}
-	if next != (ledger.Position{}) {
+	if next != (history.Position{}) {
 		out.Next = next.String()
 	}
 	reply(w, snap, out)
 }
 
-func changeShape(row ledger.AuditRow) openapi.Change {
+func changeShape(row history.AuditRow) openapi.Change {
 	a := row.Actor
 	return openapi.Change{
 		ID: row.Position.String(), At: row.At.Time(), Verb: row.Verb, Kind: row.Kind, Object: row.Object, Before: kept(row.Before), After: kept(row.After),
@@ -61,8 +61,8 @@ func kept(shape []byte) any {
 	return json.RawMessage(shape)
 }
 
-func position(name, text string) (ledger.Position, error) {
-	p, err := ledger.ParsePosition(text)
+func position(name, text string) (history.Position, error) {
+	p, err := history.ParsePosition(text)
 	if err != nil {
 		return p, &badRequest{name, name + ": " + err.Error()}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -123,7 +124,7 @@ func (s *Server) place(ctx context.Context, st *eventStream, p openapi.StreamEve
 	}
 	if text == "" {
 		rev := s.ledger.World().Rev
-		st.after = ledger.EndOf(rev)
+		st.after = history.EndOf(rev)
 		return rev, nil
 	}
 	var err error
@@ -146,9 +147,9 @@ type eventStream struct {
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	actor  mesh.Actor
-	after  ledger.Position // all up to here was sent, or is no event
-	told   ledger.Position // the last id that the consumer has
-	lost   bool            // after is in no history of ours
+	after  history.Position // all up to here was sent, or is no event
+	told   history.Position // the last id that the consumer has
+	lost   bool             // after is in no history of ours
 }
 
 // run sends events until the consumer is gone or may not go on.
@@ -169,7 +170,7 @@ func (st *eventStream) run(ctx context.Context) error {
 			return err
 		}
 		var rest <-chan struct{}
-		if st.after.Compare(ledger.EndOf(cursor.World().Rev)) < 0 {
+		if st.after.Compare(history.EndOf(cursor.World().Rev)) < 0 {
 			rest = atOnce
 		}
 		select {
@@ -226,16 +227,16 @@ func (st *eventStream) admitted() bool {
 // advance sends what is new, or some of it.
 func (st *eventStream) advance(ctx context.Context) (err error) {
 	if st.lost {
-		err = ledger.ErrForgotten
+		err = history.ErrForgotten
 	}
 	var events []event
 	to := st.after
 	if err == nil {
 		events, to, err = st.server.tail.After(ctx, st.after)
 	}
-	if errors.Is(err, ledger.ErrForgotten) {
+	if errors.Is(err, history.ErrForgotten) {
 		rev := st.server.ledger.World().Rev
-		st.after, st.lost = ledger.EndOf(rev), false
+		st.after, st.lost = history.EndOf(rev), false
 		st.told = st.after
 		return st.write(fmt.Appendf(nil, "id: %v\nevent: reset\ndata: {\"revision\":%q}\n\n", st.after, revision(rev)))
 	}
@@ -283,12 +284,12 @@ func (st *eventStream) flush() error {
 
 // event is a change as it is sent.
 type event struct {
-	at   ledger.Position
+	at   history.Position
 	text []byte
 }
 
 // eventOf is a change as the stream carries it.
-func eventOf(row ledger.AuditRow) event {
+func eventOf(row history.AuditRow) event {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "id: %v\nevent: %s.%s\ndata: %s\n\n", row.Position, row.Kind, row.Verb, encoded(changeShape(row)))
 	return event{row.Position, b.Bytes()}

@@ -20,9 +20,9 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
-	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
 // patience is far longer than any event takes.
@@ -205,7 +205,7 @@ func TestEventsBeginAnewWhereTheyAreForgotten(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		s.listen().newUser("alice")
 		s.newUser("bob")
-		if _, err := s.store.Store.(store.History).Forget(t.Context(), 0, 0); err != nil {
+		if _, err := s.store.Store.(history.Store).Forget(t.Context(), 0, 0); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"1-0", "99999999-0"} { // too old, and of another history
@@ -339,11 +339,11 @@ func TestKilledConsumerMissesNothingAndSeesNothingTwice(t *testing.T) {
 		written.Add(1)
 	})
 	seen := map[string]bool{}
-	var previous store.Position
+	var previous history.Position
 	for ended := false; !ended; {
 		for range rand.IntN(10) {
 			e, ok := c.next()
-			at, err := store.ParsePosition(e.id)
+			at, err := history.ParsePosition(e.id)
 			if !ok || err != nil || at.Compare(previous) <= 0 || e.name == "reset" {
 				t.Fatalf("%s %s after %v: %v", e.id, e.name, previous, err)
 			}
@@ -360,16 +360,16 @@ func TestKilledConsumerMissesNothingAndSeesNothingTwice(t *testing.T) {
 		c.last = last
 	}
 	writer.Wait()
-	after, err := store.ParsePosition(begin)
+	after, err := history.ParsePosition(begin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	history := a.store.Store.(store.History)
-	rows, err := history.Audit(t.Context(), store.AuditQuery{After: after, Limit: 10_000})
+	past := a.store.Store.(history.Store)
+	rows, err := past.Audit(t.Context(), history.AuditQuery{After: after, Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	moves, err := history.Transitions(t.Context(), after, store.EndOf(previous.Rev), 10_000)
+	moves, err := past.Transitions(t.Context(), after, history.EndOf(previous.Rev), 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/apitest"
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -195,7 +196,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	var err error
 	var running atomic.Pointer[control.Service]
 	s.ledger, err = ledger.Open(t.Context(), ledger.Config{
-		Store: s.store, Log: log, Registerer: s.metrics, Describe: api.Describe, History: st.(store.History),
+		Store: s.store, Log: log, Registerer: s.metrics, Describe: api.Describe, History: st.(history.Store),
 		Reserved: mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")),
 		Fill: func(r *store.Report) {
 			if c := running.Load(); c != nil {
@@ -208,10 +209,10 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	}
 	run(t, s.ledger.Run, s.ledger.Heart, st.Watch)
 	cc := control.Config{
-		Ledger: s.ledger, Log: log, Registerer: s.metrics,
+		Ledger: s.ledger, History: st.(history.Store), Log: log, Registerer: s.metrics,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
 		Logins: sealer, ServerURL: "https://mesh.example.com", Webhooks: hookSecrets, LocalWebhooks: true,
-		Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
+		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
 			return s.courier.Deliver(ctx, w, row)
 		},
 	}
@@ -428,9 +429,9 @@ func serve(h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 }
 
 // audit returns all that was recorded for people to read.
-func (s *service) audit() []store.AuditRow {
+func (s *service) audit() []history.AuditRow {
 	s.t.Helper()
-	rows, err := s.store.Store.(store.History).Audit(s.t.Context(), store.AuditQuery{Limit: 10_000})
+	rows, err := s.store.Store.(history.Store).Audit(s.t.Context(), history.AuditQuery{Limit: 10_000})
 	if err != nil {
 		s.t.Fatal(err)
 	}

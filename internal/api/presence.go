@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -33,7 +33,7 @@ func (s *Server) ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID
 		s.fail(w, r, err)
 		return
 	}
-	all, err := s.ledger.Presence(r.Context(), []mesh.NodeID{node.ID}, from, to)
+	all, err := s.control.History.Presence(r.Context(), []mesh.NodeID{node.ID}, from, to)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -51,7 +51,7 @@ func (s *Server) ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID
 // knownSince is when the time begins of which something is known: a node that joined
 // later was not offline before. That it came counts more than when it joined; replicas
 // tell the two times by clocks of their own.
-func knownSince(n *mesh.Node, p ledger.Presence, from, to mesh.Time) mesh.Time {
+func knownSince(n *mesh.Node, p history.Presence, from, to mesh.Time) mesh.Time {
 	if p.Before {
 		return from
 	}
@@ -86,8 +86,8 @@ func (s *Server) ListPresence(w http.ResponseWriter, r *http.Request, p openapi.
 		if err != nil {
 			break
 		}
-		var all []ledger.Presence
-		all, err = s.ledger.Presence(r.Context(), chunk, from, to)
+		var all []history.Presence
+		all, err = s.control.History.Presence(r.Context(), chunk, from, to)
 		for _, presence := range all {
 			shares := openapi.NodeBuckets{NodeID: presence.Node.String(), Changes: presence.Changes()}
 			for _, b := range presence.Buckets(from, to, buckets) {

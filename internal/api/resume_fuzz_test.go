@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 )
 
 // FuzzResumeEvents: a position that can be read is resumed after, or answered with a
@@ -26,7 +26,7 @@ func FuzzResumeEvents(f *testing.F) {
 		f.Add(text, true)
 	}
 	f.Fuzz(func(t *testing.T, text string, query bool) {
-		after, err := store.ParsePosition(text)
+		after, err := history.ParsePosition(text)
 		if text == "" {
 			t.Skip() // no position: the stream begins now
 		}
@@ -60,7 +60,7 @@ func FuzzResumeEvents(f *testing.F) {
 			if !ok {
 				continue
 			}
-			at, err := store.ParsePosition(id)
+			at, err := history.ParsePosition(id)
 			if err != nil || at.Compare(after) < 0 {
 				t.Fatalf("after %s comes %s, %v\n%s", after, id, err, w.Body)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/apidocs"
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 )
@@ -84,7 +85,7 @@ func New(c Config) *Server {
 	if s.closed == nil {
 		s.closed = func() bool { return false }
 	}
-	s.tail = control.NewTail(c.Control.History, eventOf, func(e event) ledger.Position { return e.at })
+	s.tail = control.NewTail(c.Control.History, eventOf, func(e event) history.Position { return e.at })
 	c.Registerer.MustRegister(s.requests, s.seconds)
 	for _, failure := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} {
 		s.requests.WithLabelValues(strconv.Itoa(failure)) // from zero, or nobody sees the first of them as an increase

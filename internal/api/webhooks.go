@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -150,7 +150,7 @@ func (s *Server) ListFailedEvents(w http.ResponseWriter, r *http.Request, webhoo
 	out := openapi.FailedEventList{Events: []openapi.FailedEvent{}}
 	for _, l := range letters {
 		out.Events = append(out.Events, openapi.FailedEvent{
-			ID: l.ID.String(), EventID: ledger.Position{Rev: l.Rev, Index: l.Index}.String(), Event: l.Event, Attempts: l.Attempts, Answer: l.Answer, At: l.At.Time(),
+			ID: l.ID.String(), EventID: history.Position{Rev: l.Rev, Index: l.Index}.String(), Event: l.Event, Attempts: l.Attempts, Answer: l.Answer, At: l.At.Time(),
 		})
 	}
 	if more {
@@ -238,7 +238,7 @@ type webhookEvent struct {
 }
 
 // EncodeWebhookEvent gives a change in the form that receivers are sent.
-func EncodeWebhookEvent(row ledger.AuditRow) []byte {
+func EncodeWebhookEvent(row history.AuditRow) []byte {
 	change := changeShape(row)
 	change.ID = control.EventID(row)
 	return encoded(webhookEvent{change, control.EventName(row), control.EventType(row)})

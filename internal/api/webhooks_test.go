@@ -12,7 +12,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
@@ -29,7 +29,7 @@ func (f fixture) hook(url string) string {
 func (f fixture) letter(path string) {
 	f.t.Helper()
 	rows := f.call("GET", "/api/v1/audit?kind=user&verb=created", nil).ok()["entries"].([]any)
-	at, err := ledger.ParsePosition(rows[len(rows)-1].(object)["id"].(string))
+	at, err := history.ParsePosition(rows[len(rows)-1].(object)["id"].(string))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/config"
 	"github.com/fairlead-mesh/fairlead/internal/guard"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
@@ -77,6 +78,7 @@ type service struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	ledger   *ledger.Ledger
+	history  history.Reader
 	guard    *guard.Guard
 	// certificate is nil where a proxy terminates TLS.
 	certificate *certificate
@@ -161,7 +163,7 @@ func (s *service) start(ctx context.Context, g *errgroup.Group, failed context.C
 // database is what both engines offer.
 type database interface {
 	store.Store
-	store.History
+	history.Store
 }
 
 func (s *service) openStore(ctx context.Context) (database, error) {
@@ -182,6 +184,7 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 }
 
 func (s *service) openLedger(ctx context.Context, st database) (err error) {
+	s.history = st
 	s.ledger, err = ledger.Open(ctx, ledger.Config{
 		Store: st, Log: s.log, Registerer: s.registry, Describe: api.Describe, History: st, Retention: s.Config.History.Retention,
 		Reserved: mesh.ReservedFor(s.Config.Prefixes.V4, s.Config.Prefixes.V6),

@@ -20,8 +20,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/fence"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/presence"
 	"github.com/fairlead-mesh/fairlead/internal/probe"
@@ -94,11 +94,11 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	}
 	p, hooks := &parts{}, identity.NewWebhookSecrets(noise)
 	p.control = control.New(control.Config{
-		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
+		Ledger: s.ledger, History: s.history, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
 		NodeExpiry: c.Node.Expiry, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
 		PolicyFile: policyFile(c.Policy), Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal,
-		Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
+		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
 			return p.courier.Deliver(ctx, w, row)
 		},
 	})

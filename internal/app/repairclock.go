@@ -36,7 +36,7 @@ func RepairClock(ctx context.Context, c *config.Config, agree func(ClockRepair) 
 	loops, end := context.WithCancel(context.WithoutCancel(ctx))
 	g, failed := errgroup.WithContext(loops)
 	g.Go(func() error { return s.ledger.Run(failed) })
-	done, err = control.RepairClock(ctx, s.ledger, a, agree)
+	done, err = control.RepairClock(ctx, s.ledger, st, a, agree)
 	end()
 	if stopped := g.Wait(); err == nil {
 		err = stopped

@@ -17,7 +17,6 @@ const maxMethods = 15
 func wideTypes() map[string]string {
 	return map[string]string{
 		"api.Server":    "implements the generated interface: one method per operation",
-		"ledger.Ledger": "to be split: commits, replicas and history",
 		"mesh.Snapshot": "to be split by noun",
 		"policy.World":  "to be split: decisions and explanations",
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
@@ -54,7 +55,7 @@ func eachPair(t *testing.T, test func(t *testing.T, from, to Database)) {
 // database is an open store of either engine.
 type database interface {
 	store.Store
-	store.History
+	history.Store
 }
 
 func openStore(t testing.TB, d Database) (s database) {

@@ -106,7 +106,7 @@ func (s *Logins) Approve(ctx context.Context, a mesh.Actor, user, auth string) (
 		return nil, nil, err
 	}
 	var out approval
-	err = s.withComeback(ctx, func(c comeback) (err error) {
+	err = s.withPreviousPolicy(ctx, func(c previousPolicy) (err error) {
 		out, err = commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (approval, []mesh.Event, error) {
 			owner, err := FindUser(w.Snapshot, user)
 			if err != nil {
@@ -146,7 +146,7 @@ func (a approval) Answer() string {
 
 // mayHaveTags refuses a device that requests a tag it cannot get: its join would
 // be refused even though it was approved.
-func (c comeback) mayHaveTags(w *policy.World, owner *mesh.User, tags []string) error {
+func (c previousPolicy) mayHaveTags(w *policy.World, owner *mesh.User, tags []string) error {
 	for _, tag := range tags {
 		err := c.mayTag(w, owner, nil, tag)
 		if err == nil {

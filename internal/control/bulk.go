@@ -25,8 +25,8 @@ type BulkResult struct {
 type each func(id int64) ([]mesh.Event, error)
 
 // changeMany decides about each object by itself and commits all that is to be done at
-// once: it is remembered together, so that who asks again never meets half of it. The
-// price is that others wait while a thousand are decided.
+// once, so that a retry never sees a partial result. The price is that others wait
+// while a thousand are decided.
 func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin func(*policy.World, mesh.Time) (each, error)) ([]BulkResult, error) {
 	if len(ids) == 0 || len(ids) > MaxBulk {
 		return nil, refuse(Invalid, "ids", "ids must name 1 to %d objects", MaxBulk)
@@ -286,7 +286,7 @@ func (s *PreAuthKeys) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64,
 // DeleteMany removes many users, each with all nodes and pre-auth keys and, if tagged
 // is set, with the tagged nodes that they added.
 func (s *Users) DeleteMany(ctx context.Context, a mesh.Actor, ids []int64, tagged bool) ([]BulkResult, error) {
-	trial, err := s.comeback(ctx)
+	trial, err := s.previousPolicy(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
@@ -153,7 +154,7 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 	var err error
 	if r.ledger, err = ledger.Open(t.Context(), ledger.Config{
 		Store: st, Log: log, Registerer: r.registry, Self: store.Report{ID: id, ConfigHash: hash},
-		History: c.Store.(store.History),
+		History: c.Store.(history.Store),
 		Fill: func(report *store.Report) {
 			report.SSH, report.PolicyHash = r.SSH.Waiting(), r.PolicyFile.Hash()
 			report.Facts, report.Uses = r.Observations.Unsaved(store.MaxSeen)
@@ -161,7 +162,7 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r.Service = control.New(control.Config{Ledger: r.ledger, Log: log, Registerer: r.registry, PolicyFile: policyFile})
+	r.Service = control.New(control.Config{Ledger: r.ledger, History: c.Store.(history.Store), Log: log, Registerer: r.registry, PolicyFile: policyFile})
 	r.presence = presence.New(presence.Config{Ledger: r.ledger, Log: log, Registerer: r.registry})
 	sweeper := sweep.New(sweep.Config{
 		Ledger: r.ledger, Log: log, Registerer: r.registry, Interval: 10 * time.Second, Inactivity: inactivity,

@@ -18,14 +18,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Config of the use cases. Ledger, Log and Registerer are required.
+// Config of the use cases. Ledger, History, Log and Registerer are required.
 type Config struct {
 	Ledger     *ledger.Ledger
+	History    history.Reader
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 	// PrefixV4 and PrefixV6 are where addresses come from.
@@ -44,7 +46,7 @@ type Config struct {
 	// Webhooks makes the secrets of webhooks, and Deliver sends one event to the
 	// receiver of one, once.
 	Webhooks *identity.WebhookSecrets
-	Deliver  func(context.Context, *mesh.Webhook, ledger.AuditRow) WebhookAnswer
+	Deliver  func(context.Context, *mesh.Webhook, history.AuditRow) WebhookAnswer
 	// LocalWebhooks lets receivers have an address that IsLocal.
 	LocalWebhooks bool
 	// PolicyFile is the file that is the policy; without it the policy is what
@@ -78,6 +80,7 @@ type Service struct {
 // it adds nothing to what a type offers.
 type core struct {
 	ledger             *ledger.Ledger
+	history            history.Reader
 	log                *slog.Logger
 	prefixV4, prefixV6 netip.Prefix
 	refusals           *identity.RefusalLog
@@ -86,9 +89,9 @@ type core struct {
 // New returns the use cases over a ledger that is open.
 func New(c Config) *Service {
 	shared := &core{
-		ledger: c.Ledger, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6, refusals: identity.NewRefusalLog(c.Log),
+		ledger: c.Ledger, history: c.History, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6, refusals: identity.NewRefusalLog(c.Log),
 	}
-	history := &History{shared}
+	audit := &History{shared}
 	observations := &Observations{core: shared}
 	ssh := &SSH{core: shared}
 	logins := &Logins{core: shared, ssh: ssh, sealer: c.Logins, serverURL: strings.TrimSuffix(c.ServerURL, "/")}
@@ -111,9 +114,9 @@ func New(c Config) *Service {
 		Clients:      newClients(shared, observations, c.Registerer),
 		Observations: observations,
 		Webhooks: &Webhooks{
-			core: shared, history: history, secrets: c.Webhooks, deliver: c.Deliver, allowLocal: c.LocalWebhooks,
+			core: shared, audit: audit, secrets: c.Webhooks, deliver: c.Deliver, allowLocal: c.LocalWebhooks,
 		},
-		History: history,
+		History: audit,
 	}
 }
 

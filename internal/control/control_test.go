@@ -17,6 +17,7 @@ import (
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -33,7 +34,8 @@ var sealer = identity.NewLoginSealer(key.NewMachine())
 // service is the use cases and the ledger below them.
 type service struct {
 	*control.Service
-	ledger *ledger.Ledger
+	ledger  *ledger.Ledger
+	history history.Reader
 }
 
 // open runs the use cases over a ledger on SQLite; all ends with the test.
@@ -64,10 +66,10 @@ func open(t *testing.T, configure ...func(*ledger.Config)) service {
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return service{control.New(control.Config{
-		Ledger: l, Log: log, Registerer: reg,
+		Ledger: l, History: config.History, Log: log, Registerer: reg,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
 		Logins: sealer, ServerURL: "https://mesh.example.com",
-	}), l}
+	}), l, config.History}
 }
 
 // reason is why a use case refused; -1 when it did not.
@@ -281,7 +283,7 @@ func TestRegistrationWithTheNodeKeyOfAnotherMachineIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	c := control.New(control.Config{Ledger: s.ledger, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry()})
+	c := control.New(control.Config{Ledger: s.ledger, History: s.history, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry()})
 	thief := control.Joining{Proven: true, MachineKey: meshgen.MachineKey(2), NodeKey: meshgen.NodeKey(1)}
 	for range 101 { // a hundred lines a minute are enough
 		if _, err := c.Joins.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, thief); reason(err) != control.Conflict {

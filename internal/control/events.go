@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -18,7 +18,7 @@ const (
 )
 
 // EventName is the name of a change: the kind of the object and the verb.
-func EventName(row ledger.AuditRow) string {
+func EventName(row history.AuditRow) string {
 	if row.Verb == "" {
 		return row.Kind
 	}
@@ -27,7 +27,7 @@ func EventName(row ledger.AuditRow) string {
 
 // EventID is by what a receiver knows an event that it has taken before. A test
 // is like no other.
-func EventID(row ledger.AuditRow) string {
+func EventID(row history.AuditRow) string {
 	if EventName(row) == EventTest {
 		return fmt.Sprintf("test-%d", row.At)
 	}
@@ -50,7 +50,7 @@ func eventTypes() []string {
 
 // EventType is the name by which other services of this kind call a change, or
 // its own name if they have none.
-func EventType(row ledger.AuditRow) string {
+func EventType(row history.AuditRow) string {
 	switch name := EventName(row); {
 	case name == "node.created", name == "node.deleted", name == "user.created", name == "user.deleted":
 		return row.Kind + strings.ToUpper(row.Verb[:1]) + row.Verb[1:]
@@ -74,7 +74,7 @@ func rejects(login []byte) bool {
 
 // expires finds the change by which a node's key expired: somebody ended it, or
 // its time had come and the sweeper says so.
-func expires(row ledger.AuditRow) bool {
+func expires(row history.AuditRow) bool {
 	if row.Actor.Kind == mesh.ActorServer && row.Actor.Reason == mesh.ReasonExpired {
 		return true
 	}
@@ -86,7 +86,7 @@ func expires(row ledger.AuditRow) bool {
 
 // EventWanted reports whether a webhook asks for a change. What is no change
 // comes always.
-func EventWanted(w *mesh.Webhook, row ledger.AuditRow) bool {
+func EventWanted(w *mesh.Webhook, row history.AuditRow) bool {
 	name := EventName(row)
 	if len(w.Events) == 0 || name == EventTest || name == EventReset {
 		return true

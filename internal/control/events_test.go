@@ -4,30 +4,30 @@ import (
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 func TestEventsHaveTheNamesOfTheField(t *testing.T) {
 	server := mesh.Actor{Kind: mesh.ActorServer, Reason: "expired"}
 	for _, c := range []struct {
-		row        ledger.AuditRow
+		row        history.AuditRow
 		name, kind string
 	}{
-		{ledger.AuditRow{Kind: "node", Verb: "created"}, "node.created", "nodeCreated"},
-		{ledger.AuditRow{Kind: "node", Verb: "deleted"}, "node.deleted", "nodeDeleted"},
-		{ledger.AuditRow{Kind: "node", Verb: "online"}, "node.online", "node.online"},
-		{ledger.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{"expired":false}`), After: []byte(`{"expired":true}`)}, "node.changed", "nodeKeyExpired"},
-		{ledger.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{"expired":true}`), After: []byte(`{"expired":true}`)}, "node.changed", "node.changed"},
-		{ledger.AuditRow{Kind: "node", Verb: "changed", Actor: server, Before: []byte(`{"expired":true}`), After: []byte(`{"expired":true}`)}, "node.changed", "nodeKeyExpired"},
-		{ledger.AuditRow{Kind: "login", Verb: "created", After: []byte(`{"rejected":""}`)}, "login.created", "nodeApproved"},
-		{ledger.AuditRow{Kind: "login", Verb: "created", After: []byte(`{"rejected":"not ours"}`)}, "login.created", "login.created"},
-		{ledger.AuditRow{Kind: "user", Verb: "created"}, "user.created", "userCreated"},
-		{ledger.AuditRow{Kind: "user", Verb: "deleted"}, "user.deleted", "userDeleted"},
-		{ledger.AuditRow{Kind: "user", Verb: "changed"}, "user.changed", "user.changed"},
-		{ledger.AuditRow{Kind: "policy", Verb: "created"}, "policy.created", "policyUpdate"},
-		{ledger.AuditRow{Kind: "policy", Verb: "changed"}, "policy.changed", "policy.changed"},
-		{ledger.AuditRow{Kind: "dns", Verb: "changed"}, "dns.changed", "dns.changed"},
+		{history.AuditRow{Kind: "node", Verb: "created"}, "node.created", "nodeCreated"},
+		{history.AuditRow{Kind: "node", Verb: "deleted"}, "node.deleted", "nodeDeleted"},
+		{history.AuditRow{Kind: "node", Verb: "online"}, "node.online", "node.online"},
+		{history.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{"expired":false}`), After: []byte(`{"expired":true}`)}, "node.changed", "nodeKeyExpired"},
+		{history.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{"expired":true}`), After: []byte(`{"expired":true}`)}, "node.changed", "node.changed"},
+		{history.AuditRow{Kind: "node", Verb: "changed", Actor: server, Before: []byte(`{"expired":true}`), After: []byte(`{"expired":true}`)}, "node.changed", "nodeKeyExpired"},
+		{history.AuditRow{Kind: "login", Verb: "created", After: []byte(`{"rejected":""}`)}, "login.created", "nodeApproved"},
+		{history.AuditRow{Kind: "login", Verb: "created", After: []byte(`{"rejected":"not ours"}`)}, "login.created", "login.created"},
+		{history.AuditRow{Kind: "user", Verb: "created"}, "user.created", "userCreated"},
+		{history.AuditRow{Kind: "user", Verb: "deleted"}, "user.deleted", "userDeleted"},
+		{history.AuditRow{Kind: "user", Verb: "changed"}, "user.changed", "user.changed"},
+		{history.AuditRow{Kind: "policy", Verb: "created"}, "policy.created", "policyUpdate"},
+		{history.AuditRow{Kind: "policy", Verb: "changed"}, "policy.changed", "policy.changed"},
+		{history.AuditRow{Kind: "dns", Verb: "changed"}, "dns.changed", "dns.changed"},
 	} {
 		name, kind := control.EventName(c.row), control.EventType(c.row)
 		if name != c.name || kind != c.kind {

@@ -74,7 +74,7 @@ func retryOf(w *policy.World, now mesh.Time, k *mesh.PreAuthKey, machine key.Mac
 }
 
 // tags are those of the key and those that the device asked for and may have.
-func (g grant) tags(w *policy.World, asked []string, trial comeback) ([]string, error) {
+func (g grant) tags(w *policy.World, asked []string, trial previousPolicy) ([]string, error) {
 	asked, err := checkTags("tags", asked)
 	if err != nil {
 		return nil, err

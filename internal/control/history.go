@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -23,7 +23,7 @@ type History struct{ *core }
 // Audit returns the newest rows that q asks for, and the position to ask before
 // for those that follow; it is zero when there are none. A limit of zero means
 // what suits a page.
-func (s *History) Audit(ctx context.Context, q ledger.AuditQuery) (rows []ledger.AuditRow, next ledger.Position, err error) {
+func (s *History) Audit(ctx context.Context, q history.AuditQuery) (rows []history.AuditRow, next history.Position, err error) {
 	for _, f := range []struct {
 		path  string
 		texts []string
@@ -47,7 +47,7 @@ func (s *History) Audit(ctx context.Context, q ledger.AuditQuery) (rows []ledger
 	q.Newest = true
 	wanted := q.Limit
 	q.Limit++ // one more tells whether any follow
-	if rows, err = s.ledger.Audit(ctx, q); err != nil || len(rows) <= wanted {
+	if rows, err = s.history.Audit(ctx, q); err != nil || len(rows) <= wanted {
 		return rows, next, err
 	}
 	rows = rows[:wanted]
@@ -56,15 +56,15 @@ func (s *History) Audit(ctx context.Context, q ledger.AuditQuery) (rows []ledger
 
 // Changes returns what happened after a position, up to the end of a revision
 // that this replica has seen, oldest first: the rows of the audit, and in the
-// same form the nodes that came and went. It fails with ledger.ErrForgotten when
+// same form the nodes that came and went. It fails with history.ErrForgotten when
 // some of it may be gone.
-func (s *History) Changes(ctx context.Context, after ledger.Position, upTo mesh.Revision, limit int) ([]ledger.AuditRow, error) {
-	before := ledger.EndOf(upTo)
-	rows, err := s.ledger.Audit(ctx, ledger.AuditQuery{After: after, Before: before, Limit: limit})
+func (s *History) Changes(ctx context.Context, after history.Position, upTo mesh.Revision, limit int) ([]history.AuditRow, error) {
+	before := history.EndOf(upTo)
+	rows, err := s.history.Audit(ctx, history.AuditQuery{After: after, Before: before, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
-	moves, err := s.ledger.Transitions(ctx, after, before, limit)
+	moves, err := s.history.Transitions(ctx, after, before, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +74,11 @@ func (s *History) Changes(ctx context.Context, after ledger.Position, upTo mesh.
 			verb = "online"
 		}
 		id := m.Node.String()
-		rows = append(rows, ledger.AuditRow{
+		rows = append(rows, history.AuditRow{
 			Position: m.Position, At: m.At, Actor: mesh.Actor{Kind: mesh.ActorNode, ID: id}, Verb: verb, Kind: "node", Object: id,
 		})
 	}
-	slices.SortFunc(rows, func(a, b ledger.AuditRow) int { return a.Position.Compare(b.Position) })
+	slices.SortFunc(rows, func(a, b history.AuditRow) int { return a.Position.Compare(b.Position) })
 	return rows[:min(limit, len(rows))], nil
 }
 
@@ -86,6 +86,11 @@ const (
 	defaultPresence = 24 * time.Hour
 	maxPresence     = 31 * 24 * time.Hour
 )
+
+// Presence returns when nodes were online within a time; see history.Reader.
+func (s *History) Presence(ctx context.Context, nodes []mesh.NodeID, from, to mesh.Time) ([]history.Presence, error) {
+	return s.history.Presence(ctx, nodes, from, to)
+}
 
 // PresencePeriod is the time that presence is asked for: up to now and from a day
 // earlier, where nothing else is given, and never later than now.

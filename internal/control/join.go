@@ -33,16 +33,16 @@ type Joining struct {
 	PreAuthKey string
 	// Followup is the link that the client was given: it waits for the answer.
 	Followup string
-	// Expiry is when the client wants its key to end; a moment in the past
-	// logs it out, zero asks for nothing.
+	// Expiry is when the client wants its key to expire; a time in the past logs
+	// it out, zero asks for nothing.
 	Expiry     mesh.Time
 	Ephemeral  bool
 	Tags       []string
 	CapVersion int
 	Host       Host
 
-	addr  string   // where it comes from
-	trial comeback // limits the tags while a policy is on trial
+	addr  string         // where it comes from
+	trial previousPolicy // limits the tags while a policy is on trial
 }
 
 // Joins are the use cases of devices that join.
@@ -85,8 +85,8 @@ type Joined struct {
 	Rejected string
 }
 
-// leastSooner is by how much a device must want its key to end sooner for that to be
-// worth a commit.
+// leastSooner is how much earlier a device must want its key to expire for that to
+// be worth a commit.
 const leastSooner = time.Minute
 
 // verdict is what decideJoin found.
@@ -167,7 +167,7 @@ func (j *Joining) check(w *policy.World) (err error) {
 
 // join decides and commits, again if a policy on trial has to be read for it.
 func (s *Joins) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, err error) {
-	err = s.withComeback(ctx, func(c comeback) (err error) {
+	err = s.withPreviousPolicy(ctx, func(c previousPolicy) (err error) {
 		j.trial = c
 		v, err = s.tryJoin(ctx, a, j)
 		return err
@@ -218,7 +218,7 @@ func (s *Joins) charge(j Joining, v verdict) error {
 // settled returns a verdict that changes nothing. "You are registered" and "you are
 // logged out" may answer a client that retries because its first request got no
 // answer, so they count as acknowledgements, and what they rest on must be durable.
-// A refusal, a rejection or the wish for a login promises nothing.
+// A refusal, a rejection or a login link promises nothing.
 func (s *Joins) settled(ctx context.Context, w *policy.World, v verdict) (verdict, error) {
 	var err error
 	switch {
@@ -306,22 +306,22 @@ func (s *Joins) decideUnproven(w *policy.World, now mesh.Time, j Joining, addres
 	return verdict{node: n, registered: err == nil}, evs, err
 }
 
-// decideKnown answers a machine that comes with a node key it registered. A
-// pre-auth key is not looked at: programs send theirs at every start, and it may
-// have been used up, ended or deleted since.
-func decideKnown(n *mesh.Node, now, wish mesh.Time) (verdict, []mesh.Event) {
+// decideKnown answers a machine with a node key that it registered, and the expiry
+// that it asks for. A pre-auth key is ignored: programs send theirs at every start,
+// and it may have been used, expired or deleted since.
+func decideKnown(n *mesh.Node, now, expiry mesh.Time) (verdict, []mesh.Event) {
 	changed := *n
 	changed.UpdatedAt = now
 	switch {
-	case wish.Reached(now) && n.Ephemeral:
+	case expiry.Reached(now) && n.Ephemeral:
 		return verdict{keyExpired: true}, []mesh.Event{mesh.NodeGone{ID: n.ID}}
-	case wish.Reached(now) && !n.Lapsed:
+	case expiry.Reached(now) && !n.Lapsed:
 		changed.Expiry, changed.Lapsed = now, true
 		return verdict{node: &changed, keyExpired: true}, []mesh.Event{mesh.NodePut{Node: &changed}}
 	case n.Lapsed || n.Expired(now):
 		return verdict{node: n, keyExpired: true}, nil
-	case wish != 0 && (n.Expiry == 0 || wish <= n.Expiry.Add(-leastSooner)):
-		changed.Expiry = wish
+	case expiry != 0 && (n.Expiry == 0 || expiry <= n.Expiry.Add(-leastSooner)):
+		changed.Expiry = expiry
 		return verdict{node: &changed}, []mesh.Event{mesh.NodePut{Node: &changed}}
 	}
 	return verdict{node: n}, nil

@@ -44,12 +44,12 @@ type Logins struct {
 	ssh       *SSH // to recognize the code of an SSH session
 	sealer    *identity.LoginSealer
 	serverURL string
-	waiting   waitingRoom
+	waiting   loginQueue
 }
 
-// waitingRoom holds those who wait on this replica. It forgets them when they
+// loginQueue holds the devices that wait on this replica. It forgets them when they
 // leave: a stranger leaves no trace.
-type waitingRoom struct {
+type loginQueue struct {
 	mu      sync.Mutex
 	all     map[*WaitingLogin]*place // guarded by mu
 	entered uint64                   // guarded by mu; how many ever did
@@ -71,7 +71,7 @@ type place struct {
 }
 
 // remember keeps a device that was answered for as long as its answer.
-func (r *waitingRoom) remember(device WaitingLogin, now, until mesh.Time) {
+func (r *loginQueue) remember(device WaitingLogin, now, until mesh.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.answered, func(_ string, l answeredLogin) bool { return l.until.Reached(now) })
@@ -82,7 +82,7 @@ func (r *waitingRoom) remember(device WaitingLogin, now, until mesh.Time) {
 }
 
 // recall returns the device that was answered of late by its code.
-func (r *waitingRoom) recall(code string, now mesh.Time) (WaitingLogin, bool) {
+func (r *loginQueue) recall(code string, now mesh.Time) (WaitingLogin, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l, ok := r.answered[code]
@@ -91,7 +91,7 @@ func (r *waitingRoom) recall(code string, now mesh.Time) (WaitingLogin, bool) {
 
 // enter returns a channel that is closed if the device must give up its place,
 // or false if there is none for it.
-func (r *waitingRoom) enter(l *WaitingLogin) (lost <-chan struct{}, ok bool) {
+func (r *loginQueue) enter(l *WaitingLogin) (lost <-chan struct{}, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := &place{network: identity.Network(l.Addr), neighbourhood: identity.Neighbourhood(l.Addr), number: r.entered, lost: make(chan struct{})}
@@ -101,7 +101,7 @@ func (r *waitingRoom) enter(l *WaitingLogin) (lost <-chan struct{}, ok bool) {
 			same++
 		}
 	}
-	if same >= maxWaitingOf || len(r.all) >= maxWaiting && !r.makeRoom(p.neighbourhood) {
+	if same >= maxWaitingOf || len(r.all) >= maxWaiting && !r.evict(p.neighbourhood) {
 		return nil, false
 	}
 	if r.all == nil {
@@ -112,10 +112,10 @@ func (r *waitingRoom) enter(l *WaitingLogin) (lost <-chan struct{}, ok bool) {
 	return p.lost, true
 }
 
-// makeRoom takes the place of the newest device in the neighbourhood that has
+// evict takes the place of the newest device in the neighbourhood that has
 // most, so that nobody who has many networks can fill the room. It fails if none
 // would have more than that of the newcomer.
-func (r *waitingRoom) makeRoom(newcomer string) bool {
+func (r *loginQueue) evict(newcomer string) bool {
 	devices := map[string]int{newcomer: 1}
 	for _, p := range r.all {
 		devices[p.neighbourhood]++
@@ -138,14 +138,14 @@ func (r *waitingRoom) makeRoom(newcomer string) bool {
 	return true
 }
 
-func (r *waitingRoom) leave(l *WaitingLogin) {
+func (r *loginQueue) leave(l *WaitingLogin) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, l)
 }
 
 // list returns all, in no order.
-func (r *waitingRoom) list() []WaitingLogin {
+func (r *loginQueue) list() []WaitingLogin {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := make([]WaitingLogin, 0, len(r.all))

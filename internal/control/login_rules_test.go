@@ -11,7 +11,7 @@ func TestWaitingRoomHasRoomForOthersThanOneNetwork(t *testing.T) {
 		"IPv6 /64":     func(i int) string { return fmt.Sprintf("2001:db8::%x", i) },
 		"no address":   func(int) string { return "" },
 	} {
-		var room waitingRoom
+		var room loginQueue
 		of := func(i int) *WaitingLogin { return &WaitingLogin{Addr: addr(i)} }
 		first := of(1)
 		enters(&room, first)
@@ -35,13 +35,13 @@ func TestWaitingRoomHasRoomForOthersThanOneNetwork(t *testing.T) {
 	}
 }
 
-func enters(r *waitingRoom, l *WaitingLogin) bool {
+func enters(r *loginQueue, l *WaitingLogin) bool {
 	_, ok := r.enter(l)
 	return ok
 }
 
 func TestWaitingRoomIsBounded(t *testing.T) {
-	var room waitingRoom
+	var room loginQueue
 	for i := range maxWaiting {
 		if !enters(&room, &WaitingLogin{Addr: fmt.Sprintf("2001:db8:%x::1", i)}) {
 			t.Fatalf("number %d is sent away", i)
@@ -57,7 +57,7 @@ func TestOneSubscriberCannotFillTheWaitingRoom(t *testing.T) {
 		"IPv4 /24": func(i int) string { return fmt.Sprintf("198.51.100.%d", i%256) },
 		"IPv6 /48": func(i int) string { return fmt.Sprintf("2001:db8:1:%x::1", i%256) },
 	} {
-		var room waitingRoom
+		var room loginQueue
 		if !enters(&room, &WaitingLogin{Addr: "192.0.2.1"}) {
 			t.Fatal("the room is empty")
 		}

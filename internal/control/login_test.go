@@ -21,7 +21,7 @@ func TestWaitingClientIsToldToComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
 		c := control.New(control.Config{
-			Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+			Ledger: s.ledger, History: s.history, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 			Logins: identity.NewLoginSealer(key.NewMachine()), ServerURL: "https://mesh.example.com/",
 		})
 		j := control.Joining{Proven: true, MachineKey: meshgen.MachineKey(1), NodeKey: meshgen.NodeKey(1)}

@@ -60,36 +60,36 @@ func mayEndKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 	return nil
 }
 
-// comeback is the policy that a revert of the one on trial restores.
-type comeback struct {
+// previousPolicy is the policy that a revert of the one on trial restores.
+type previousPolicy struct {
 	trial mesh.PolicyVersion // zero: none is on trial
 	doc   *policy.Doc
 }
 
-// comeback reads the policy from the history, which a decision cannot do.
-func (s *core) comeback(ctx context.Context) (comeback, error) {
+// previousPolicy reads the policy from the history, which a decision cannot do.
+func (s *core) previousPolicy(ctx context.Context) (previousPolicy, error) {
 	p, ok := s.ledger.World().Policy()
 	if !ok || p.ConfirmBy == 0 {
-		return comeback{}, nil
+		return previousPolicy{}, nil
 	}
 	_, doc, err := s.textBefore(ctx, p)
-	return comeback{p.Version, doc}, err
+	return previousPolicy{p.Version, doc}, err
 }
 
 // errTrialUnread says that a decision needs the policy that a revert would restore.
 var errTrialUnread = errors.New("the policy on trial has changed")
 
-// withComeback runs do. If do fails with errTrialUnread, it runs again with the
+// withPreviousPolicy runs do. If do fails with errTrialUnread, it runs again with the
 // policy that a revert would restore, so that requests which don't need it cost no
 // read from the database.
-func (s *core) withComeback(ctx context.Context, do func(comeback) error) error {
-	var c comeback
+func (s *core) withPreviousPolicy(ctx context.Context, do func(previousPolicy) error) error {
+	var c previousPolicy
 	for range 3 {
 		err := do(c)
 		if !errors.Is(err, errTrialUnread) {
 			return err
 		}
-		if c, err = s.comeback(ctx); err != nil {
+		if c, err = s.previousPolicy(ctx); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func (s *core) withComeback(ctx context.Context, do func(comeback) error) error 
 // mayTag refuses a tag that a device may not request. While a policy is on trial,
 // the one that a revert would restore must allow the tag too: a revert could not
 // take the tag back, because a node cannot lose its last tag.
-func (c comeback) mayTag(w *policy.World, user *mesh.User, k *mesh.PreAuthKey, tag string) error {
+func (c previousPolicy) mayTag(w *policy.World, user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	if err := w.MayTag(user, k, tag); err != nil {
 		return refuse(Denied, "tags", "%s", err.Error())
 	}
@@ -124,7 +124,7 @@ func onlyOnTrial(tag string, p *mesh.Policy) string {
 // applies to: before becomes after, and a name that the policy mentions gets or
 // loses its user. Before is nil for a new user, after for a deleted one. The policy
 // that returns after a trial counts too.
-func (c comeback) mayChangeNames(w *policy.World, a mesh.Actor, before, after *mesh.User) error {
+func (c previousPolicy) mayChangeNames(w *policy.World, a mesh.Actor, before, after *mesh.User) error {
 	key, bound := callerKey(w, a)
 	if !bound || key.Allows(mesh.NounPolicy, mesh.RoleAdmin) {
 		return nil

@@ -212,8 +212,8 @@ func (s *Policies) Rollback(ctx context.Context, a mesh.Actor, v mesh.PolicyVers
 	return s.Save(ctx, a, in)
 }
 
-// Confirm keeps the version that would give way by itself. Whoever did not
-// save it names it.
+// Confirm keeps the version that would be reverted automatically. Whoever did not
+// save it must name it.
 func (s *Policies) Confirm(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
 	p, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Policy, []mesh.Event, error) {
 		pending, err := pendingPolicy(w)
@@ -259,8 +259,8 @@ func meantPolicy(pending *mesh.Policy, a mesh.Actor, version *mesh.PolicyVersion
 	return nil
 }
 
-// Revert lets the version that waits to be confirmed give way at once. Whoever
-// did not save it names it.
+// Revert undoes the version that waits to be confirmed. Whoever did not save it must
+// name it.
 func (s *Policies) Revert(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
 	if err := s.ledger.Sync(ctx); err != nil {
 		return nil, err
@@ -272,17 +272,17 @@ func (s *Policies) Revert(ctx context.Context, a mesh.Actor, version *mesh.Polic
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.giveWay(ctx, a, pending, fmt.Sprintf("version %v reverted before it was confirmed", pending.Version), 0)
+	p, err := s.revertTrial(ctx, a, pending, fmt.Sprintf("version %v reverted before it was confirmed", pending.Version), 0)
 	if err == nil && p == nil {
 		return nil, refuse(Conflict, "", "somebody else has decided about version %v in between; look at: fairlead policy history", pending.Version)
 	}
 	return p, err
 }
 
-// giveWay puts what was in force before a version that is not confirmed in its
-// place again, provided that it is still there, and due at that time if one is
-// given. It returns nil when there is nothing to do.
-func (s *core) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Policy, reason string, due mesh.Time) (p *mesh.Policy, err error) {
+// revertTrial restores what was in force before a version that is not confirmed, if
+// that version is still in force and, where a time is given, due at that time. It
+// returns nil if there is nothing to do.
+func (s *core) revertTrial(ctx context.Context, a mesh.Actor, pending *mesh.Policy, reason string, due mesh.Time) (p *mesh.Policy, err error) {
 	text, doc, err := s.textBefore(ctx, pending)
 	if err != nil {
 		return nil, err
@@ -309,7 +309,7 @@ func (s *core) giveWay(ctx context.Context, a mesh.Actor, pending *mesh.Policy, 
 // read, as it was then. No text means that there was no policy.
 func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *policy.Doc, error) {
 	for v := pending.RevertTo; v > 0; v-- {
-		old, err := s.ledger.PolicyVersion(ctx, v)
+		old, err := s.history.Policy(ctx, v)
 		if err != nil {
 			return "", nil, err
 		}

@@ -193,7 +193,7 @@ func TestWarningsAboutThePolicyFileAreLoggedOncePerText(t *testing.T) {
 	s := open(t)
 	file := policyAt(t, "", `{"hosts": {"web": "10.9.8.1/29"}, "acls": []}`)
 	var log strings.Builder
-	c := control.New(control.Config{Ledger: s.ledger, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry(), PolicyFile: file})
+	c := control.New(control.Config{Ledger: s.ledger, History: s.history, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry(), PolicyFile: file})
 	for range 2 {
 		if err := c.PolicyFile.Load(t.Context()); err != nil {
 			t.Fatal(err)

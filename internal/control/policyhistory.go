@@ -24,7 +24,7 @@ func (s *Policies) Versions(ctx context.Context, before mesh.PolicyVersion, limi
 	if limit == 0 {
 		limit = maxVersions
 	}
-	return s.ledger.Policies(ctx, before, limit)
+	return s.history.Policies(ctx, before, limit)
 }
 
 // Version returns one version of the policy.
@@ -37,7 +37,7 @@ func (s *Policies) Version(ctx context.Context, v mesh.PolicyVersion) (*mesh.Pol
 	if v < 1 || v > s.ledger.World().Counters.Policy {
 		return nil, refuse(NotFound, "version", "the policy never had version %v; list the versions with: fairlead policy history", v)
 	}
-	return s.ledger.PolicyVersion(ctx, v)
+	return s.history.Policy(ctx, v)
 }
 
 // Diff compares two versions line by line, in the form of diff -u. Nothing

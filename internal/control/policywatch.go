@@ -69,8 +69,8 @@ func (s *PolicyWatch) Warnings() (warnings []string) {
 	return warnings
 }
 
-// RevertUnconfirmed lets versions of the policy that nobody confirms in time give
-// way, until ctx ends. Every replica does; who comes second finds nothing to do.
+// RevertUnconfirmed reverts versions of the policy that nobody confirms in time,
+// until ctx ends. Every replica does; a revert is idempotent.
 func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait := pendingLook
@@ -78,7 +78,7 @@ func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 			left := p.ConfirmBy.Sub(s.ledger.Now())
 			if left <= 0 {
 				reason := fmt.Sprintf("version %v was not confirmed within %v", p.Version, p.ConfirmBy.Sub(p.SavedAt))
-				if _, err := s.giveWay(ctx, mesh.Actor{Kind: mesh.ActorServer}, p, reason, p.ConfirmBy); err != nil {
+				if _, err := s.revertTrial(ctx, mesh.Actor{Kind: mesh.ActorServer}, p, reason, p.ConfirmBy); err != nil {
 					s.log.Debug("reverting the policy waits for the database", "version", p.Version, "error", err)
 				}
 			}
@@ -89,9 +89,9 @@ func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 	return nil
 }
 
-// RunTests runs the tests of the policy in force when tags, users or routes have
-// changed, until ctx ends. It only warns: whoever changed them did not touch the
-// policy.
+// RunTests runs the tests of the policy in force whenever tags, users or routes
+// change, until ctx ends. It only warns, because whoever changed them did not touch
+// the policy.
 func (s *PolicyWatch) RunTests(ctx context.Context) error {
 	var tested *policy.World
 	var said string

@@ -100,7 +100,7 @@ func TestStreamIsAnnouncedAgainWhenTheWorldForgotIt(t *testing.T) {
 		r.presence.Closed(1, 1)
 		pass(time.Minute)
 		if n := r.metric(t, "mesh_presence_waiting", ""); n != 0 {
-			t.Errorf("%v wishes about a node that is gone", n)
+			t.Errorf("%v updates about a node that is gone", n)
 		}
 	})
 }
@@ -122,7 +122,7 @@ func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
 		r.want(t, 1, "offline")
 		r.want(t, nodes+1, "a1")
 		if n := r.metric(t, "mesh_presence_waiting", ""); n != nodes+1 {
-			t.Errorf("%v wishes wait, want %d", n, nodes+1)
+			t.Errorf("%v updates wait, want %d", n, nodes+1)
 		}
 		c.setAway(false, r)
 		pass(5 * time.Second)
@@ -140,7 +140,7 @@ func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
 			t.Errorf("%d nodes came online by %d commands", events, commands)
 		}
 		if n := r.metric(t, "mesh_presence_waiting", ""); n != 0 {
-			t.Errorf("%v wishes wait", n)
+			t.Errorf("%v updates wait", n)
 		}
 	})
 }

@@ -22,7 +22,7 @@ func openWithQuotas(t *testing.T, q control.Quotas) service {
 // withQuotas is the server after a restart with other limits.
 func (s service) withQuotas(q control.Quotas) service {
 	s.Service = control.New(control.Config{
-		Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Quotas: q,
+		Ledger: s.ledger, History: s.history, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Quotas: q,
 		PrefixV4: nets("100.64.0.0/10")[0], PrefixV6: nets("fd7a:115c:a1e0::/48")[0],
 	})
 	return s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
@@ -31,7 +32,7 @@ type ClockRepair struct {
 // RepairClock sets the time of the mesh back to the database's clock after changes
 // were made while a clock was ahead. Before it commits it calls agree, which may
 // refuse.
-func RepairClock(ctx context.Context, l *ledger.Ledger, a mesh.Actor, agree func(ClockRepair) error) (ClockRepair, error) {
+func RepairClock(ctx context.Context, l *ledger.Ledger, h history.Reader, a mesh.Actor, agree func(ClockRepair) error) (ClockRepair, error) {
 	var plan ClockRepair
 	w, now := l.World(), l.Status().DatabaseTime()
 	if e := l.Status().Clocks(); e != nil && e.Ahead != 0 {
@@ -41,7 +42,7 @@ func RepairClock(ctx context.Context, l *ledger.Ledger, a mesh.Actor, agree func
 		return plan, refuse(Conflict, "", "nothing to repair: the newest change is dated %s, and the clock says %s",
 			w.At.Time().Format(time.RFC3339), now.Time().Format(time.RFC3339))
 	}
-	r, err := readFuture(ctx, l, now)
+	r, err := readFuture(ctx, h, now)
 	if err != nil {
 		return plan, err
 	}
@@ -66,11 +67,11 @@ type future struct {
 	changes int
 }
 
-func readFuture(ctx context.Context, l *ledger.Ledger, now mesh.Time) (future, error) {
+func readFuture(ctx context.Context, h history.Reader, now mesh.Time) (future, error) {
 	const page = 1000
 	f := future{touched: map[string]map[mesh.Time]bool{}}
-	for q := (ledger.AuditQuery{From: now + 1, Newest: true, Limit: page}); ; {
-		rows, err := l.Audit(ctx, q)
+	for q := (history.AuditQuery{From: now + 1, Newest: true, Limit: page}); ; {
+		rows, err := h.Audit(ctx, q)
 		if err != nil {
 			return f, err
 		}

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -16,7 +16,7 @@ const (
 
 // Term is the time for which one node led to a prefix.
 type Term struct {
-	ledger.Leader
+	history.Leader
 	Until mesh.Time // zero while it lasts
 }
 
@@ -29,7 +29,7 @@ func (s *Routes) History(ctx context.Context, prefix netip.Prefix, limit int) (t
 	if limit == 0 {
 		limit = defaultTerms
 	}
-	leaders, err := s.ledger.Leaders(ctx, prefix, limit)
+	leaders, err := s.history.Leaders(ctx, prefix, limit)
 	var until mesh.Time
 	for _, l := range leaders {
 		terms = append(terms, Term{l, until})

@@ -229,7 +229,7 @@ func TestPolicyFileApprovesRoutesThatWait(t *testing.T) {
 		c := newCluster(t)
 		file := policyAt(t, "", nobody)
 		a := c.startWith(t, "a", "", file)
-		s := service{a.Service, a.ledger}
+		s := service{Service: a.Service, ledger: a.ledger}
 		put(t, s, mesh.Node{})
 		announce(t, s, 1, "10.1.0.0/16")
 		policyAt(t, file, approving("10.1.0.0/16"))

@@ -26,14 +26,14 @@ const maxWaitingPair = 16
 // SSH are the use cases of SSH sessions that need an administrator's approval.
 type SSH struct {
 	*core
-	sessions sessionRoom
+	sessions sessionQueue
 }
 
 // WaitingSSH is a session that waits for the approval of an administrator.
 type WaitingSSH = ledger.WaitingSSH
 
-// sessionRoom holds the sessions that wait on this replica.
-type sessionRoom struct {
+// sessionQueue holds the sessions that wait on this replica.
+type sessionQueue struct {
 	mu  sync.Mutex
 	all map[SSHSession]*sessionWait // guarded by mu
 }
@@ -47,7 +47,7 @@ type sessionWait struct {
 // enter adds a question about a session. It refuses when too many are held, in
 // all, by one node or about another one there, and says whether nobody waited with
 // that session before.
-func (r *sessionRoom) enter(q SSHSession, since mesh.Time) (fresh, ok bool) {
+func (r *sessionQueue) enter(q SSHSession, since mesh.Time) (fresh, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tidy()
@@ -79,7 +79,7 @@ func (r *sessionRoom) enter(q SSHSession, since mesh.Time) (fresh, ok bool) {
 }
 
 // leave ends what enter began. A session that is decided waits no more.
-func (r *sessionRoom) leave(q SSHSession, decided bool) {
+func (r *sessionQueue) leave(q SSHSession, decided bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.all[q]
@@ -91,7 +91,7 @@ func (r *sessionRoom) leave(q SSHSession, decided bool) {
 }
 
 // forget drops a session that is decided, unless it is asked about.
-func (r *sessionRoom) forget(q SSHSession) {
+func (r *sessionQueue) forget(q SSHSession) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if w, ok := r.all[q]; ok && w.holding == 0 {
@@ -100,12 +100,12 @@ func (r *sessionRoom) forget(q SSHSession) {
 }
 
 // tidy drops the sessions that nobody asked about for a while.
-func (r *sessionRoom) tidy() {
+func (r *sessionQueue) tidy() {
 	maps.DeleteFunc(r.all, func(_ SSHSession, w *sessionWait) bool { return w.holding == 0 && time.Since(w.left) > sessionGrace })
 }
 
 // list returns all, newest first.
-func (r *sessionRoom) list() []WaitingSSH {
+func (r *sessionQueue) list() []WaitingSSH {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tidy()

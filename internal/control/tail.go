@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 )
 
 const (
@@ -17,22 +17,22 @@ const (
 // that are close behind. E is the form in which they want a change.
 type Tail[E any] struct {
 	history *History
-	form    func(ledger.AuditRow) E
-	at      func(E) ledger.Position
+	form    func(history.AuditRow) E
+	at      func(E) history.Position
 
 	mu       sync.Mutex
-	from, to ledger.Position // guarded by mu; changes are all between
-	changes  []E             // guarded by mu; never changed
+	from, to history.Position // guarded by mu; changes are all between
+	changes  []E              // guarded by mu; never changed
 }
 
 // NewTail returns a tail; at is where a change stands.
-func NewTail[E any](h *History, form func(ledger.AuditRow) E, at func(E) ledger.Position) *Tail[E] {
+func NewTail[E any](h *History, form func(history.AuditRow) E, at func(E) history.Position) *Tail[E] {
 	return &Tail[E]{history: h, form: form, at: at}
 }
 
 // After returns changes after a position, and the position up to which they are
 // all; it is the same when there is nothing new.
-func (t *Tail[E]) After(ctx context.Context, after ledger.Position) ([]E, ledger.Position, error) {
+func (t *Tail[E]) After(ctx context.Context, after history.Position) ([]E, history.Position, error) {
 	t.mu.Lock()
 	if after.Compare(t.from) < 0 { // far behind: nobody shares what it reads
 		t.mu.Unlock()
@@ -54,9 +54,9 @@ func (t *Tail[E]) After(ctx context.Context, after ledger.Position) ([]E, ledger
 	return t.changes[first:], t.to, nil
 }
 
-func (t *Tail[E]) read(ctx context.Context, after ledger.Position) ([]E, ledger.Position, error) {
+func (t *Tail[E]) read(ctx context.Context, after history.Position) ([]E, history.Position, error) {
 	rev := t.history.ledger.World().Rev
-	to := ledger.EndOf(rev)
+	to := history.EndOf(rev)
 	if after.Compare(to) >= 0 {
 		return nil, after, nil
 	}

@@ -43,7 +43,7 @@ func TestUnconfirmedPolicyTakesItsRoutesAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
-		s := service{a.Service, a.ledger}
+		s := service{Service: a.Service, ledger: a.ledger}
 		put(t, s, mesh.Node{})
 		announce(t, s, 1, "10.1.0.0/16")
 		save(t, s, temporary(approving("10.0.0.0/8")))
@@ -58,14 +58,14 @@ func TestPolicyFileInPlaceOfATrialWithdrawsItsRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
-		s := service{a.Service, a.ledger}
+		s := service{Service: a.Service, ledger: a.ledger}
 		put(t, s, mesh.Node{})
 		announce(t, s, 1, "10.1.0.0/16", "10.2.0.0/16")
 		save(t, s, control.PolicyDraft{Text: approving("10.0.0.0/8"), ConfirmWithin: time.Hour})
 		a.kill()
 		b := c.startWith(t, "b", "", policyAt(t, "", approving("10.2.0.0/16")))
 		pass(3 * time.Second)
-		service{b.Service, b.ledger}.wantRoutes(t, "replaced", "1 10.1.0.0/16 a, 1 10.2.0.0/16 a e p")
+		service{Service: b.Service, ledger: b.ledger}.wantRoutes(t, "replaced", "1 10.1.0.0/16 a, 1 10.2.0.0/16 a e p")
 	})
 }
 

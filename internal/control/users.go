@@ -137,7 +137,7 @@ func (s *Users) Create(ctx context.Context, a mesh.Actor, in NewUser) (*mesh.Use
 			return nil, err
 		}
 	}
-	trial, err := s.comeback(ctx)
+	trial, err := s.previousPolicy(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (s *Users) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision 
 	if err := CheckUserName(name); err != nil {
 		return nil, err
 	}
-	trial, err := s.comeback(ctx)
+	trial, err := s.previousPolicy(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (d UserDeletion) Answer() string { return fmt.Sprint(d.Nodes, d.User) }
 // the user added stay unless tagged is set. ifRevision is as in RenameUser. An API
 // key must also allow deleting what goes with the user.
 func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string, tagged bool) (UserDeletion, error) {
-	trial, err := s.comeback(ctx)
+	trial, err := s.previousPolicy(ctx)
 	if err != nil {
 		return UserDeletion{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -31,9 +32,9 @@ const (
 // Webhooks are the use cases of webhooks.
 type Webhooks struct {
 	*core
-	history    *History
+	audit      *History
 	secrets    *identity.WebhookSecrets
-	deliver    func(context.Context, *mesh.Webhook, ledger.AuditRow) WebhookAnswer
+	deliver    func(context.Context, *mesh.Webhook, history.AuditRow) WebhookAnswer
 	allowLocal bool
 	sending    sync.Map // by mesh.WebhookID: a request waits for the receiver's answer
 }
@@ -244,7 +245,7 @@ func (s *Webhooks) Find(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook, 
 
 // sendNow sends one event to a receiver while somebody waits. One at a time per
 // receiver: more would make this server a means to flood others.
-func (s *Webhooks) sendNow(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) (WebhookAnswer, error) {
+func (s *Webhooks) sendNow(ctx context.Context, w *mesh.Webhook, row history.AuditRow) (WebhookAnswer, error) {
 	if _, busy := s.sending.LoadOrStore(w.ID, nil); busy {
 		return WebhookAnswer{}, refuse(Conflict, "", "the receiver of webhook %d has not answered another test or redelivery yet: try again in a moment", w.ID)
 	}
@@ -259,8 +260,8 @@ func (s *Webhooks) Test(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (W
 	if err != nil {
 		return WebhookAnswer{}, err
 	}
-	answer, err := s.sendNow(ctx, w, ledger.AuditRow{
-		Position: ledger.Position{}, At: s.ledger.Now(), Actor: a, Kind: "webhook", Verb: "test", Object: id.String(),
+	answer, err := s.sendNow(ctx, w, history.AuditRow{
+		Position: history.Position{}, At: s.ledger.Now(), Actor: a, Kind: "webhook", Verb: "test", Object: id.String(),
 	})
 	if err != nil {
 		return WebhookAnswer{}, err
@@ -281,7 +282,7 @@ func (s *Webhooks) DeadLetters(ctx context.Context, id mesh.WebhookID, before me
 	if _, err := s.Find(ctx, id); err != nil {
 		return nil, false, err
 	}
-	letters, err = s.ledger.DeadLetters(ctx, id, before, limit+1) // one more tells whether any follow
+	letters, err = s.history.DeadLetters(ctx, id, before, limit+1) // one more tells whether any follow
 	return letters[:min(limit, len(letters))], len(letters) > limit, err
 }
 
@@ -293,16 +294,16 @@ func (s *Webhooks) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookI
 	if err != nil {
 		return none, err
 	}
-	found, err := s.ledger.DeadLetters(ctx, id, letter+1, 1)
+	found, err := s.history.DeadLetters(ctx, id, letter+1, 1)
 	if err != nil {
 		return none, err
 	}
 	if len(found) == 0 || found[0].ID != letter {
 		return none, refuse(NotFound, "letter", "webhook %d has no failed event %d; list them with: fairlead webhooks failed %d", id, letter, id)
 	}
-	at := ledger.Position{Rev: found[0].Rev, Index: found[0].Index}
-	rows, err := s.history.Changes(ctx, ledger.Position{Rev: at.Rev, Index: at.Index - 1}, at.Rev, 1)
-	if errors.Is(err, ledger.ErrForgotten) || err == nil && (len(rows) == 0 || rows[0].Position != at) {
+	at := history.Position{Rev: found[0].Rev, Index: found[0].Index}
+	rows, err := s.audit.Changes(ctx, history.Position{Rev: at.Rev, Index: at.Index - 1}, at.Rev, 1)
+	if errors.Is(err, history.ErrForgotten) || err == nil && (len(rows) == 0 || rows[0].Position != at) {
 		return none, refuse(NotFound, "letter", "event %v is no longer kept: history.retention says for how long events are", at)
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
@@ -168,7 +169,7 @@ func (l *Ledger) forget(ctx context.Context) {
 	if l.history == nil {
 		return
 	}
-	n, err := l.history.Forget(ctx, cmp.Or(l.retention, math.MaxInt64), store.PresenceAge)
+	n, err := l.history.Forget(ctx, cmp.Or(l.retention, math.MaxInt64), history.PresenceAge)
 	switch {
 	case errors.Is(err, context.Canceled):
 	case err != nil:

@@ -7,17 +7,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
-	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
 // Who leads is recorded when it changes, in the same revision, and nothing else
 // about a router is.
 func TestEveryLeaderIsRecordedOnce(t *testing.T) {
 	st := openSQLite(t)
-	l := run(t, ledger.Config{Store: st, History: st.(store.History)})
+	l := run(t, ledger.Config{Store: st, History: st.(history.Store)})
 	office := netip.MustParsePrefix("192.168.7.0/24")
 	router := func(id mesh.NodeID) *mesh.Node {
 		n := meshgen.Node(id, 1)
@@ -35,7 +35,7 @@ func TestEveryLeaderIsRecordedOnce(t *testing.T) {
 	commit(t, l, mesh.NodeGone{ID: 2})
 	commit(t, l, mesh.NodeGone{ID: 1})
 
-	list, err := l.Leaders(t.Context(), office, 100)
+	list, err := st.(history.Store).Leaders(t.Context(), office, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -73,7 +74,7 @@ type Config struct {
 	Describe Describe
 	// History keeps the audit for Retention; without one, for ever. It also has
 	// the policy that counts when the newest cannot be read.
-	History   store.History
+	History   history.Store
 	Retention time.Duration
 	// Reserved is what every world of this ledger has.
 	Reserved mesh.Reserved
@@ -102,7 +103,7 @@ type Ledger struct {
 	store      store.Store
 	log        *slog.Logger
 	describe   Describe
-	history    store.History
+	history    history.Store
 	retention  time.Duration
 	reserved   mesh.Reserved
 	fill       func(*store.Report)

@@ -56,14 +56,3 @@ func LogPolicy(log *slog.Logger, w *policy.World) {
 		log.Info("policy loaded", "version", p.Version, "source", p.Source, "author", p.Author, "rules", len(w.Doc.Rules()))
 	}
 }
-
-// Policies returns versions of the policy below before, newest first; zero means
-// from the newest.
-func (l *Ledger) Policies(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
-	return l.history.Policies(ctx, before, limit)
-}
-
-// PolicyVersion returns one version of the policy, which must have existed.
-func (l *Ledger) PolicyVersion(ctx context.Context, v mesh.PolicyVersion) (*mesh.Policy, error) {
-	return l.history.Policy(ctx, v)
-}

@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
-	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
 // Who moves to another replica, reconnects or is heard of while away has neither
@@ -30,7 +30,7 @@ func TestOnlyTransitionsBecomePresence(t *testing.T) {
 	commit(t, l, mesh.NodePut{Node: meshgen.Node(2, 1)})
 	deleted := commit(t, l, mesh.NodeGone{ID: 1}, mesh.NodeGone{ID: 2})
 
-	list, err := st.(store.History).Transitions(t.Context(), store.Position{}, store.Position{}, 100)
+	list, err := st.(history.Store).Transitions(t.Context(), history.Position{}, history.Position{}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

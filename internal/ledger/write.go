@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -188,8 +189,8 @@ func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (d decision,
 
 // before notes what the objects of evs were, each once: several events may make
 // one change.
-func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []store.AuditRow {
-	rows := make([]store.AuditRow, len(evs))
+func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []history.AuditRow {
+	rows := make([]history.AuditRow, len(evs))
 	if l.describe == nil {
 		return rows
 	}
@@ -199,7 +200,7 @@ func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []sto
 		row := &rows[i]
 		row.Kind, row.Object, row.Before = l.describe(s, now, e)
 		if o := (object{row.Kind, row.Object}); noted[o] {
-			*row = store.AuditRow{}
+			*row = history.AuditRow{}
 		} else {
 			noted[o] = true
 		}
@@ -208,7 +209,7 @@ func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []sto
 }
 
 // firstObject is the id of what a command is about; what follows from it comes later.
-func firstObject(rows []store.AuditRow) string {
+func firstObject(rows []history.AuditRow) string {
 	for _, row := range rows {
 		if row.Kind != "" {
 			return row.Object
@@ -220,7 +221,7 @@ func firstObject(rows []store.AuditRow) string {
 // after adds what they became, and drops the rows nobody wants to read: those of
 // which nothing is shown, and, where nobody asked for it, those in which nothing that is shown
 // changed. What people do has its row, whatever came of it.
-func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mesh.Event, rows []store.AuditRow) []store.AuditRow {
+func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mesh.Event, rows []history.AuditRow) []history.AuditRow {
 	kept := rows[:0]
 	for i, row := range rows {
 		if row.Kind == "" {
@@ -243,7 +244,7 @@ func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mes
 }
 
 // transitions finds the nodes that evs bring online or take offline.
-func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []store.Transition) {
+func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []history.Transition) {
 	shown := map[mesh.NodeID]bool{} // what evs have made of a node so far
 	// When the time is set back, the last row of a node may be in the future, so
 	// another row records the current state.
@@ -255,7 +256,7 @@ func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []stor
 		}
 		if ok && (was != online || back) {
 			shown[id] = online
-			rows = append(rows, store.Transition{Node: id, At: at, Online: online})
+			rows = append(rows, history.Transition{Node: id, At: at, Online: online})
 		}
 	}
 	for _, e := range evs {
@@ -277,7 +278,7 @@ func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []stor
 
 // leaders finds the prefixes to which evs make another node lead, in order. Of
 // several events about a node the last counts.
-func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []store.Leader) {
+func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []history.Leader) {
 	after := map[mesh.NodeID]*mesh.Node{}
 	for _, e := range evs {
 		switch e := e.(type) {
@@ -287,7 +288,7 @@ func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []store.Leader) {
 			after[e.ID] = &mesh.Node{}
 		}
 	}
-	led := map[netip.Prefix]store.Leader{}
+	led := map[netip.Prefix]history.Leader{}
 	for id, n := range after {
 		before, ok := s.Node(id)
 		if !ok {
@@ -295,12 +296,12 @@ func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []store.Leader) {
 		}
 		for _, p := range before.Primary {
 			if _, taken := led[p]; !taken && !slices.Contains(n.Primary, p) {
-				led[p] = store.Leader{Prefix: p}
+				led[p] = history.Leader{Prefix: p}
 			}
 		}
 		for _, p := range n.Primary {
 			if !slices.Contains(before.Primary, p) {
-				led[p] = store.Leader{Prefix: p, Node: id, Name: n.Name}
+				led[p] = history.Leader{Prefix: p, Node: id, Name: n.Name}
 			}
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// history implements store.History for both engines.
-type history struct {
+// historyTables implements history.Store for both engines.
+type historyTables struct {
 	engine engine
 	schema *schema
 }
@@ -44,11 +44,11 @@ func (c *conditions) mark(arg any) string {
 
 // between admits the rows after one position and before another; a zero one
 // sets no bound.
-func (c *conditions) between(after, before store.Position) {
-	if after != (store.Position{}) {
+func (c *conditions) between(after, before history.Position) {
+	if after != (history.Position{}) {
 		c.list = append(c.list, "(rev, idx) > ("+c.mark(int64(after.Rev))+", "+c.mark(int64(after.Index))+")")
 	}
-	if before != (store.Position{}) {
+	if before != (history.Position{}) {
 		c.list = append(c.list, "(rev, idx) < ("+c.mark(int64(before.Rev))+", "+c.mark(int64(before.Index))+")")
 	}
 }
@@ -91,8 +91,8 @@ func (c *conditions) String() string {
 	return " WHERE " + strings.Join(c.list, " AND ")
 }
 
-// Audit implements store.History.
-func (h history) Audit(ctx context.Context, q store.AuditQuery) (out []store.AuditRow, err error) {
+// Audit implements history.Store.
+func (h historyTables) Audit(ctx context.Context, q history.AuditQuery) (out []history.AuditRow, err error) {
 	var c conditions
 	c.between(q.After, q.Before)
 	c.since(">=", q.From)
@@ -115,8 +115,8 @@ func (h history) Audit(ctx context.Context, q store.AuditQuery) (out []store.Aud
 	return out, explain(err)
 }
 
-func scanAudit(r scanner) (store.AuditRow, error) {
-	var a store.AuditRow
+func scanAudit(r scanner) (history.AuditRow, error) {
+	var a history.AuditRow
 	var actor string
 	err := r.Scan(&a.Position.Rev, &a.Position.Index, &a.At, &actor, &a.Verb, &a.Kind, &a.Object, &a.Before, &a.After)
 	if err != nil {
@@ -143,8 +143,8 @@ func readAll[T any](ctx context.Context, e engine, scan func(scanner) (T, error)
 
 // reaches fails unless all rows after a position were there when they were read,
 // just before: whoever drops some says so first.
-func (h history) reaches(ctx context.Context, table string, after store.Position) error {
-	if after == (store.Position{}) {
+func (h historyTables) reaches(ctx context.Context, table string, after history.Position) error {
+	if after == (history.Position{}) {
 		return nil
 	}
 	var gone, head mesh.Revision
@@ -154,8 +154,8 @@ func (h history) reaches(ctx context.Context, table string, after store.Position
 	if err != nil {
 		return err
 	}
-	if after.Compare(store.EndOf(gone)) < 0 || after.Rev > head {
-		return fmt.Errorf("%w: asked for what follows %v, kept is what follows %d up to %d", store.ErrForgotten, after, gone, head)
+	if after.Compare(history.EndOf(gone)) < 0 || after.Rev > head {
+		return fmt.Errorf("%w: asked for what follows %v, kept is what follows %d up to %d", history.ErrForgotten, after, gone, head)
 	}
 	return nil
 }
@@ -165,8 +165,8 @@ const presenceMinute = 60_000_000
 
 func minuteOf(t mesh.Time) int64 { return int64(t) / presenceMinute }
 
-// Transitions implements store.History.
-func (h history) Transitions(ctx context.Context, after, before store.Position, limit int) ([]store.Transition, error) {
+// Transitions implements history.Store.
+func (h historyTables) Transitions(ctx context.Context, after, before history.Position, limit int) ([]history.Transition, error) {
 	var c conditions
 	c.between(after, before)
 	query := "SELECT node, at, online, rev, idx FROM presence" + c.String() + " ORDER BY rev, idx LIMIT " + c.mark(limit)
@@ -177,7 +177,7 @@ func (h history) Transitions(ctx context.Context, after, before store.Position, 
 	return out, explain(err)
 }
 
-func scanTransition(r scanner) (t store.Transition, err error) {
+func scanTransition(r scanner) (t history.Transition, err error) {
 	var online int64
 	err = r.Scan((*int64)(&t.Node), (*int64)(&t.At), &online, (*int64)(&t.Position.Rev), &t.Position.Index)
 	t.Online = online != 0
@@ -201,18 +201,18 @@ func presenceQuery(nodes string) string {
 		ORDER BY node, rev, idx`
 }
 
-// Presence implements store.History.
-func (h history) Presence(ctx context.Context, nodes []mesh.NodeID, from, to mesh.Time) ([]store.Presence, error) {
+// Presence implements history.Store.
+func (h historyTables) Presence(ctx context.Context, nodes []mesh.NodeID, from, to mesh.Time) ([]history.Presence, error) {
 	table, args := "(SELECT id FROM nodes)", []any{minuteOf(from), int64(from), minuteOf(to), int64(to)}
 	if nodes != nil {
 		list, arg := h.engine.nodeList(nodes)
 		table, args = list, append(args, arg)
 	}
 	rows, err := readAll(ctx, h.engine, scanTransition, presenceQuery(table), args...)
-	var out []store.Presence
+	var out []history.Presence
 	for _, t := range rows {
-		if t.Position == (store.Position{}) {
-			out = append(out, store.Presence{Node: t.Node, Before: t.Online})
+		if t.Position == (history.Position{}) {
+			out = append(out, history.Presence{Node: t.Node, Before: t.Online})
 			continue
 		}
 		last := &out[len(out)-1]
@@ -221,8 +221,8 @@ func (h history) Presence(ctx context.Context, nodes []mesh.NodeID, from, to mes
 	return out, explain(err)
 }
 
-// Forget implements store.History.
-func (h history) Forget(ctx context.Context, audit, transitions time.Duration) (int64, error) {
+// Forget implements history.Store.
+func (h historyTables) Forget(ctx context.Context, audit, transitions time.Duration) (int64, error) {
 	rows, err := h.forget(ctx, "audit", audit)
 	if err != nil {
 		return rows, err
@@ -242,16 +242,16 @@ func (h history) Forget(ctx context.Context, audit, transitions time.Duration) (
 
 // forgetLeaders keeps who led when the time that is kept began: a row goes when
 // a later one of its prefix is too old as well.
-func (h history) forgetLeaders(ctx context.Context, age time.Duration) (int64, error) {
+func (h historyTables) forgetLeaders(ctx context.Context, age time.Duration) (int64, error) {
 	moment, arg := h.engine.cutoff(age)
 	n, err := h.engine.affect(ctx, "DELETE FROM route_leaders WHERE EXISTS (SELECT 1 FROM route_leaders AS later WHERE later.prefix = route_leaders.prefix"+
 		" AND later.rev > route_leaders.rev AND later.at < "+moment+")", arg)
 	return n, explain(err)
 }
 
-// Leaders implements store.History.
-func (h history) Leaders(ctx context.Context, prefix netip.Prefix, limit int) ([]store.Leader, error) {
-	found, err := readAll(ctx, h.engine, func(r scanner) (l store.Leader, err error) {
+// Leaders implements history.Store.
+func (h historyTables) Leaders(ctx context.Context, prefix netip.Prefix, limit int) ([]history.Leader, error) {
+	found, err := readAll(ctx, h.engine, func(r scanner) (l history.Leader, err error) {
 		l.Prefix = prefix
 		return l, r.Scan((*int64)(&l.Rev), (*int64)(&l.At), (*int64)(&l.Node), &l.Name)
 	}, "SELECT rev, at, node, name FROM route_leaders WHERE prefix = $1 ORDER BY rev DESC LIMIT $2", prefix.String(), limit)
@@ -259,15 +259,15 @@ func (h history) Leaders(ctx context.Context, prefix netip.Prefix, limit int) ([
 }
 
 // forgetLetters has one statement: their number is bounded by what it leaves.
-func (h history) forgetLetters(ctx context.Context) (int64, error) {
-	moment, arg := h.engine.cutoff(store.DeadLetterAge)
+func (h historyTables) forgetLetters(ctx context.Context) (int64, error) {
+	moment, arg := h.engine.cutoff(history.DeadLetterAge)
 	n, err := h.engine.affect(ctx, fmt.Sprintf("DELETE FROM dead_letters WHERE at < %s OR webhook NOT IN (SELECT id FROM webhooks) OR id <= "+
-		"(SELECT newer.id FROM dead_letters AS newer WHERE newer.webhook = dead_letters.webhook ORDER BY newer.id DESC LIMIT 1 OFFSET %d)", moment, store.DeadLetters), arg)
+		"(SELECT newer.id FROM dead_letters AS newer WHERE newer.webhook = dead_letters.webhook ORDER BY newer.id DESC LIMIT 1 OFFSET %d)", moment, history.DeadLetters), arg)
 	return n, explain(err)
 }
 
-// DeadLetters implements store.History.
-func (h history) DeadLetters(ctx context.Context, w mesh.WebhookID, before mesh.DeadLetterID, limit int) ([]mesh.DeadLetter, error) {
+// DeadLetters implements history.Store.
+func (h historyTables) DeadLetters(ctx context.Context, w mesh.WebhookID, before mesh.DeadLetterID, limit int) ([]mesh.DeadLetter, error) {
 	if before == 0 {
 		before = mesh.MaxID + 1
 	}
@@ -279,7 +279,7 @@ func (h history) DeadLetters(ctx context.Context, w mesh.WebhookID, before mesh.
 
 // forget takes a chunk at a time, so that no statement holds locks for long. The
 // first statement says how far, the second does it.
-func (h history) forget(ctx context.Context, table string, age time.Duration) (total int64, err error) {
+func (h historyTables) forget(ctx context.Context, table string, age time.Duration) (total int64, err error) {
 	moment, arg := h.engine.cutoff(age)
 	mark := "UPDATE forgotten SET rev = oldest.rev FROM (SELECT max(rev) AS rev FROM (SELECT rev, at FROM " + table + " ORDER BY rev LIMIT 5000) AS chunk WHERE at < " + moment +
 		") AS oldest WHERE forgotten.id = '" + table + "' AND oldest.rev > forgotten.rev"
@@ -296,28 +296,28 @@ func (h history) forget(ctx context.Context, table string, age time.Duration) (t
 	}
 }
 
-// Policies implements store.History.
-func (h history) Policies(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
+// Policies implements history.Store.
+func (h historyTables) Policies(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
 	if before == 0 {
 		before = mesh.MaxID + 1
 	}
 	return h.policies(ctx, before-1, 1, limit)
 }
 
-// Policy implements store.History.
-func (h history) Policy(ctx context.Context, v mesh.PolicyVersion) (*mesh.Policy, error) {
+// Policy implements history.Store.
+func (h historyTables) Policy(ctx context.Context, v mesh.PolicyVersion) (*mesh.Policy, error) {
 	found, err := h.policies(ctx, v, v, 1)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: %v", store.ErrNoPolicy, v)
+		return nil, fmt.Errorf("%w: %v", history.ErrNoPolicy, v)
 	}
 	return &found[0], nil
 }
 
 // policies reads versions from one down to another, newest first.
-func (h history) policies(ctx context.Context, from, downTo mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
+func (h historyTables) policies(ctx context.Context, from, downTo mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
 	found, err := readAll(ctx, h.engine, func(r scanner) (p mesh.Policy, err error) {
 		return p, r.Scan(policyRow(&p)...)
 	}, h.schema.policies.selectAll()+" WHERE id <= $1 AND id >= $2 ORDER BY id DESC LIMIT $3", int64(from), int64(downTo), limit)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -53,31 +54,31 @@ func statements(t *testing.T, s store.Store) []operation {
 			check(err)
 		}},
 		{"audit", 1, func(ctx context.Context) {
-			_, err := s.(store.History).Audit(ctx, store.AuditQuery{Limit: 10})
+			_, err := s.(history.Store).Audit(ctx, history.AuditQuery{Limit: 10})
 			check(err)
 		}},
 		{"audit after a position", 2, func(ctx context.Context) { // rows, how far they reach
-			_, err := s.(store.History).Audit(ctx, store.AuditQuery{After: store.Position{Rev: 1}, Limit: 10})
+			_, err := s.(history.Store).Audit(ctx, history.AuditQuery{After: history.Position{Rev: 1}, Limit: 10})
 			check(err)
 		}},
 		{"presence", 1, func(ctx context.Context) {
-			_, err := s.(store.History).Presence(ctx, nil, 1, 2)
+			_, err := s.(history.Store).Presence(ctx, nil, 1, 2)
 			check(err)
 		}},
 		{"forget", 6, func(ctx context.Context) { // how far and rows, twice; leaders; dead letters
-			_, err := s.(store.History).Forget(ctx, time.Hour, time.Hour)
+			_, err := s.(history.Store).Forget(ctx, time.Hour, time.Hour)
 			check(err)
 		}},
 		{"dead letters", 1, func(ctx context.Context) {
-			_, err := s.(store.History).DeadLetters(ctx, 1, 0, 10)
+			_, err := s.(history.Store).DeadLetters(ctx, 1, 0, 10)
 			check(err)
 		}},
 		{"policies", 1, func(ctx context.Context) {
-			_, err := s.(store.History).Policies(ctx, 0, 10)
+			_, err := s.(history.Store).Policies(ctx, 0, 10)
 			check(err)
 		}},
 		{"policy", 1, func(ctx context.Context) {
-			if _, err := s.(store.History).Policy(ctx, 1); !errors.Is(err, store.ErrNoPolicy) {
+			if _, err := s.(history.Store).Policy(ctx, 1); !errors.Is(err, history.ErrNoPolicy) {
 				t.Fatal(err)
 			}
 		}},
@@ -234,7 +235,7 @@ func TestPoolGaugesAndLimitsHold(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				if _, err := s.Audit(t.Context(), store.AuditQuery{Limit: 1}); err != nil {
+				if _, err := s.Audit(t.Context(), history.AuditQuery{Limit: 1}); err != nil {
 					t.Error(err)
 				}
 			})

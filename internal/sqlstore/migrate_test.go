@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -89,7 +90,7 @@ func TestOldAuditRowsKnowTheirActors(t *testing.T) {
 			s, exec := open(t)
 			for _, actor := range []mesh.Actor{{Kind: mesh.ActorServer}, {Kind: mesh.ActorKey, ID: "3", Name: "b\"ü"}} {
 				err := s.Lock(t.Context(), 0, storetest.Batch(), func(tx store.Tx) error {
-					_, err := tx.Append(store.Command{Actor: actor, Events: user(1), Audit: []store.AuditRow{{Kind: "user", Object: "1"}}})
+					_, err := tx.Append(store.Command{Actor: actor, Events: user(1), Audit: []history.AuditRow{{Kind: "user", Object: "1"}}})
 					return err
 				})
 				if err != nil {
@@ -114,7 +115,7 @@ func TestOldAuditRowsKnowTheirActors(t *testing.T) {
 			}
 			s, _ = open(t)
 			for actor, want := range map[string]int{"server": 1, "key": 1, "key:3": 1, "key:b\"ü": 1, "key:4": 0, "user": 0} {
-				rows, err := s.(store.History).Audit(t.Context(), store.AuditQuery{Actor: actor, Limit: 10})
+				rows, err := s.(history.Store).Audit(t.Context(), history.AuditQuery{Actor: actor, Limit: 10})
 				if err != nil || len(rows) != want {
 					t.Errorf("%d rows of %s, want %d (%v)", len(rows), actor, want, err)
 				}

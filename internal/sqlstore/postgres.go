@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
@@ -52,7 +53,7 @@ const (
 
 // Postgres is the engine for one replica or many.
 type Postgres struct {
-	history
+	historyTables
 	config  *pgx.ConnConfig
 	hosts   *hosts
 	pool    *pgxpool.Pool
@@ -67,7 +68,7 @@ type Postgres struct {
 
 var (
 	_ store.Store   = (*Postgres)(nil)
-	_ store.History = (*Postgres)(nil)
+	_ history.Store = (*Postgres)(nil)
 )
 
 // OpenPostgres connects and brings the tables up to date. Many replicas may do
@@ -96,7 +97,7 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 		config: config.ConnConfig, hosts: hosts, pool: pool, answer: c.answer(), idle: idleLimit{most: cmp.Or(int32(c.MaxIdleConns), config.MaxConns)},
 		self: rand.Text(), changed: make(chan struct{}, 1),
 	}
-	p.history = history{p, newSchema()}
+	p.historyTables = historyTables{p, newSchema()}
 	return p, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
@@ -31,7 +32,7 @@ const (
 
 // SQLite is the engine for one process: one file, nothing to operate.
 type SQLite struct {
-	history
+	historyTables
 	db        *sql.DB
 	files     *sqliteFiles
 	durations prometheus.Observer
@@ -44,7 +45,7 @@ type SQLite struct {
 
 var (
 	_ store.Store   = (*SQLite)(nil)
-	_ store.History = (*SQLite)(nil)
+	_ history.Store = (*SQLite)(nil)
 )
 
 // OpenSQLite opens or creates the file at path and brings its tables up to
@@ -79,7 +80,7 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 		return poolStat{open: s.OpenConnections, idle: s.Idle, max: s.MaxOpenConnections}
 	})
 	l := &SQLite{db: db, pin: pin, files: files, durations: durations}
-	l.history = history{l, newSchema()}
+	l.historyTables = historyTables{l, newSchema()}
 	return l, nil
 }
 

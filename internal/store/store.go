@@ -12,6 +12,7 @@ import (
 
 	"tailscale.com/types/key"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -30,8 +31,6 @@ var (
 	// ErrUnavailable says that the database could not be reached or is not
 	// usable now. Nothing was written.
 	ErrUnavailable = errors.New("database unavailable")
-	// ErrNoPolicy says that the policy never had that version.
-	ErrNoPolicy = errors.New("no such version of the policy")
 )
 
 // BatchID names one transaction of one ledger for ever.
@@ -56,12 +55,12 @@ type Entry struct {
 // Command is one accepted command on its way into the log.
 type Command struct {
 	Actor  mesh.Actor
-	Events []mesh.Event // settled
-	Audit  []AuditRow   // what people will read about it
+	Events []mesh.Event       // settled
+	Audit  []history.AuditRow // what people will read about it
 	// Presence are the nodes that Events bring online or take offline.
-	Presence []Transition
+	Presence []history.Transition
 	// Leaders are the prefixes that Events give another leader.
-	Leaders []Leader
+	Leaders []history.Leader
 }
 
 // Store keeps tables and log. Revisions have no gaps and become visible in

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -39,7 +40,7 @@ type Config struct {
 	// Secret is the one that a webhook's salt stands for.
 	Secret func(salt string) string
 	// Encode gives an event in the form of the API.
-	Encode func(ledger.AuditRow) []byte
+	Encode func(history.AuditRow) []byte
 	// Version is that of the service.
 	Version string
 	// AllowLocal lets receivers have an address that IsLocal to the service.
@@ -56,13 +57,13 @@ type Courier struct {
 	webhooks  *control.Webhooks
 	log       *slog.Logger
 	secret    func(string) string
-	encode    func(ledger.AuditRow) []byte
+	encode    func(history.AuditRow) []byte
 	userAgent string
 	client    *http.Client
 	patience  time.Duration
 	retry     time.Duration
 	metrics   *metrics
-	tail      *control.Tail[ledger.AuditRow]
+	tail      *control.Tail[history.AuditRow]
 }
 
 // New returns a courier. Run makes it deliver; Deliver works without it.
@@ -76,7 +77,7 @@ func New(c Config) *Courier {
 	return &Courier{
 		ledger: c.Ledger, webhooks: c.Webhooks, log: c.Log, secret: c.Secret, encode: c.Encode, userAgent: "Fairlead/" + c.Version,
 		client: newClient(c.AllowLocal, c.Webhooks.IsLocal), patience: c.Patience, retry: c.Retry, metrics: newMetrics(c.Registerer),
-		tail: control.NewTail(c.History, func(r ledger.AuditRow) ledger.AuditRow { return r }, func(r ledger.AuditRow) ledger.Position { return r.Position }),
+		tail: control.NewTail(c.History, func(r history.AuditRow) history.AuditRow { return r }, func(r history.AuditRow) history.Position { return r.Position }),
 	}
 }
 
@@ -123,8 +124,8 @@ func (c *Courier) enabled(id mesh.WebhookID) (*mesh.Webhook, bool) {
 // is one, until the webhook is gone or disabled.
 func (c *Courier) follow(ctx context.Context, id mesh.WebhookID) {
 	cursor := c.ledger.Cursor()
-	var at ledger.Position // nothing up to here is to be delivered
-	var passed bool        // something was, since the place was noted
+	var at history.Position // nothing up to here is to be delivered
+	var passed bool         // something was, since the place was noted
 	noted := time.Now()
 	for ctx.Err() == nil {
 		more := cursor.More()
@@ -165,26 +166,26 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // place is up to where a webhook has been told.
-func place(w *mesh.Webhook) ledger.Position {
-	return ledger.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}
+func place(w *mesh.Webhook) history.Position {
+	return history.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}
 }
 
 // finding is the next event that a webhook asks for, if there is one now.
 type finding struct {
-	row    *ledger.AuditRow
-	to     ledger.Position // nothing between is asked for
-	passed bool            // something was there
+	row    *history.AuditRow
+	to     history.Position // nothing between is asked for
+	passed bool             // something was there
 }
 
 // next finds the first event after a position that a webhook asks for. When the
 // history does not reach back to there, that is what the receiver is told.
-func (c *Courier) next(ctx context.Context, w *mesh.Webhook, after ledger.Position) (finding, error) {
+func (c *Courier) next(ctx context.Context, w *mesh.Webhook, after history.Position) (finding, error) {
 	found := finding{to: after}
 	for {
 		rows, to, err := c.tail.After(ctx, found.to)
-		if errors.Is(err, ledger.ErrForgotten) {
+		if errors.Is(err, history.ErrForgotten) {
 			rev := c.ledger.World().Rev
-			found.row = &ledger.AuditRow{Position: ledger.EndOf(rev), At: c.ledger.Now(), Kind: control.EventReset, Actor: mesh.Actor{Kind: mesh.ActorServer}}
+			found.row = &history.AuditRow{Position: history.EndOf(rev), At: c.ledger.Now(), Kind: control.EventReset, Actor: mesh.Actor{Kind: mesh.ActorServer}}
 			return found, nil
 		}
 		if err != nil || to == found.to {

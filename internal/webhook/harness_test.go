@@ -26,6 +26,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -101,14 +102,14 @@ func start(t *testing.T, st store.Store, changes ...func(*webhook.Config)) *repl
 	r := &replica{t: t, log: &journal{}, metrics: prometheus.NewRegistry()}
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	r.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: st, Log: log, Registerer: r.metrics, Describe: api.Describe, History: st.(store.History)})
+	r.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: st, Log: log, Registerer: r.metrics, Describe: api.Describe, History: st.(history.Store)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Service = control.New(control.Config{
-		Ledger: r.ledger, Log: log, Registerer: r.metrics,
+		Ledger: r.ledger, History: st.(history.Store), Log: log, Registerer: r.metrics,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
-		Webhooks: secrets, LocalWebhooks: true, Deliver: func(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) control.WebhookAnswer {
+		Webhooks: secrets, LocalWebhooks: true, Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
 			return r.courier.Deliver(ctx, w, row)
 		},
 	})
@@ -167,7 +168,7 @@ func (r *replica) webhook(id mesh.WebhookID) *mesh.Webhook {
 // wanted are the ids of what happened since a webhook was made.
 func (r *replica) wanted(w *mesh.Webhook) (ids []string) {
 	r.t.Helper()
-	rows, err := r.History.Changes(r.t.Context(), ledger.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}, r.ledger.World().Rev, 100_000)
+	rows, err := r.History.Changes(r.t.Context(), history.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}, r.ledger.World().Rev, 100_000)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -314,6 +315,6 @@ func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) 
 }
 
 // test is an event.
-func test() ledger.AuditRow {
-	return ledger.AuditRow{At: mesh.TimeOf(time.Now()), Kind: "webhook", Verb: "test"}
+func test() history.AuditRow {
+	return history.AuditRow{At: mesh.TimeOf(time.Now()), Kind: "webhook", Verb: "test"}
 }

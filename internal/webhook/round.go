@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
@@ -146,7 +146,7 @@ func (r *round) save(ctx context.Context, hold time.Duration) error {
 		if next.Replica, next.Until = "", 0; hold > 0 {
 			next.Replica, next.Until = self, now.Add(hold)
 		}
-		if kept := place(hook); kept.Compare(ledger.Position{Rev: at.Rev, Index: at.Index}) > 0 { // it was disabled and enabled meanwhile
+		if kept := place(hook); kept.Compare(history.Position{Rev: at.Rev, Index: at.Index}) > 0 { // it was disabled and enabled meanwhile
 			next.Rev, next.Index = kept.Rev, kept.Index
 		}
 		evs := []mesh.Event{mesh.WebhookMoved{ID: r.id, Progress: next}}
@@ -176,7 +176,7 @@ func (r *round) run(ctx context.Context) {
 			return
 		}
 		r.mu.Lock()
-		after, waiting := ledger.Position{Rev: r.at.Rev, Index: r.at.Index}, len(r.letters)
+		after, waiting := history.Position{Rev: r.at.Rev, Index: r.at.Index}, len(r.letters)
 		r.mu.Unlock()
 		if waiting >= maxLetters && ctx.Err() == nil { // they are noted before there are more
 			pause(ctx, saveEvery)
@@ -206,7 +206,7 @@ func (r *round) run(ctx context.Context) {
 	}
 }
 
-func later(p, q ledger.Position) ledger.Position {
+func later(p, q history.Position) history.Position {
 	if p.Compare(q) < 0 {
 		return q
 	}
@@ -214,7 +214,7 @@ func later(p, q ledger.Position) ledger.Position {
 }
 
 // move notes a place in memory; it is worth no commit of its own.
-func (r *round) move(to ledger.Position) {
+func (r *round) move(to history.Position) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at.Rev, r.at.Index = to.Rev, to.Index
@@ -222,7 +222,7 @@ func (r *round) move(to ledger.Position) {
 
 // bring tries until the receiver has taken an event, or it is given up. It is
 // false when the round must end.
-func (r *round) bring(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) bool {
+func (r *round) bring(ctx context.Context, w *mesh.Webhook, row history.AuditRow) bool {
 	r.metrics.waiting(r.id, row.At)
 	for tries := 1; ; tries++ {
 		answer := r.Deliver(ctx, w, row)
@@ -260,7 +260,7 @@ func (r *round) bring(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow)
 
 // hopeless says that an event that was just refused is not tried again. Its age
 // alone does not count: it may have waited for the service, or for others.
-func (r *round) hopeless(row ledger.AuditRow) bool {
+func (r *round) hopeless(row history.AuditRow) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Since(r.since) > r.patience && time.Since(row.At.Time()) > r.patience
@@ -308,7 +308,7 @@ func (r *round) backOff(ctx context.Context, w *mesh.Webhook, failures int) (*me
 	}
 }
 
-func (r *round) delivered(row ledger.AuditRow) {
+func (r *round) delivered(row history.AuditRow) {
 	r.metrics.deliveries.WithLabelValues(outcomeDelivered).Inc()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -334,7 +334,7 @@ func (r *round) failed(w *mesh.Webhook, answer control.WebhookAnswer) int {
 }
 
 // giveUp leaves an event to people.
-func (r *round) giveUp(row ledger.AuditRow, tries int) {
+func (r *round) giveUp(row history.AuditRow, tries int) {
 	r.metrics.deliveries.WithLabelValues(outcomeDead).Inc()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"unicode"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -59,7 +59,7 @@ func newClient(allowLocal bool, local func(netip.Addr) bool) *http.Client {
 var errLocal = errors.New("the address is of the server itself, of its link or of the mesh: set webhooks.allow_local to allow that")
 
 // Deliver sends one event to the receiver of a webhook, once.
-func (c *Courier) Deliver(ctx context.Context, w *mesh.Webhook, row ledger.AuditRow) (answer control.WebhookAnswer) {
+func (c *Courier) Deliver(ctx context.Context, w *mesh.Webhook, row history.AuditRow) (answer control.WebhookAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	began := time.Now()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/webhook"
 )
 
@@ -155,7 +155,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 	}
 	r.user("anna")
 	eventually(t, 5*time.Second, "the failure is logged", func() bool { return strings.Contains(r.log.String(), "does not take events") })
-	rows, _, err := r.History.Audit(t.Context(), ledger.AuditQuery{Kinds: []string{"webhook"}})
+	rows, _, err := r.History.Audit(t.Context(), history.AuditQuery{Kinds: []string{"webhook"}})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%d changes of the webhook (%v)", len(rows), err)
 	}

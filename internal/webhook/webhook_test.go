@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/webhook"
@@ -119,7 +119,7 @@ func TestEventsAreGivenUpAndSentAgain(t *testing.T) {
 	if answer, err := r.Webhooks.Redeliver(t.Context(), admin, w.ID, first.ID); err != nil || !answer.Delivered || answer.Status != http.StatusAccepted {
 		t.Errorf("%+v (%v)", answer, err)
 	}
-	if got, _ := rec.has(); !slices.Equal(got, []string{ledger.Position{Rev: first.Rev, Index: first.Index}.String()}) {
+	if got, _ := rec.has(); !slices.Equal(got, []string{history.Position{Rev: first.Rev, Index: first.Index}.String()}) {
 		t.Errorf("came %v, want %+v", got, first)
 	}
 	if left, _, err := r.Webhooks.DeadLetters(t.Context(), w.ID, 0, 10); err != nil || len(left) != 2 {
@@ -161,7 +161,7 @@ func TestReceiverThatIsGoneDisablesItsWebhook(t *testing.T) {
 	rec.answer(http.StatusGone)
 	r.user("anna")
 	eventually(t, 5*time.Second, "it is disabled", func() bool { return r.webhook(w.ID).Disabled })
-	rows, _, err := r.History.Audit(t.Context(), ledger.AuditQuery{Kinds: []string{"webhook"}, Verbs: []string{"changed"}})
+	rows, _, err := r.History.Audit(t.Context(), history.AuditQuery{Kinds: []string{"webhook"}, Verbs: []string{"changed"}})
 	if err != nil || len(rows) != 1 || rows[0].Actor.Kind != mesh.ActorServer || !strings.Contains(rows[0].Actor.Reason, "410 Gone") {
 		t.Errorf("audit %+v (%v)", rows, err)
 	}
@@ -187,7 +187,7 @@ func TestReceiverIsToldWhatIsForgotten(t *testing.T) {
 	eventually(t, 5*time.Second, "the receiver was asked", func() bool { return rec.requests() > 0 })
 	a.kill()
 	st := postgres(t, database)
-	if n, err := st.(store.History).Forget(t.Context(), -time.Hour, -time.Hour); n == 0 || err != nil {
+	if n, err := st.(history.Store).Forget(t.Context(), -time.Hour, -time.Hour); n == 0 || err != nil {
 		t.Fatalf("forgot %d (%v)", n, err)
 	}
 	rec.answer(http.StatusOK)

@@ -144,7 +144,7 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	server := httptest.NewUnstartedServer(nil)
 	s.url = "http://" + server.Listener.Addr().String()
 	s.Service = control.New(control.Config{
-		Ledger: s.ledger, Log: log, Registerer: s.reg, Logins: identity.NewLoginSealer(o.noise), ServerURL: s.url,
+		Ledger: s.ledger, History: st, Log: log, Registerer: s.reg, Logins: identity.NewLoginSealer(o.noise), ServerURL: s.url,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"), NodeExpiry: 24 * time.Hour,
 	})
 	hub := stream.New(stream.Config{Ledger: s.ledger, Presence: nobody{}, Log: log, Registerer: s.reg})

@@ -139,7 +139,7 @@ func (r *replica) try(ctx context.Context, db sqlstore.PostgresConfig) (store.St
 		return nil, errors.Join(err, st.Close())
 	}
 	r.service = control.New(control.Config{
-		Ledger: r.ledger, Log: log, Registerer: r.registry,
+		Ledger: r.ledger, History: postgres, Log: log, Registerer: r.registry,
 		// Small enough that addresses are given again and again.
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/22"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/118"),
 	})

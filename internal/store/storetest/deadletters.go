@@ -7,25 +7,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
-	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
 func deadLetters(t *testing.T, e Engine) {
 	s := e.Open(t)
-	h := s.(store.History)
+	h := s.(history.Store)
 	now := mesh.TimeOf(time.Now())
 	const kept, gone mesh.WebhookID = 1, 2
 	evs := []mesh.Event{
 		mesh.WebhookPut{Webhook: &mesh.Webhook{ID: kept}},
 		mesh.WebhookPut{Webhook: &mesh.Webhook{ID: gone}},
 		mesh.DeadLetterPut{Letter: meshgen.DeadLetter(1, gone, now)},
-		mesh.DeadLetterPut{Letter: meshgen.DeadLetter(2, kept, now.Add(-store.DeadLetterAge-time.Hour))},
+		mesh.DeadLetterPut{Letter: meshgen.DeadLetter(2, kept, now.Add(-history.DeadLetterAge-time.Hour))},
 		mesh.DeadLetterPut{Letter: meshgen.DeadLetter(3, kept, now)},
 	}
 	var want []mesh.DeadLetter // newest first
-	for i := range store.DeadLetters {
+	for i := range history.DeadLetters {
 		l := meshgen.DeadLetter(mesh.DeadLetterID(4+i), kept, now)
 		evs, want = append(evs, mesh.DeadLetterPut{Letter: l}), append(want, *l)
 	}
@@ -39,7 +39,7 @@ func deadLetters(t *testing.T, e Engine) {
 		}
 		return out
 	}
-	if n := len(list(kept, 0, 2000)); n != store.DeadLetters+2 {
+	if n := len(list(kept, 0, 2000)); n != history.DeadLetters+2 {
 		t.Errorf("%d letters before any is forgotten", n)
 	}
 	Append(t, s, []mesh.Event{mesh.WebhookGone{ID: gone}})

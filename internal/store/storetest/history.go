@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -37,21 +38,21 @@ func put(t testing.TB, s store.Store, commands ...store.Command) {
 // nextCommand gave it, and no other has any.
 func historyAgrees(t testing.TB, s store.Store, head mesh.Revision) {
 	t.Helper()
-	h := s.(store.History)
-	rows, err := h.Audit(t.Context(), store.AuditQuery{Limit: 100_000})
+	h := s.(history.Store)
+	rows, err := h.Audit(t.Context(), history.AuditQuery{Limit: 100_000})
 	if err != nil || len(rows) != int(head) {
 		t.Fatalf("%d audit rows at revision %d (%v)", len(rows), head, err)
 	}
-	list, err := h.Transitions(t.Context(), store.Position{}, store.Position{}, 100_000)
+	list, err := h.Transitions(t.Context(), history.Position{}, history.Position{}, 100_000)
 	if err != nil || len(list) != int(head) {
 		t.Fatalf("%d transitions at revision %d (%v)", len(list), head, err)
 	}
 	for i := range rows {
 		rev := mesh.Revision(i + 1)
-		if rows[i].Position != (store.Position{Rev: rev}) || rows[i].Object != mesh.UserID(rev).String() {
+		if rows[i].Position != (history.Position{Rev: rev}) || rows[i].Object != mesh.UserID(rev).String() {
 			t.Fatalf("revision %d has the audit row %+v", rev, rows[i])
 		}
-		if list[i].Position != (store.Position{Rev: rev, Index: 1}) || list[i].Node != mesh.NodeID(rev) {
+		if list[i].Position != (history.Position{Rev: rev, Index: 1}) || list[i].Node != mesh.NodeID(rev) {
 			t.Fatalf("revision %d has the transition %+v", rev, list[i])
 		}
 	}
@@ -61,12 +62,12 @@ func audit(t *testing.T, e Engine) {
 	s := e.Open(t)
 	who := mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "root"}
 	for id := range mesh.UserID(3) {
-		put(t, s, store.Command{Actor: who, Events: user(id + 1), Audit: []store.AuditRow{
+		put(t, s, store.Command{Actor: who, Events: user(id + 1), Audit: []history.AuditRow{
 			{Verb: "created", Kind: "user", Object: (id + 1).String(), After: []byte(`{"name":"x"}`)},
 			{Verb: "changed", Kind: "user", Object: (id + 1).String(), Before: []byte(`{}`), After: []byte(`{}`)},
 		}})
 	}
-	rows, err := s.(store.History).Audit(t.Context(), store.AuditQuery{After: store.Position{Rev: 1}, Limit: 3})
+	rows, err := s.(history.Store).Audit(t.Context(), history.AuditQuery{After: history.Position{Rev: 1}, Limit: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 // auditQueries compares many answers with those of a plain search.
 func auditQueries(t *testing.T, e Engine) {
 	s := e.Open(t)
-	h := s.(store.History)
+	h := s.(history.Store)
 	r := rand.New(rand.NewPCG(7, 8))
 	kinds, verbs, objects := []string{"user", "node", "route", "policy"}, []string{"created", "changed", "deleted"}, []string{"1", "2", "3", "42"}
 	actors := []mesh.Actor{
@@ -108,32 +109,32 @@ func auditQueries(t *testing.T, e Engine) {
 		for range 1 + r.IntN(4) {
 			c := store.Command{Actor: pick(r, actors...), Events: user(1)}
 			for range r.IntN(4) {
-				c.Audit = append(c.Audit, store.AuditRow{Verb: pick(r, verbs...), Kind: pick(r, kinds...), Object: pick(r, objects...)})
+				c.Audit = append(c.Audit, history.AuditRow{Verb: pick(r, verbs...), Kind: pick(r, kinds...), Object: pick(r, objects...)})
 			}
 			commands = append(commands, c)
 		}
 		put(t, s, commands...)
 	}
-	all, err := h.Audit(t.Context(), store.AuditQuery{Limit: 10_000})
-	if err != nil || len(all) < 50 || !slices.IsSortedFunc(all, func(a, b store.AuditRow) int { return a.Position.Compare(b.Position) }) {
+	all, err := h.Audit(t.Context(), history.AuditQuery{Limit: 10_000})
+	if err != nil || len(all) < 50 || !slices.IsSortedFunc(all, func(a, b history.AuditRow) int { return a.Position.Compare(b.Position) }) {
 		t.Fatalf("%d rows, or not in order (%v)", len(all), err)
 	}
 	found := 0
 	for range 400 {
-		q := store.AuditQuery{Newest: r.IntN(2) == 0, Limit: pick(r, 0, 1, 5, 1000)}
-		some := func(draw func(row store.AuditRow)) {
+		q := history.AuditQuery{Newest: r.IntN(2) == 0, Limit: pick(r, 0, 1, 5, 1000)}
+		some := func(draw func(row history.AuditRow)) {
 			if r.IntN(4) == 0 {
 				draw(pick(r, all...))
 			}
 		}
-		some(func(row store.AuditRow) { q.After = row.Position })
-		some(func(row store.AuditRow) { q.Before = pick(r, row.Position, store.EndOf(row.Position.Rev)) })
-		some(func(row store.AuditRow) { q.From = row.At + pick[mesh.Time](r, -1, 0, 1) })
-		some(func(row store.AuditRow) { q.To = row.At + pick[mesh.Time](r, -1, 0, 1, 1e12) })
-		some(func(row store.AuditRow) { q.Kinds = []string{row.Kind, pick(r, kinds...), "none"} })
-		some(func(row store.AuditRow) { q.Verbs = []string{row.Verb} })
-		some(func(row store.AuditRow) { q.Object = row.Object })
-		some(func(row store.AuditRow) {
+		some(func(row history.AuditRow) { q.After = row.Position })
+		some(func(row history.AuditRow) { q.Before = pick(r, row.Position, history.EndOf(row.Position.Rev)) })
+		some(func(row history.AuditRow) { q.From = row.At + pick[mesh.Time](r, -1, 0, 1) })
+		some(func(row history.AuditRow) { q.To = row.At + pick[mesh.Time](r, -1, 0, 1, 1e12) })
+		some(func(row history.AuditRow) { q.Kinds = []string{row.Kind, pick(r, kinds...), "none"} })
+		some(func(row history.AuditRow) { q.Verbs = []string{row.Verb} })
+		some(func(row history.AuditRow) { q.Object = row.Object })
+		some(func(row history.AuditRow) {
 			q.Actor = pick(r, string(row.Actor.Kind), string(row.Actor.Kind)+":"+row.Actor.ID, string(row.Actor.Kind)+":"+row.Actor.Name, row.Actor.Name, "nobody")
 		})
 		got, err := h.Audit(t.Context(), q)
@@ -152,12 +153,12 @@ func auditQueries(t *testing.T, e Engine) {
 }
 
 // search says what q means.
-func search(all []store.AuditRow, q store.AuditQuery) (out []store.AuditRow) {
+func search(all []history.AuditRow, q history.AuditQuery) (out []history.AuditRow) {
 	kind, who, one := strings.Cut(q.Actor, ":")
 	for _, row := range all {
 		a := row.Actor
 		if q.After.Compare(row.Position) < 0 &&
-			(q.Before == store.Position{} || row.Position.Compare(q.Before) < 0) &&
+			(q.Before == history.Position{} || row.Position.Compare(q.Before) < 0) &&
 			row.At >= q.From && (q.To == 0 || row.At < q.To) &&
 			(q.Kinds == nil || slices.Contains(q.Kinds, row.Kind)) && (q.Verbs == nil || slices.Contains(q.Verbs, row.Verb)) &&
 			(q.Object == "" || row.Object == q.Object) &&
@@ -181,7 +182,7 @@ func search(all []store.AuditRow, q store.AuditQuery) (out []store.AuditRow) {
 // of events does.
 func followed(t *testing.T, e Engine) {
 	hs := handles(t, e, 3)
-	h := hs[0].(store.History)
+	h := hs[0].(history.Store)
 	const batches, size = 30, 3
 	const last = mesh.Revision(2 * batches * size)
 	var writers sync.WaitGroup
@@ -195,11 +196,11 @@ func followed(t *testing.T, e Engine) {
 		})
 	}
 	defer writers.Wait()
-	var at store.Position
+	var at history.Position
 	var got []string
 	for !t.Failed() {
-		head := store.EndOf(headOf(t, hs[0]))
-		rows, err := h.Audit(t.Context(), store.AuditQuery{After: at, Before: head, Limit: 7})
+		head := history.EndOf(headOf(t, hs[0]))
+		rows, err := h.Audit(t.Context(), history.AuditQuery{After: at, Before: head, Limit: 7})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +227,7 @@ func followed(t *testing.T, e Engine) {
 		t.Fatalf("read %d rows, want %d", len(got), 2*last)
 	}
 	for i, p := range got {
-		if want := (store.Position{Rev: mesh.Revision(i/2 + 1), Index: i % 2}).String(); p != want {
+		if want := (history.Position{Rev: mesh.Revision(i/2 + 1), Index: i % 2}).String(); p != want {
 			t.Fatalf("read %s where %s should follow", p, want)
 		}
 	}
@@ -234,27 +235,27 @@ func followed(t *testing.T, e Engine) {
 
 func forgotten(t *testing.T, e Engine) {
 	s := e.Open(t)
-	h := s.(store.History)
+	h := s.(history.Store)
 	if _, err := appendNext(t.Context(), s, 0, 10); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := h.Forget(t.Context(), time.Hour, 100*365*24*time.Hour); n != 0 || err != nil {
 		t.Fatalf("forgot %d rows younger than an hour (%v)", n, err)
 	}
-	after := func(p store.Position) (int, error) {
-		rows, err := h.Audit(t.Context(), store.AuditQuery{After: p, Limit: 100})
+	after := func(p history.Position) (int, error) {
+		rows, err := h.Audit(t.Context(), history.AuditQuery{After: p, Limit: 100})
 		return len(rows), err
 	}
-	if n, err := after(store.Position{Rev: 1}); n != 9 || err != nil {
+	if n, err := after(history.Position{Rev: 1}); n != 9 || err != nil {
 		t.Fatalf("%d rows follow the first (%v)", n, err)
 	}
 	e.Exec(t, fmt.Sprintf("UPDATE audit SET at = at - %d WHERE rev <= 4", (2*time.Hour).Microseconds()))
 	if n, err := h.Forget(t.Context(), time.Hour, 100*365*24*time.Hour); n != 4 || err != nil {
 		t.Fatalf("forgot %d rows older than an hour, want 4 (%v)", n, err)
 	}
-	for p, want := range map[store.Position]int{{}: 6, {Rev: 1}: -1, {Rev: 4}: -1, store.EndOf(4): 6, {Rev: 5}: 5, {Rev: 10}: 0, store.EndOf(10): 0, {Rev: 11}: -1} {
+	for p, want := range map[history.Position]int{{}: 6, {Rev: 1}: -1, {Rev: 4}: -1, history.EndOf(4): 6, {Rev: 5}: 5, {Rev: 10}: 0, history.EndOf(10): 0, {Rev: 11}: -1} {
 		switch n, err := after(p); {
-		case want < 0 && !errors.Is(err, store.ErrForgotten):
+		case want < 0 && !errors.Is(err, history.ErrForgotten):
 			t.Errorf("after %v: %d rows (%v), want the error", p, n, err)
 		case want >= 0 && (n != want || err != nil):
 			t.Errorf("after %v: %d rows (%v), want %d", p, n, err, want)
@@ -263,14 +264,14 @@ func forgotten(t *testing.T, e Engine) {
 	if n, err := h.Forget(t.Context(), -time.Hour, 100*365*24*time.Hour); n != 6 || err != nil {
 		t.Fatalf("forgot %d rows, want all 6 (%v)", n, err)
 	}
-	if n, err := after(store.Position{}); n != 0 || err != nil {
+	if n, err := after(history.Position{}); n != 0 || err != nil {
 		t.Fatalf("%d rows after all were forgotten (%v)", n, err)
 	}
-	if n, err := after(store.Position{Rev: 5}); !errors.Is(err, store.ErrForgotten) {
+	if n, err := after(history.Position{Rev: 5}); !errors.Is(err, history.ErrForgotten) {
 		t.Fatalf("%d rows after all were forgotten (%v)", n, err)
 	}
 	// What else there is has its own end.
-	if list, err := h.Transitions(t.Context(), store.Position{Rev: 1}, store.Position{}, 100); len(list) != 10 || err != nil {
+	if list, err := h.Transitions(t.Context(), history.Position{Rev: 1}, history.Position{}, 100); len(list) != 10 || err != nil {
 		t.Fatalf("%d transitions are left (%v)", len(list), err)
 	}
 }
@@ -281,10 +282,10 @@ const minute = mesh.Time(60_000_000)
 const noon = meshgen.Start / minute * minute
 
 func turned(node mesh.NodeID, at mesh.Time, online bool) store.Command {
-	return store.Command{Events: user(1), Presence: []store.Transition{{Node: node, At: at, Online: online}}}
+	return store.Command{Events: user(1), Presence: []history.Transition{{Node: node, At: at, Online: online}}}
 }
 
-func transitionLines(list []store.Transition) (out []string) {
+func transitionLines(list []history.Transition) (out []string) {
 	for _, t := range list {
 		out = append(out, fmt.Sprintf("%v node %d at %d %t", t.Position, t.Node, t.At-noon, t.Online))
 	}
@@ -293,17 +294,17 @@ func transitionLines(list []store.Transition) (out []string) {
 
 func merged(t *testing.T, e Engine) {
 	s := e.Open(t)
-	h := s.(store.History)
+	h := s.(history.Store)
 	second := minute / 60
 	put(t, s, turned(1, noon, true), turned(1, noon+second, false), turned(1, noon+2*second, true)) // in one batch
 	put(t, s, turned(1, noon+3*second, false))                                                      // and over several
 	put(t, s, turned(1, noon+59*second, true), turned(2, noon+59*second, true))
 	put(t, s, turned(1, noon+minute, false))
-	put(t, s, store.Command{Events: user(1), Presence: []store.Transition{
+	put(t, s, store.Command{Events: user(1), Presence: []history.Transition{
 		{Node: 1, At: noon + minute + second, Online: true},
 		{Node: 1, At: noon + minute + 2*second, Online: false},
-	}, Audit: []store.AuditRow{{Kind: "user", Object: "1"}}})
-	list, err := h.Transitions(t.Context(), store.Position{}, store.Position{}, 100)
+	}, Audit: []history.AuditRow{{Kind: "user", Object: "1"}}})
+	list, err := h.Transitions(t.Context(), history.Position{}, history.Position{}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +322,7 @@ func merged(t *testing.T, e Engine) {
 
 func presence(t *testing.T, e Engine) {
 	s := e.Open(t)
-	h := s.(store.History)
+	h := s.(history.Store)
 	put(t, s, store.Command{Events: []mesh.Event{
 		mesh.UserPut{User: meshgen.User(1)},
 		mesh.NodePut{Node: meshgen.Node(1, 1)},
@@ -374,20 +375,20 @@ func presence(t *testing.T, e Engine) {
 
 func transitions(t *testing.T, e Engine) {
 	s := e.Open(t)
-	h := s.(store.History)
+	h := s.(history.Store)
 	if _, err := appendNext(t.Context(), s, 0, 6); err != nil {
 		t.Fatal(err)
 	}
 	for _, ask := range []struct {
-		after, before store.Position
+		after, before history.Position
 		limit         int
 		want          []mesh.NodeID
 	}{
-		{store.Position{}, store.Position{}, 100, []mesh.NodeID{1, 2, 3, 4, 5, 6}},
-		{store.Position{Rev: 2}, store.Position{}, 2, []mesh.NodeID{2, 3}},
-		{store.Position{Rev: 2, Index: 1}, store.EndOf(4), 100, []mesh.NodeID{3, 4}},
-		{store.EndOf(4), store.Position{Rev: 6, Index: 1}, 100, []mesh.NodeID{5}},
-		{store.EndOf(6), store.Position{}, 100, nil},
+		{history.Position{}, history.Position{}, 100, []mesh.NodeID{1, 2, 3, 4, 5, 6}},
+		{history.Position{Rev: 2}, history.Position{}, 2, []mesh.NodeID{2, 3}},
+		{history.Position{Rev: 2, Index: 1}, history.EndOf(4), 100, []mesh.NodeID{3, 4}},
+		{history.EndOf(4), history.Position{Rev: 6, Index: 1}, 100, []mesh.NodeID{5}},
+		{history.EndOf(6), history.Position{}, 100, nil},
 	} {
 		list, err := h.Transitions(t.Context(), ask.after, ask.before, ask.limit)
 		if err != nil {
@@ -401,24 +402,24 @@ func transitions(t *testing.T, e Engine) {
 			t.Errorf("after %v and before %v:\n%s", ask.after, ask.before, diff)
 		}
 	}
-	if _, err := h.Transitions(t.Context(), store.Position{Rev: 7}, store.Position{}, 1); !errors.Is(err, store.ErrForgotten) {
+	if _, err := h.Transitions(t.Context(), history.Position{Rev: 7}, history.Position{}, 1); !errors.Is(err, history.ErrForgotten) {
 		t.Errorf("after what never was: %v", err)
 	}
 }
 
 func oldTransitions(t *testing.T, e Engine) {
 	s := e.Open(t)
-	h := s.(store.History)
+	h := s.(history.Store)
 	now := mesh.TimeOf(time.Now())
 	put(t, s, turned(1, now.Add(-2*time.Hour), true), turned(2, now.Add(-2*time.Hour), false), turned(1, now.Add(-time.Minute), false))
 	if n, err := h.Forget(t.Context(), time.Hour, time.Hour); n != 2 || err != nil {
 		t.Fatalf("forgot %d transitions, want 2 (%v)", n, err)
 	}
-	list, err := h.Transitions(t.Context(), store.EndOf(2), store.Position{}, 10)
+	list, err := h.Transitions(t.Context(), history.EndOf(2), history.Position{}, 10)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d transitions are left (%v)", len(list), err)
 	}
-	if _, err := h.Transitions(t.Context(), store.Position{Rev: 1}, store.Position{}, 10); !errors.Is(err, store.ErrForgotten) {
+	if _, err := h.Transitions(t.Context(), history.Position{Rev: 1}, history.Position{}, 10); !errors.Is(err, history.ErrForgotten) {
 		t.Fatalf("after one that is gone: %v", err)
 	}
 	before, err := h.Presence(t.Context(), []mesh.NodeID{1}, now.Add(-time.Hour), now)

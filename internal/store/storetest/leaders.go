@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
@@ -17,10 +18,10 @@ import (
 // time began.
 func leaders(t *testing.T, e Engine) {
 	s := e.Open(t)
-	h := s.(store.History)
+	h := s.(history.Store)
 	office, other := netip.MustParsePrefix("192.168.7.0/24"), netip.MustParsePrefix("fd00:7::/64")
 	lead := func(p netip.Prefix, node mesh.NodeID, name string) store.Command {
-		return store.Command{Events: user(1), Leaders: []store.Leader{{Prefix: p, Node: node, Name: name}}}
+		return store.Command{Events: user(1), Leaders: []history.Leader{{Prefix: p, Node: node, Name: name}}}
 	}
 	put(t, s, lead(office, 1, "east"), lead(other, 9, "büro"))
 	put(t, s, lead(office, 2, "west"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -24,7 +25,7 @@ func policyText(v mesh.PolicyVersion) string {
 
 func policies(t *testing.T, e Engine) {
 	s := e.Open(t)
-	h := s.(store.History)
+	h := s.(history.Store)
 	if list, err := h.Policies(t.Context(), 0, 10); len(list) != 0 || err != nil {
 		t.Fatalf("%d versions before the first (%v)", len(list), err)
 	}
@@ -72,7 +73,7 @@ func policies(t *testing.T, e Engine) {
 		}
 	}
 	for _, v := range []mesh.PolicyVersion{0, -1, 6} {
-		if _, err := h.Policy(t.Context(), v); !errors.Is(err, store.ErrNoPolicy) {
+		if _, err := h.Policy(t.Context(), v); !errors.Is(err, history.ErrNoPolicy) {
 			t.Errorf("version %v: %v", v, err)
 		}
 	}

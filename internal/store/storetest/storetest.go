@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -125,8 +126,8 @@ func handles(t *testing.T, e Engine, n int) []store.Store {
 func nextCommand(rev mesh.Revision) store.Command {
 	return store.Command{
 		Actor: mesh.Actor{Kind: mesh.ActorServer}, Events: user(mesh.UserID(rev)),
-		Audit:    []store.AuditRow{{Verb: "created", Kind: "user", Object: mesh.UserID(rev).String()}},
-		Presence: []store.Transition{{Node: mesh.NodeID(rev), At: meshgen.Start, Online: true}},
+		Audit:    []history.AuditRow{{Verb: "created", Kind: "user", Object: mesh.UserID(rev).String()}},
+		Presence: []history.Transition{{Node: mesh.NodeID(rev), At: meshgen.Start, Online: true}},
 	}
 }
 
@@ -227,7 +228,7 @@ func refused(t *testing.T, e Engine) {
 	s := e.Open(t)
 	boom := errors.New("no")
 	err := s.Lock(t.Context(), 0, Batch(), func(tx store.Tx) error {
-		if _, err := tx.Append(store.Command{Events: user(1), Audit: []store.AuditRow{{Verb: "created"}}, Presence: []store.Transition{{Node: 1, At: 1}}}); err != nil {
+		if _, err := tx.Append(store.Command{Events: user(1), Audit: []history.AuditRow{{Verb: "created"}}, Presence: []history.Transition{{Node: 1, At: 1}}}); err != nil {
 			return err
 		}
 		return boom

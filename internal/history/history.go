@@ -1,4 +1,7 @@
-package store
+// Package history defines what happened and is no longer part of the state: audit
+// rows, presence, earlier versions of the policy, events that a webhook's receiver
+// did not accept. The store implements Store; everyone else reads through Reader.
+package history
 
 import (
 	"cmp"
@@ -18,6 +21,9 @@ import (
 // what is kept, or of another history than this one.
 var ErrForgotten = errors.New("the history does not reach back to this position")
 
+// ErrNoPolicy says that the policy never had that version.
+var ErrNoPolicy = errors.New("no such version of the policy")
+
 // PresenceAge is how long transitions are kept.
 const PresenceAge = 30 * 24 * time.Hour
 
@@ -28,12 +34,12 @@ const (
 	DeadLetters   = 1000
 )
 
-// History serves what the snapshot does not hold. Its rows are written with
-// the log, in the same transaction.
+// Reader reads what the snapshot does not hold. The rows were written with the log,
+// in the same transaction.
 //
-// A caller that joins audit and transitions asks for both up to one revision
-// that it has seen: what is committed in between is then in neither answer.
-type History interface {
+// A caller that joins audit and transitions asks for both up to one revision that
+// it has seen: what is committed in between is then in neither answer.
+type Reader interface {
 	// Audit returns the rows that q asks for. It fails with ErrForgotten when
 	// q.After is set and rows that followed it are gone.
 	Audit(ctx context.Context, q AuditQuery) ([]AuditRow, error)
@@ -49,15 +55,20 @@ type History interface {
 	DeadLetters(ctx context.Context, w mesh.WebhookID, before mesh.DeadLetterID, limit int) ([]mesh.DeadLetter, error)
 	// Leaders returns who has led to a prefix, newest first.
 	Leaders(ctx context.Context, prefix netip.Prefix, limit int) ([]Leader, error)
-	// Forget drops audit rows and transitions, each older than its age, leaders
-	// as old as those audit rows, and the dead letters that are too many, too old
-	// or of a webhook that is gone. It returns how many went.
-	Forget(ctx context.Context, audit, transitions time.Duration) (int64, error)
 	// Policies returns the versions of the policy below before, newest first;
 	// zero means from the newest. None is ever dropped.
 	Policies(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error)
 	// Policy returns one version, or fails with ErrNoPolicy.
 	Policy(ctx context.Context, v mesh.PolicyVersion) (*mesh.Policy, error)
+}
+
+// Store is a Reader that can also drop what is too old.
+type Store interface {
+	Reader
+	// Forget drops audit rows and transitions, each older than its age, leaders
+	// as old as those audit rows, and the dead letters that are too many, too old
+	// or of a webhook that is gone. It returns how many went.
+	Forget(ctx context.Context, audit, transitions time.Duration) (int64, error)
 }
 
 // Position is the place of a row in the history. Audit rows and transitions
