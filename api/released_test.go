@@ -17,7 +17,8 @@ var released []byte
 
 // releasedBy is the first line of released.yaml, as make release writes it. What does not
 // begin with it, such as a copy of openapi.yaml, was written by something else.
-var releasedBy = regexp.MustCompile(`^# openapi\.yaml (?:before the first release|of v(\S+), the last release)\. Only make release writes this file\.\n`)
+var releasedBy = regexp.MustCompile(
+	`^# openapi\.yaml (?:before the first release|of v(\S+), the last release)\. Only make release writes this file\.\n`)
 
 func TestWhatWasReleasedStillWorksUnlessTheChangelogSaysSo(t *testing.T) {
 	head := releasedBy.FindSubmatch(released)

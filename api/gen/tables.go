@@ -67,7 +67,7 @@ func serverTable(all []operation) string {
 
 func consoleTable(all []operation) string {
 	var b bytes.Buffer
-	b.WriteString("package bff\n\n// operations is all that pages may ask of the server, besides events, which have a handler of their own.\n" +
+	b.WriteString("package bff\n\n// operations is all that pages may ask of the server but events, which have a handler of their own.\n" +
 		"func operations() []operation {\n\treturn []operation{\n")
 	for _, op := range all {
 		if !*op.Console {

@@ -2,7 +2,7 @@
 
 package bff
 
-// operations is all that pages may ask of the server, besides events, which have a handler of their own.
+// operations is all that pages may ask of the server but events, which have a handler of their own.
 func operations() []operation {
 	return []operation{
 		{id: "listUsers", method: "GET", path: "user", query: []string{"name", "email", "id", "limit", "cursor"}, repeatable: true},

@@ -18,7 +18,7 @@ const (
 
 var (
 	number = regexp.MustCompile(`^[0-9]{1,19}$`)
-	// keyPrefix names an API key. A whole key is none: addresses end up in logs.
+	// keyPrefix names an API key. A whole key does not match, because URLs end up in logs.
 	keyPrefix = regexp.MustCompile(`^([0-9]{1,19}|[A-Za-z0-9]{12}|flk_[A-Za-z0-9]{12}_\*\*\*)$`)
 )
 
@@ -35,7 +35,7 @@ type operation struct {
 	repeatable bool
 }
 
-// takes reports whether a text is a value of a parameter in a path.
+// takes reports whether a parameter of a path may have this value.
 func takes(parameter, text string) bool {
 	switch parameter {
 	case "newName":
@@ -47,16 +47,16 @@ func takes(parameter, text string) bool {
 	}
 }
 
-// isName is looser than the rules for names, so that the service can tell what is
-// wrong with one, and strict about what would make another path of it.
+// isName is looser than the rules for names, so that the server can say what is wrong
+// with one, but refuses what would change the path.
 func isName(text string) bool {
 	return text != "" && len(text) <= maxName && utf8.ValidString(text) && strings.Trim(text, ".") != "" &&
 		!strings.ContainsFunc(text, func(c rune) bool { return strings.ContainsRune(`/\%?#;`, c) || !unicode.IsPrint(c) })
 }
 
-// match finds the operation of a method and an escaped path below /api/v1/, and
-// returns the path to send, written anew from its parts. allow names the methods
-// that the path has when it has not this one.
+// match finds the operation of a method and an escaped path below /api/v1/, and returns
+// the path to send, rebuilt from its parts. If the path has no such method, allow lists
+// those it has.
 func match(all []operation, method, escaped string) (found operation, path string, allow []string) {
 	for _, op := range all {
 		p, ok := op.fill(escaped)
@@ -71,7 +71,7 @@ func match(all []operation, method, escaped string) (found operation, path strin
 	return operation{}, "", allow
 }
 
-// fill reads the parameters of a path and writes them into the operation's own.
+// fill reads the parameters of a path and inserts them into that of the operation.
 func (op operation) fill(escaped string) (path string, ok bool) {
 	template, given := strings.Split(op.path, "/"), strings.Split(escaped, "/")
 	if len(template) != len(given) {
@@ -94,8 +94,8 @@ func (op operation) fill(escaped string) (path string, ok bool) {
 	return strings.Join(template, "/"), true
 }
 
-// filter reads a query and writes anew what the operation takes. It returns the
-// name of a parameter that may not pass.
+// filter returns the query to send, or the name of a parameter that the operation does not
+// take or whose value is refused.
 func (op operation) filter(raw string) (query, refused string) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {

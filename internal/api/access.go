@@ -28,22 +28,22 @@ type operation struct {
 // unmatchedPattern is the router's pattern for everything that is not an operation.
 const unmatchedPattern = "/"
 
-// need is what an API key needs for something.
-type need struct {
-	noun  mesh.Noun
-	least mesh.Role
+// permission is a scope and the lowest role that an API key must have.
+type permission struct {
+	scope mesh.Noun
+	role  mesh.Role
 }
 
-func reads(n mesh.Noun) need    { return need{n, mesh.RoleRead} }
-func operates(n mesh.Noun) need { return need{n, mesh.RoleOperator} }
+func reads(n mesh.Noun) permission    { return permission{n, mesh.RoleRead} }
+func operates(n mesh.Noun) permission { return permission{n, mesh.RoleOperator} }
 
-// permitted lets operations through that the caller's key opens and that can keep
-// the caller's condition, before anything of them is read.
+// permitted refuses callers without the permission for an operation, and an If-Match that
+// the operation does not take, before the request is read.
 func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != unmatchedPattern {
 			op := s.operations[pattern]
-			if !op.anyone && !s.opens(w, r, need{op.scope, op.role}) {
+			if !op.anyone && !s.opens(w, r, permission{op.scope, op.role}) {
 				return
 			}
 			if err := checkCondition(r, op); err != nil {
@@ -55,10 +55,10 @@ func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// opens refuses callers whose key does not open what is needed.
-func (s *Server) opens(w http.ResponseWriter, r *http.Request, need need) bool {
+// opens reports whether the caller has a permission, and answers the request if not.
+func (s *Server) opens(w http.ResponseWriter, r *http.Request, need permission) bool {
 	has := access(r)
-	if has.Allows(need.noun, need.least) {
+	if has.Allows(need.scope, need.role) {
 		return true
 	}
 	s.forbid(w, r, missing(has, need))
@@ -66,11 +66,11 @@ func (s *Server) opens(w http.ResponseWriter, r *http.Request, need need) bool {
 }
 
 // missing says what a key lacks.
-func missing(has mesh.Access, need need) string {
-	if all := (mesh.Access{Role: mesh.RoleAdmin, Scopes: has.Scopes}); !all.Allows(need.noun, need.least) {
-		return fmt.Sprintf("this needs the scope %s; the key has %v", need.noun, has.Scopes)
+func missing(has mesh.Access, need permission) string {
+	if all := (mesh.Access{Role: mesh.RoleAdmin, Scopes: has.Scopes}); !all.Allows(need.scope, need.role) {
+		return fmt.Sprintf("this needs the scope %s; the key has %v", need.scope, has.Scopes)
 	}
-	return fmt.Sprintf("this needs the role %s; the key has %s", need.least, has.Role)
+	return fmt.Sprintf("this needs the role %s; the key has %s", need.role, has.Role)
 }
 
 func (s *Server) forbid(w http.ResponseWriter, r *http.Request, why string) {
@@ -87,7 +87,7 @@ func withAccess(ctx context.Context, a mesh.Access) context.Context {
 	return context.WithValue(ctx, accessKey{}, a)
 }
 
-// access is what the caller may do: nothing, unless somebody said otherwise.
+// access is what the caller may do; nothing by default.
 func access(r *http.Request) mesh.Access {
 	a, _ := r.Context().Value(accessKey{}).(mesh.Access)
 	return a

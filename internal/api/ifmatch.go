@@ -7,12 +7,11 @@ import (
 
 const matchHeader = "If-Match"
 
-// oneETag is an ETag as an answer has it, made weak or not by a proxy, or what
-// stands for any.
+// oneETag is an ETag as in an answer, possibly weakened by a proxy, or * for any.
 var oneETag = regexp.MustCompile(`^(\*|(W/)?"[^"]*")$`)
 
-// checkCondition refuses an If-Match that would not be kept: who sends one must not
-// learn afterwards that the change was made whatever was there.
+// checkCondition refuses an If-Match that the operation would ignore: its sender relies on
+// the change not being made if the object has changed.
 func checkCondition(r *http.Request, op operation) error {
 	values, given := r.Header[matchHeader]
 	switch {

@@ -27,18 +27,18 @@ const (
 	maxOnceKey     = 255
 )
 
-// named is a request with an Idempotency-Key. asked sums up what was asked, the body as
-// far as the handler has read it.
-type named struct {
-	key   mesh.Secret
-	asked hash.Hash
+// keyedRequest is a request with an Idempotency-Key. content hashes the method, the
+// address, If-Match and as much of the body as the handler has read.
+type keyedRequest struct {
+	key     mesh.Secret
+	content hash.Hash
 }
 
-type namedKey struct{}
+type keyedRequestKey struct{}
 
-// once takes note of the name that a caller gives to a change, so that it is done once
-// however often it is asked for. The ledger remembers it with what was decided. What needs
-// no API key has nobody to remember it for.
+// once reads the Idempotency-Key of a change. The ledger commits a receipt with the change,
+// so a request with the same key is not done again. Requests without an API key have no
+// owner to keep receipts for; theirs is ignored.
 func (s *Server) once(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keys, given := r.Header[onceHeader]
@@ -47,34 +47,36 @@ func (s *Server) once(next http.Handler) http.Handler {
 			return
 		}
 		if len(keys) != 1 || keys[0] == "" || len(keys[0]) > maxOnceKey || strings.ContainsFunc(keys[0], unicode.IsControl) {
-			s.fail(w, r, &badRequest{onceHeader, fmt.Sprintf("%s must be one text of 1 to %d bytes without control characters", onceHeader, maxOnceKey)})
+			text := fmt.Sprintf("%s must be one text of 1 to %d bytes without control characters", onceHeader, maxOnceKey)
+			s.fail(w, r, &badRequest{onceHeader, text})
 			return
 		}
-		n := &named{key: sha256.Sum256([]byte(keys[0])), asked: sha256.New()}
+		k := &keyedRequest{key: sha256.Sum256([]byte(keys[0])), content: sha256.New()}
 		for _, part := range []string{r.Method, r.URL.RequestURI(), r.Header.Get(matchHeader)} {
-			n.asked.Write(append(binary.AppendUvarint(nil, uint64(len(part))), part...))
+			k.content.Write(append(binary.AppendUvarint(nil, uint64(len(part))), part...))
 		}
-		r = r.WithContext(context.WithValue(r.Context(), namedKey{}, n))
+		r = r.WithContext(context.WithValue(r.Context(), keyedRequestKey{}, k))
 		r.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.TeeReader(r.Body, n.asked), r.Body}
+		}{io.TeeReader(r.Body, k.content), r.Body}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// onceOf is what an actor asks for once in a request whose body has been read.
+// onceOf returns what identifies a request for its receipt; nil without an Idempotency-Key.
+// The body must have been read.
 func onceOf(r *http.Request, a mesh.Actor) *mesh.Once {
-	n, ok := r.Context().Value(namedKey{}).(*named)
+	k, ok := r.Context().Value(keyedRequestKey{}).(*keyedRequest)
 	if !ok {
 		return nil
 	}
-	return &mesh.Once{Owner: string(a.Kind) + ":" + a.ID, Key: n.key, Request: mesh.Secret(n.asked.Sum(nil))}
+	return &mesh.Once{Owner: string(a.Kind) + ":" + a.ID, Key: k.key, Request: mesh.Secret(k.content.Sum(nil))}
 }
 
 // answeredBefore answers a request that was done before, or returns the error to fail
-// with. A refusal may be a mere consequence of the first request: what it was to
-// change has changed.
+// with. A refusal is no proof that it was not: the first request may have removed what
+// the second one names.
 func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why error) (bool, error) {
 	once := actor(r).Once
 	if once == nil {
@@ -99,7 +101,8 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why erro
 		done = &ledger.DoneBefore{Receipt: m}
 	}
 	if done.Receipt.Request != once.Request {
-		writeProblem(w, r, problem(http.StatusConflict, "this "+onceHeader+" was sent with another request before; give each request a key of its own"))
+		text := "this " + onceHeader + " was sent with another request before; give each request a key of its own"
+		writeProblem(w, r, problem(http.StatusConflict, text))
 		return true, nil
 	}
 	s.replay(w, r, done.Receipt)
@@ -118,7 +121,8 @@ func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt)
 		p.Current = shown.object
 		writeProblem(w, r, p)
 	case err != nil:
-		writeProblem(w, r, problem(http.StatusGone, fmt.Sprintf("the request was done at revision %d, and what it made or changed is gone since", m.Rev)))
+		text := fmt.Sprintf("the request was done at revision %d, and what it made or changed is gone since", m.Rev)
+		writeProblem(w, r, problem(http.StatusGone, text))
 	default:
 		reply(w, snap, body)
 	}
@@ -134,11 +138,11 @@ type replayed struct {
 	now     mesh.Time
 }
 
-// replay makes the answer of an operation again. An error says that its object is gone.
+// replay rebuilds the answer of an operation. An error means that its object is gone.
 // The attribute x-replay in api/openapi.yaml chooses one of the functions replay….
 type replay func(replayed) (any, error)
 
-// shownOnce refuses to show a secret a second time: it is kept nowhere.
+// shownOnce refuses to show a secret a second time, because it is not stored.
 type shownOnce struct {
 	what   string
 	id     string
@@ -146,7 +150,8 @@ type shownOnce struct {
 }
 
 func (e *shownOnce) Error() string {
-	return fmt.Sprintf("this request has made the %s with id %s already, and its value was shown then; if it was lost, delete it and create another with a new %s", e.what, e.id, onceHeader)
+	return fmt.Sprintf("this request has made the %s with id %s already, and its value was shown then; "+
+		"if it was lost, delete it and create another with a new %s", e.what, e.id, onceHeader)
 }
 
 func replayEmpty(replayed) (any, error) { return openapi.Empty{}, nil }

@@ -71,8 +71,10 @@ var _ openapi.ServerInterface = (*Server)(nil)
 // New returns a server; Handler makes it answer.
 func New(c Config) *Server {
 	s := &Server{
-		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, ready: c.Ready, closed: c.Closed, facts: c.Facts, checks: c.Checks,
-		document: c.Document, docs: sync.OnceValues(func() ([]byte, error) { return apidocs.Render(c.Document) }), trustedProxies: c.TrustedProxies, refusals: identity.NewRefusalLog(c.Log), operations: operations(), turns: newTurns(),
+		control: c.Control, ledger: c.Ledger, log: c.Log, version: c.Version, health: c.Health, ready: c.Ready, closed: c.Closed,
+		facts: c.Facts, checks: c.Checks, document: c.Document, trustedProxies: c.TrustedProxies,
+		docs:     sync.OnceValues(func() ([]byte, error) { return apidocs.Render(c.Document) }),
+		refusals: identity.NewRefusalLog(c.Log), operations: operations(), turns: newTurns(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
 		}, []string{"code"}),
