@@ -62,15 +62,6 @@ type Access struct {
 	Scopes []string `json:"scopes,omitempty"`
 }
 
-// completed gives a key that was made before there were roles the one that does
-// everything, as the tables do.
-func (a *Access) completed() bool {
-	if a.Role == "" {
-		a.Role = RoleAdmin
-	}
-	return true
-}
-
 // ParseRole reads the name of a role.
 func ParseRole(text string) (Role, error) {
 	if r := Role(text); r.rank() >= 0 {

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -47,6 +48,26 @@ type Warning struct {
 	Since  Time   `json:"since"`
 }
 
+// NodeFacts replaces what a device measured. No peer hears of it.
+type NodeFacts struct {
+	Facts *Facts `json:"facts"`
+}
+
+// Kind names the event in the log.
+func (NodeFacts) Kind() Kind    { return KindNodeFacts }
+func (e NodeFacts) valid() bool { return e.Facts != nil && valid(e.Facts.Node) }
+func (e NodeFacts) apply(d *Draft) {
+	if _, ok := d.s.Node(e.Facts.Node); ok {
+		d.s.facts.put(d.e, int64(e.Facts.Node), e.Facts)
+	}
+}
+
+// Facts returns what a node measured, if it said so.
+func (s *Snapshot) Facts(id NodeID) (*Facts, bool) { return found(s.facts.at(int64(id))) }
+
+// AllFacts yields what nodes measured in the order of their ids.
+func (s *Snapshot) AllFacts() iter.Seq[*Facts] { return s.facts.all() }
+
 // Equal reports whether both say the same.
 func (n NAT) Equal(o NAT) bool {
 	same := func(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }
@@ -82,13 +103,4 @@ func (f *Facts) Warn(source, text string, at Time) {
 // SortLatencies brings them into their order.
 func SortLatencies(list []Latency) {
 	slices.SortFunc(list, func(a, b Latency) int { return cmp.Compare(a.Region, b.Region) })
-}
-
-// KeyUse is when, and from where, a key was last used.
-type KeyUse struct {
-	At   Time   `json:"at"`
-	From string `json:"from,omitempty"` // an address
-	// Count is how often a pre-auth key let a node in. The uses of an API key
-	// are not counted.
-	Count int64 `json:"count,omitempty"`
 }

@@ -46,6 +46,37 @@ type receiptAsk struct {
 
 func (m *Receipt) ask() receiptAsk { return receiptAsk{m.Owner, m.Key} }
 
+// Remembered adds the receipt of a request that was done.
+type Remembered struct {
+	Receipt *Receipt `json:"receipt"`
+}
+
+// Kind names the event in the log.
+func (Remembered) Kind() Kind          { return KindRemembered }
+func (e Remembered) valid() bool       { return e.Receipt != nil && valid(e.Receipt.ID) }
+func (e Remembered) count(c *Counters) { c.Receipt = max(c.Receipt, e.Receipt.ID) }
+func (e Remembered) apply(d *Draft)    { d.putReceipt(e.Receipt.ID, e.Receipt) }
+
+// Forgotten removes the receipt of a request.
+type Forgotten struct {
+	ID ReceiptID `json:"id"`
+}
+
+// Kind names the event in the log.
+func (Forgotten) Kind() Kind       { return KindForgotten }
+func (e Forgotten) valid() bool    { return valid(e.ID) }
+func (e Forgotten) apply(d *Draft) { d.putReceipt(e.ID, nil) }
+
+func (d *Draft) putReceipt(id ReceiptID, m *Receipt) {
+	if old := d.s.receipts.at(int64(id)); old != nil {
+		dropID(d.e, &d.s.receiptsByOwner, old.Owner, id)
+	}
+	if m != nil {
+		addID(d.e, &d.s.receiptsByOwner, m.Owner, id)
+	}
+	keep(d.e, &d.s.receipts, &d.s.receiptByAsk, id, m, (*Receipt).ask)
+}
+
 // Receipt returns the receipt that a request of this owner and key left. It may have ended.
 func (s *Snapshot) Receipt(o *Once) (*Receipt, bool) {
 	if o == nil {
@@ -109,14 +140,4 @@ func Remember(s *Snapshot, now Time, o *Once, object, answer string) (evs []Even
 		ID: s.Counters.Receipt + 1, Owner: o.Owner, Key: o.Key, Request: o.Request, Rev: s.Rev + 1,
 		Object: object, Answer: answer, Until: now.Add(ReceiptLifetime),
 	}})
-}
-
-func (d *Draft) putReceipt(id ReceiptID, m *Receipt) {
-	if old := d.s.receipts.at(int64(id)); old != nil {
-		dropID(d.e, &d.s.receiptsByOwner, old.Owner, id)
-	}
-	if m != nil {
-		addID(d.e, &d.s.receiptsByOwner, m.Owner, id)
-	}
-	keep(d.e, &d.s.receipts, &d.s.receiptByAsk, id, m, (*Receipt).ask)
 }

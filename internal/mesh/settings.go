@@ -2,10 +2,61 @@ package mesh
 
 import (
 	"encoding/json"
+	"iter"
 	"net/netip"
 	"strconv"
 	"strings"
 )
+
+// Setting is one value that clients are told, or one secret that replicas
+// share. Value is JSON.
+type Setting struct {
+	ID     SettingID `json:"id"`
+	Key    string    `json:"key"`
+	Value  string    `json:"value"`
+	Source string    `json:"source"` // config, api or replica
+	// Pinned says that the configuration holds the value fast.
+	Pinned    bool `json:"pinned,omitempty"`
+	UpdatedAt Time `json:"updatedAt"`
+}
+
+// SettingPut adds or replaces a setting.
+type SettingPut struct {
+	Setting *Setting `json:"setting"`
+}
+
+// Kind names the event in the log.
+func (SettingPut) Kind() Kind          { return KindSettingPut }
+func (e SettingPut) valid() bool       { return e.Setting != nil && valid(e.Setting.ID) }
+func (e SettingPut) count(c *Counters) { c.Setting = max(c.Setting, e.Setting.ID) }
+func (e SettingPut) apply(d *Draft)    { d.putSetting(e.Setting.ID, e.Setting) }
+
+// SettingGone removes a setting.
+type SettingGone struct {
+	ID SettingID `json:"id"`
+}
+
+// Kind names the event in the log.
+func (SettingGone) Kind() Kind       { return KindSettingGone }
+func (e SettingGone) valid() bool    { return valid(e.ID) }
+func (e SettingGone) apply(d *Draft) { d.putSetting(e.ID, nil) }
+
+func (d *Draft) putSetting(id SettingID, v *Setting) {
+	keep(d.e, &d.s.settings, &d.s.settingByKey, id, v, func(v *Setting) string { return v.Key })
+	d.s.SettingsRev = d.s.Rev
+}
+
+// Setting returns the setting with this key.
+func (s *Snapshot) Setting(key string) (*Setting, bool) {
+	id, ok := s.settingByKey.at(key)
+	if !ok {
+		return nil, false
+	}
+	return found(s.settings.at(int64(id)))
+}
+
+// Settings yields all settings in the order of their ids.
+func (s *Snapshot) Settings() iter.Seq[*Setting] { return s.settings.all() }
 
 // The keys of settings.
 const (

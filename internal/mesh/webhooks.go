@@ -39,6 +39,57 @@ type WebhookProgress struct {
 	LastAnswer string `json:"lastAnswer,omitempty"`
 }
 
+// WebhookPut adds or replaces a webhook, all but its Progress.
+type WebhookPut struct {
+	Webhook *Webhook `json:"webhook"`
+}
+
+// Kind names the event in the log.
+func (WebhookPut) Kind() Kind          { return KindWebhookPut }
+func (e WebhookPut) valid() bool       { return e.Webhook != nil && valid(e.Webhook.ID) }
+func (e WebhookPut) count(c *Counters) { c.Webhook = max(c.Webhook, e.Webhook.ID) }
+func (e WebhookPut) apply(d *Draft) {
+	w := *e.Webhook
+	w.Progress = WebhookProgress{}
+	if old, ok := d.s.Webhook(w.ID); ok {
+		w.Progress = old.Progress
+	}
+	d.s.webhooks.put(d.e, int64(w.ID), &w)
+}
+
+// WebhookGone removes a webhook.
+type WebhookGone struct {
+	ID WebhookID `json:"id"`
+}
+
+// Kind names the event in the log.
+func (WebhookGone) Kind() Kind       { return KindWebhookGone }
+func (e WebhookGone) valid() bool    { return valid(e.ID) }
+func (e WebhookGone) apply(d *Draft) { d.s.webhooks.put(d.e, int64(e.ID), nil) }
+
+// WebhookMoved replaces how far a receiver has been told. A webhook that was
+// removed meanwhile stays removed.
+type WebhookMoved struct {
+	ID       WebhookID       `json:"id"`
+	Progress WebhookProgress `json:"progress"`
+}
+
+// Kind names the event in the log.
+func (WebhookMoved) Kind() Kind    { return KindWebhookMoved }
+func (e WebhookMoved) valid() bool { return valid(e.ID) }
+func (e WebhookMoved) apply(d *Draft) {
+	change(d.e, &d.s.webhooks, e.ID, func(w *Webhook) { w.Progress = e.Progress })
+}
+
+// Webhook returns the webhook with this id.
+func (s *Snapshot) Webhook(id WebhookID) (*Webhook, bool) { return found(s.webhooks.at(int64(id))) }
+
+// Webhooks yields all webhooks in the order of their ids.
+func (s *Snapshot) Webhooks() iter.Seq[*Webhook] { return s.webhooks.all() }
+
+// WebhookCount is the number of webhooks.
+func (s *Snapshot) WebhookCount() int { return s.webhooks.count }
+
 // DeadLetter is an event that a receiver did not take in time. The history
 // keeps it; no snapshot has it.
 type DeadLetter struct {
@@ -54,31 +105,23 @@ type DeadLetter struct {
 	At       Time     `json:"at"` // when it was given up
 }
 
-// Webhook returns the webhook with this id.
-func (s *Snapshot) Webhook(id WebhookID) (*Webhook, bool) { return found(s.webhooks.at(int64(id))) }
-
-// Webhooks yields all webhooks in the order of their ids.
-func (s *Snapshot) Webhooks() iter.Seq[*Webhook] { return s.webhooks.all() }
-
-// WebhookCount is the number of webhooks.
-func (s *Snapshot) WebhookCount() int { return s.webhooks.count }
-
-func (d *Draft) putWebhook(put *Webhook) {
-	w := *put
-	w.Progress = WebhookProgress{}
-	if old, ok := d.s.Webhook(w.ID); ok {
-		w.Progress = old.Progress
-	}
-	d.s.webhooks.put(d.e, int64(w.ID), &w)
+// DeadLetterPut keeps an event that a receiver did not take in time.
+type DeadLetterPut struct {
+	Letter *DeadLetter `json:"letter"`
 }
 
-// moveWebhook leaves a webhook that is gone meanwhile gone.
-func (d *Draft) moveWebhook(id WebhookID, p WebhookProgress) {
-	old, ok := d.s.Webhook(id)
-	if !ok {
-		return
-	}
-	w := *old
-	w.Progress = p
-	d.s.webhooks.put(d.e, int64(id), &w)
+// Kind names the event in the log.
+func (DeadLetterPut) Kind() Kind          { return KindDeadLetterPut }
+func (e DeadLetterPut) valid() bool       { return e.Letter != nil && valid(e.Letter.ID) }
+func (e DeadLetterPut) count(c *Counters) { c.DeadLetter = max(c.DeadLetter, e.Letter.ID) }
+func (DeadLetterPut) apply(*Draft)        {} // the history has it
+
+// DeadLetterGone removes one that the receiver has taken after all.
+type DeadLetterGone struct {
+	ID DeadLetterID `json:"id"`
 }
+
+// Kind names the event in the log.
+func (DeadLetterGone) Kind() Kind    { return KindDeadLetterGone }
+func (e DeadLetterGone) valid() bool { return valid(e.ID) }
+func (DeadLetterGone) apply(*Draft)  {} // the history has it

@@ -62,7 +62,7 @@ func (t *tx) Append(c store.Command) (mesh.Revision, error) {
 	t.head.rev++
 	for _, e := range c.Events {
 		t.changes.add(e)
-		t.head.counters = t.head.counters.After(e)
+		t.head.counters.Count(e)
 	}
 	rev, at, prev := int64(t.head.rev), int64(t.head.now), t.head.batch
 	t.changes.log = append(t.changes.log, []any{rev, t.batch[:], prev[:], at, string(actor), events})

@@ -1,0 +1,196 @@
+package mesh
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"iter"
+)
+
+// Secret is what is kept of a secret value: its SHA-256.
+type Secret [32]byte
+
+// MarshalText gives the hexadecimal form.
+func (s Secret) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]), nil }
+
+// UnmarshalText reads the hexadecimal form.
+func (s *Secret) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(s) {
+		return errors.New("a secret's hash has 64 hexadecimal digits")
+	}
+	_, err := hex.Decode(s[:], text)
+	return err
+}
+
+// KeyUse is when, and from where, a key was last used.
+type KeyUse struct {
+	At   Time   `json:"at"`
+	From string `json:"from,omitempty"` // an address
+	// Count is how often a pre-auth key let a node in. The uses of an API key
+	// are not counted.
+	Count int64 `json:"count,omitempty"`
+}
+
+// PreAuthKey lets nodes in. Prefix is its public part.
+type PreAuthKey struct {
+	ID        KeyID    `json:"id"`
+	Prefix    string   `json:"prefix"`
+	Hash      Secret   `json:"hash"`
+	User      UserID   `json:"user,omitempty"`
+	Reusable  bool     `json:"reusable,omitempty"`
+	Ephemeral bool     `json:"ephemeral,omitempty"`
+	Tags      []string `json:"tags,omitempty"`
+	// Used is set by the first registration, of a reusable key too.
+	Used      bool `json:"used,omitempty"`
+	Expiry    Time `json:"expiry"`
+	CreatedAt Time `json:"createdAt"`
+
+	// LastUse travels in events of its own: PreAuthKeyPut leaves it as it is.
+	LastUse KeyUse `json:"-"`
+}
+
+// PreAuthKeyPut adds or replaces a pre-auth key, all but its LastUse.
+type PreAuthKeyPut struct {
+	Key *PreAuthKey `json:"key"`
+}
+
+// Kind names the event in the log.
+func (PreAuthKeyPut) Kind() Kind          { return KindPreAuthKeyPut }
+func (e PreAuthKeyPut) valid() bool       { return e.Key != nil && valid(e.Key.ID) }
+func (e PreAuthKeyPut) count(c *Counters) { c.PreAuth = max(c.PreAuth, e.Key.ID) }
+func (e PreAuthKeyPut) apply(d *Draft) {
+	k := *e.Key
+	k.LastUse = KeyUse{}
+	if old, ok := d.s.PreAuthKey(k.ID); ok {
+		k.LastUse = old.LastUse
+	}
+	keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, k.ID, &k, preAuthPrefix)
+}
+
+// PreAuthKeyGone removes a pre-auth key.
+type PreAuthKeyGone struct {
+	ID KeyID `json:"id"`
+}
+
+// Kind names the event in the log.
+func (PreAuthKeyGone) Kind() Kind    { return KindPreAuthKeyGone }
+func (e PreAuthKeyGone) valid() bool { return valid(e.ID) }
+func (e PreAuthKeyGone) apply(d *Draft) {
+	keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, e.ID, nil, preAuthPrefix)
+}
+
+// PreAuthKeyUsed says that a pre-auth key let a node in.
+type PreAuthKeyUsed struct {
+	ID  KeyID  `json:"id"`
+	Use KeyUse `json:"use"`
+}
+
+// Kind names the event in the log.
+func (PreAuthKeyUsed) Kind() Kind    { return KindPreAuthKeyUsed }
+func (e PreAuthKeyUsed) valid() bool { return valid(e.ID) }
+func (e PreAuthKeyUsed) apply(d *Draft) {
+	change(d.e, &d.s.preAuth, e.ID, func(k *PreAuthKey) { k.LastUse = e.Use })
+}
+
+func preAuthPrefix(k *PreAuthKey) string { return k.Prefix }
+
+// PreAuthKey returns the pre-auth key with this id.
+func (s *Snapshot) PreAuthKey(id KeyID) (*PreAuthKey, bool) { return found(s.preAuth.at(int64(id))) }
+
+// PreAuthKeyByPrefix finds a pre-auth key by its public part.
+func (s *Snapshot) PreAuthKeyByPrefix(prefix string) (*PreAuthKey, bool) {
+	id, ok := s.preAuthByPrefix.at(prefix)
+	if !ok {
+		return nil, false
+	}
+	return s.PreAuthKey(id)
+}
+
+// PreAuthKeys yields all pre-auth keys in the order of their ids.
+func (s *Snapshot) PreAuthKeys() iter.Seq[*PreAuthKey] { return s.preAuth.all() }
+
+// APIKey opens the admin API. Prefix is its public part.
+type APIKey struct {
+	ID     KeyID  `json:"id"`
+	Prefix string `json:"prefix"`
+	Hash   Secret `json:"hash"`
+	Access
+	// Comment says what the key is for.
+	Comment   string `json:"comment,omitempty"`
+	Expiry    Time   `json:"expiry"`
+	CreatedAt Time   `json:"createdAt"`
+
+	// LastUse travels in events of its own: APIKeyPut leaves it as it is.
+	LastUse KeyUse `json:"-"`
+}
+
+// APIKeyPut adds or replaces an API key, all but its LastUse.
+type APIKeyPut struct {
+	Key *APIKey `json:"key"`
+}
+
+// UnmarshalJSON gives a key that was made before there were roles the one that
+// does everything, as the tables do.
+func (e *APIKeyPut) UnmarshalJSON(data []byte) error {
+	type plain APIKeyPut
+	if err := json.Unmarshal(data, (*plain)(e)); err != nil {
+		return err
+	}
+	if e.Key != nil && e.Key.Role == "" {
+		e.Key.Role = RoleAdmin
+	}
+	return nil
+}
+
+// Kind names the event in the log.
+func (APIKeyPut) Kind() Kind          { return KindAPIKeyPut }
+func (e APIKeyPut) valid() bool       { return e.Key != nil && valid(e.Key.ID) }
+func (e APIKeyPut) count(c *Counters) { c.API = max(c.API, e.Key.ID) }
+func (e APIKeyPut) apply(d *Draft) {
+	k := *e.Key
+	k.LastUse = KeyUse{}
+	if old, ok := d.s.APIKey(k.ID); ok {
+		k.LastUse = old.LastUse
+	}
+	keep(d.e, &d.s.api, &d.s.apiByPrefix, k.ID, &k, apiPrefix)
+}
+
+// APIKeyGone removes an API key.
+type APIKeyGone struct {
+	ID KeyID `json:"id"`
+}
+
+// Kind names the event in the log.
+func (APIKeyGone) Kind() Kind       { return KindAPIKeyGone }
+func (e APIKeyGone) valid() bool    { return valid(e.ID) }
+func (e APIKeyGone) apply(d *Draft) { keep(d.e, &d.s.api, &d.s.apiByPrefix, e.ID, nil, apiPrefix) }
+
+// APIKeyUsed says that an API key was used. Not every use becomes an event.
+type APIKeyUsed struct {
+	ID  KeyID  `json:"id"`
+	Use KeyUse `json:"use"`
+}
+
+// Kind names the event in the log.
+func (APIKeyUsed) Kind() Kind    { return KindAPIKeyUsed }
+func (e APIKeyUsed) valid() bool { return valid(e.ID) }
+func (e APIKeyUsed) apply(d *Draft) {
+	change(d.e, &d.s.api, e.ID, func(k *APIKey) { k.LastUse = e.Use })
+}
+
+func apiPrefix(k *APIKey) string { return k.Prefix }
+
+// APIKey returns the API key with this id.
+func (s *Snapshot) APIKey(id KeyID) (*APIKey, bool) { return found(s.api.at(int64(id))) }
+
+// APIKeyByPrefix finds an API key by its public part.
+func (s *Snapshot) APIKeyByPrefix(prefix string) (*APIKey, bool) {
+	id, ok := s.apiByPrefix.at(prefix)
+	if !ok {
+		return nil, false
+	}
+	return s.APIKey(id)
+}
+
+// APIKeys yields all API keys in the order of their ids.
+func (s *Snapshot) APIKeys() iter.Seq[*APIKey] { return s.api.all() }

@@ -1,0 +1,58 @@
+package mesh
+
+import (
+	"iter"
+
+	"tailscale.com/types/key"
+)
+
+// Login is the answer of an administrator to a device that asked to join
+// without a key. It waits for the device until its end.
+type Login struct {
+	ID         LoginID           `json:"id"`
+	MachineKey key.MachinePublic `json:"machineKey"`
+	NodeKey    key.NodePublic    `json:"nodeKey"`
+	User       UserID            `json:"user,omitempty"`
+	// Rejected is the reason given to the device instead of a place.
+	Rejected string `json:"rejected,omitempty"`
+	Until    Time   `json:"until"`
+}
+
+// LoginPut adds or replaces the answer to a device that waits.
+type LoginPut struct {
+	Login *Login `json:"login"`
+}
+
+// Kind names the event in the log.
+func (LoginPut) Kind() Kind          { return KindLoginPut }
+func (e LoginPut) valid() bool       { return e.Login != nil && valid(e.Login.ID) }
+func (e LoginPut) count(c *Counters) { c.Login = max(c.Login, e.Login.ID) }
+func (e LoginPut) apply(d *Draft) {
+	keep(d.e, &d.s.logins, &d.s.loginByNodeKey, e.Login.ID, e.Login, loginNodeKey)
+}
+
+// LoginGone removes an answer: the device has it, or its time is over.
+type LoginGone struct {
+	ID LoginID `json:"id"`
+}
+
+// Kind names the event in the log.
+func (LoginGone) Kind() Kind    { return KindLoginGone }
+func (e LoginGone) valid() bool { return valid(e.ID) }
+func (e LoginGone) apply(d *Draft) {
+	keep(d.e, &d.s.logins, &d.s.loginByNodeKey, e.ID, nil, loginNodeKey)
+}
+
+func loginNodeKey(l *Login) key.NodePublic { return l.NodeKey }
+
+// Login returns the answer to the device that asked with this node key.
+func (s *Snapshot) Login(k key.NodePublic) (*Login, bool) {
+	id, ok := s.loginByNodeKey.at(k)
+	if !ok {
+		return nil, false
+	}
+	return found(s.logins.at(int64(id)))
+}
+
+// Logins yields all answers that wait for their device.
+func (s *Snapshot) Logins() iter.Seq[*Login] { return s.logins.all() }

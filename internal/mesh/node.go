@@ -1,0 +1,346 @@
+package mesh
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"tailscale.com/types/key"
+)
+
+// RegisterMethod says how a node was let in.
+type RegisterMethod string
+
+// The ways in.
+const (
+	RegisterAuthKey RegisterMethod = "authkey"
+	// RegisterApproved: an administrator let the node in by its link or code.
+	RegisterApproved RegisterMethod = "approved"
+)
+
+// Node is one device. A node inside a snapshot is never written again.
+type Node struct {
+	ID NodeID `json:"id"`
+	// Owner is zero for a tagged node: it belongs to its tags.
+	Owner UserID `json:"owner,omitempty"`
+	// CreatedBy is the user whose key let a tagged node in; that user may be
+	// gone.
+	CreatedBy  UserID            `json:"createdBy,omitempty"`
+	MachineKey key.MachinePublic `json:"machineKey"`
+	NodeKey    key.NodePublic    `json:"nodeKey"`
+	// Hostname is what the device calls itself; Name is its label in the
+	// mesh's DNS, unique among all nodes.
+	Hostname string `json:"hostname"`
+	Name     string `json:"name"`
+	// Renamed says that Name was chosen by a person and stays when the device
+	// calls itself something else.
+	Renamed       bool           `json:"renamed,omitempty"`
+	IPv4          netip.Addr     `json:"ipv4"`
+	IPv6          netip.Addr     `json:"ipv6"`
+	Tags          []string       `json:"tags,omitempty"`
+	Method        RegisterMethod `json:"method"`
+	PreAuthKey    KeyID          `json:"preAuthKey,omitempty"`
+	Ephemeral     bool           `json:"ephemeral,omitempty"`
+	OS            string         `json:"os,omitempty"`
+	Arch          string         `json:"arch,omitempty"`
+	ClientVersion string         `json:"clientVersion,omitempty"`
+	// CapVersion is the protocol version that the client speaks.
+	CapVersion int `json:"capVersion,omitempty"`
+	// Host is what the device says of itself, as the JSON object that peers
+	// are given.
+	Host string `json:"host,omitempty"`
+	// RoutableIPs are the routes that the device announces.
+	RoutableIPs []netip.Prefix `json:"routableIPs,omitempty"`
+	// Routes are the routes that peers reach through this node: announced by
+	// it and approved.
+	Routes []netip.Prefix `json:"routes,omitempty"`
+	// AllRoutes is every route that the device announces or once announced, with
+	// what was decided about it, in the order of the prefixes.
+	AllRoutes []Route `json:"allRoutes,omitempty"`
+	// Primary are those of Routes that peers use through this node and no other;
+	// the internet is not among them. Settle decides.
+	Primary []netip.Prefix `json:"primary,omitempty"`
+	// Unwell says that the device holds its stream and does not answer: others
+	// take over its routes.
+	Unwell bool `json:"unwell,omitempty"`
+	Expiry Time `json:"expiry,omitempty"`
+	// Lapsed says that Expiry has passed and peers are told so. What others
+	// see must change by an event, never by the mere passage of time.
+	Lapsed    bool `json:"lapsed,omitempty"`
+	CreatedAt Time `json:"createdAt"`
+	// UpdatedAt is the last change other than of Net and Presence.
+	UpdatedAt Time `json:"updatedAt"`
+
+	// Net and Presence change often. They travel in events of their own:
+	// NodePut leaves them as they are.
+	Net      Net      `json:"-"`
+	Presence Presence `json:"-"`
+}
+
+// Net is how peers reach a node.
+type Net struct {
+	Endpoints []netip.AddrPort `json:"endpoints,omitempty"`
+	DiscoKey  key.DiscoPublic  `json:"discoKey,omitzero"`
+	HomeRelay int              `json:"homeRelay,omitempty"`
+}
+
+// Presence says which replica holds a node's stream. Of two streams of one
+// node the one with the greater Conn is the newer.
+type Presence struct {
+	Online   bool   `json:"online,omitempty"`
+	Replica  string `json:"replica,omitempty"`
+	Conn     int64  `json:"conn,omitempty"`
+	LastSeen Time   `json:"lastSeen,omitempty"`
+}
+
+// Tagged reports whether the node belongs to tags instead of a user.
+func (n *Node) Tagged() bool { return len(n.Tags) > 0 }
+
+// Expired reports whether the node must authenticate again.
+func (n *Node) Expired(now Time) bool { return n.Expiry.Reached(now) }
+
+// Addrs returns the addresses the node has, IPv4 first.
+func (n *Node) Addrs() []netip.Addr {
+	return slices.DeleteFunc([]netip.Addr{n.IPv4, n.IPv6}, func(a netip.Addr) bool { return !a.IsValid() })
+}
+
+// Seen is when the node was last known to be there.
+func (n *Node) Seen() Time { return max(n.Presence.LastSeen, n.CreatedAt) }
+
+// NodePut adds or replaces a node, all but its Net and Presence.
+type NodePut struct {
+	Node *Node `json:"node"`
+}
+
+// Kind names the event in the log.
+func (NodePut) Kind() Kind       { return KindNodePut }
+func (e NodePut) valid() bool    { return e.Node != nil && valid(e.Node.ID) }
+func (e NodePut) node() NodeID   { return e.Node.ID }
+func (e NodePut) apply(d *Draft) { d.putNode(e.Node) }
+func (e NodePut) count(c *Counters) {
+	c.Node = max(c.Node, e.Node.ID)
+	for _, r := range e.Node.AllRoutes {
+		c.Route = max(c.Route, r.ID)
+	}
+}
+
+// NodeGone removes a node.
+type NodeGone struct {
+	ID NodeID `json:"id"`
+}
+
+// Kind names the event in the log.
+func (NodeGone) Kind() Kind       { return KindNodeGone }
+func (e NodeGone) valid() bool    { return valid(e.ID) }
+func (e NodeGone) node() NodeID   { return e.ID }
+func (e NodeGone) apply(d *Draft) { d.dropNode(e.ID) }
+
+// NodeNet replaces how peers reach a node.
+type NodeNet struct {
+	ID  NodeID `json:"id"`
+	Net Net    `json:"net"`
+}
+
+// Kind names the event in the log.
+func (NodeNet) Kind() Kind       { return KindNodeNet }
+func (e NodeNet) valid() bool    { return valid(e.ID) }
+func (e NodeNet) node() NodeID   { return e.ID }
+func (e NodeNet) apply(d *Draft) { d.changeNode(e.ID, func(n *Node) { n.Net = e.Net }) }
+
+// Online says that a replica holds a node's stream.
+type Online struct {
+	ID      NodeID `json:"id"`
+	Replica string `json:"replica"`
+	Conn    int64  `json:"conn"`
+	At      Time   `json:"at"`
+}
+
+// Kind names the event in the log.
+func (Online) Kind() Kind       { return KindOnline }
+func (e Online) valid() bool    { return valid(e.ID) }
+func (e Online) node() NodeID   { return e.ID }
+func (e Online) apply(d *Draft) { d.setPresence(e.ID, e.Presence()) }
+
+// Presence is what the node has after the event.
+func (e Online) Presence() Presence {
+	return Presence{Online: true, Replica: e.Replica, Conn: e.Conn, LastSeen: e.At}
+}
+
+// Offline says that no replica holds a node's stream any more.
+type Offline struct {
+	ID NodeID `json:"id"`
+	At Time   `json:"at"`
+}
+
+// Kind names the event in the log.
+func (Offline) Kind() Kind       { return KindOffline }
+func (e Offline) valid() bool    { return valid(e.ID) }
+func (e Offline) node() NodeID   { return e.ID }
+func (e Offline) apply(d *Draft) { d.setPresence(e.ID, e.Presence()) }
+
+// Presence is what the node has after the event.
+func (e Offline) Presence() Presence { return Presence{LastSeen: e.At} }
+
+func (d *Draft) putNode(put *Node) {
+	n := *put
+	n.Net, n.Presence = Net{}, Presence{}
+	old, ok := d.s.Node(n.ID)
+	if ok {
+		n.Net, n.Presence = old.Net, old.Presence
+		d.unindexNode(old)
+	}
+	if !ok || !sameIdentity(old, &n) {
+		d.s.IdentityRev = d.s.Rev
+	}
+	d.s.nodes.put(d.e, int64(n.ID), &n)
+	d.indexNode(&n)
+}
+
+func (d *Draft) indexNode(n *Node) {
+	addID(d.e, &d.s.nodesByMachine, n.MachineKey, n.ID)
+	d.s.nodeByKey.put(d.e, n.NodeKey, n.ID)
+	d.s.nodeByName.put(d.e, n.Name, n.ID)
+	for _, a := range n.Addrs() {
+		d.s.nodeByAddr.put(d.e, a, n.ID)
+	}
+	for _, p := range n.Routes {
+		addID(d.e, &d.s.routers, p, n.ID)
+	}
+	if n.Owner != 0 {
+		d.s.owned.put(d.e, n.Owner, d.s.NodesOwned(n.Owner)+1)
+	}
+	if n.Presence.Online {
+		d.s.online++
+	}
+}
+
+func (d *Draft) dropNode(id NodeID) {
+	old, ok := d.s.Node(id)
+	if !ok {
+		return
+	}
+	d.unindexNode(old)
+	d.s.nodes.put(d.e, int64(id), nil)
+	d.s.facts.put(d.e, int64(id), nil)
+	d.s.IdentityRev = d.s.Rev
+}
+
+func (d *Draft) unindexNode(n *Node) {
+	dropID(d.e, &d.s.nodesByMachine, n.MachineKey, n.ID)
+	for _, p := range n.Routes {
+		dropID(d.e, &d.s.routers, p, n.ID)
+	}
+	d.s.nodeByKey.drop(d.e, n.NodeKey)
+	d.s.nodeByName.drop(d.e, n.Name)
+	for _, a := range n.Addrs() {
+		d.s.nodeByAddr.drop(d.e, a)
+	}
+	if n.Owner != 0 {
+		if rest := d.s.NodesOwned(n.Owner) - 1; rest > 0 {
+			d.s.owned.put(d.e, n.Owner, rest)
+		} else {
+			d.s.owned.drop(d.e, n.Owner)
+		}
+	}
+	if n.Presence.Online {
+		d.s.online--
+	}
+}
+
+func (d *Draft) setPresence(id NodeID, p Presence) {
+	d.changeNode(id, func(n *Node) {
+		if n.Presence.Online {
+			d.s.online--
+		}
+		if p.Online {
+			d.s.online++
+		}
+		n.Presence = p
+	})
+}
+
+// changeNode replaces a node by a changed copy. A node that is gone meanwhile
+// stays gone.
+func (d *Draft) changeNode(id NodeID, edit func(*Node)) { change(d.e, &d.s.nodes, id, edit) }
+
+func sameIdentity(a, b *Node) bool {
+	return a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 && slices.Equal(a.Tags, b.Tags) &&
+		slices.Equal(a.RoutableIPs, b.RoutableIPs) && slices.Equal(a.Routes, b.Routes)
+}
+
+// NodesOwned is the number of untagged nodes of a user.
+func (s *Snapshot) NodesOwned(id UserID) int {
+	n, _ := s.owned.at(id)
+	return n
+}
+
+// Node returns the node with this id.
+func (s *Snapshot) Node(id NodeID) (*Node, bool) { return found(s.nodes.at(int64(id))) }
+
+// Nodes yields all nodes in the order of their ids.
+func (s *Snapshot) Nodes() iter.Seq[*Node] { return s.nodes.all() }
+
+// NodeCount is the number of nodes.
+func (s *Snapshot) NodeCount() int { return s.nodes.count }
+
+// OnlineCount is the number of nodes with a live stream on any replica.
+func (s *Snapshot) OnlineCount() int { return s.online }
+
+// NodesByMachine returns the nodes of one machine: one for each user who
+// signed in there.
+func (s *Snapshot) NodesByMachine(k key.MachinePublic) []*Node {
+	ids, _ := s.nodesByMachine.at(k)
+	ns := make([]*Node, 0, len(ids))
+	for _, id := range ids {
+		ns = append(ns, s.nodes.at(int64(id)))
+	}
+	return ns
+}
+
+// NodeByKey finds the node that holds a node key.
+func (s *Snapshot) NodeByKey(k key.NodePublic) (*Node, bool) { return s.nodeAt(s.nodeByKey.at(k)) }
+
+// NodeByAddr finds the node that holds an address.
+func (s *Snapshot) NodeByAddr(a netip.Addr) (*Node, bool) { return s.nodeAt(s.nodeByAddr.at(a)) }
+
+// NodeByName finds the node with this label.
+func (s *Snapshot) NodeByName(name string) (*Node, bool) { return s.nodeAt(s.nodeByName.at(name)) }
+
+// NodeNamed finds a node by its label or its full name, without regard to case.
+func (s *Snapshot) NodeNamed(name string) (*Node, bool) {
+	name = strings.ToLower(name)
+	if domain := s.DNS().BaseDomain; domain != "" {
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "."), "."+domain)
+	}
+	return s.NodeByName(name)
+}
+
+func (s *Snapshot) nodeAt(id NodeID, ok bool) (*Node, bool) {
+	if !ok {
+		return nil, false
+	}
+	return s.Node(id)
+}
+
+// BlockSize is the number of neighbouring ids that NodeBlocks yields at once.
+const BlockSize = 64
+
+// NodeBlocks yields all nodes in the order of their ids, in blocks that start
+// at multiples of BlockSize; ids without a node are nil. Two blocks with the
+// same first element hold the same nodes, in any snapshot.
+func (s *Snapshot) NodeBlocks() iter.Seq2[NodeID, []*Node] {
+	return func(yield func(NodeID, []*Node) bool) {
+		for first, p := range s.nodes.numbered() {
+			for at := 0; at < pageSize; at += BlockSize {
+				if !yield(NodeID(first+int64(at)), p.vals[at:at+BlockSize:at+BlockSize]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ChangedNodes returns the nodes that differ between s and an older snapshot,
+// in the order of their ids. What both share is not looked at.
+func (s *Snapshot) ChangedNodes(old *Snapshot) []NodeID { return changed[NodeID](&s.nodes, &old.nodes) }
