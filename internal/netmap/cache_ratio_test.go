@@ -4,6 +4,7 @@ package netmap_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,10 +118,11 @@ func TestFigureRegistrationCostsAViewerAPeerEntry(t *testing.T) {
 	}
 	heard := 0
 	for n := range from.Nodes() {
-		m, err := cache.UpdateMessages(from, to, n.ID, touched)
+		messages, err := cache.UpdateMessages(from, to, n.ID, touched)
 		if err != nil {
 			t.Fatal(err)
 		}
+		m := slices.Concat(messages...)
 		if len(m) > 0 {
 			heard++
 		}

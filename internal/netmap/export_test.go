@@ -28,8 +28,8 @@ func (c *Cache) FullMessage(s *Scene, viewer mesh.NodeID, now time.Time) ([]byte
 	return slices.Concat(parts...), err
 }
 
-// UpdateMessages returns an update as it is sent.
-func (c *Cache) UpdateMessages(from, to *Scene, viewer mesh.NodeID, touched []mesh.NodeID) ([]byte, error) {
+// UpdateMessages returns the messages of an update.
+func (c *Cache) UpdateMessages(from, to *Scene, viewer mesh.NodeID, touched []mesh.NodeID) ([][]byte, error) {
 	u, err := c.Update(from, to, Viewer{Node: viewer, Compress: true}, touched)
-	return slices.Concat(u.Messages...), err
+	return u.Messages, err
 }
