@@ -12,7 +12,8 @@ type row struct{ ours, guarded string }
 var table = map[string]row{
 	"mesh":            {"", "keys names"},
 	"mesh/meshgen":    {"mesh", "keys names"},
-	"policy":          {"mesh spelling", ""},
+	"policy":          {"mesh spelling policy/bitset", ""},
+	"policy/bitset":   {"", ""},
 	"netmap":          {"mesh policy", "keys zstd"},
 	"history":         {"mesh", ""},
 	"store":           {"mesh history", "keys"},
@@ -103,7 +104,7 @@ var guards = map[string]string{
 }
 
 // pure packages know no clock, no randomness and no environment.
-var pure = map[string]bool{"mesh": true, "policy": true, "netmap": true}
+var pure = map[string]bool{"mesh": true, "policy": true, "policy/bitset": true, "netmap": true}
 
 // goFiles may start goroutines by a go statement, each for the reason given.
 var goFiles = map[string]string{

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // Class is a set of nodes that the policy does not tell apart: they see the same
@@ -20,8 +21,8 @@ const Nobody Class = 0
 
 // traits are what makes a class.
 type traits struct {
-	own    set // the selectors that a node is a member of itself
-	behind set // those that its routes lead to
+	own    bitset.Set // the selectors that a node is a member of itself
+	behind bitset.Set // those that its routes lead to
 	// The families that count: of its addresses, of its routes, and of the
 	// internet behind it.
 	addrs, routes, exit families
@@ -56,25 +57,25 @@ func (f families) key() byte {
 // ruleSets are sets of rules, by the family of addresses for which they hold. When
 // they are complete, sparse ones are listed too.
 type ruleSets struct {
-	four, six       set
+	four, six       bitset.Set
 	fewFour, fewSix []int
 }
 
-func (r *ruleSets) complete() { r.fewFour, r.fewSix = r.four.few(), r.six.few() }
+func (r *ruleSets) complete() { r.fewFour, r.fewSix = r.four.Few(), r.six.Few() }
 
-func (r *ruleSets) addAll(rules, but set, f families) {
+func (r *ruleSets) addAll(rules, but bitset.Set, f families) {
 	if f.four {
-		r.four.addAll(rules, but)
+		r.four.AddAll(rules, but)
 	}
 	if f.six {
-		r.six.addAll(rules, but)
+		r.six.AddAll(rules, but)
 	}
 }
 
 // any are the rules that hold for one family or the other.
-func (r ruleSets) any() (rules set) {
-	rules.addAll(r.four, nil)
-	rules.addAll(r.six, nil)
+func (r ruleSets) any() (rules bitset.Set) {
+	rules.AddAll(r.four, nil)
+	rules.AddAll(r.six, nil)
 	return rules
 }
 
@@ -83,14 +84,14 @@ func (r *ruleSets) meets(s *ruleSets) bool {
 }
 
 // meet reports whether two sets share an element, of which the lists may be known.
-func meet(a, b set, fewA, fewB []int) bool {
+func meet(a, b bitset.Set, fewA, fewB []int) bool {
 	if fewA != nil {
-		return slices.ContainsFunc(fewA, b.has)
+		return slices.ContainsFunc(fewA, b.Has)
 	}
 	if fewB != nil {
-		return slices.ContainsFunc(fewB, a.has)
+		return slices.ContainsFunc(fewB, a.Has)
 	}
-	return a.meets(b)
+	return a.Meets(b)
 }
 
 // classInfo is what the nodes of a class have in common.
@@ -114,29 +115,29 @@ type classInfo struct {
 // sights says which of the first n classes a class sees.
 type sights struct {
 	n    int
-	seen set
+	seen bitset.Set
 }
 
 // traitsOf finds what decides the class of a node; owner is nil for a node with
 // tags.
 func (c *Compiled) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 	var t traits
-	t.own.addList(c.all)
+	t.own.AddList(c.all)
 	switch {
 	case n.Tagged():
-		t.own.addList(c.tagged)
+		t.own.AddList(c.tagged)
 		for _, tag := range n.Tags {
-			t.own.addList(c.byTag[tag])
+			t.own.AddList(c.byTag[tag])
 		}
 	case owner != nil:
-		t.own.addList(c.member)
+		t.own.AddList(c.member)
 		for _, name := range namesOf(owner) {
-			t.own.addList(c.byUser[name])
+			t.own.AddList(c.byUser[name])
 		}
 	}
 	for _, a := range n.Addrs() {
 		t.addrs.add(a)
-		t.own.addList(c.covering(netip.PrefixFrom(a, a.BitLen())))
+		t.own.AddList(c.covering(netip.PrefixFrom(a, a.BitLen())))
 	}
 	for _, p := range n.Routes {
 		if p.Bits() == 0 {
@@ -144,15 +145,15 @@ func (c *Compiled) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 			continue
 		}
 		t.routes.add(p.Addr())
-		t.behind.addList(c.covering(p))
-		t.behind.addList(c.within(p))
+		t.behind.AddList(c.covering(p))
+		t.behind.AddList(c.within(p))
 	}
 	if t.routes.any() {
-		t.behind.addList(c.all)
+		t.behind.AddList(c.all)
 	}
 	if t.exit.any() {
-		t.behind.addList(c.all)
-		t.behind.addList(c.internet)
+		t.behind.AddList(c.all)
+		t.behind.AddList(c.internet)
 	}
 	return t
 }
@@ -187,7 +188,7 @@ func (c *Compiled) within(p netip.Prefix) (list []int) {
 // classOf finds the class of a node by what it is.
 func (c *Compiled) classOf(n *mesh.Node, owner *mesh.User) Class {
 	t := c.traitsOf(n, owner)
-	key := string([]byte{t.addrs.key(), t.routes.key(), t.exit.key()}) + t.own.key() + "/" + t.behind.key()
+	key := string([]byte{t.addrs.key(), t.routes.key(), t.exit.key()}) + t.own.Key() + "/" + t.behind.Key()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if class, ok := c.known[key]; ok {
@@ -202,7 +203,7 @@ func (c *Compiled) classOf(n *mesh.Node, owner *mesh.User) Class {
 
 func (c *Compiled) newClass(t traits) *classInfo {
 	i := &classInfo{traits: t}
-	for s := range t.own.all() {
+	for s := range t.own.All() {
 		sel := &c.selectors[s]
 		i.src.addAll(sel.src, nil, t.familiesOf(sel, t.addrs))
 		i.dst.addAll(sel.dst, c.via, t.familiesOf(sel, t.addrs))
@@ -212,15 +213,15 @@ func (c *Compiled) newClass(t traits) *classInfo {
 	}
 	slices.Sort(i.marks)
 	elsewhere := c.ledElsewhere(t.own)
-	for s := range t.behind.all() {
+	for s := range t.behind.All() {
 		sel := &c.selectors[s]
 		i.src.addAll(sel.src, nil, t.familiesOf(sel, t.routes))
 		i.dst.addAll(sel.dst, elsewhere, t.beyond(sel))
 	}
 	i.src.complete()
 	i.dst.complete()
-	i.self = families{i.src.four.meets(c.self) && t.addrs.four, i.src.six.meets(c.self) && t.addrs.six}
-	i.steered = i.src.four.meets(c.via) || i.src.six.meets(c.via)
+	i.self = families{i.src.four.Meets(c.self) && t.addrs.four, i.src.six.Meets(c.self) && t.addrs.six}
+	i.steered = i.src.four.Meets(c.via) || i.src.six.Meets(c.via)
 	i.attrs = c.attributesOf(t.own)
 	i.inbound = sync.OnceValue(func() []Inbound { return c.inboundOf(i) })
 	c.noteSources(i)
@@ -249,10 +250,10 @@ func (t *traits) beyond(s *selector) families {
 
 // ledElsewhere are the rules whose destinations are reached through other nodes
 // than a member of own.
-func (c *Compiled) ledElsewhere(own set) (rules set) {
-	for r := range c.via.all() {
-		if !slices.ContainsFunc(c.viaTags[r], own.has) {
-			rules.add(r)
+func (c *Compiled) ledElsewhere(own bitset.Set) (rules bitset.Set) {
+	for r := range c.via.All() {
+		if !slices.ContainsFunc(c.viaTags[r], own.Has) {
+			rules.Add(r)
 		}
 	}
 	return rules
@@ -260,13 +261,13 @@ func (c *Compiled) ledElsewhere(own set) (rules set) {
 
 // attributesOf is what the document gives the members of some selectors. Of two
 // entries with one name the first counts.
-func (c *Compiled) attributesOf(own set) map[string][]json.RawMessage {
+func (c *Compiled) attributesOf(own bitset.Set) map[string][]json.RawMessage {
 	attrs := map[string][]json.RawMessage{}
 	if c.randomPort {
 		attrs["randomize-client-port"] = []json.RawMessage{}
 	}
 	for _, a := range c.attributes {
-		if !slices.ContainsFunc(a.holders, own.has) {
+		if !slices.ContainsFunc(a.holders, own.Has) {
 			continue
 		}
 		for name, values := range a.Attrs {
@@ -288,7 +289,7 @@ func (c *Compiled) sees(a, b Class) bool {
 	if s == nil || int(b) >= s.n {
 		s = c.look(i, s)
 	}
-	return s.seen.has(int(b))
+	return s.seen.Has(int(b))
 }
 
 // look finds out about the classes that are new since old. Two who look at once
@@ -302,7 +303,7 @@ func (c *Compiled) look(i *classInfo, old *sights) *sights {
 	}
 	for k := from; k < len(classes); k++ {
 		if j := classes[k]; i.src.meets(&j.dst) || j.src.meets(&i.dst) {
-			s.seen.add(k)
+			s.seen.Add(k)
 		}
 	}
 	i.sights.Store(s)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // How much an effect lists of what it counts.
@@ -95,7 +96,7 @@ func (c *comparison) sort() {
 	}
 	joints := map[jointKey]*joint{}
 	jointOf := map[mesh.NodeID]*joint{}
-	of := map[string]set{} // the joints of a principal
+	of := map[string]bitset.Set{} // the joints of a principal
 	for n := range c.after.Nodes() {
 		was, ok := c.before.Node(n.ID)
 		if !ok {
@@ -113,12 +114,12 @@ func (c *comparison) sort() {
 		jointOf[n.ID] = j
 		p := c.after.principalOf(n)
 		s := of[p]
-		s.add(j.index)
+		s.Add(j.index)
 		of[p] = s
 	}
 	numbers, numberOf := map[string]int{}, map[string]int{}
 	for _, p := range slices.Sorted(maps.Keys(of)) {
-		key := of[p].key()
+		key := of[p].Key()
 		if _, ok := numbers[key]; !ok {
 			numbers[key] = len(c.sets)
 			c.sets = append(c.sets, nil)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // way is a place behind routers, and the rules that lead there.
@@ -23,7 +24,7 @@ func (s *side) behind(c Class, n *mesh.Node, yield func(rule, access int, places
 	}
 	i := s.rules.info(c)
 	inbound, k := s.Inbound(c), 0
-	for r := range i.dst.any().all() {
+	for r := range i.dst.any().All() {
 		for d := range inbound[k].Dst {
 			reach := &inbound[k].Dst[d]
 			if places := reach.places(n); len(places) > 0 && len(reach.Services) > 0 {
@@ -161,9 +162,9 @@ func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeS
 		if w.prefix.Addr().Is6() {
 			family = 1
 		}
-		sum := func(src set, rules []offer) (sum int) {
+		sum := func(src bitset.Set, rules []offer) (sum int) {
 			for _, l := range rules {
-				if src.has(l.rule) {
+				if src.Has(l.rule) {
 					sum = c.book.plus(sum, l.access)
 				}
 			}
@@ -196,9 +197,9 @@ func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeS
 	}
 }
 
-func (s *side) leadingLines(list []Line, src set, rules []offer, what int) []Line {
+func (s *side) leadingLines(list []Line, src bitset.Set, rules []offer, what int) []Line {
 	for _, l := range rules {
-		if what != nothing && src.has(l.rule) && s.book.meets(l.access, what) {
+		if what != nothing && src.Has(l.rule) && s.book.meets(l.access, what) {
 			list = addLine(list, s.rules.rules[l.rule].Line)
 		}
 	}

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // shellBook says what rules about shells mean together. Those of one world have
@@ -13,14 +15,14 @@ type shellBook struct {
 }
 
 // matched are the rules by which nodes of class a open shells on those of class b.
-func (s *shellBook) matched(a, b *sideClass, own bool) (rules set) {
-	for r := range both(a.shellOf, b.shellAt) {
-		rules.add(r)
+func (s *shellBook) matched(a, b *sideClass, own bool) (rules bitset.Set) {
+	for r := range bitset.Both(a.shellOf, b.shellAt) {
+		rules.Add(r)
 	}
 	if own {
-		for r := range a.shellOf.all() {
+		for r := range a.shellOf.All() {
 			if s.rules.ssh[r].self && b.info.addrs.any() {
-				rules.add(r)
+				rules.Add(r)
 			}
 		}
 	}
@@ -29,13 +31,13 @@ func (s *shellBook) matched(a, b *sideClass, own bool) (rules set) {
 
 // users are the users of the operating system for whom rules let somebody in. The
 // first rule for a user counts.
-func (s *shellBook) users(rules set) []ShellUser {
-	key := rules.key()
+func (s *shellBook) users(rules bitset.Set) []ShellUser {
+	key := rules.Key()
 	if list, ok := s.known[key]; ok {
 		return list
 	}
 	var list []ShellUser
-	for r := range rules.all() {
+	for r := range rules.All() {
 		for _, name := range s.rules.ssh[r].Users {
 			if resolve(list, name) == nil {
 				list = append(list, ShellUser{name, s.rules.ssh[r].Check})
@@ -70,8 +72,8 @@ func shellsWithout(a, b []ShellUser) (list []ShellUser) {
 }
 
 // lines are where the rules stand that let users in.
-func (s *shellBook) lines(list []Line, rules set, users []ShellUser) []Line {
-	for r := range rules.all() {
+func (s *shellBook) lines(list []Line, rules bitset.Set, users []ShellUser) []Line {
+	for r := range rules.All() {
 		rule := s.rules.ssh[r].SSHRule
 		if slices.ContainsFunc(users, func(u ShellUser) bool { return rule.Check == u.Check && rule.lets(u.Name) }) {
 			list = addLine(list, rule.Line)
@@ -88,8 +90,8 @@ func (c *comparison) compareShells() {
 	}
 	before, after := &shellBook{c.before, map[string][]ShellUser{}}, &shellBook{c.after, map[string][]ShellUser{}}
 	equal := map[string]bool{} // by both keys
-	changes := func(was, is set) bool {
-		key := fmt.Sprintf("%q %q", was.key(), is.key())
+	changes := func(was, is bitset.Set) bool {
+		key := fmt.Sprintf("%q %q", was.Key(), is.Key())
 		same, ok := equal[key]
 		if !ok {
 			a, b := before.users(was), after.users(is)
@@ -100,7 +102,7 @@ func (c *comparison) compareShells() {
 	}
 	for _, a := range c.joints {
 		for _, b := range c.joints {
-			if !a.srcBefore.shellOf.meets(b.dstBefore.shellAt) && !a.srcAfter.shellOf.meets(b.dstAfter.shellAt) {
+			if !a.srcBefore.shellOf.Meets(b.dstBefore.shellAt) && !a.srcAfter.shellOf.Meets(b.dstAfter.shellAt) {
 				continue
 			}
 			was, is := before.matched(a.srcBefore, b.dstBefore, false), after.matched(a.srcAfter, b.dstAfter, false)
@@ -125,7 +127,7 @@ func (c *comparison) compareShells() {
 	}
 }
 
-func (c *comparison) noteShells(before, after *shellBook, a, b *cell, own bool, was, is set) {
+func (c *comparison) noteShells(before, after *shellBook, a, b *cell, own bool, was, is bitset.Set) {
 	n := pairsBetween(a, b)
 	if n == 0 {
 		return

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // Compiled is a document made ready to answer. It depends on the document alone,
@@ -27,10 +29,10 @@ type Compiled struct {
 	byPrefix            map[netip.Prefix][]int
 	lengths4, lengths6  []int // of these prefixes
 	internet            []int
-	self, via           set // rules with a destination autogroup:self; rules with via
+	self, via           bitset.Set // rules with a destination autogroup:self; rules with via
 	// Rules that let in nodes by their marks, that must list nodes all the same,
 	// and that let in everyone.
-	marked, listing, open set
+	marked, listing, open bitset.Set
 	viaTags               [][]int
 
 	attributes []compiledAttribute
@@ -49,7 +51,7 @@ type selector struct {
 	mark   string // see World.Marks; empty if the selector needs none
 	six    bool   // addresses of IPv6
 	// The rules that have it as a source, and as a destination.
-	src, dst set
+	src, dst bitset.Set
 }
 
 type compiledAttribute struct {
@@ -105,31 +107,31 @@ func (c *Compiled) addRule(known map[string]int, i int) {
 	r := &c.rules[i]
 	c.srcs[i] = c.uses(known, r.Src)
 	if r.listed() {
-		c.listing.add(i)
+		c.listing.Add(i)
 	}
 	for _, s := range c.srcs[i] {
-		c.selectors[s].src.add(i)
+		c.selectors[s].src.Add(i)
 		c.selectors[s].addMark()
 		if c.selectors[s].mark != "" {
-			c.marked.add(i)
+			c.marked.Add(i)
 		}
 		if c.selectors[s].target.Kind == Any {
-			c.open.add(i)
+			c.open.Add(i)
 		}
 	}
 	c.dsts[i] = make([][]int, len(r.Dst))
 	for k, d := range r.Dst {
 		if d.Kind == Self {
-			c.self.add(i)
+			c.self.Add(i)
 			continue
 		}
 		c.dsts[i][k] = c.use(known, d.Target)
 		for _, s := range c.dsts[i][k] {
-			c.selectors[s].dst.add(i)
+			c.selectors[s].dst.Add(i)
 		}
 	}
 	if len(r.Via) > 0 {
-		c.via.add(i)
+		c.via.Add(i)
 		for _, tag := range r.Via {
 			c.viaTags[i] = append(c.viaTags[i], c.use(known, Target{Kind: Tag, Name: tag})...)
 		}

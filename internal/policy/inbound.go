@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // Inbound is a rule as it holds for nodes that it lets others reach.
@@ -74,13 +75,13 @@ func shared(p netip.Prefix, others []netip.Prefix) (list []netip.Prefix) {
 
 // inboundOf finds the rules whose destinations are nodes of a class, in order.
 func (c *Compiled) inboundOf(i *classInfo) (list []Inbound) {
-	for r := range i.dst.any().all() {
-		in := Inbound{Rule: &c.rules[r], Src: c.sources(r), Listed: c.listing.has(r)}
+	for r := range i.dst.any().All() {
+		in := Inbound{Rule: &c.rules[r], Src: c.sources(r), Listed: c.listing.Has(r)}
 		for k, d := range in.Rule.Dst {
 			reach := Reach{
 				Destination: d,
-				Own:         !c.via.has(r) && slices.ContainsFunc(c.dsts[r][k], i.own.has),
-				Behind:      slices.ContainsFunc(c.dsts[r][k], i.behind.has),
+				Own:         !c.via.Has(r) && slices.ContainsFunc(c.dsts[r][k], i.own.Has),
+				Behind:      slices.ContainsFunc(c.dsts[r][k], i.behind.Has),
 			}
 			if reach.Own || reach.Behind {
 				reach.Prefixes = c.prefixesOf(i, c.dsts[r][k])
@@ -96,7 +97,7 @@ func (c *Compiled) inboundOf(i *classInfo) (list []Inbound) {
 // with: to clients, a mark opens all addresses of a rule for echoes.
 func (c *Compiled) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefix) {
 	for _, s := range selectors {
-		if i.own.has(s) || i.behind.has(s) {
+		if i.own.Has(s) || i.behind.Has(s) {
 			list = append(list, c.selectors[s].target.Prefixes...)
 		}
 	}
@@ -106,8 +107,8 @@ func (c *Compiled) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefi
 // ownInbound finds the rules that let the nodes of a user reach each other, if
 // the user's nodes are of this class.
 func (c *Compiled) ownInbound(i *classInfo) (list []Inbound) {
-	for r := range both(i.src.any(), c.self) {
-		in := Inbound{Rule: &c.rules[r], Listed: c.listing.has(r)}
+	for r := range bitset.Both(i.src.any(), c.self) {
+		in := Inbound{Rule: &c.rules[r], Listed: c.listing.Has(r)}
 		for _, d := range in.Rule.Dst {
 			if d.Kind == Self {
 				in.Dst = append(in.Dst, Reach{Destination: d, Own: true})
@@ -147,11 +148,11 @@ func marked(protocol int) bool {
 // noteSources finds out whom the rules let in that let others reach a class.
 func (c *Compiled) noteSources(i *classInfo) {
 	rules := i.dst.any()
-	i.marked, i.anyone = rules.meets(c.marked), rules.meets(c.open)
-	for r := range both(rules, c.listing) {
-		i.listed = i.listed || c.marked.has(r)
+	i.marked, i.anyone = rules.Meets(c.marked), rules.Meets(c.open)
+	for r := range bitset.Both(rules, c.listing) {
+		i.listed = i.listed || c.marked.Has(r)
 	}
-	for r := range both(i.src.any(), c.self) {
-		i.ownListed = i.ownListed || c.listing.has(r)
+	for r := range bitset.Both(i.src.any(), c.self) {
+		i.ownListed = i.ownListed || c.listing.Has(r)
 	}
 }

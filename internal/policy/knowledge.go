@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // knowledge is what follows from who is there. Worlds with the same users, owners,
@@ -56,7 +57,7 @@ func (w *World) Holders(s Source) []netip.Addr {
 	w.known.holders.Do(func() {
 		w.known.heldBy = map[int][]netip.Addr{}
 		for n := range w.Nodes() {
-			for s := range w.rules.info(w.Kin(n)).own.all() {
+			for s := range w.rules.info(w.Kin(n)).own.All() {
 				if w.rules.selectors[s].mark != "" {
 					w.known.heldBy[s] = append(w.known.heldBy[s], n.Addrs()...)
 				}
@@ -74,13 +75,13 @@ func (w *World) peopleOf(selector int) []*mesh.User {
 	w.known.people.Do(func() {
 		w.known.users = map[int][]*mesh.User{}
 		for u := range w.Users() {
-			var selectors set
-			selectors.addList(w.rules.member)
-			selectors.addList(w.rules.all)
+			var selectors bitset.Set
+			selectors.AddList(w.rules.member)
+			selectors.AddList(w.rules.all)
 			for _, name := range namesOf(u) {
-				selectors.addList(w.rules.byUser[name])
+				selectors.AddList(w.rules.byUser[name])
 			}
-			for s := range selectors.all() {
+			for s := range selectors.All() {
 				w.known.users[s] = append(w.known.users[s], u)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // How much an AccessMap lists of what it counts.
@@ -285,7 +286,7 @@ func (s *side) eachRule(a, b *sideClass, own bool, yield func(rule int)) {
 			yield(o.rule)
 		}
 		if own && b.has[family] {
-			for r := range both(a.src[family], s.rules.self) {
+			for r := range bitset.Both(a.src[family], s.rules.self) {
 				yield(r)
 			}
 		}

@@ -381,10 +381,10 @@ func (s *side) comingFrom(p netip.Prefix) *sideClass {
 	}
 	for _, list := range [][]int{s.rules.all, s.rules.covering(p), s.rules.within(p)} {
 		for _, sel := range list {
-			k.src[family].addAll(s.rules.selectors[sel].src, nil)
+			k.src[family].AddAll(s.rules.selectors[sel].src, nil)
 		}
 	}
-	k.few[family] = k.src[family].few()
+	k.few[family] = k.src[family].Few()
 	return k
 }
 

@@ -3,6 +3,8 @@ package policy
 import (
 	"iter"
 	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // side is a world of which is asked what classes of nodes reach of each other, by
@@ -19,12 +21,12 @@ type side struct {
 // may there; first IPv4, then IPv6.
 type sideClass struct {
 	info    *classInfo
-	has     [2]bool    // addresses of the family
-	src     [2]set     // rules
-	dst     [2][]offer // by rules other than those about autogroup:self
-	few     [2][]int   // src as a list, if that is short
-	shellOf set        // rules about shells that let it in
-	shellAt set        // rules about shells on it
+	has     [2]bool       // addresses of the family
+	src     [2]bitset.Set // rules
+	dst     [2][]offer    // by rules other than those about autogroup:self
+	few     [2][]int      // src as a list, if that is short
+	shellOf bitset.Set    // rules about shells that let it in
+	shellAt bitset.Set    // rules about shells on it
 }
 
 // offer is what a rule lets in.
@@ -37,7 +39,7 @@ func newSide(w *World, book *accessBook) *side {
 			s.access[r] = append(s.access[r], book.number(accessOf(d.Services)))
 		}
 	}
-	for r := range w.rules.self.all() {
+	for r := range w.rules.self.All() {
 		for k, d := range w.rules.rules[r].Dst {
 			if d.Kind == Self {
 				s.own[r] = book.plus(s.own[r], s.access[r][k])
@@ -57,35 +59,35 @@ func (s *side) class(c Class) *sideClass {
 	if c == Nobody {
 		return k
 	}
-	var dst [2]set
-	for sel := range i.own.all() {
+	var dst [2]bitset.Set
+	for sel := range i.own.All() {
 		selector := &s.rules.selectors[sel]
 		f := i.familiesOf(selector, i.addrs)
 		for family, counts := range [2]bool{f.four, f.six} {
 			if counts {
-				k.src[family].addAll(selector.src, nil)
-				dst[family].addAll(selector.dst, s.rules.via)
+				k.src[family].AddAll(selector.src, nil)
+				dst[family].AddAll(selector.dst, s.rules.via)
 			}
 		}
 	}
 	for family := range dst {
-		for r := range dst[family].all() {
+		for r := range dst[family].All() {
 			if access := s.offered(i, r, family == 1); access != nothing {
 				k.dst[family] = append(k.dst[family], offer{r, access})
 			}
 		}
 	}
 	for family := range k.few {
-		k.few[family] = k.src[family].few()
+		k.few[family] = k.src[family].Few()
 	}
 	for n := range s.rules.ssh {
 		r := &s.rules.ssh[n]
 		if r.on(i) {
-			k.shellAt.add(n)
+			k.shellAt.Add(n)
 		}
 		for _, src := range r.srcs {
-			if i.own.has(src) {
-				k.shellOf.add(n)
+			if i.own.Has(src) {
+				k.shellOf.Add(n)
 			}
 		}
 	}
@@ -97,7 +99,7 @@ func (s *side) offered(i *classInfo, r int, six bool) (sum int) {
 	for k, access := range s.access[r] {
 		for _, sel := range s.rules.dsts[r][k] {
 			f := i.familiesOf(&s.rules.selectors[sel], i.addrs)
-			if i.own.has(sel) && (six && f.six || !six && f.four) {
+			if i.own.Has(sel) && (six && f.six || !six && f.four) {
 				sum = s.book.plus(sum, access)
 			}
 		}
@@ -120,7 +122,7 @@ func between(a, b *sideClass, family int) iter.Seq[offer] {
 			return
 		}
 		for _, o := range offers {
-			if a.src[family].has(o.rule) && !yield(o) {
+			if a.src[family].Has(o.rule) && !yield(o) {
 				return
 			}
 		}
@@ -135,7 +137,7 @@ func (s *side) reach(a, b *sideClass, own bool) (sums [2]int) {
 			sums[family] = s.book.plus(sums[family], o.access)
 		}
 		if own && b.has[family] {
-			for r := range both(a.src[family], s.rules.self) {
+			for r := range bitset.Both(a.src[family], s.rules.self) {
 				sums[family] = s.book.plus(sums[family], s.own[r])
 			}
 		}
@@ -153,7 +155,7 @@ func (s *side) lines(list []Line, a, b *sideClass, own bool, what int) []Line {
 			}
 		}
 		if own && b.has[family] {
-			for r := range both(a.src[family], s.rules.self) {
+			for r := range bitset.Both(a.src[family], s.rules.self) {
 				if s.book.meets(s.own[r], what) {
 					list = addLine(list, s.rules.rules[r].Line)
 				}

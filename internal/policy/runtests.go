@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 )
 
 // TestFailure is a statement of the policy about itself that does not hold.
@@ -82,7 +83,7 @@ type subject struct {
 	// of prefixes are among them.
 	present []party
 	// The rules that have one of them as a source, and as a destination.
-	src, dst set
+	src, dst bitset.Set
 }
 
 // subject finds what a target means, once for all tests.
@@ -96,11 +97,11 @@ func (run *testRun) subject(t Target) *subject {
 	for _, parties := range append(s.individuals, s.present) {
 		for i := range run.rules.rules {
 			r := &run.rules.rules[i]
-			if !s.src.has(i) && slices.ContainsFunc(parties, func(p party) bool { return run.sourceIn(r.Src, &p) >= 0 }) {
-				s.src.add(i)
+			if !s.src.Has(i) && slices.ContainsFunc(parties, func(p party) bool { return run.sourceIn(r.Src, &p) >= 0 }) {
+				s.src.Add(i)
 			}
-			if !s.dst.has(i) && slices.ContainsFunc(parties, func(p party) bool { return run.leadsTo(r, &p) }) {
-				s.dst.add(i)
+			if !s.dst.Has(i) && slices.ContainsFunc(parties, func(p party) bool { return run.leadsTo(r, &p) }) {
+				s.dst.Add(i)
 			}
 		}
 	}
@@ -183,7 +184,7 @@ func (run *testRun) partsOf(whole []netip.Prefix) (list []party) {
 
 // question pairs each one that a test asks about with each that it must reach, and
 // says which rules could let them.
-func (run *testRun) question(src, dst Target) (list []ends, rules set) {
+func (run *testRun) question(src, dst Target) (list []ends, rules bitset.Set) {
 	from := run.subject(src)
 	to := &subject{}
 	if dst.Kind != Self {
@@ -197,17 +198,17 @@ func (run *testRun) question(src, dst Target) (list []ends, rules set) {
 			list = append(list, ends{s, d})
 		}
 	}
-	for r := range from.src.all() {
-		if to.dst.has(r) || run.rules.self.has(r) {
-			rules.add(r)
+	for r := range from.src.All() {
+		if to.dst.Has(r) || run.rules.self.Has(r) {
+			rules.Add(r)
 		}
 	}
 	return list, rules
 }
 
 // by finds the first of some rules that lets one end reach the other.
-func (w *World) by(rules set, e ends, ask inquiry) (Finding, bool) {
-	for i := range rules.all() {
+func (w *World) by(rules bitset.Set, e ends, ask inquiry) (Finding, bool) {
+	for i := range rules.All() {
 		r := &w.rules.rules[i]
 		for _, six := range []bool{false, true} {
 			if p, v, ok := w.closest(r, e, six, ask); ok && v.allowed() {
@@ -304,12 +305,12 @@ func apart(from, to []party, isSource, isDestination func(*party) bool) (pair, b
 
 // someNode finds a node that is there and reaches another. Rules about
 // autogroup:self know people, so what they say does not depend on who is there.
-func (run *testRun) someNode(src, dst Target, rules set, ask inquiry) (Finding, pair, bool) {
+func (run *testRun) someNode(src, dst Target, rules bitset.Set, ask inquiry) (Finding, pair, bool) {
 	if dst.Kind == Self {
 		return Finding{}, pair{}, false
 	}
 	from, to := run.subject(src).present, run.subject(dst).present
-	for i := range rules.all() {
+	for i := range rules.All() {
 		r := &run.rules.rules[i]
 		p, ok := apart(from, to, func(s *party) bool { return run.sourceIn(r.Src, s) >= 0 },
 			func(d *party) bool { return run.judge(r, new(party), d, ask).reached() })

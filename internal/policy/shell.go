@@ -30,11 +30,11 @@ func (c *Compiled) noteShells(i *classInfo) {
 }
 
 // on reports whether all sources are let in on nodes of a class.
-func (r *compiledShell) on(i *classInfo) bool { return slices.ContainsFunc(r.dsts, i.own.has) }
+func (r *compiledShell) on(i *classInfo) bool { return slices.ContainsFunc(r.dsts, i.own.Has) }
 
 // onOwn reports whether people of a class are let in on their own nodes.
 func (r *compiledShell) onOwn(i *classInfo) bool {
-	return r.self && slices.ContainsFunc(r.srcs, i.own.has)
+	return r.self && slices.ContainsFunc(r.srcs, i.own.Has)
 }
 
 func (t Target) mayBeTagged() bool { return t.Kind == Tag || t.Kind == Tagged || t.Kind == Any }

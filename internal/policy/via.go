@@ -32,7 +32,7 @@ func (w *World) RoutesFor(c Class, n *mesh.Node) (list []netip.Prefix) {
 // viaTags names the routers through which a class reaches a route; none if it does
 // not matter.
 func (w *World) viaTags(c Class, route netip.Prefix) (tags []string) {
-	for r := range w.rules.info(c).src.any().all() {
+	for r := range w.rules.info(c).src.any().All() {
 		rule := &w.rules.rules[r]
 		if !slices.ContainsFunc(rule.Dst, func(d Destination) bool { return d.behind(route) }) {
 			continue

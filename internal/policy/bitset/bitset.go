@@ -1,4 +1,5 @@
-package policy
+// Package bitset has sets of small numbers, such as the places of rules in a policy.
+package bitset
 
 import (
 	"encoding/binary"
@@ -7,24 +8,26 @@ import (
 	"slices"
 )
 
-// set is a set of small numbers. Missing words count as empty.
-type set []uint64
+// Set is a Set of small numbers. Missing words count as empty.
+type Set []uint64
 
-func (s *set) add(i int) {
+// Add adds an element.
+func (s *Set) Add(i int) {
 	for len(*s) <= i>>6 {
 		*s = append(*s, 0)
 	}
 	(*s)[i>>6] |= 1 << (i & 63)
 }
 
-func (s *set) addList(list []int) {
+// AddList adds all elements of a list.
+func (s *Set) AddList(list []int) {
 	for _, i := range list {
-		s.add(i)
+		s.Add(i)
 	}
 }
 
-// addAll adds the elements of t that are not in but.
-func (s *set) addAll(t, but set) {
+// AddAll adds the elements of t that are not in but.
+func (s *Set) AddAll(t, but Set) {
 	for len(*s) < len(t) {
 		*s = append(*s, 0)
 	}
@@ -36,10 +39,11 @@ func (s *set) addAll(t, but set) {
 	}
 }
 
-func (s set) has(i int) bool { return i>>6 < len(s) && s[i>>6]&(1<<(i&63)) != 0 }
+// Has reports whether i is an element.
+func (s Set) Has(i int) bool { return i>>6 < len(s) && s[i>>6]&(1<<(i&63)) != 0 }
 
-// meets reports whether s and t share an element.
-func (s set) meets(t set) bool {
+// Meets reports whether s and t share an element.
+func (s Set) Meets(t Set) bool {
 	for i := range min(len(s), len(t)) {
 		if s[i]&t[i] != 0 {
 			return true
@@ -48,9 +52,9 @@ func (s set) meets(t set) bool {
 	return false
 }
 
-// few returns the elements if there are so few that to look each of them up in
+// Few returns the elements if there are so Few that to look each of them up in
 // another set is quicker than to compare the sets.
-func (s set) few() []int {
+func (s Set) Few() []int {
 	const limit = 16
 	n := 0
 	for _, w := range s {
@@ -59,11 +63,11 @@ func (s set) few() []int {
 	if n > limit || n > len(s) {
 		return nil
 	}
-	return slices.AppendSeq(make([]int, 0, n), s.all())
+	return slices.AppendSeq(make([]int, 0, n), s.All())
 }
 
-// all yields the elements in order.
-func (s set) all() iter.Seq[int] {
+// All yields the elements in order.
+func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i, w := range s {
 			for ; w != 0; w &= w - 1 {
@@ -75,8 +79,8 @@ func (s set) all() iter.Seq[int] {
 	}
 }
 
-// both yields the elements of s and t in order.
-func both(s, t set) iter.Seq[int] {
+// Both yields the common elements of s and t, in order.
+func Both(s, t Set) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range min(len(s), len(t)) {
 			for w := s[i] & t[i]; w != 0; w &= w - 1 {
@@ -88,8 +92,8 @@ func both(s, t set) iter.Seq[int] {
 	}
 }
 
-// key is equal for equal sets.
-func (s set) key() string {
+// Key returns a string that is equal for equal sets.
+func (s Set) Key() string {
 	for len(s) > 0 && s[len(s)-1] == 0 {
 		s = s[:len(s)-1]
 	}
