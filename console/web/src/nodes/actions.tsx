@@ -1,12 +1,6 @@
 import { lazy } from "react";
-import type { Node } from "@/api";
 import { actionsOf } from "@/ui/actions";
-
-/** Something that a person begins to do with nodes; a dialogue asks for the rest. */
-export type NodeAction =
-  | { name: "rename"; node: Node }
-  | { name: "tags" | "neverExpire" | "setExpiry"; node: Node }
-  | { name: "addTags" | "expire" | "delete"; nodes: readonly Node[] };
+import type { NodeAction } from "./dialogs";
 
 const actions = actionsOf<NodeAction>(lazy(() => import("./dialogs")));
 /** `const start = useNodeActions(); start({ name: "rename", node })` */

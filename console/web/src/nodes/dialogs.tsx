@@ -2,13 +2,18 @@ import { useMemo } from "react";
 import { type Node, useNodes } from "@/api";
 import { printable, text } from "@/text";
 import { Confirm } from "@/ui";
-import type { NodeAction } from "./actions";
 import { BulkCall, useBulk } from "./bulk";
 import { NeverExpireDialog, SetExpiryDialog } from "./expiry";
 import { ipv4Of } from "./facts";
 import { RenameDialog } from "./rename";
 import { routesLostWith } from "./routes";
 import { AddTagsDialog, TagsDialog } from "./tags";
+
+/** Something that a person begins to do with nodes; a dialogue asks for the rest. */
+export type NodeAction =
+  | { name: "rename"; node: Node }
+  | { name: "tags" | "neverExpire" | "setExpiry"; node: Node }
+  | { name: "addTags" | "expire" | "delete"; nodes: readonly Node[] };
 
 export default function NodeDialogs({ action, onClose }: { action: NodeAction; onClose(): void }) {
   switch (action.name) {

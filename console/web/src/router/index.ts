@@ -1,4 +1,2 @@
-/** Which address shows which page (tree), and the address as the state of a page (search). */
-
-export { readSearch, useSearchState, useTyped, writeSearch } from "./search";
+/** Which address shows which page. Pages take what they need of the address from ./search: this module imports them all. */
 export { router } from "./tree";

@@ -4,8 +4,7 @@ import { accessQuery } from "@/access/query";
 import { useCan } from "@/api";
 import { words as t } from "@/text/routes";
 import { ApiScript, Confirm } from "@/ui";
-import type { Asked } from "./actions";
-import { callsOf, dangersOf, lossOf, type RouteRow } from "./facts";
+import { type Asked, callsOf, dangersOf, lossOf, type RouteRow } from "./facts";
 import { internet, type Users, usersOf } from "./losers";
 import { labelOf, namesOf, routerOf, useTurn } from "./turn";
 

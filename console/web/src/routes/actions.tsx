@@ -3,19 +3,10 @@ import { createContext, lazy, type ReactNode, Suspense, useCallback, useContext,
 import { apiKeysQuery, nodesQuery, useCan, useSession } from "@/api";
 import { text } from "@/text";
 import { useStatus } from "@/ui";
-import { byNetwork, dangersOf, isWaiting, lossOf, type RouteRow, routeRows } from "./facts";
+import { type Asked, byNetwork, dangersOf, isWaiting, lossOf, type RouteRow, routeRows } from "./facts";
 import { useTurn } from "./turn";
 
 const Question = lazy(() => import("./Question"));
-
-/** What somebody wants to turn, and all that there is. */
-export interface Asked {
-  on: boolean;
-  rows: readonly RouteRow[];
-  all: readonly RouteRow[];
-  /** Where the person sits, as far as the server knows. */
-  own: string;
-}
 
 type Start = (on: boolean, which: (row: RouteRow) => boolean) => void;
 

@@ -14,6 +14,15 @@ export interface RouteRow {
   overlaps: readonly string[];
 }
 
+/** The routes that somebody wants to approve or disable, and all routes there are. */
+export interface Asked {
+  on: boolean;
+  rows: readonly RouteRow[];
+  all: readonly RouteRow[];
+  /** The address this session's key was last used from, or empty if unknown. */
+  own: string;
+}
+
 const advertises = (node: Node) => node.availableRoutes.length > 0 || node.approvedRoutes.length > 0;
 
 /** All that nodes offer or may serve. */

@@ -2,8 +2,7 @@ import { useMemo } from "react";
 import { useNodeWrites } from "@/nodes/writes";
 import { printable, text } from "@/text";
 import { useStatus } from "@/ui";
-import type { Asked } from "./actions";
-import { byNode, lossOf, type RouteRow } from "./facts";
+import { type Asked, byNode, lossOf, type RouteRow } from "./facts";
 
 const t = text.node.routes;
 const mostReasons = 8;

@@ -1,7 +1,7 @@
 import { Hourglass, type LucideIcon, Pencil, Tag, TimerOff, Trash2 } from "lucide-react";
 import type { Node } from "@/api";
 import { byName } from "@/nodes";
-import type { NodeAction } from "@/nodes/actions";
+import type { NodeAction } from "@/nodes/dialogs";
 import { printable, text } from "@/text";
 import type { Entry } from "./entries";
 

@@ -1,12 +1,6 @@
 import { lazy } from "react";
-import type { User } from "@/api";
 import { actionsOf } from "@/ui/actions";
-
-/** Something that a person begins to do with users; a dialogue asks for the rest. */
-export type UserAction =
-  | { name: "create" }
-  | { name: "rename" | "key"; user: User }
-  | { name: "delete"; users: readonly User[]; onDone?(): void };
+import type { UserAction } from "./dialogs";
 
 const actions = actionsOf<UserAction>(lazy(() => import("./dialogs")));
 /** `const start = useUserActions(); start({ name: "rename", user })` */

@@ -17,12 +17,17 @@ import { Choice } from "@/nodes/conflict";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import { ApiCall, Button, Checkbox, Dialog, Field, Input, useNow, useStatus, useWrites } from "@/ui";
-import type { UserAction } from "./actions";
 import { CreateUserDialog } from "./CreateUserDialog";
 import { isUserName, nodesOf, taggedBy } from "./facts";
 import { MentionList } from "./MentionList";
 import { usePolicyMentions } from "./usePolicyMentions";
 import { removal, useUserWrites } from "./writes";
+
+/** Something that a person begins to do with users; a dialogue asks for the rest. */
+export type UserAction =
+  | { name: "create" }
+  | { name: "rename" | "key"; user: User }
+  | { name: "delete"; users: readonly User[]; onDone?(): void };
 
 export default function UserDialogs({ action, onClose }: { action: UserAction; onClose(): void }) {
   switch (action.name) {

@@ -1,5 +1,5 @@
 /** What the console knows about users, wherever they are shown: facts, where the policy names them, what can be done. */
-export { type UserAction, UserActionsProvider, useUserActions } from "./actions";
+export { UserActionsProvider, useUserActions } from "./actions";
 export { CreateUserDialog } from "./CreateUserDialog";
 export * from "./facts";
 export { userFilter, userFilterFields } from "./filter";

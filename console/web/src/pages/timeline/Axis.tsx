@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { type KeyboardEvent, useState } from "react";
 import { text } from "@/text";
 import { announce, Tip, usePreferences } from "@/ui";
-import { heights } from "./Bands";
+import { heights } from "./heights";
 import { momentWords, tickWords } from "./range";
 
 const t = text.timeline;

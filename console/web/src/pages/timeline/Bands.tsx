@@ -6,14 +6,13 @@ import { text } from "@/text";
 import { usePreferences } from "@/ui";
 import { useWidth } from "@/ui/useWidth";
 import { Axis } from "./Axis";
+import { heights } from "./heights";
 import { Marks } from "./Marks";
 import { type EventMark, marksOf, type Told } from "./marks";
 import { PresenceControls, PresenceLabels, PresenceRows } from "./PresenceRows";
 import { momentWords, shortest, ticks } from "./range";
 
 const t = text.timeline;
-
-export const heights = { axis: 28, lane: 30, head: 32, strip: 28 };
 
 interface BandsProps {
   from: number;

@@ -1,7 +1,7 @@
 import { type KeyboardEvent, memo, useRef, useState } from "react";
 import { text } from "@/text";
 import { Tip, usePreferences } from "@/ui";
-import { heights } from "./Bands";
+import { heights } from "./heights";
 import { cell, countWords, type EventMark, moved, radiusOf } from "./marks";
 import { momentWords } from "./range";
 

@@ -7,7 +7,7 @@ import { type Node, useNodes } from "@/api";
 import { byName, isServer, NodeMark } from "@/nodes";
 import { printable, text } from "@/text";
 import { Button, Tip } from "@/ui";
-import { heights } from "./Bands";
+import { heights } from "./heights";
 
 const t = text.timeline;
 

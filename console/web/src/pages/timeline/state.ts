@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { type AuditFilter, api, auditQuery, type Node, type NodeBuckets, useCan, useNodes, usePresence } from "@/api";
 import { byName, isExitNode, isServer, outages, subnetsOf } from "@/nodes";
-import { useSearchState } from "@/router";
+import { useSearchState } from "@/router/search";
 import { useNow } from "@/ui";
 import { kindsOf, lanesOf, type Told, tell } from "./marks";
 import { type Period, periodOf, type RangeName, rangeNames } from "./range";
