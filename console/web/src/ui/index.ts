@@ -23,7 +23,7 @@ export { type Shortcut, useShortcuts } from "./shortcuts";
 export { Banner, Delayed, Empty, ErrorState, NotAllowed, Skeleton } from "./states";
 export { StatusLine, useStatus } from "./status";
 export * from "./table";
-export { Tabs } from "./tabs";
+export { type Tab, Tabs } from "./tabs";
 export { absolute, clock, relative, Time, useNow } from "./time";
 export { Tip } from "./tip";
 export { useMedia } from "./useMedia";

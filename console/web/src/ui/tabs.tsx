@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { type KeyboardEvent, useRef } from "react";
 import { Badge, type Tone } from "./badge";
 
-interface Tab<V extends string> {
+export interface Tab<V extends string> {
   value: V;
   label: string;
   count?: number;

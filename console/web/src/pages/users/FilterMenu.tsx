@@ -1,24 +1,38 @@
+import type { User } from "@/api";
+import { compareText } from "@/nodes";
 import { userWords } from "@/text/users";
-import { FilterMenu } from "@/ui";
+import { FilterButton, FilterGroups } from "@/ui";
+import { isLocal, type usePolicyMentions } from "@/users";
 
 const t = userWords.filters;
 
-export function UserFilterMenu({
-  groups,
-  providers,
-  value,
-  onChange,
-}: {
-  groups: readonly string[];
-  providers: readonly string[];
+interface Props {
+  users: readonly User[];
+  mentions: ReturnType<typeof usePolicyMentions>;
   value: string;
   onChange(value: string): void;
-}) {
-  const parts: [string, string[]][] = [
-    [t.state, ["is:active", "is:idle", "is:empty"]],
-    [t.seen, ["seen:>30d", "seen:>90d"]],
-    [t.source, providers.length > 0 ? ["source:local", ...providers.map((name) => `source:${name}`)] : []],
-    [t.groups, groups.slice(0, 30)],
-  ];
-  return <FilterMenu groups={parts} words={t.words} value={value} onChange={onChange} />;
+}
+
+export const UserFilterMenu = (props: Props) => (
+  <FilterButton>
+    <Groups {...props} />
+  </FilterButton>
+);
+
+function Groups({ users, mentions, value, onChange }: Props) {
+  const groups = [...new Set(users.flatMap((user) => mentions?.groups(user).map((m) => m.name) ?? []))];
+  const providers = [...new Set(users.filter((user) => !isLocal(user)).map((user) => user.provider.toLowerCase()))];
+  return (
+    <FilterGroups
+      groups={[
+        [t.state, ["is:active", "is:idle", "is:empty"]],
+        [t.seen, ["seen:>30d", "seen:>90d"]],
+        [t.source, providers.length > 0 ? ["source:local", ...providers.sort().map((name) => `source:${name}`)] : []],
+        [t.groups, groups.sort(compareText).slice(0, 30)],
+      ]}
+      words={t.words}
+      value={value}
+      onChange={onChange}
+    />
+  );
 }

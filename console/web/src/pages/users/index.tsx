@@ -1,12 +1,12 @@
 /** The list of users. */
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Plus, Trash2, UserRound } from "lucide-react";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo } from "react";
 import { type User, useCan, useNodes, useUsers } from "@/api";
-import { matches, useFilter } from "@/filter";
+import { matches } from "@/filter";
+import { ListPage, type Selection, tabsOf, useChosen, useCreate, useListPage } from "@/list";
 import { compareText } from "@/nodes";
-import { oneOf, useBegun, useSearchState } from "@/router/search";
-import { useActions } from "@/shell/actions";
+import { useBegun } from "@/router/search";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import {
@@ -16,18 +16,11 @@ import {
   columnsShown,
   DataTable,
   Empty,
-  ErrorState,
   ExportMenu,
-  FilterChips,
-  FilterLine,
   NoMatch,
-  PageHead,
-  Tabs,
   useNow,
-  useShortcuts,
   useShown,
   useWrites,
-  ViewMenu,
   WriteButton,
 } from "@/ui";
 import {
@@ -47,7 +40,6 @@ import { UserFilterMenu } from "./FilterMenu";
 
 const t = userWords;
 const usual = { tab: "all", q: "", sort: "", cols: "" };
-const panelId = "users-list";
 
 type Tab = keyof typeof t.tabs;
 const inTab: Record<Tab, (has: Holdings, now: number) => boolean> = {
@@ -57,7 +49,6 @@ const inTab: Record<Tab, (has: Holdings, now: number) => boolean> = {
   none: (has) => has.total === 0,
 };
 
-const rowId = (user: User) => user.id;
 const rowName = (user: User) => printable(user.name);
 const rowMenu = (user: User) => <UserMenu user={user} />;
 const byName = (a: User, b: User) => compareText(a.name, b.name);
@@ -72,116 +63,64 @@ export function UsersPage() {
 }
 
 function UsersList() {
-  const { data, error, refetch } = useUsers();
+  const query = useUsers();
   const { data: nodes } = useNodes();
   const mentions = usePolicyMentions();
   const now = useNow();
   const navigate = useNavigate();
-  const [search, setSearch] = useSearchState(usual);
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const writes = useCan()("users:write");
-  const tab = oneOf<Tab>(search.tab, inTab, "all");
-  const users = data?.items ?? nobody;
+  const list = useListPage({ id: "users-list", usual, tabs: t.tabs, fields: userFilterFields });
+  const { tab, terms } = list;
+  const users = query.data?.items ?? nobody;
   const of = useMemo(() => holdingsOf(nodes?.items ?? [], nodes?.complete ?? false), [nodes]);
 
-  const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
-  const { typed, setTyped, query, terms } = useFilter(search.q, commit, userFilterFields);
   const rows = useMemo(() => {
     const by = userFilter(of, mentions, now);
     return users.filter((user) => inTab[tab](of(user), now) && matches(user, terms, by));
   }, [users, of, mentions, tab, terms, now]);
   const columns = useMemo(() => userColumns({ of, mentions }), [of, mentions]);
-  const filtered = tab !== "all" || terms.length > 0;
-
-  useShown(text.users.title, data && rows.length, terms);
-  const onOpen = useCallback((user: User) => void navigate({ to: "/users/$id", params: { id: user.id } }), [navigate]);
-  const { keys, start } = useUserKeys();
   const tabs = useMemo(
-    () =>
-      (Object.keys(t.tabs) as Tab[]).map((value) => ({
-        value,
-        label: t.tabs[value],
-        count: users.filter((user) => inTab[value](of(user), now)).length,
-      })),
+    () => tabsOf(t.tabs, (value) => ({ count: users.filter((user) => inTab[value](of(user), now)).length })),
     [users, of, now],
   );
-  const groups = useMemo(
-    () => [...new Set(users.flatMap((user) => mentions?.groups(user).map((m) => m.name) ?? []))].sort(compareText),
-    [users, mentions],
-  );
-  const providers = useMemo(
-    () => [...new Set(users.filter((user) => !isLocal(user)).map((user) => user.provider.toLowerCase()))].sort(),
-    [users],
-  );
+
+  useShown(text.users.title, query.data && rows.length, terms);
+  const onOpen = useCallback((user: User) => void navigate({ to: "/users/$id", params: { id: user.id } }), [navigate]);
+  const keys = useUserKeys();
 
   return (
-    <div className="relative flex h-full min-w-0 flex-col">
-      <PageHead
-        title={text.users.title}
-        below={
-          <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[880px]:flex-col @max-[880px]:items-stretch">
-            <div className="min-w-0 flex-1 @max-[880px]:w-full @max-[880px]:overflow-hidden">
-              <Tabs
-                label={text.users.title}
-                tabs={tabs}
-                value={tab}
-                onChange={(value) => setSearch({ tab: value })}
-                panel={panelId}
-              />
-            </div>
-            <div className="flex items-center gap-2 @max-[880px]:py-2">
-              <FilterLine label={t.filterLabel} placeholder={t.filterPlaceholder} value={typed} onChange={setTyped} />
-              <UserFilterMenu groups={groups} providers={providers} value={typed} onChange={setTyped} />
-              <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
-            </div>
-          </div>
-        }
-      >
-        <ExportMenu what="users" columns={columnsShown(columns, search.cols)} rows={rows} />
-        <WriteButton right="users:write" look="primary" icon={Plus} onClick={() => start({ name: "create" })}>
-          {t.add}
-        </WriteButton>
-      </PageHead>
-      <FilterChips terms={terms} value={typed} onChange={setTyped} />
-      <div id={panelId} role="tabpanel" aria-labelledby={`${panelId}-${tab}`} className="flex min-h-0 flex-1 flex-col">
-        {error && !data ? (
-          <ErrorState title={text.users.title} error={error} onRetry={() => void refetch()} />
-        ) : (
-          <DataTable
-            label={t.list}
-            columns={columns}
-            chosen={search.cols}
-            rows={rows}
-            loading={!data}
-            empty={
-              filtered ? (
-                <NoMatch
-                  onClear={() => {
-                    setTyped("");
-                    setSearch({ q: "", tab: "all" });
-                  }}
-                />
-              ) : (
-                <NoUsers />
-              )
-            }
-            rowId={rowId}
-            rowName={rowName}
-            sort={search.sort}
-            onSort={(sort) => setSearch({ sort })}
-            usual={byName}
-            asked={`${tab} ${query}`}
-            selected={selected}
-            onSelect={writes ? setSelected : undefined}
-            onOpen={onOpen}
-            menu={rowMenu}
-            rowKeys={keys}
-            phone={(user) => <PhoneRow user={user} has={of(user)} />}
-          />
-        )}
-      </div>
-      <Bulk users={users} rows={rows} selected={selected} onClear={() => setSelected(new Set())} />
-    </div>
+    <ListPage
+      list={list}
+      title={text.users.title}
+      tabs={tabs}
+      columns={columns}
+      filter={t}
+      filterMenu={<UserFilterMenu users={users} mentions={mentions} value={list.typed} onChange={list.setTyped} />}
+      actions={
+        <>
+          <ExportMenu what="users" columns={columnsShown(columns, list.search.cols)} rows={rows} />
+          <AddButton />
+        </>
+      }
+      query={query}
+      bulk={<Bulk list={list} users={users} rows={rows} />}
+    >
+      <DataTable
+        {...list.table}
+        label={t.list}
+        columns={columns}
+        rows={rows}
+        loading={!query.data}
+        empty={list.filtered ? <NoMatch onClear={list.showAll} /> : <NoUsers />}
+        rowName={rowName}
+        usual={byName}
+        onSelect={writes ? list.setSelected : undefined}
+        onOpen={onOpen}
+        menu={rowMenu}
+        rowKeys={keys}
+        phone={(user) => <PhoneRow user={user} has={of(user)} />}
+      />
+    </ListPage>
   );
 }
 
@@ -205,29 +144,26 @@ function useUserKeys() {
         : [],
     [may, start],
   );
-  const add = () => start({ name: "create" });
-  useBegun("create", () => may && add());
-  useShortcuts(may ? [{ keys: "c", label: t.add, group: text.shell.groups.page, run: add }] : []);
-  useActions(may ? [{ id: "users.add", title: t.add, icon: Plus, keys: "c", words: ["new", "person"], run: add }] : []);
-  return { keys, start };
+  const run = () => start({ name: "create" });
+  useBegun("create", () => may && run());
+  useCreate(may, { id: "users.add", label: t.add, words: ["new", "person"], run });
+  return keys;
 }
 
-function NoUsers() {
+function AddButton() {
   const start = useUserActions();
   return (
-    <Empty
-      icon={UserRound}
-      title={t.emptyTitle}
-      action={
-        <WriteButton right="users:write" look="primary" icon={Plus} onClick={() => start({ name: "create" })}>
-          {t.add}
-        </WriteButton>
-      }
-    >
-      {t.emptyBody}
-    </Empty>
+    <WriteButton right="users:write" look="primary" icon={Plus} onClick={() => start({ name: "create" })}>
+      {t.add}
+    </WriteButton>
   );
 }
+
+const NoUsers = () => (
+  <Empty icon={UserRound} title={t.emptyTitle} action={<AddButton />}>
+    {t.emptyBody}
+  </Empty>
+);
 
 function PhoneRow({ user, has }: { user: User; has: Holdings }) {
   return (
@@ -250,29 +186,18 @@ function PhoneRow({ user, has }: { user: User; has: Holdings }) {
   );
 }
 
-function Bulk({
-  users,
-  rows,
-  selected,
-  onClear,
-}: {
-  users: readonly User[];
-  rows: readonly User[];
-  selected: ReadonlySet<string>;
-  onClear(): void;
-}) {
+function Bulk({ list, users, rows }: { list: Selection; users: readonly User[]; rows: readonly User[] }) {
   const start = useUserActions();
   const { offered, why } = useWrites("users:write");
-  const chosen = useMemo(() => users.filter((user) => selected.has(user.id)), [users, selected]);
-  const hidden = chosen.length - rows.filter((user) => selected.has(user.id)).length;
+  const { chosen, bar } = useChosen(list, users, rows);
   return (
-    <BulkBar label={text.users.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
+    <BulkBar label={text.users.title} {...bar}>
       {offered && (
         <Button
           look="ghost-danger"
           icon={Trash2}
           why={why}
-          onClick={() => start({ name: "delete", users: chosen, onDone: onClear })}
+          onClick={() => start({ name: "delete", users: chosen, onDone: bar.onClear })}
         >
           {t.bulk.delete}
         </Button>

@@ -36,7 +36,7 @@ interface DataTableProps<T> {
   loading?: boolean;
   /** What stands there when there are no rows. */
   empty: ReactNode;
-  rowId(row: T): string;
+  rowId(row: NoInfer<T>): string;
   rowName(row: T): string;
   /** A column's id, with a minus for descending; empty for the usual order. */
   sort: string;

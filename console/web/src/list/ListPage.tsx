@@ -1,0 +1,135 @@
+import { clsx } from "clsx";
+import type { ReactNode } from "react";
+import { type Column, ErrorState, FilterChips, FilterLine, PageHead, type Tab, Tabs, ViewMenu } from "@/ui";
+import type { List } from "./useListPage";
+
+interface ToolbarProps<T, V extends string> {
+  list: List<V>;
+  /** Of the tabs. */
+  label: string;
+  tabs: readonly Tab<V>[];
+  onTab?(tab: V): void;
+  columns: readonly Column<T>[];
+  filter: { filterLabel: string; filterPlaceholder: string };
+  /** The menu that writes into the filter line. */
+  filterMenu: ReactNode;
+}
+
+/** The tabs of a list, its filter and its columns: beside each other, or below where there is no room. */
+export function ListToolbar<T, V extends string>({
+  list,
+  label,
+  tabs,
+  onTab = (tab) => list.setSearch({ tab }),
+  columns,
+  filter,
+  filterMenu,
+  small,
+  children,
+}: ToolbarProps<T, V> & {
+  /** For a list whose tabs need less room. */
+  small?: boolean;
+  children?: ReactNode;
+}) {
+  return (
+    <div
+      className={clsx(
+        "flex min-w-0 items-center gap-x-4",
+        small ? "@max-[720px]:flex-col @max-[720px]:items-stretch" : "@max-[880px]:flex-col @max-[880px]:items-stretch",
+      )}
+    >
+      <div className={clsx("min-w-0 flex-1", !small && "@max-[880px]:w-full @max-[880px]:overflow-hidden")}>
+        <Tabs label={label} tabs={tabs} value={list.tab} onChange={onTab} panel={list.id} />
+      </div>
+      <div className={clsx("flex items-center gap-2", small ? "@max-[720px]:py-2" : "@max-[880px]:py-2")}>
+        <FilterLine
+          label={filter.filterLabel}
+          placeholder={filter.filterPlaceholder}
+          value={list.typed}
+          onChange={list.setTyped}
+        />
+        {filterMenu}
+        <ViewMenu columns={columns} chosen={list.search.cols} onChoose={(cols) => list.setSearch({ cols })} />
+        {children}
+      </div>
+    </div>
+  );
+}
+
+/** The filter's terms, and what the tab shows. */
+export function ListPanel<V extends string>({
+  list,
+  beside,
+  children,
+}: {
+  list: List<V>;
+  /** Stands beside the terms. */
+  beside?: ReactNode;
+  children: ReactNode;
+}) {
+  return (
+    <>
+      <FilterChips terms={list.terms} value={list.typed} onChange={list.setTyped}>
+        {beside}
+      </FilterChips>
+      <div
+        id={list.id}
+        role="tabpanel"
+        aria-labelledby={`${list.id}-${list.tab}`}
+        className="flex min-h-0 flex-1 flex-col"
+      >
+        {children}
+      </div>
+    </>
+  );
+}
+
+/** A page that is one list: its head with tabs and filter, the table, and what can be done with selected rows. */
+export function ListPage<T, V extends string>({
+  title,
+  actions,
+  besideTerms,
+  query,
+  bulk,
+  aside,
+  children,
+  ...toolbar
+}: Omit<ToolbarProps<T, V>, "label"> & {
+  title: string;
+  /** What can be done with the list as a whole. */
+  actions: ReactNode;
+  besideTerms?: ReactNode;
+  /** Where the rows come from: an error stands in place of the table if there are none. */
+  query?: { data: unknown; error: unknown; refetch(): unknown };
+  bulk: ReactNode;
+  /** The details of the row that is open. */
+  aside?: ReactNode;
+  /** The table. */
+  children: ReactNode;
+}) {
+  return (
+    <div className="flex h-full min-w-0">
+      <div className="relative flex min-w-0 flex-1 flex-col">
+        <PageHead
+          title={title}
+          below={
+            <div className="mt-2">
+              <ListToolbar label={title} {...toolbar} />
+            </div>
+          }
+        >
+          {actions}
+        </PageHead>
+        <ListPanel list={toolbar.list} beside={besideTerms}>
+          {query?.error && !query.data ? (
+            <ErrorState title={title} error={query.error} onRetry={() => void query.refetch()} />
+          ) : (
+            children
+          )}
+        </ListPanel>
+        {bulk}
+      </div>
+      {aside}
+    </div>
+  );
+}
