@@ -133,7 +133,7 @@ func (g grant) spent(now mesh.Time, from string) (evs []mesh.Event) {
 		used.Used = true
 		evs = append(evs, mesh.PreAuthKeyPut{Key: &used})
 	}
-	return append(evs, mesh.PreAuthKeyUsed{ID: g.key.ID, Use: mesh.KeyUse{At: now, From: from, Count: g.key.LastUse.Count + 1}})
+	return append(evs, mesh.PreAuthKeyUsed{ID: g.key.ID, Use: mesh.PreAuthKeyUse{KeyUse: mesh.KeyUse{At: now, From: from}, Count: g.key.LastUse.Count + 1}})
 }
 
 func errUnknownKey() error {

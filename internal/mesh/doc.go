@@ -5,6 +5,11 @@
 // nothing of the client's wire vocabulary beyond its key types. It imports no
 // other package of ours and starts no goroutine.
 //
+// The struct of a noun is the only list of its fields. Its JSON names are those of
+// the log, and with underscores those of the columns, unless a tag column names
+// another; the digest covers all of them. An event in turn has its own methods for
+// all that must be known about it here. CONTRIBUTING.md says how to add a field.
+//
 // Words it defines:
 //
 //   - A revision is a position in the log. Revisions have no gaps.

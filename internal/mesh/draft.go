@@ -25,20 +25,21 @@ func (d *Draft) Freeze() *Snapshot {
 	return s
 }
 
-// LoadNode puts a node that was stored into an empty draft, which keeps it. All
-// but nodes is loaded as events; Restore comes last.
-func (d *Draft) LoadNode(n *Node) { d.s.nodes.put(d.e, int64(n.ID), n) }
-
-// LoadNet completes a node that LoadNode put.
-func (d *Draft) LoadNet(id NodeID, net Net, p Presence) {
-	if n, ok := d.s.Node(id); ok {
-		n.Net, n.Presence = net, p
+// Load adds what a store has kept to a draft that was empty before, and keeps what the
+// event points to. An object is loaded before the events that complete it; Restore
+// comes last.
+func (d *Draft) Load(e Event) {
+	d.s.Counters.Count(e)
+	if e, ok := e.(interface{ load(d *Draft) }); ok {
+		e.load(d)
+		return
 	}
+	e.apply(d)
 }
 
 // Restore ends loading: it indexes the nodes and sets what was stored with the
-// head of the log. Counters are at least what the tables hold: a binary that does
-// not know a counter may have written the head.
+// head of the log. Counters are at least what the tables hold, because a binary
+// that does not know a counter may have written the head.
 func (d *Draft) Restore(rev Revision, at Time, batch BatchID, c Counters) {
 	room := d.s.nodes.count / shards
 	d.s.nodesByMachine.room, d.s.nodeByKey.room, d.s.nodeByName.room, d.s.nodeByAddr.room = room, room, room, 2*room

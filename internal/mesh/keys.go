@@ -25,9 +25,13 @@ func (s *Secret) UnmarshalText(text []byte) error {
 // KeyUse is when, and from where, a key was last used.
 type KeyUse struct {
 	At   Time   `json:"at"`
-	From string `json:"from,omitempty"` // an address
-	// Count is how often a pre-auth key let a node in. The uses of an API key
-	// are not counted.
+	From string `json:"from,omitempty" column:"addr"` // an address
+}
+
+// PreAuthKeyUse is the last use of a pre-auth key.
+type PreAuthKeyUse struct {
+	KeyUse
+	// Count is how often the key let a node in.
 	Count int64 `json:"count,omitempty"`
 }
 
@@ -36,7 +40,7 @@ type PreAuthKey struct {
 	ID        KeyID    `json:"id"`
 	Prefix    string   `json:"prefix"`
 	Hash      Secret   `json:"hash"`
-	User      UserID   `json:"user,omitempty"`
+	User      UserID   `json:"user,omitempty" column:"user_id"`
 	Reusable  bool     `json:"reusable,omitempty"`
 	Ephemeral bool     `json:"ephemeral,omitempty"`
 	Tags      []string `json:"tags,omitempty"`
@@ -46,7 +50,7 @@ type PreAuthKey struct {
 	CreatedAt Time `json:"createdAt"`
 
 	// LastUse travels in events of its own: PreAuthKeyPut leaves it as it is.
-	LastUse KeyUse `json:"-"`
+	LastUse PreAuthKeyUse `json:"-"`
 }
 
 // PreAuthKeyPut adds or replaces a pre-auth key, all but its LastUse.
@@ -60,7 +64,7 @@ func (e PreAuthKeyPut) valid() bool       { return e.Key != nil && valid(e.Key.I
 func (e PreAuthKeyPut) count(c *Counters) { c.PreAuth = max(c.PreAuth, e.Key.ID) }
 func (e PreAuthKeyPut) apply(d *Draft) {
 	k := *e.Key
-	k.LastUse = KeyUse{}
+	k.LastUse = PreAuthKeyUse{}
 	if old, ok := d.s.PreAuthKey(k.ID); ok {
 		k.LastUse = old.LastUse
 	}
@@ -81,8 +85,8 @@ func (e PreAuthKeyGone) apply(d *Draft) {
 
 // PreAuthKeyUsed says that a pre-auth key let a node in.
 type PreAuthKeyUsed struct {
-	ID  KeyID  `json:"id"`
-	Use KeyUse `json:"use"`
+	ID  KeyID         `json:"id"`
+	Use PreAuthKeyUse `json:"use"`
 }
 
 // Kind names the event in the log.

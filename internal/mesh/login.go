@@ -12,7 +12,7 @@ type Login struct {
 	ID         LoginID           `json:"id"`
 	MachineKey key.MachinePublic `json:"machineKey"`
 	NodeKey    key.NodePublic    `json:"nodeKey"`
-	User       UserID            `json:"user,omitempty"`
+	User       UserID            `json:"user,omitempty" column:"user_id"`
 	// Rejected is the reason given to the device instead of a place.
 	Rejected string `json:"rejected,omitempty"`
 	Until    Time   `json:"until"`

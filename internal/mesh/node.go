@@ -40,7 +40,7 @@ type Node struct {
 	IPv6          netip.Addr     `json:"ipv6"`
 	Tags          []string       `json:"tags,omitempty"`
 	Method        RegisterMethod `json:"method"`
-	PreAuthKey    KeyID          `json:"preAuthKey,omitempty"`
+	PreAuthKey    KeyID          `json:"preAuthKey,omitempty" column:"preauth_key"`
 	Ephemeral     bool           `json:"ephemeral,omitempty"`
 	OS            string         `json:"os,omitempty"`
 	Arch          string         `json:"arch,omitempty"`
@@ -60,7 +60,7 @@ type Node struct {
 	AllRoutes []Route `json:"allRoutes,omitempty"`
 	// Primary are those of Routes that peers use through this node and no other;
 	// the internet is not among them. Settle decides.
-	Primary []netip.Prefix `json:"primary,omitempty"`
+	Primary []netip.Prefix `json:"primary,omitempty" column:"primary_routes"`
 	// Unwell says that the device holds its stream and does not answer: others
 	// take over its routes.
 	Unwell bool `json:"unwell,omitempty"`
@@ -118,6 +118,7 @@ func (NodePut) Kind() Kind       { return KindNodePut }
 func (e NodePut) valid() bool    { return e.Node != nil && valid(e.Node.ID) }
 func (e NodePut) node() NodeID   { return e.Node.ID }
 func (e NodePut) apply(d *Draft) { d.putNode(e.Node) }
+func (e NodePut) load(d *Draft)  { d.s.nodes.put(d.e, int64(e.Node.ID), e.Node) }
 func (e NodePut) count(c *Counters) {
 	c.Node = max(c.Node, e.Node.ID)
 	for _, r := range e.Node.AllRoutes {
@@ -147,6 +148,7 @@ func (NodeNet) Kind() Kind       { return KindNodeNet }
 func (e NodeNet) valid() bool    { return valid(e.ID) }
 func (e NodeNet) node() NodeID   { return e.ID }
 func (e NodeNet) apply(d *Draft) { d.changeNode(e.ID, func(n *Node) { n.Net = e.Net }) }
+func (e NodeNet) load(d *Draft)  { d.completeNode(e.ID, func(n *Node) { n.Net = e.Net }) }
 
 // Online says that a replica holds a node's stream.
 type Online struct {
@@ -161,6 +163,7 @@ func (Online) Kind() Kind       { return KindOnline }
 func (e Online) valid() bool    { return valid(e.ID) }
 func (e Online) node() NodeID   { return e.ID }
 func (e Online) apply(d *Draft) { d.setPresence(e.ID, e.Presence()) }
+func (e Online) load(d *Draft)  { d.completeNode(e.ID, func(n *Node) { n.Presence = e.Presence() }) }
 
 // Presence is what the node has after the event.
 func (e Online) Presence() Presence {
@@ -178,6 +181,7 @@ func (Offline) Kind() Kind       { return KindOffline }
 func (e Offline) valid() bool    { return valid(e.ID) }
 func (e Offline) node() NodeID   { return e.ID }
 func (e Offline) apply(d *Draft) { d.setPresence(e.ID, e.Presence()) }
+func (e Offline) load(d *Draft)  { d.completeNode(e.ID, func(n *Node) { n.Presence = e.Presence() }) }
 
 // Presence is what the node has after the event.
 func (e Offline) Presence() Presence { return Presence{LastSeen: e.At} }
@@ -258,6 +262,13 @@ func (d *Draft) setPresence(id NodeID, p Presence) {
 		}
 		n.Presence = p
 	})
+}
+
+// completeNode changes a node that was loaded, which nobody else has seen.
+func (d *Draft) completeNode(id NodeID, edit func(*Node)) {
+	if n, ok := d.s.Node(id); ok {
+		edit(n)
+	}
 }
 
 // changeNode replaces a node by a changed copy. A node that is gone meanwhile

@@ -4,7 +4,7 @@ import "crypto/sha256"
 
 // Policy is one version of the access policy.
 type Policy struct {
-	Version PolicyVersion `json:"version"`
+	Version PolicyVersion `json:"version" column:"id"`
 	// Text is empty when there is no policy at all: everyone may reach
 	// everyone.
 	Text   string `json:"text,omitempty"`

@@ -9,10 +9,10 @@ type SSHGrant struct {
 	Src NodeID     `json:"src"`
 	Dst NodeID     `json:"dst"`
 	// User is the account on Dst that the session asks for.
-	User     string `json:"user"`
+	User     string `json:"user" column:"login"`
 	Rejected bool   `json:"rejected,omitempty"`
 	// By is who answered, as people see the actor.
-	By        string `json:"by,omitempty"`
+	By        string `json:"by,omitempty" column:"granted_by"`
 	Until     Time   `json:"until"`
 	GrantedAt Time   `json:"grantedAt"`
 }

@@ -27,7 +27,7 @@ type WebhookProgress struct {
 	// Rev and Index are the place in the history of the last event that the
 	// receiver has, or that was given up.
 	Rev   Revision `json:"rev"`
-	Index int      `json:"index"`
+	Index int      `json:"index" column:"idx"`
 	// Replica alone may speak to the receiver, until Until.
 	Replica string `json:"replica,omitempty"`
 	Until   Time   `json:"until,omitempty"`
@@ -98,7 +98,7 @@ type DeadLetter struct {
 	// Rev and Index are the place of the event in the history, and Event its
 	// name.
 	Rev      Revision `json:"rev"`
-	Index    int      `json:"index"`
+	Index    int      `json:"index" column:"idx"`
 	Event    string   `json:"event"`
 	Attempts int      `json:"attempts"`
 	Answer   string   `json:"answer,omitempty"`

@@ -107,23 +107,24 @@ func (h historyTables) Audit(ctx context.Context, q history.AuditQuery) (out []h
 	if q.Newest {
 		order = "rev DESC, idx DESC"
 	}
-	query := "SELECT rev, idx, at, actor, verb, object_kind, object_id, before, after FROM audit" + c.String() + " ORDER BY " + order + " LIMIT " + c.mark(q.Limit)
-	out, err = readAll(ctx, h.engine, scanAudit, query, c.args...)
+	query := h.schema.audit.selectAll() + c.String() + " ORDER BY " + order + " LIMIT " + c.mark(q.Limit)
+	out, err = readAll(ctx, h.engine, h.scanAudit, query, c.args...)
 	if err == nil {
 		err = h.reaches(ctx, "audit", q.After)
 	}
 	return out, explain(err)
 }
 
-func scanAudit(r scanner) (history.AuditRow, error) {
-	var a history.AuditRow
-	var actor string
-	err := r.Scan(&a.Position.Rev, &a.Position.Index, &a.At, &actor, &a.Verb, &a.Kind, &a.Object, &a.Before, &a.After)
-	if err != nil {
+func (h historyTables) scanAudit(from scanner) (a history.AuditRow, err error) {
+	var r auditRow
+	if err := h.schema.audit.scan(from, &r); err != nil {
 		return a, err
 	}
-	a.Before, a.After = orNil(a.Before), orNil(a.After)
-	return a, json.Unmarshal([]byte(actor), &a.Actor)
+	a = history.AuditRow{
+		Position: history.Position{Rev: r.Rev, Index: r.Idx}, At: r.At, Verb: r.Verb, Kind: r.ObjectKind, Object: r.ObjectID,
+		Before: orNil(r.Before), After: orNil(r.After),
+	}
+	return a, json.Unmarshal([]byte(r.Actor), &a.Actor)
 }
 
 // readAll reads the rows of a query.
@@ -251,10 +252,11 @@ func (h historyTables) forgetLeaders(ctx context.Context, age time.Duration) (in
 
 // Leaders implements history.Store.
 func (h historyTables) Leaders(ctx context.Context, prefix netip.Prefix, limit int) ([]history.Leader, error) {
-	found, err := readAll(ctx, h.engine, func(r scanner) (l history.Leader, err error) {
-		l.Prefix = prefix
-		return l, r.Scan((*int64)(&l.Rev), (*int64)(&l.At), (*int64)(&l.Node), &l.Name)
-	}, "SELECT rev, at, node, name FROM route_leaders WHERE prefix = $1 ORDER BY rev DESC LIMIT $2", prefix.String(), limit)
+	found, err := readAll(ctx, h.engine, func(from scanner) (history.Leader, error) {
+		var r leaderRow
+		err := h.schema.leaders.scan(from, &r)
+		return history.Leader{Prefix: r.Prefix, Rev: r.Rev, At: r.At, Node: r.Node, Name: r.Name}, err
+	}, h.schema.leaders.selectAll()+" WHERE prefix = $1 ORDER BY rev DESC LIMIT $2", prefix.String(), limit)
 	return found, explain(err)
 }
 
@@ -271,9 +273,11 @@ func (h historyTables) DeadLetters(ctx context.Context, w mesh.WebhookID, before
 	if before == 0 {
 		before = mesh.MaxID + 1
 	}
-	found, err := readAll(ctx, h.engine, func(r scanner) (l mesh.DeadLetter, err error) {
-		return l, r.Scan((*int64)(&l.ID), (*int64)(&l.Webhook), (*int64)(&l.Rev), &l.Index, &l.Event, &l.Attempts, &l.Answer, (*int64)(&l.At))
-	}, h.schema.letters.selectAll()+" WHERE webhook = $1 AND id < $2 ORDER BY id DESC LIMIT $3", int64(w), int64(before), limit)
+	letters := of[mesh.DeadLetterPut](h.schema)
+	found, err := readAll(ctx, h.engine, func(from scanner) (l mesh.DeadLetter, err error) {
+		err = letters.scan(from, &mesh.DeadLetterPut{Letter: &l})
+		return l, err
+	}, letters.selectAll()+" WHERE webhook = $1 AND id < $2 ORDER BY id DESC LIMIT $3", int64(w), int64(before), limit)
 	return found, explain(err)
 }
 
@@ -318,8 +322,10 @@ func (h historyTables) Policy(ctx context.Context, v mesh.PolicyVersion) (*mesh.
 
 // policies reads versions from one down to another, newest first.
 func (h historyTables) policies(ctx context.Context, from, downTo mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
-	found, err := readAll(ctx, h.engine, func(r scanner) (p mesh.Policy, err error) {
-		return p, r.Scan(policyRow(&p)...)
-	}, h.schema.policies.selectAll()+" WHERE id <= $1 AND id >= $2 ORDER BY id DESC LIMIT $3", int64(from), int64(downTo), limit)
+	versions := of[mesh.PolicyPut](h.schema)
+	found, err := readAll(ctx, h.engine, func(row scanner) (p mesh.Policy, err error) {
+		err = versions.scan(row, &mesh.PolicyPut{Policy: &p})
+		return p, err
+	}, versions.selectAll()+" WHERE id <= $1 AND id >= $2 ORDER BY id DESC LIMIT $3", int64(from), int64(downTo), limit)
 	return found, explain(err)
 }

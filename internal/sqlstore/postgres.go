@@ -170,18 +170,6 @@ type rowsReader interface {
 	Err() error
 }
 
-func readEntries(rows rowsReader) ([]rawEntry, error) {
-	var raws []rawEntry
-	for rows.Next() {
-		raw, err := scanEntry(rows)
-		if err != nil {
-			return nil, err
-		}
-		raws = append(raws, raw)
-	}
-	return raws, rows.Err()
-}
-
 // Tail reads head and log as one statement each; the log is read second, so it
 // reaches at least as far as the head.
 //
@@ -190,10 +178,10 @@ func readEntries(rows rowsReader) ([]rawEntry, error) {
 // does not have to wait for the next poll, or the one after it.
 func (p *Postgres) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	var h head
-	var raws []rawEntry
+	var rows []logRow
 	broken := false
 	read := func(ctx context.Context, conn *pgx.Conn) (err error) {
-		h, raws, err = p.tail(ctx, conn, after.Rev, readHead, "")
+		h, rows, err = p.tail(ctx, conn, after.Rev, readHead, "")
 		broken = err != nil && ctx.Err() == nil && conn.IsClosed()
 		return err
 	}
@@ -205,18 +193,18 @@ func (p *Postgres) Tail(ctx context.Context, after store.Point) ([]store.Entry, 
 	if err != nil {
 		return nil, explain(err)
 	}
-	return entries(raws, after, store.Point{Rev: h.rev, Batch: h.batch})
+	return entries(rows, after, store.Point{Rev: h.rev, Batch: h.batch})
 }
 
 // tail sends an optional first statement, the head query and the log query in
 // one round trip.
-func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision, headQuery, first string) (h head, raws []rawEntry, err error) {
+func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision, headQuery, first string) (h head, missed []logRow, err error) {
 	b := &pgx.Batch{}
 	if first != "" {
 		b.Queue(first)
 	}
 	b.Queue(headQuery)
-	b.Queue(selectLog, int64(after), store.TailLimit)
+	b.Queue(p.schema.log.selectAll()+logAfter, int64(after), store.TailLimit)
 	sent := time.Now()
 	res := conn.SendBatch(ctx, b)
 	defer func() {
@@ -241,8 +229,8 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 		return h, nil, err
 	}
 	defer rows.Close()
-	raws, err = readEntries(rows)
-	return h, raws, err
+	missed, err = p.schema.readLog(rows)
+	return h, missed, err
 }
 
 // readHead also reads the database's clock and the synchronous_commit setting.
@@ -297,20 +285,8 @@ func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
 	for _, table := range slices.Sorted(maps.Keys(tx.changes.gone)) {
 		b.Queue("DELETE FROM "+table+" WHERE id = ANY($1)", slices.Collect(maps.Keys(tx.changes.gone[table])))
 	}
-	for _, in := range p.schema.order() {
-		if rows := tx.changes.rows[in]; len(rows) > 0 {
-			b.Queue(in.unnest(), columns(in, slices.Collect(maps.Values(rows)))...)
-		}
-	}
-	b.Queue(p.schema.log.unnest(), columns(p.schema.log, tx.changes.log)...)
-	if len(tx.changes.audit) > 0 {
-		b.Queue(p.schema.audit.unnest(), columns(p.schema.audit, tx.changes.audit)...)
-	}
-	if len(tx.changes.transitions) > 0 {
-		b.Queue(p.schema.transitions.unnest(), columns(p.schema.transitions, slices.Collect(maps.Values(tx.changes.transitions)))...)
-	}
-	if len(tx.changes.leaders) > 0 {
-		b.Queue(p.schema.leaders.unnest(), columns(p.schema.leaders, tx.changes.leaders)...)
+	for r, rows := range tx.changes.all() {
+		b.Queue(r.unnest(), r.arrays(rows)...)
 	}
 	counters, err := tx.head.countersText()
 	if err != nil {
@@ -331,8 +307,8 @@ func (in *insert) unnest() string {
 	return "INSERT INTO " + in.table + " (" + in.names() + ") SELECT * FROM unnest(" + strings.Join(args, ", ") + ")" + in.onConflict()
 }
 
-// columns turns rows into one array per column.
-func columns(in *insert, rows [][]any) []any {
+// arrays turns rows into one array per column.
+func (in *insert) arrays(rows [][]any) []any {
 	out := make([]any, len(in.columns))
 	for i, c := range in.columns {
 		switch c.typ {

@@ -65,8 +65,8 @@ func (p *Postgres) Probe(ctx context.Context, self store.ReplicaID) error {
 // tables are those that a commit may write.
 func (s *schema) tables() []string {
 	names := map[string]bool{}
-	for _, in := range append(s.order(), s.log, s.audit, s.transitions, s.leaders) {
-		names[in.table] = true
+	for _, r := range slices.Concat(s.records, []*record{s.log, s.audit, s.transitions, s.leaders}) {
+		names[r.table] = true
 	}
 	return slices.Sorted(maps.Keys(names))
 }

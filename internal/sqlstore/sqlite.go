@@ -190,19 +190,19 @@ func (l *SQLite) Tail(ctx context.Context, after store.Point) ([]store.Entry, er
 	if err != nil {
 		return nil, explain(err)
 	}
-	raws, err := l.tail(ctx, l.db, after.Rev)
+	rows, err := l.tail(ctx, l.db, after.Rev)
 	if err != nil {
 		return nil, explain(err)
 	}
-	return entries(raws, after, store.Point{Rev: h.rev, Batch: h.batch})
+	return entries(rows, after, store.Point{Rev: h.rev, Batch: h.batch})
 }
 
-func (l *SQLite) tail(ctx context.Context, x executor, after mesh.Revision) (raws []rawEntry, err error) {
+func (l *SQLite) tail(ctx context.Context, x executor, after mesh.Revision) (missed []logRow, err error) {
 	err = l.query(ctx, x, func(rows *sql.Rows) error {
-		raws, err = readEntries(rows)
+		missed, err = l.schema.readLog(rows)
 		return err
-	}, selectLog, int64(after), store.TailLimit)
-	return raws, err
+	}, l.schema.log.selectAll()+logAfter, int64(after), store.TailLimit)
+	return missed, err
 }
 
 // Lock begins an immediate transaction: SQLite then admits no other writer.
@@ -219,11 +219,11 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 	if err != nil {
 		return explain(err)
 	}
-	raws, err := l.tail(ctx, t, after)
+	missed, err := l.tail(ctx, t, after)
 	if err != nil {
 		return explain(err)
 	}
-	tx := newTx(l.schema, h, raws, after, batch)
+	tx := newTx(l.schema, h, missed, after, batch)
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -259,19 +259,10 @@ func (l *SQLite) write(ctx context.Context, t *sql.Tx, tx *tx) error {
 			}
 		}
 	}
-	for _, in := range l.schema.order() {
-		if err := l.insert(ctx, t, in, slices.Collect(maps.Values(tx.changes.rows[in]))); err != nil {
+	for r, rows := range tx.changes.all() {
+		if err := l.insert(ctx, t, &r.insert, rows); err != nil {
 			return err
 		}
-	}
-	err := errors.Join(
-		l.insert(ctx, t, l.schema.log, tx.changes.log),
-		l.insert(ctx, t, l.schema.audit, tx.changes.audit),
-		l.insert(ctx, t, l.schema.transitions, slices.Collect(maps.Values(tx.changes.transitions))),
-		l.insert(ctx, t, l.schema.leaders, tx.changes.leaders),
-	)
-	if err != nil {
-		return err
 	}
 	counters, err := tx.head.countersText()
 	if err != nil {
@@ -281,9 +272,6 @@ func (l *SQLite) write(ctx context.Context, t *sql.Tx, tx *tx) error {
 }
 
 func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any) error {
-	if len(rows) == 0 {
-		return nil
-	}
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(in.columns)), ", ")
 	stmt, err := t.PrepareContext(ctx, "INSERT INTO "+in.table+" ("+in.names()+") VALUES ("+marks+")"+in.onConflict())
 	if err != nil {

@@ -14,18 +14,18 @@ type tx struct {
 	after   mesh.Revision
 	found   mesh.Revision // the head when it was locked
 	last    store.BatchID // and its batch
-	raws    []rawEntry
+	missed  []logRow
 	batch   store.BatchID
 	confirm bool
 	changes *changes
 }
 
-func newTx(s *schema, h head, raws []rawEntry, after mesh.Revision, batch store.BatchID) *tx {
-	return &tx{head: h, after: after, found: h.rev, last: h.batch, raws: raws, batch: batch, changes: newChanges(s)}
+func newTx(s *schema, h head, missed []logRow, after mesh.Revision, batch store.BatchID) *tx {
+	return &tx{head: h, after: after, found: h.rev, last: h.batch, missed: missed, batch: batch, changes: newChanges(s)}
 }
 
 func (t *tx) Missed() ([]store.Entry, error) {
-	return entries(t.raws, store.Point{Rev: t.after}, store.Point{Rev: t.found, Batch: t.last})
+	return entries(t.missed, store.Point{Rev: t.after}, store.Point{Rev: t.found, Batch: t.last})
 }
 
 func (t *tx) Head() mesh.Revision { return t.head.rev }
@@ -48,7 +48,7 @@ func (t *tx) bare() bool  { return len(t.changes.log) == 0 && t.confirm }
 var errBehind = errors.New("append without having seen all that was missed")
 
 func (t *tx) Append(c store.Command) (mesh.Revision, error) {
-	if mesh.Revision(len(t.raws)) != t.found-t.after {
+	if mesh.Revision(len(t.missed)) != t.found-t.after {
 		return 0, errBehind
 	}
 	events, err := mesh.EncodeEvents(c.Events)
@@ -61,24 +61,30 @@ func (t *tx) Append(c store.Command) (mesh.Revision, error) {
 	}
 	t.head.rev++
 	for _, e := range c.Events {
-		t.changes.add(e)
+		if err := t.changes.add(e); err != nil {
+			return 0, err
+		}
 		t.head.counters.Count(e)
 	}
-	rev, at, prev := int64(t.head.rev), int64(t.head.now), t.head.batch
-	t.changes.log = append(t.changes.log, []any{rev, t.batch[:], prev[:], at, string(actor), events})
+	rev, at, schema := t.head.rev, t.head.now, t.changes.schema
+	t.changes.log = append(t.changes.log, schema.log.values(logRow{
+		Rev: rev, Batch: t.batch, Prev: t.head.batch, At: at, Actor: string(actor), Events: events,
+	}))
 	t.head.batch = t.batch
 	for i, a := range c.Audit {
-		t.changes.audit = append(t.changes.audit, []any{
-			rev, int64(i), at, string(actor), a.Verb, a.Kind, a.Object, notNil(a.Before), notNil(a.After),
-			string(c.Actor.Kind), c.Actor.ID, c.Actor.Name,
-		})
+		t.changes.audit = append(t.changes.audit, schema.audit.values(auditRow{
+			Rev: rev, Idx: i, At: at, Actor: string(actor), Verb: a.Verb, ObjectKind: a.Kind, ObjectID: a.Object, Before: a.Before, After: a.After,
+			ActorKind: string(c.Actor.Kind), ActorID: c.Actor.ID, ActorName: c.Actor.Name,
+		}))
 	}
 	for i, p := range c.Presence {
 		key := [3]int64{int64(p.Node), minuteOf(p.At), bit(p.Online)}
-		t.changes.transitions[key] = []any{key[0], key[1], key[2], int64(p.At), rev, int64(len(c.Audit) + i)}
+		t.changes.transitions[key] = schema.transitions.values(transitionRow{
+			Node: p.Node, Minute: minuteOf(p.At), Online: p.Online, At: p.At, Rev: rev, Idx: len(c.Audit) + i,
+		})
 	}
 	for _, l := range c.Leaders {
-		t.changes.leaders = append(t.changes.leaders, []any{l.Prefix.String(), rev, at, int64(l.Node), l.Name})
+		t.changes.leaders = append(t.changes.leaders, schema.leaders.values(leaderRow{Prefix: l.Prefix, Rev: rev, At: at, Node: l.Node, Name: l.Name}))
 	}
 	return t.head.rev, nil
 }

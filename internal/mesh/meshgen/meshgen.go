@@ -148,7 +148,7 @@ func observation(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, id mesh.KeyID
 	}
 	for k := range s.PreAuthKeys() {
 		if k.ID >= id && r.IntN(2) == 0 {
-			return mesh.PreAuthKeyUsed{ID: k.ID, Use: mesh.KeyUse{At: at, From: "192.0.2.7", Count: 1 + r.Int64N(9)}}
+			return mesh.PreAuthKeyUsed{ID: k.ID, Use: mesh.PreAuthKeyUse{KeyUse: mesh.KeyUse{At: at, From: "192.0.2.7"}, Count: 1 + r.Int64N(9)}}
 		}
 	}
 	for k := range s.APIKeys() {

@@ -40,6 +40,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 		"OwnWriteIsRead":                     ownWrite,
 		"RefusedBatchLeavesNothing":          refused,
 		"LoadEqualsReplay":                   loadEqualsReplay,
+		"EveryFieldIsKept":                   everyField,
 		"PrunedLogAsksForLoad":               prune,
 		"LogBehindTheReaderAsksForLoad":      behind,
 		"UnknownKindAsksForLoad":             unknownKind,
@@ -286,6 +287,34 @@ func loadEqualsReplay(t *testing.T, e Engine) {
 		if s.Digest() != final.Digest() {
 			t.Fatalf("load at %d and replay to %d differ:\n%s", from, final.Rev, cmp.Diff(meshgen.Dump(final), meshgen.Dump(s)))
 		}
+	}
+}
+
+// everyField keeps objects of every kind, with all of their fields set.
+func everyField(t *testing.T, e Engine) {
+	s := e.Open(t)
+	var evs []mesh.Event
+	for _, e := range mesh.Events() {
+		if kind := string(e.Kind()); !strings.HasSuffix(kind, ".gone") && e.Kind() != mesh.KindOffline { // they remove what others put
+			evs = append(evs, meshgen.Fill(e))
+		}
+	}
+	Append(t, s, evs)
+	want, _ := mesh.Apply(mesh.Empty(), 1, evs...)
+	got, err := s.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(meshgen.Dump(want), meshgen.Dump(got)); diff != "" || got.Digest() != want.Digest() {
+		t.Errorf("put (-) and loaded (+):\n%s", diff)
+	}
+	letter := meshgen.Fill(mesh.DeadLetterPut{}).(mesh.DeadLetterPut).Letter
+	letters, err := s.(history.Store).DeadLetters(t.Context(), letter.Webhook, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]mesh.DeadLetter{*letter}, letters); diff != "" {
+		t.Errorf("put (-) and read (+):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,72 @@
+package sqlstore
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+)
+
+// Each column that the migrations make holds exactly one field, and each field has a
+// column. The tables named here are written by statements of their own.
+func TestEveryColumnHoldsOneField(t *testing.T) {
+	newest, err := NewestSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := allTables(t.Context(), newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, bound := map[string]string{}, map[string]string{}
+	for _, table := range tables {
+		if slices.Contains([]string{"forgotten", "head", "replicas"}, table.Name) {
+			continue
+		}
+		for _, c := range table.Columns {
+			made[table.Name+"."+c.Name] = c.Type
+		}
+	}
+	s := newSchema()
+	for _, r := range slices.Concat(s.records, []*record{s.log, s.audit, s.transitions, s.leaders}) {
+		for i, c := range r.columns {
+			name := r.table + "." + c.name
+			if _, twice := bound[name]; twice && (i > 0 || c.name != "id") {
+				t.Errorf("%s holds two fields", name)
+			}
+			bound[name] = map[columnType]string{integer: "integer", text: "text", blob: "blob"}[c.typ]
+		}
+	}
+	if diff := cmp.Diff(made, bound); diff != "" {
+		t.Errorf("made by migrations (-) and used (+):\n%s", diff)
+	}
+}
+
+// An event that no table keeps would be lost when the log is pruned.
+func TestEveryEventIsKept(t *testing.T) {
+	s := newSchema()
+	for _, e := range mesh.Events() {
+		if err := newChanges(s).add(meshgen.Fill(e)); err != nil {
+			t.Error(err)
+		}
+	}
+	removed := slices.Concat(slices.Collect(maps.Values(s.byGone))...)
+	for _, r := range s.records {
+		if !slices.Contains(removed, r.table) && r != of[mesh.PolicyPut](s) {
+			t.Errorf("nothing removes a row of %s", r.table)
+		}
+	}
+}
+
+func TestUnknownTypesAreNotStored(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a column was bound to a number that integers cannot hold")
+		}
+	}()
+	bind("x", struct{ Share float64 }{})
+}
