@@ -2,9 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Hourglass, KeyRound, Plus, Trash2 } from "lucide-react";
-import { type ReactNode, useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo } from "react";
 import { type PreAuthKey, preAuthKeysQuery, useCan, useNodes } from "@/api";
-import { matches, useFilter } from "@/filter";
+import { matches } from "@/filter";
 import {
   KeyActionsProvider,
   KeyKind,
@@ -19,8 +19,8 @@ import {
   useKeyActions,
   usePolicyTags,
 } from "@/keys";
-import { oneOf, useBegun, useSearchState } from "@/router/search";
-import { useActions } from "@/shell/actions";
+import { ListPage, type Selection, tabsOf, useChosen, useCreate, useListPage } from "@/list";
+import { useBegun } from "@/router/search";
 import { printable, text } from "@/text";
 import {
   BulkBar,
@@ -28,21 +28,14 @@ import {
   columnsShown,
   DataTable,
   Empty,
-  ErrorState,
   ExportMenu,
-  FilterChips,
-  FilterLine,
   NoMatch,
   NotAllowed,
-  PageHead,
   SidePanel,
-  Tabs,
   Time,
   useNow,
-  useShortcuts,
   useShown,
   useWrites,
-  ViewMenu,
   WriteButton,
 } from "@/ui";
 import { keyColumns } from "./columns";
@@ -52,10 +45,7 @@ import { KeySummary } from "./KeySummary";
 
 const t = text.keys;
 const usual = { tab: "usable", q: "", sort: "", cols: "", key: "" };
-const panelId = "keys-list";
-type Tab = keyof typeof t.tabs;
 
-const rowId = (key: PreAuthKey) => key.id;
 const rowMenu = (key: PreAuthKey) => <KeyMenu of={key} />;
 const newestFirst = (a: PreAuthKey, b: PreAuthKey) => Date.parse(b.createdAt) - Date.parse(a.createdAt);
 const none: readonly PreAuthKey[] = [];
@@ -70,19 +60,15 @@ export function KeysPage() {
 
 function KeysList() {
   const can = useCan();
-  const { data, error, refetch } = useQuery({ ...preAuthKeysQuery, enabled: can("preauthkeys:read") });
+  const query = useQuery({ ...preAuthKeysQuery, enabled: can("preauthkeys:read") });
   const { data: nodes } = useNodes();
   const powerful = usePolicyTags()?.powerful;
-  const creators = useCreators(data?.items);
+  const creators = useCreators(query.data?.items);
   const now = useNow();
-  const [search, setSearch] = useSearchState(usual);
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const writes = can("preauthkeys:write");
-  const tab = oneOf<Tab>(search.tab, t.tabs, "usable");
-  const all = data?.items ?? none;
+  const list = useListPage({ id: "keys-list", usual, tabs: t.tabs, fields: keyFilterFields });
+  const { tab, terms, search, setSearch } = list;
+  const all = query.data?.items ?? none;
 
-  const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
-  const { typed, setTyped, query, terms } = useFilter(search.q, commit, keyFilterFields);
   const rows = useMemo(() => {
     const by = keyFilter(now);
     return all.filter((key) => (tab === "all" || keyState(key, now) === tab) && matches(key, terms, by));
@@ -91,84 +77,65 @@ function KeysList() {
     () => keyColumns({ nodes: nodesByKey(nodes?.items ?? []), creators, powerful: powerful ?? [], now }),
     [nodes, creators, powerful, now],
   );
+  const tabs = useMemo(
+    () => tabsOf(t.tabs, (tab) => ({ count: all.filter((key) => tab === "all" || keyState(key, now) === tab).length })),
+    [all, now],
+  );
   const open = search.key ? all.find((key) => key.id === search.key) : undefined;
 
-  useShown(t.title, data && rows.length, terms);
+  useShown(t.title, query.data && rows.length, terms);
   const onOpen = useCallback((key: PreAuthKey) => setSearch({ key: key.id }, "push"), [setSearch]);
   const rowKeys = useKeyKeys();
-  const clear = () => {
-    setTyped("");
-    setSearch({ q: "", tab: "all" });
-  };
 
   return (
-    <div className="flex h-full min-w-0">
-      <div className="relative flex min-w-0 flex-1 flex-col">
-        <PageHead
-          title={t.title}
-          below={
-            <Toolbar
-              all={all}
-              now={now}
-              tab={tab}
-              onTab={(next) => setSearch({ tab: next })}
-              typed={typed}
-              onType={setTyped}
-            >
-              <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
-            </Toolbar>
-          }
-        >
+    <ListPage
+      list={list}
+      title={t.title}
+      tabs={tabs}
+      columns={columns}
+      filter={t}
+      filterMenu={<KeyFilterMenu keys={all} value={list.typed} onChange={list.setTyped} />}
+      actions={
+        <>
           <ExportMenu what="keys" columns={columnsShown(columns, search.cols)} rows={rows} />
           <CreateButton />
-        </PageHead>
-        <FilterChips terms={terms} value={typed} onChange={setTyped} />
-        <div
-          id={panelId}
-          role="tabpanel"
-          aria-labelledby={`${panelId}-${tab}`}
-          className="flex min-h-0 flex-1 flex-col"
-        >
-          {!can("preauthkeys:read") ? (
-            <NotAllowed scope="preauthkeys:read" />
-          ) : error && !data ? (
-            <ErrorState title={t.title} error={error} onRetry={() => void refetch()} />
-          ) : (
-            <DataTable
-              label={t.list}
-              columns={columns}
-              chosen={search.cols}
-              rows={rows}
-              loading={!data}
-              empty={<Nothing any={all.length > 0} filtered={terms.length > 0 || tab !== "usable"} onClear={clear} />}
-              rowId={rowId}
-              rowName={keyName}
-              sort={search.sort}
-              onSort={(sort) => setSearch({ sort })}
-              usual={newestFirst}
-              asked={`${tab} ${query}`}
-              selected={selected}
-              onSelect={writes ? setSelected : undefined}
-              onOpen={onOpen}
-              openId={open?.id}
-              menu={rowMenu}
-              rowKeys={rowKeys}
-              phone={(key) => <PhoneRow of={key} now={now} />}
-            />
-          )}
-        </div>
-        <Bulk all={all} rows={rows} selected={selected} onClear={() => setSelected(new Set())} now={now} />
-      </div>
-      {open && (
-        <SidePanel
-          title={<span className="font-mono">{keyName(open)}</span>}
-          onClose={() => setSearch({ key: "" })}
-          actions={<KeyMenu of={open} />}
-        >
-          <KeySummary of={open} creator={creators?.get(open.id)} />
-        </SidePanel>
+        </>
+      }
+      query={query}
+      bulk={<Bulk list={list} all={all} rows={rows} now={now} />}
+      aside={
+        open && (
+          <SidePanel
+            title={<span className="font-mono">{keyName(open)}</span>}
+            onClose={() => setSearch({ key: "" })}
+            actions={<KeyMenu of={open} />}
+          >
+            <KeySummary of={open} creator={creators?.get(open.id)} />
+          </SidePanel>
+        )
+      }
+    >
+      {can("preauthkeys:read") ? (
+        <DataTable
+          {...list.table}
+          label={t.list}
+          columns={columns}
+          rows={rows}
+          loading={!query.data}
+          empty={<Nothing any={all.length > 0} filtered={list.filtered} onClear={list.showAll} />}
+          rowName={keyName}
+          usual={newestFirst}
+          onSelect={can("preauthkeys:write") ? list.setSelected : undefined}
+          onOpen={onOpen}
+          openId={open?.id}
+          menu={rowMenu}
+          rowKeys={rowKeys}
+          phone={(key) => <PhoneRow of={key} now={now} />}
+        />
+      ) : (
+        <NotAllowed scope="preauthkeys:read" />
       )}
-    </div>
+    </ListPage>
   );
 }
 
@@ -176,12 +143,9 @@ function useKeyKeys() {
   const start = useKeyActions();
   const { offered, now } = useWrites("preauthkeys:write");
   const may = offered && now;
-  const create = () => start({ name: "create" });
-  useBegun("create", () => may && create());
-  useShortcuts(may ? [{ keys: "c", label: t.create.open, group: text.shell.groups.page, run: create }] : []);
-  useActions(
-    may ? [{ id: "keys.create", title: t.create.title, icon: Plus, keys: "c", words: ["new"], run: create }] : [],
-  );
+  const run = () => start({ name: "create" });
+  useBegun("create", () => may && run());
+  useCreate(may, { id: "keys.create", label: t.create.open, title: t.create.title, words: ["new"], run });
   return useMemo(
     () =>
       may
@@ -194,46 +158,6 @@ function useKeyKeys() {
           ]
         : [],
     [may, start],
-  );
-}
-
-function Toolbar({
-  all,
-  now,
-  tab,
-  onTab,
-  typed,
-  onType,
-  children,
-}: {
-  all: readonly PreAuthKey[];
-  now: number;
-  tab: Tab;
-  onTab(tab: Tab): void;
-  typed: string;
-  onType(typed: string): void;
-  children: ReactNode;
-}) {
-  const tabs = useMemo(
-    () =>
-      (Object.keys(t.tabs) as Tab[]).map((value) => ({
-        value,
-        label: t.tabs[value],
-        count: value === "all" ? all.length : all.filter((key) => keyState(key, now) === value).length,
-      })),
-    [all, now],
-  );
-  return (
-    <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[880px]:flex-col @max-[880px]:items-stretch">
-      <div className="min-w-0 flex-1 @max-[880px]:w-full @max-[880px]:overflow-hidden">
-        <Tabs label={t.title} tabs={tabs} value={tab} onChange={onTab} panel={panelId} />
-      </div>
-      <div className="flex items-center gap-2 @max-[880px]:py-2">
-        <FilterLine label={t.filterLabel} placeholder={t.filterPlaceholder} value={typed} onChange={onType} />
-        <KeyFilterMenu keys={all} value={typed} onChange={onType} />
-        {children}
-      </div>
-    </div>
   );
 }
 
@@ -286,25 +210,22 @@ function PhoneRow({ of: key, now }: { of: PreAuthKey; now: number }) {
 }
 
 function Bulk({
+  list,
   all,
   rows,
-  selected,
-  onClear,
   now,
 }: {
+  list: Selection;
   all: readonly PreAuthKey[];
   rows: readonly PreAuthKey[];
-  selected: ReadonlySet<string>;
-  onClear(): void;
   now: number;
 }) {
   const start = useKeyActions();
   const { offered, why } = useWrites("preauthkeys:write");
-  const chosen = useMemo(() => all.filter((key) => selected.has(key.id)), [all, selected]);
+  const { chosen, bar } = useChosen(list, all, rows);
   const usable = chosen.filter((key) => keyState(key, now) === "usable");
-  const hidden = chosen.length - rows.filter((key) => selected.has(key.id)).length;
   return (
-    <BulkBar label={t.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
+    <BulkBar label={t.title} {...bar}>
       {offered && (
         <>
           {usable.length > 0 && (
