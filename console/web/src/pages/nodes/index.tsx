@@ -3,8 +3,9 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { Hourglass, Plus, Route, Server, Tag, Trash2 } from "lucide-react";
 import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { type Node, useCan, useHosts, useNodes, usePresence } from "@/api";
-import { matches, type Term, useFilter } from "@/filter";
+import { matches, type Term } from "@/filter";
 import { useOwnedTags } from "@/keys/policyTags";
+import { ListPage, type Selection, tabsOf, useChosen, useCreate, useListPage } from "@/list";
 import {
   type Around,
   asksHosts,
@@ -22,9 +23,7 @@ import {
   useNodeActions,
   waitingRoutes,
 } from "@/nodes";
-import { oneOf, useSearchState } from "@/router/search";
 import { RouteActionsProvider, useTurnRoutes } from "@/routes";
-import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
   Badge,
@@ -34,22 +33,16 @@ import {
   columnsShown,
   DataTable,
   Empty,
-  ErrorState,
   ExportMenu,
-  FilterChips,
-  FilterLine,
   Flash,
   linkButton,
   NoMatch,
-  PageHead,
   sortRows,
-  Tabs,
   Time,
+  type Tone,
   useNow,
-  useShortcuts,
   useShown,
   useWrites,
-  ViewMenu,
   WriteButton,
 } from "@/ui";
 import { exported, hostColumns, NodeLink, nodeColumns } from "./columns";
@@ -60,7 +53,6 @@ const NodePanel = lazy(() => import("./NodePanel"));
 
 const t = text.nodes;
 const usual = { tab: "all", q: "", sort: "", cols: "", node: "", view: "summary" };
-const panelId = "nodes-list";
 
 type Tab = keyof typeof t.tabs;
 const inTab: Record<Tab, (node: Node) => boolean> = {
@@ -71,7 +63,10 @@ const inTab: Record<Tab, (node: Node) => boolean> = {
   waiting: (node) => waitingRoutes(node).length > 0,
 };
 
-const rowId = (node: Node) => node.id;
+const tones: Partial<Record<Tab, Tone>> = { expired: "bad", waiting: "warn" };
+const nodeTabs = (nodes: readonly Node[]) =>
+  tabsOf(t.tabs, (tab) => ({ count: nodes.filter(inTab[tab]).length, tone: tones[tab] }));
+
 const rowName = (node: Node) => printable(node.givenName);
 const rowMenu = (node: Node) => <NodeMenu node={node} />;
 
@@ -86,16 +81,13 @@ export function NodesPage() {
 }
 
 function NodesList() {
-  const { data, error, refetch } = useNodes();
+  const query = useNodes();
   const { data: presence } = usePresence();
   const now = useNow();
-  const [search, setSearch] = useSearchState(usual);
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const tab = oneOf<Tab>(search.tab, inTab, "all");
-  const nodes = data?.items ?? noNodes;
+  const list = useListPage({ id: "nodes-list", usual, tabs: t.tabs, fields: nodeFilterFields });
+  const { tab, terms, filtered, showAll, search, setSearch } = list;
+  const nodes = query.data?.items ?? noNodes;
 
-  const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
-  const { typed, setTyped, query, terms } = useFilter(search.q, commit, nodeFilterFields);
   const newest = useMemo(() => newestVersion(nodes), [nodes]);
   const onOpen = useCallback((node: Node) => setSearch({ node: node.id }, "push"), [setSearch]);
   const chosen = search.cols.split(",");
@@ -111,97 +103,52 @@ function NodesList() {
     return sorted.filter((node) => inTab[tab](node) && matches(node, terms, by));
   }, [sorted, tab, terms, now, hosts]);
   const { group, all } = useAttention(presence, now);
-  const filtered = tab !== "all" || terms.length > 0;
   const files = useMemo(() => exported(columnsShown(columns, search.cols)), [columns, search.cols]);
+  const tabs = useMemo(() => nodeTabs(nodes), [nodes]);
 
-  useShown(t.title, data && rows.length, terms);
+  useShown(t.title, query.data && rows.length, terms);
   const { keys, start } = useNodeKeys();
-  const onSort = useCallback((sort: string) => setSearch({ sort }), [setSearch]);
   const phoneRow = useCallback((node: Node) => <PhoneRow node={node} onOpen={onOpen} />, [onOpen]);
-  const empty = useMemo(() => {
-    const clear = () => {
-      setTyped("");
-      setSearch({ q: "", tab: "all" });
-    };
-    return filtered ? <NoMatch onClear={clear} /> : <NoNodes />;
-  }, [filtered, setTyped, setSearch]);
+  const empty = useMemo(() => (filtered ? <NoMatch onClear={showAll} /> : <NoNodes />), [filtered, showAll]);
 
   return (
-    <div className="flex h-full min-w-0">
-      <div className="relative flex min-w-0 flex-1 flex-col">
-        <PageHead
-          title={t.title}
-          below={
-            <Toolbar
-              nodes={nodes}
-              tab={tab}
-              search={search}
-              setSearch={setSearch}
-              typed={typed}
-              onType={setTyped}
-              columns={columns}
-            />
-          }
-        >
+    <ListPage
+      list={list}
+      title={t.title}
+      tabs={tabs}
+      columns={columns}
+      filter={t}
+      filterMenu={<NodeFilterMenu nodes={nodes} value={list.typed} onChange={list.setTyped} />}
+      actions={
+        <>
           <ExportMenu what="nodes" columns={files} rows={rows} />
           <AddLink />
-        </PageHead>
-        <FilterChips terms={terms} value={typed} onChange={setTyped}>
-          <StaleHelp terms={terms} rows={rows} onDelete={(nodes) => start({ name: "delete", nodes })} />
-        </FilterChips>
-        <div
-          id={panelId}
-          role="tabpanel"
-          aria-labelledby={`${panelId}-${tab}`}
-          className="flex min-h-0 flex-1 flex-col"
-        >
-          {error && !data ? (
-            <ErrorState title={t.title} error={error} onRetry={() => void refetch()} />
-          ) : (
-            <DataTable
-              label={t.list}
-              columns={columns}
-              chosen={search.cols}
-              rows={rows}
-              loading={!data || (asksHosts(terms) && !hosts)}
-              empty={empty}
-              rowId={rowId}
-              rowName={rowName}
-              sort={search.sort}
-              onSort={onSort}
-              usual={byName}
-              group={filtered ? undefined : group}
-              asked={`${tab} ${query} ${all}`}
-              selected={selected}
-              onSelect={setSelected}
-              onOpen={onOpen}
-              openId={search.node}
-              menu={rowMenu}
-              rowKeys={keys}
-              phone={phoneRow}
-            />
-          )}
-        </div>
-        <Bulk
-          nodes={sorted}
-          rows={rows}
-          selected={selected}
-          files={files}
-          onClear={() => setSelected(new Set())}
-          start={start}
-        />
-      </div>
-      {search.node && (
-        <Suspense>
-          <NodePanel
-            id={search.node}
-            tab={search.view}
-            onTab={(view) => setSearch({ view })}
-            onClose={() => setSearch({ node: "", view: "" })}
-          />
-        </Suspense>
-      )}
-    </div>
+        </>
+      }
+      besideTerms={<StaleHelp terms={terms} rows={rows} onDelete={(nodes) => start({ name: "delete", nodes })} />}
+      query={query}
+      bulk={<Bulk list={list} nodes={sorted} rows={rows} files={files} start={start} />}
+      aside={<Panel search={search} setSearch={setSearch} />}
+    >
+      <DataTable
+        {...list.table}
+        label={t.list}
+        columns={columns}
+        rows={rows}
+        loading={!query.data || (asksHosts(terms) && !hosts)}
+        empty={empty}
+        rowName={rowName}
+        usual={byName}
+        group={filtered ? undefined : group}
+        asked={`${list.table.asked} ${all}`}
+        onSelect={list.setSelected}
+        onOpen={onOpen}
+        openId={search.node}
+        menu={rowMenu}
+        rowKeys={keys}
+        phone={phoneRow}
+      />
+    </ListPage>
   );
 }
 
@@ -233,57 +180,23 @@ function useNodeKeys() {
         : [],
     [may, start],
   );
-  const mayAdd = useMayAdd();
-  const add = () => void navigate({ to: "/nodes/new" });
-  useShortcuts(mayAdd ? [{ keys: "c", label: t.add, group: text.shell.groups.page, run: add }] : []);
-  useActions(
-    mayAdd
-      ? [{ id: "nodes.add", title: t.add, icon: Plus, keys: "c", words: ["new", "create", "join"], run: add }]
-      : [],
-  );
+  const run = () => void navigate({ to: "/nodes/new" });
+  useCreate(useMayAdd(), { id: "nodes.add", label: t.add, words: ["new", "create", "join"], run });
   return { keys, start };
 }
 
-type SetSearch = (change: Partial<typeof usual>) => void;
-
-function Toolbar({
-  nodes,
-  tab,
-  search,
-  setSearch,
-  typed,
-  onType,
-  columns,
-}: {
-  nodes: readonly Node[];
-  tab: Tab;
-  search: typeof usual;
-  setSearch: SetSearch;
-  typed: string;
-  onType(typed: string): void;
-  columns: ReturnType<typeof nodeColumns>;
-}) {
-  const tabs = useMemo(
-    () =>
-      (Object.keys(t.tabs) as Tab[]).map((value) => ({
-        value,
-        label: t.tabs[value],
-        count: nodes.filter(inTab[value]).length,
-        tone: value === "expired" ? ("bad" as const) : value === "waiting" ? ("warn" as const) : undefined,
-      })),
-    [nodes],
-  );
+/** The details of the node that the address names. */
+function Panel({ search, setSearch }: { search: typeof usual; setSearch(change: Partial<typeof usual>): void }) {
+  if (!search.node) return null;
   return (
-    <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[880px]:flex-col @max-[880px]:items-stretch">
-      <div className="min-w-0 flex-1 @max-[880px]:w-full @max-[880px]:overflow-hidden">
-        <Tabs label={t.title} tabs={tabs} value={tab} onChange={(value) => setSearch({ tab: value })} panel={panelId} />
-      </div>
-      <div className="flex items-center gap-2 @max-[880px]:py-2">
-        <FilterLine label={t.filterLabel} placeholder={t.filterPlaceholder} value={typed} onChange={onType} />
-        <NodeFilterMenu nodes={nodes} value={typed} onChange={onType} />
-        <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
-      </div>
-    </div>
+    <Suspense>
+      <NodePanel
+        id={search.node}
+        tab={search.view}
+        onTab={(view) => setSearch({ view })}
+        onClose={() => setSearch({ node: "", view: "" })}
+      />
+    </Suspense>
   );
 }
 
@@ -363,36 +276,38 @@ function PhoneRow({ node, onOpen }: { node: Node; onOpen(node: Node): void }) {
 }
 
 function Bulk({
+  list,
   nodes,
   rows,
-  selected,
   files,
-  onClear,
   start,
 }: {
+  list: Selection;
   nodes: readonly Node[];
   rows: readonly Node[];
-  selected: ReadonlySet<string>;
   files: readonly Column<Node>[];
-  onClear(): void;
   start: ReturnType<typeof useNodeActions>;
 }) {
   const { offered, why } = useWrites("nodes:write");
   const routes = useWrites("routes:write");
   const turn = useTurnRoutes();
-  const chosen = useMemo(() => nodes.filter((node) => selected.has(node.id)), [nodes, selected]);
-  const hidden = chosen.length - rows.filter((node) => selected.has(node.id)).length;
+  const { chosen, bar } = useChosen(list, nodes, rows);
   const waiting = chosen.some((node) => waitingRoutes(node).length > 0);
   const act = (name: "addTags" | "expire" | "delete") => () => start({ name, nodes: chosen });
   return (
-    <BulkBar label={t.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
+    <BulkBar label={t.title} {...bar}>
       {offered && (
         <>
           <Button look="ghost" icon={Tag} why={why} onClick={act("addTags")}>
             {t.bulk.tags}
           </Button>
           {routes.offered && waiting && (
-            <Button look="ghost" icon={Route} why={why} onClick={() => turn(true, (row) => selected.has(row.node.id))}>
+            <Button
+              look="ghost"
+              icon={Route}
+              why={why}
+              onClick={() => turn(true, (row) => list.selected.has(row.node.id))}
+            >
               {t.bulk.approve}
             </Button>
           )}
