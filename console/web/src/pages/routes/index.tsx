@@ -2,12 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Ban, Check, Route } from "lucide-react";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo } from "react";
 import { accessQuery } from "@/access/query";
 import { useCan, useNodes, usePolicy } from "@/api";
-import { matches, useFilter } from "@/filter";
+import { matches } from "@/filter";
+import { ListPage, type Selection, tabsOf, useChosen, useListPage } from "@/list";
 import { NodeMark, ownerWords } from "@/nodes";
-import { oneOf, useSearchState } from "@/router/search";
 import { byNetwork, isWaiting, RouteActionsProvider, type RouteRow, routeRows, useTurnRoutes } from "@/routes";
 import { internet } from "@/routes/losers";
 import { printable, text } from "@/text";
@@ -20,16 +20,11 @@ import {
   Empty,
   ErrorState,
   ExportMenu,
-  FilterChips,
-  FilterLine,
   NoMatch,
   NotAllowed,
-  PageHead,
   SidePanel,
-  Tabs,
   usePageTitle,
   useWrites,
-  ViewMenu,
   WriteButton,
 } from "@/ui";
 import { labelOf, openRoute, RouteSwitch, routeColumns, StateBadge, usersOf } from "./columns";
@@ -38,10 +33,8 @@ import { autoApprovers, exitUsers, repeatedIn, routeFilter, routeFilterFields, s
 import { RoutePanel } from "./RoutePanel";
 
 const usual = { tab: "subnets", q: "", sort: "", cols: "", route: "" };
-const panelId = "routes-list";
 type Tab = keyof typeof t.tabs;
 
-const rowId = (row: RouteRow) => row.id;
 const rowName = (row: RouteRow) => `${labelOf(row)} ${printable(row.node.givenName)}`;
 const none: ReadonlySet<string> = new Set();
 
@@ -69,16 +62,13 @@ export function RoutesPage() {
 }
 
 function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boolean }) {
-  const [search, setSearch] = useSearchState(usual);
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const tab = oneOf<Tab>(search.tab, t.tabs, "subnets");
+  const list = useListPage({ id: "routes-list", usual, tabs: t.tabs, fields: routeFilterFields });
+  const { tab, terms, search, setSearch } = list;
   const exits = tab === "exits";
   const switches = useCan()("routes:write");
   const { data: policy } = usePolicy();
   const by = useMemo(() => autoApprovers(policy?.policy?.policy ?? ""), [policy]);
 
-  const commit = useCallback((q: string) => setSearch({ q }), [setSearch]);
-  const { typed, setTyped, query, terms } = useFilter(search.q, commit, routeFilterFields);
   const here = useMemo(() => all.filter((row) => row.route.exit === exits), [all, exits]);
   const rows = useMemo(() => here.filter((row) => matches(row, terms, routeFilter)), [here, terms]);
   const repeated = useMemo(() => (search.sort ? none : repeatedIn(rows)), [rows, search.sort]);
@@ -92,70 +82,48 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
   usePageTitle(text.routes.title, !loading && text.table.shown(rows.length));
 
   return (
-    <div className="flex h-full min-w-0">
-      <div className="relative flex min-w-0 flex-1 flex-col">
-        <PageHead
-          title={text.routes.title}
-          below={
-            <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[880px]:flex-col @max-[880px]:items-stretch">
-              <div className="min-w-0 flex-1">
-                <RouteTabs all={all} tab={tab} onChange={(next) => setSearch({ tab: next, sort: "", cols: "" })} />
-              </div>
-              <div className="flex items-center gap-2 @max-[880px]:py-2">
-                <FilterLine
-                  label={t.filterLabel}
-                  placeholder={t.filterPlaceholder[tab]}
-                  value={typed}
-                  onChange={setTyped}
-                />
-                <RouteFilterMenu rows={here} value={typed} onChange={setTyped} />
-                <ViewMenu columns={columns} chosen={search.cols} onChoose={(cols) => setSearch({ cols })} />
-              </div>
-            </div>
-          }
-        >
+    <ListPage
+      list={list}
+      title={text.routes.title}
+      tabs={routeTabs(all)}
+      onTab={(next) => setSearch({ tab: next, sort: "", cols: "" })}
+      columns={columns}
+      filter={{ filterLabel: t.filterLabel, filterPlaceholder: t.filterPlaceholder[tab] }}
+      filterMenu={<RouteFilterMenu rows={here} value={list.typed} onChange={list.setTyped} />}
+      actions={
+        <>
           <ExportMenu what={tab} columns={columnsShown(columns, search.cols)} rows={rows} />
           <ApproveAllButton rows={here.filter(isWaiting)} />
-        </PageHead>
-        <FilterChips terms={terms} value={typed} onChange={setTyped} />
-        <div
-          id={panelId}
-          role="tabpanel"
-          aria-labelledby={`${panelId}-${tab}`}
-          className="flex min-h-0 flex-1 flex-col"
-        >
-          <DataTable
-            label={t.list[tab]}
-            columns={columns}
-            chosen={search.cols}
-            rows={rows}
-            loading={loading}
-            empty={<Nothing tab={tab} filtered={terms.length > 0} onClear={() => setTyped("")} />}
-            rowId={rowId}
-            rowName={rowName}
-            sort={search.sort}
-            onSort={(sort) => setSearch({ sort })}
-            usual={byNetwork}
-            group={terms.length === 0 ? group : undefined}
-            asked={`${tab} ${query}`}
-            selected={selected}
-            onSelect={switches ? setSelected : undefined}
-            onOpen={onOpen}
-            openId={open?.id}
-            phone={(row) => <PhoneRow row={row} />}
-          />
-        </div>
-        <Bulk all={here} rows={rows} selected={selected} onClear={() => setSelected(new Set())} />
-      </div>
-      {open && (
-        <SidePanel
-          title={open.route.exit ? printable(open.node.givenName) : <span className="font-mono">{open.prefix}</span>}
-          onClose={() => setSearch({ route: "" })}
-        >
-          <RoutePanel row={open} rows={all} by={by} users={usersOf(open, users)} />
-        </SidePanel>
-      )}
-    </div>
+        </>
+      }
+      bulk={<Bulk list={list} all={here} rows={rows} />}
+      aside={
+        open && (
+          <SidePanel
+            title={open.route.exit ? printable(open.node.givenName) : <span className="font-mono">{open.prefix}</span>}
+            onClose={() => setSearch({ route: "" })}
+          >
+            <RoutePanel row={open} rows={all} by={by} users={usersOf(open, users)} />
+          </SidePanel>
+        )
+      }
+    >
+      <DataTable
+        {...list.table}
+        label={t.list[tab]}
+        columns={columns}
+        rows={rows}
+        loading={loading}
+        empty={<Nothing tab={tab} filtered={terms.length > 0} onClear={() => list.setTyped("")} />}
+        rowName={rowName}
+        usual={byNetwork}
+        group={terms.length === 0 ? group : undefined}
+        onSelect={switches ? list.setSelected : undefined}
+        onOpen={onOpen}
+        openId={open?.id}
+        phone={(row) => <PhoneRow row={row} />}
+      />
+    </ListPage>
   );
 }
 
@@ -169,24 +137,17 @@ function useExitUsers(all: readonly RouteRow[], shown: boolean): ReadonlyMap<str
   return useMemo(() => data && exitUsers(data, exits), [data, exits]);
 }
 
-function RouteTabs({ all, tab, onChange }: { all: readonly RouteRow[]; tab: Tab; onChange(tab: Tab): void }) {
-  const tabs = (Object.keys(t.tabs) as Tab[]).map((value) => {
-    const own = all.filter((row) => row.route.exit === (value === "exits"));
-    const waiting = own.filter(isWaiting).length;
-    return {
-      value,
-      label: t.tabs[value],
-      count: waiting || undefined,
-      tone: waiting > 0 ? ("warn" as const) : undefined,
-    };
+/** Each kind of route with how many wait for approval. */
+const routeTabs = (all: readonly RouteRow[]) =>
+  tabsOf(t.tabs, (tab) => {
+    const waiting = all.filter((row) => row.route.exit === (tab === "exits") && isWaiting(row)).length;
+    return { count: waiting || undefined, tone: "warn" };
   });
-  return <Tabs label={text.routes.title} tabs={tabs} value={tab} onChange={onChange} panel={panelId} />;
-}
 
 function ApproveAllButton({ rows }: { rows: readonly RouteRow[] }) {
   const turn = useTurnRoutes();
   if (rows.length === 0) return null;
-  const ids = new Set(rows.map(rowId));
+  const ids = new Set(rows.map((row) => row.id));
   return (
     <WriteButton right="routes:write" look="primary" icon={Check} onClick={() => turn(true, (row) => ids.has(row.id))}>
       {t.approveAll(rows.length)}
@@ -195,25 +156,14 @@ function ApproveAllButton({ rows }: { rows: readonly RouteRow[] }) {
 }
 
 /** What can be done with the chosen rows of a tab. */
-function Bulk({
-  all,
-  rows,
-  selected,
-  onClear,
-}: {
-  all: readonly RouteRow[];
-  rows: readonly RouteRow[];
-  selected: ReadonlySet<string>;
-  onClear(): void;
-}) {
+function Bulk({ list, all, rows }: { list: Selection; all: readonly RouteRow[]; rows: readonly RouteRow[] }) {
   const turn = useTurnRoutes();
   const { offered, why } = useWrites("routes:write");
-  const chosen = useMemo(() => all.filter((row) => selected.has(row.id)), [all, selected]);
-  const hidden = chosen.length - rows.filter((row) => selected.has(row.id)).length;
+  const { chosen, bar } = useChosen(list, all, rows);
   const act = (on: boolean) => () => turn(on, (row) => chosen.some(({ id }) => id === row.id));
   if (!offered) return null;
   return (
-    <BulkBar label={text.routes.title} selected={chosen.length} hidden={hidden} onClear={onClear}>
+    <BulkBar label={text.routes.title} {...bar}>
       {chosen.some(isWaiting) && (
         <Button look="ghost" icon={Check} why={why} onClick={act(true)}>
           {t.bulk.approve}
