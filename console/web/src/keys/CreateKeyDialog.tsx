@@ -1,24 +1,12 @@
 import { useState } from "react";
-import { ApiError, api, newRequestName, useSession, useUsers } from "@/api";
+import { api, newRequestName, useSession, useUsers } from "@/api";
 import { printable, text } from "@/text";
-import {
-  ApiCall,
-  Banner,
-  Button,
-  Checkbox,
-  Choices,
-  Command,
-  Dialog,
-  Field,
-  SecretReveal,
-  Select,
-  useNow,
-  useWrites,
-} from "@/ui";
+import { Banner, Checkbox, Choices, Command, Field, SecretReveal, Select, useNow, useWrites } from "@/ui";
 import { isLongLived, notATag, tagsOf } from "./facts";
 import { type JoinSystem, joinCommand } from "./join";
 import { LifeField } from "./LifeField";
 import { endOf, type Life } from "./life";
+import { NewKeyDialog } from "./NewKeyDialog";
 import { usePolicyTags } from "./policyTags";
 import { TagField } from "./TagField";
 
@@ -64,20 +52,11 @@ export function CreateKeyDialog({
 
 function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string): void; onClose(): void }) {
   const [form, setForm] = useState(start);
-  const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const { now: connected, why } = useWrites("preauthkeys:write");
-  const { data: users } = useUsers();
-  const now = useNow();
-  const policy = usePolicyTags();
   const set = (change: Partial<Form>) => setForm((before) => ({ ...before, ...change }));
+  const { now: connected } = useWrites("preauthkeys:write");
 
   const tags = form.owner === "tags" ? tagsOf(form.tags) : [];
   const missing = form.owner === "user" ? form.user === "" : tags.length === 0 || notATag(tags) !== undefined;
-  const end = endOf(form.life, now);
-  const powerful = tags.filter((tag) => policy?.powerful.includes(tag));
-
   const body = (expires: number) => ({
     user: form.owner === "user" ? form.user : undefined,
     aclTags: form.owner === "tags" ? tags : undefined,
@@ -85,87 +64,82 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
     ephemeral: form.ephemeral,
     expiration: new Date(expires).toISOString(),
   });
-  const submit = async () => {
-    setTried(true);
-    const expires = endOf(form.life, Date.now());
-    if (missing || expires === null || busy || !connected) return;
-    setBusy(true);
-    try {
-      const { data } = await api.call("post", "/api/v1/preauthkey", {
-        body: body(expires),
-        once: newRequestName(),
-      });
-      onMade(data.preAuthKey.key);
-    } catch (failure) {
-      setError(failure);
-      setBusy(false);
-    }
-  };
 
   return (
-    <Dialog
-      title={t.title}
-      sticky={busy} // the key that is being made is shown here alone
+    <NewKeyDialog
+      words={t}
+      right="preauthkeys:write"
+      path="/api/v1/preauthkey"
+      body={body}
+      life={form.life}
+      complete={!missing}
+      create={async (body) => {
+        const { data } = await api.call("post", "/api/v1/preauthkey", { body, once: newRequestName() });
+        return data.preAuthKey.key;
+      }}
+      onMade={onMade}
       onClose={onClose}
-      onSubmit={() => void submit()}
-      footer={
-        <>
-          <ApiCall method="post" path="/api/v1/preauthkey" body={body(end ?? now)} />
-          <Button disabled={busy} onClick={onClose}>
-            {text.common.cancel}
-          </Button>
-          <Button type="submit" look="primary" busy={busy} disabled={busy} why={why}>
-            {t.submit}
-          </Button>
-        </>
-      }
     >
-      <Choices label={t.owner} choices={t.owners} value={form.owner} onChange={(owner) => set({ owner })} />
-      {form.owner === "user" ? (
-        <Field
-          label={t.user}
-          error={tried && missing && t.needsUser}
-          hint={users?.items.length === 0 ? t.noUsers : undefined}
-        >
-          {(control) => (
-            <Select {...control} className="w-full" value={form.user} onChange={(e) => set({ user: e.target.value })}>
-              <option value="">{t.chooseUser}</option>
-              {form.user !== "" && !users && <option value={form.user}>{printable(form.user)}</option>}
-              {users?.items.map((each) => (
-                <option key={each.id} value={each.name}>
-                  {printable(each.name)}
-                </option>
-              ))}
-            </Select>
+      {(tried) => (
+        <>
+          <Choices label={t.owner} choices={t.owners} value={form.owner} onChange={(owner) => set({ owner })} />
+          {form.owner === "user" ? (
+            <UserField value={form.user} onChange={(user) => set({ user })} missing={tried && missing} />
+          ) : (
+            <TagField
+              value={form.tags}
+              onChange={(typed) => set({ tags: typed })}
+              error={tried && tags.length === 0 ? t.needsTags : undefined}
+            />
           )}
-        </Field>
-      ) : (
-        <TagField
-          value={form.tags}
-          onChange={(typed) => set({ tags: typed })}
-          error={tried && tags.length === 0 ? t.needsTags : undefined}
-        />
+          <LifeField choices={t.lives} value={form.life} onChange={(life) => set({ life })} />
+          <Option
+            label={t.reusable}
+            hint={t.reusableHint}
+            checked={form.reusable}
+            onChange={(reusable) => set({ reusable })}
+          />
+          <Option
+            label={t.ephemeral}
+            hint={t.ephemeralHint}
+            checked={form.ephemeral}
+            onChange={(ephemeral) => set({ ephemeral })}
+          />
+          <LongLived form={form} tags={tags} />
+          {!connected && <Warning>{text.common.offlineWrite}</Warning>}
+        </>
       )}
-      <LifeField choices={t.lives} value={form.life} onChange={(life) => set({ life })} />
-      <Option
-        label={t.reusable}
-        hint={t.reusableHint}
-        checked={form.reusable}
-        onChange={(reusable) => set({ reusable })}
-      />
-      <Option
-        label={t.ephemeral}
-        hint={t.ephemeralHint}
-        checked={form.ephemeral}
-        onChange={(ephemeral) => set({ ephemeral })}
-      />
-      {end !== null && isLongLived(form.reusable, end, now) && (
-        <Warning>{powerful.length > 0 ? t.powerful(powerful) : t.long}</Warning>
-      )}
-      {!connected && <Warning>{text.common.offlineWrite}</Warning>}
-      {error !== null && <Failure what={t.failed} error={error} />}
-    </Dialog>
+    </NewKeyDialog>
   );
+}
+
+function UserField({ value, onChange, missing }: { value: string; onChange(user: string): void; missing: boolean }) {
+  const { data: users } = useUsers();
+  return (
+    <Field label={t.user} error={missing && t.needsUser} hint={users?.items.length === 0 ? t.noUsers : undefined}>
+      {(control) => (
+        <Select {...control} className="w-full" value={value} onChange={(e) => onChange(e.target.value)}>
+          <option value="">{t.chooseUser}</option>
+          {value !== "" && !users && <option value={value}>{printable(value)}</option>}
+          {users?.items.map((each) => (
+            <option key={each.id} value={each.name}>
+              {printable(each.name)}
+            </option>
+          ))}
+        </Select>
+      )}
+    </Field>
+  );
+}
+
+/** Warns of a key that many nodes could join with for long, the more so with tags that the policy gives much to. */
+function LongLived({ form, tags }: { form: Form; tags: readonly string[] }) {
+  const now = useNow();
+  const policy = usePolicyTags();
+  const end = endOf(form.life, now);
+  if (end === null || !isLongLived(form.reusable, end, now)) return null;
+  const powerful = tags.filter((tag) => policy?.powerful.includes(tag));
+  return <Warning>{powerful.length > 0 ? t.powerful(powerful) : t.long}</Warning>;
 }
 
 function Option({
@@ -192,18 +166,6 @@ const Warning = ({ children }: { children: string }) => (
     <Banner tone="warn">{children}</Banner>
   </div>
 );
-
-/** What failed, in the dialogue that tried it. */
-export function Failure({ what, error }: { what: string; error: unknown }) {
-  const id = error instanceof ApiError ? error.requestId : "";
-  return (
-    <div role="alert" className="rounded-md bg-bad-soft px-3 py-2 text-bad">
-      <p className="font-medium">{what}</p>
-      <p>{error instanceof Error ? error.message : String(error)}</p>
-      {id && <p className="font-mono text-11">{text.common.reference(id)}</p>}
-    </div>
-  );
-}
 
 /** The new key, once, with the command that uses it. */
 function KeyReveal({ value, onClose }: { value: string; onClose(): void }) {

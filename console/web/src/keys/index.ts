@@ -1,11 +1,12 @@
 /** Pre-auth keys: what they are, what can be done with them, and how long things that end live. */
 export { type KeyAction, KeyActionsProvider, KeyMenu, useKeyActions } from "./actions";
-export { CreateKeyDialog, Failure } from "./CreateKeyDialog";
+export { CreateKeyDialog } from "./CreateKeyDialog";
 export * from "./facts";
 export { keyFilter, keyFilterFields } from "./filter";
 export { type JoinSystem, joinCommand, onlyHere } from "./join";
 export { LifeField } from "./LifeField";
 export { endOf, type Life, momentWords, units } from "./life";
 export { KeyKind, KeyOwner, KeyStateMark } from "./marks";
+export { Failure, NewKeyDialog } from "./NewKeyDialog";
 export { unruledTags, usePolicyTags } from "./policyTags";
 export { TagField } from "./TagField";

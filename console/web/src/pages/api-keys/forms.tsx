@@ -1,9 +1,8 @@
 import { useState } from "react";
 import { api, newRequestName, type Role, useSession } from "@/api";
-import { endOf, Failure, type Life, LifeField } from "@/keys";
-import { text } from "@/text";
+import { type Life, LifeField, NewKeyDialog } from "@/keys";
 import { apiKeys } from "@/text/settings";
-import { ApiCall, Button, Choices, Command, Dialog, Field, Input, SecretReveal, Select, useNow, useWrites } from "@/ui";
+import { Choices, Command, Field, Input, SecretReveal, Select } from "@/ui";
 import { type Grant, type Grants, mostOf, nouns, scopesOf } from "./facts";
 
 const t = apiKeys.create;
@@ -37,73 +36,51 @@ export function CommentField({ value, onChange }: { value: string; onChange(valu
 /** Asks what an API key shall be good for, makes it, and shows it once. */
 export function CreateApiKey({ onClose }: { onClose(): void }) {
   const { key: own } = useSession();
-  const { now: connected, why } = useWrites("apikeys:write");
-  const now = useNow();
   const [made, setMade] = useState<string | null>(null);
   const [role, setRole] = useState<Role>("admin");
   const [comment, setComment] = useState("");
   const [life, setLife] = useState(usualLife);
   const [reach, setReach] = useState<"all" | "some">(own.scopes.length > 0 ? "some" : "all");
   const [grants, setGrants] = useState<Grants>({});
-  const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
 
   if (made !== null) return <ApiKeyReveal title={t.made} value={made} onClose={onClose} />;
   const scopes = reach === "some" ? scopesOf(grants) : [];
   const missing = reach === "some" && scopes.length === 0;
-  const end = endOf(life, now);
-  const body = (at: number) => ({ role, scopes, comment: comment.trim(), expiration: new Date(at).toISOString() });
-  const submit = async () => {
-    setTried(true);
-    const expires = endOf(life, Date.now());
-    if (missing || expires === null || tooLong(comment) || busy || !connected) return;
-    setBusy(true);
-    try {
-      setMade(await createKey(body(expires)));
-    } catch (failure) {
-      setError(failure);
-      setBusy(false);
-    }
-  };
   return (
-    <Dialog
-      title={t.title}
-      sticky={busy} // the key that is being made is shown here alone
+    <NewKeyDialog
+      words={t}
+      right="apikeys:write"
+      path="/api/v1/apikey"
+      body={(at) => ({ role, scopes, comment: comment.trim(), expiration: new Date(at).toISOString() })}
+      life={life}
+      complete={!missing && !tooLong(comment)}
+      create={createKey}
+      onMade={setMade}
       onClose={onClose}
-      onSubmit={() => void submit()}
-      footer={
-        <>
-          <ApiCall method="post" path="/api/v1/apikey" body={body(end ?? now)} />
-          <Button disabled={busy} onClick={onClose}>
-            {text.common.cancel}
-          </Button>
-          <Button type="submit" look="primary" busy={busy} disabled={busy} why={why}>
-            {t.submit}
-          </Button>
-        </>
-      }
     >
-      <CommentField value={comment} onChange={setComment} />
-      <LifeField choices={t.lives} value={life} onChange={setLife} />
-      <p className="text-12">{t.recommended}</p>
-      <div className="space-y-1.5">
-        <Choices<Role> label={t.role} choices={roles} value={role} onChange={setRole} />
-        <p className="text-12">{apiKeys.roleHints[role]}</p>
-      </div>
-      {own.scopes.length === 0 && (
-        <Choices
-          label={t.reach}
-          choices={t.reaches}
-          value={reach}
-          onChange={(next) => setReach(next as "all" | "some")}
-        />
+      {(tried) => (
+        <>
+          <CommentField value={comment} onChange={setComment} />
+          <LifeField choices={t.lives} value={life} onChange={setLife} />
+          <p className="text-12">{t.recommended}</p>
+          <div className="space-y-1.5">
+            <Choices<Role> label={t.role} choices={roles} value={role} onChange={setRole} />
+            <p className="text-12">{apiKeys.roleHints[role]}</p>
+          </div>
+          {own.scopes.length === 0 && (
+            <Choices
+              label={t.reach}
+              choices={t.reaches}
+              value={reach}
+              onChange={(next) => setReach(next as "all" | "some")}
+            />
+          )}
+          {reach === "some" && (
+            <ScopesField role={role} own={own.scopes} grants={grants} onChange={setGrants} missing={tried && missing} />
+          )}
+        </>
       )}
-      {reach === "some" && (
-        <ScopesField role={role} own={own.scopes} grants={grants} onChange={setGrants} missing={tried && missing} />
-      )}
-      {error !== null && <Failure what={t.failed} error={error} />}
-    </Dialog>
+    </NewKeyDialog>
   );
 }
 
