@@ -207,6 +207,19 @@ lint: $(BIN)/golangci-lint ## check style and common mistakes
 fmt: $(BIN)/golangci-lint ## format the code
 	$(BIN)/golangci-lint fmt
 
+.PHONY: check gen-check
+# These start whole servers, containers or browsers, and have targets of their own.
+SUITES = $(addprefix %/internal/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest) %/bench/load %/bench/meshbench
+check: ## what to run before sending a change: generated code, lint, race tests of the product, the console's pages
+	@$(MAKE) --no-print-directory gen-check lint
+	@$(MAKE) --no-print-directory race PKG='$(filter-out $(SUITES),$(RACED))'
+	@$(MAKE) --no-print-directory test PKG='$(PURE)'
+	@$(MAKE) --no-print-directory web-check
+# Compared with the tree as it was, so that the check also serves a tree with uncommitted work.
+gen-check: ## check that the generated code is current
+	@changes() { git status --porcelain && git diff; }; before=$$(changes) && $(MAKE) --no-print-directory gen gen-ts && \
+		[ "$$(changes)" = "$$before" ] || { git diff --stat; echo "run make gen gen-ts and commit the result" >&2; exit 1; }
+
 .PHONY: gen
 gen: $(BIN)/oapi-codegen ## write the generated Go code and docs/cli.md anew
 	go generate ./...
