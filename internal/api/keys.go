@@ -83,7 +83,7 @@ func (s *Server) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 	world := s.ledger.World()
 	out := openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(world.Snapshot, k, text, s.ledger.Now()), Warnings: []string{}}
 	for _, tag := range k.Tags {
-		if world.KnowsTag(tag) != nil {
+		if world.Doc.KnowsTag(tag) != nil {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("the policy's tagOwners does not declare %s, so no rule can name it: it gives nodes only what rules give to everyone or to all tagged nodes", tag))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // ListNodes implements GET /api/v1/node.
@@ -53,7 +53,7 @@ type nodeFilter struct {
 func (s *Server) filterNodes(r *http.Request, p openapi.ListNodesParams) (f nodeFilter, err error) {
 	f = nodeFilter{tag: or(p.Tag), os: or(p.OS), online: p.Online, text: strings.ToLower(or(p.Search))}
 	if f.tag != "" {
-		if err := policy.CheckTag(f.tag); err != nil {
+		if err := lang.CheckTag(f.tag); err != nil {
 			return f, &badRequest{"tag", err.Error()}
 		}
 	}

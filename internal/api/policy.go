@@ -10,6 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // maxPolicyBody holds the largest policy however its characters are escaped.
@@ -138,7 +139,7 @@ func (s *Server) RevertPolicy(w http.ResponseWriter, r *http.Request, p openapi.
 func (s *Server) CheckPolicy(w http.ResponseWriter, r *http.Request) {
 	var in openapi.PolicyText
 	err := decodeUpTo(w, r, maxPolicyBody, &in)
-	var doc *policy.Doc
+	var doc *lang.Doc
 	if err == nil && !s.inTurn(w, r, func() { doc, err = s.control.Policies.Check(in.Policy) }) {
 		return
 	}

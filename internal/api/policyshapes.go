@@ -7,6 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 func policyVersionShape(p *mesh.Policy) openapi.PolicyVersion {
@@ -43,7 +44,7 @@ func (s *Server) savedShape(p *mesh.Policy) openapi.Policy {
 	return shape
 }
 
-func problemShapes(problems []policy.Problem) []openapi.PolicyProblem {
+func problemShapes(problems []lang.Problem) []openapi.PolicyProblem {
 	var out []openapi.PolicyProblem
 	for _, found := range problems {
 		out = append(out, openapi.PolicyProblem{Line: found.Line, Column: found.Column, Text: found.Text})
@@ -116,13 +117,13 @@ func principalsShape(p policy.Principals) openapi.Principals {
 	return openapi.Principals{Names: list(p.Names), Count: p.Count}
 }
 
-func serviceTexts(all []policy.Service) []string {
-	return shapes(all, func(s policy.Service) string { return s.String() })
+func serviceTexts(all []lang.Service) []string {
+	return shapes(all, func(s lang.Service) string { return s.String() })
 }
 
 // lineNumbers leaves out the rule that stands for a text without rules: it is on
 // no line.
-func lineNumbers(all []policy.Line) []int {
+func lineNumbers(all []lang.Line) []int {
 	numbers := []int{}
 	for _, l := range all {
 		if l > 0 {
@@ -193,8 +194,8 @@ func accessShape(m *policy.AccessMap) openapi.AccessMap {
 func accessRule(r policy.MapRule) openapi.AccessRule {
 	shape := openapi.AccessRule{
 		Line: int(r.Before), DraftLine: int(r.After), List: "acls", Comment: r.Comment, Via: list(r.Via),
-		From: shapes(r.Src, func(t policy.Target) string { return t.Name }),
-		To: shapes(r.Dst, func(d policy.Destination) openapi.AccessDestination {
+		From: shapes(r.Src, func(t lang.Target) string { return t.Name }),
+		To: shapes(r.Dst, func(d lang.Destination) openapi.AccessDestination {
 			return openapi.AccessDestination{Name: d.Name, Ports: serviceTexts(d.Services)}
 		}),
 	}

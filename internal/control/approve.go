@@ -155,7 +155,7 @@ func (c previousPolicy) mayHaveTags(w *policy.World, owner *mesh.User, tags []st
 		if errors.Is(err, errTrialUnread) {
 			return err
 		}
-		if p, ok := w.Policy(); ok && w.MayTag(owner, nil, tag) == nil {
+		if p, ok := w.Policy(); ok && w.Doc.MayTag(owner, nil, tag) == nil {
 			return refuse(Conflict, "authId", "%s", onlyOnTrial(tag, p))
 		}
 		return refuse(Conflict, "authId",

@@ -10,6 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // callerKey is the API key that asks. Without one there is no bound: whoever opens the
@@ -63,7 +64,7 @@ func mayEndKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 // previousPolicy is the policy that a revert of the one on trial restores.
 type previousPolicy struct {
 	trial mesh.PolicyVersion // zero: none is on trial
-	doc   *policy.Doc
+	doc   *lang.Doc
 }
 
 // previousPolicy reads the policy from the history, which a decision cannot do.
@@ -100,7 +101,7 @@ func (s *core) withPreviousPolicy(ctx context.Context, do func(previousPolicy) e
 // the one that a revert would restore must allow the tag too: a revert could not
 // take the tag back, because a node cannot lose its last tag.
 func (c previousPolicy) mayTag(w *policy.World, user *mesh.User, k *mesh.PreAuthKey, tag string) error {
-	if err := w.MayTag(user, k, tag); err != nil {
+	if err := w.Doc.MayTag(user, k, tag); err != nil {
 		return refuse(Denied, "tags", "%s", err.Error())
 	}
 	p, ok := w.Policy()
@@ -109,7 +110,7 @@ func (c previousPolicy) mayTag(w *policy.World, user *mesh.User, k *mesh.PreAuth
 		return nil
 	case p.Version != c.trial:
 		return errTrialUnread
-	case (&policy.World{Snapshot: w.Snapshot, Doc: c.doc}).MayTag(user, k, tag) != nil:
+	case c.doc.MayTag(user, k, tag) != nil:
 		return refuse(Denied, "tags", "%s", onlyOnTrial(tag, p))
 	}
 	return nil
@@ -117,7 +118,7 @@ func (c previousPolicy) mayTag(w *policy.World, user *mesh.User, k *mesh.PreAuth
 
 func onlyOnTrial(tag string, p *mesh.Policy) string {
 	return fmt.Sprintf("%s: only version %v of the policy allows %s, and that version is not confirmed yet; confirm it (fairlead policy confirm %v), then retry",
-		policy.ErrTagDenied, p.Version, tag, p.Version)
+		lang.ErrTagDenied, p.Version, tag, p.Version)
 }
 
 // mayChangeNames keeps keys that cannot change the policy from changing who it
@@ -129,7 +130,7 @@ func (c previousPolicy) mayChangeNames(w *policy.World, a mesh.Actor, before, af
 	if !bound || key.Allows(mesh.NounPolicy, mesh.RoleAdmin) {
 		return nil
 	}
-	docs := []*policy.Doc{w.Doc}
+	docs := []*lang.Doc{w.Doc}
 	if p, ok := w.Policy(); ok && p.ConfirmBy != 0 {
 		if p.Version != c.trial {
 			return refuse(Conflict, "", "the policy has just changed; retry")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Where the text of a policy came from.
@@ -40,7 +41,7 @@ type PolicyDraft struct {
 
 // BadPolicy refuses a text. One of the two lists is not empty.
 type BadPolicy struct {
-	Problems policy.Problems      // the text is no policy
+	Problems lang.Problems        // the text is no policy
 	Failures []policy.TestFailure // it is one, and does not what its own tests say
 }
 
@@ -70,11 +71,11 @@ type Policies struct {
 func (s *Policies) IsFile() bool { return s.file.path != "" }
 
 // Check refuses a text that could not be saved.
-func (s *Policies) Check(text string) (*policy.Doc, error) { return s.checkPolicy(text) }
+func (s *Policies) Check(text string) (*lang.Doc, error) { return s.checkPolicy(text) }
 
 // checkPolicy refuses a text that could not be saved: one that is no policy, or
 // that fails its own tests on the network as it is.
-func (s *core) checkPolicy(text string) (*policy.Doc, error) {
+func (s *core) checkPolicy(text string) (*lang.Doc, error) {
 	doc, err := ReadPolicy(text)
 	if err != nil {
 		return nil, err
@@ -92,14 +93,14 @@ func (s *core) checkPolicy(text string) (*policy.Doc, error) {
 }
 
 // ReadPolicy refuses a text that is no policy. Databases could not keep every byte.
-func ReadPolicy(text string) (*policy.Doc, error) {
+func ReadPolicy(text string) (*lang.Doc, error) {
 	switch {
 	case !utf8.ValidString(text):
 		return nil, refuse(Invalid, "policy", "the policy is not valid UTF-8")
 	case strings.ContainsRune(text, 0):
 		return nil, refuse(Invalid, "policy", "the policy holds a NUL character")
 	}
-	doc, problems := policy.Parse([]byte(text))
+	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {
 		return nil, &BadPolicy{Problems: problems}
 	}
@@ -107,7 +108,7 @@ func ReadPolicy(text string) (*policy.Doc, error) {
 }
 
 // hasTests reports whether a policy has tests; most have none, and need no world.
-func hasTests(doc *policy.Doc) bool { return doc != nil && len(doc.Tests())+len(doc.SSHTests()) > 0 }
+func hasTests(doc *lang.Doc) bool { return doc != nil && len(doc.Tests)+len(doc.SSHTests) > 0 }
 
 // Save makes a text the policy. What is in force already is left as it is. An
 // empty text means no policy: everyone may reach everyone.
@@ -138,7 +139,7 @@ func (s *Policies) mayEdit(in PolicyDraft) error {
 }
 
 // put saves a draft that was checked. A text that is empty has no document.
-func (s *Policies) put(ctx context.Context, a mesh.Actor, in PolicyDraft, doc *policy.Doc) (*mesh.Policy, error) {
+func (s *Policies) put(ctx context.Context, a mesh.Actor, in PolicyDraft, doc *lang.Doc) (*mesh.Policy, error) {
 	a.Reason = cmp.Or(a.Reason, in.Reason)
 	type result struct {
 		policy *mesh.Policy
@@ -160,7 +161,7 @@ func (s *Policies) put(ctx context.Context, a mesh.Actor, in PolicyDraft, doc *p
 	return out.policy, nil
 }
 
-func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft, doc *policy.Doc) (*mesh.Policy, []mesh.Event, error) {
+func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft, doc *lang.Doc) (*mesh.Policy, []mesh.Event, error) {
 	current, ok := w.Policy()
 	if !ok {
 		current = &mesh.Policy{Source: policyFromAPI}
@@ -186,7 +187,7 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft,
 // enact returns what happens when a version comes into force. In the same commit,
 // and not with the next report of their devices, waiting routes are approved, and
 // approvals that only a version on trial had given are withdrawn.
-func enact(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) []mesh.Event {
+func enact(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) []mesh.Event {
 	return append([]mesh.Event{mesh.PolicyPut{Policy: p}}, reapprove(w, now, p, doc)...)
 }
 
@@ -307,7 +308,7 @@ func (s *core) revertTrial(ctx context.Context, a mesh.Actor, pending *mesh.Poli
 
 // textBefore is what was in force before a version: the newest text that can be
 // read, as it was then. No text means that there was no policy.
-func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *policy.Doc, error) {
+func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *lang.Doc, error) {
 	for v := pending.RevertTo; v > 0; v-- {
 		old, err := s.history.Policy(ctx, v)
 		if err != nil {
@@ -316,7 +317,7 @@ func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *p
 		if old.Text == "" {
 			return "", nil, nil
 		}
-		if doc, problems := policy.Parse([]byte(old.Text)); len(problems) == 0 {
+		if doc, problems := lang.Parse([]byte(old.Text)); len(problems) == 0 {
 			return old.Text, doc, nil
 		}
 	}

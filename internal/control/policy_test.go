@@ -347,7 +347,7 @@ func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
 				a.kill()
 				a = c.start(t, id, "")
 			}
-			if rules := a.ledger.World().Doc.Rules(); len(rules) != 1 || rules[0].Line != 1 {
+			if rules := a.ledger.World().Doc.Rules; len(rules) != 1 || rules[0].Line != 1 {
 				t.Errorf("%s: the version before is not in force: %v", id, rules)
 			}
 			if w := a.PolicyWatch.Warnings(); len(w) != 1 || !strings.Contains(w[0], "version 2 of the policy cannot be read") {

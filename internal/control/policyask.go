@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // PolicyChange is what might be done: another text, nil for the one in force, other
@@ -115,7 +116,7 @@ func (s *Policies) Why(in PolicyQuestion) (policy.Answer, *policy.World, error) 
 		*end.to = e
 	}
 	if in.Protocol != "" {
-		number, err := policy.ParseProtocol(in.Protocol)
+		number, err := lang.ParseProtocol(in.Protocol)
 		if err != nil {
 			return policy.Answer{}, nil, refuse(Invalid, "proto", "%v", err)
 		}
@@ -174,5 +175,5 @@ func (s *Policies) RunTests(text string) (tests int, failures []policy.TestFailu
 	if !hasTests(w.Doc) {
 		return 0, nil, nil
 	}
-	return len(w.Doc.Tests()) + len(w.Doc.SSHTests()), w.RunTests(), nil
+	return len(w.Doc.Tests) + len(w.Doc.SSHTests), w.RunTests(), nil
 }

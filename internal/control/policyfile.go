@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 const (
@@ -120,7 +121,7 @@ func (f *PolicyFile) changed() bool {
 func (f *PolicyFile) read() {
 	text, info, err := readPolicy(f.path)
 	f.seen = info
-	var doc *policy.Doc
+	var doc *lang.Doc
 	if err == nil {
 		doc, err = ReadPolicy(text)
 	}
@@ -133,7 +134,7 @@ func (f *PolicyFile) read() {
 		sum := sha256.Sum256([]byte(text))
 		hash := hex.EncodeToString(sum[:])
 		if hash != f.hash {
-			for _, w := range doc.Warnings() {
+			for _, w := range doc.Warnings {
 				f.log.Warn("policy file", "file", f.path, "warning", w.String())
 			}
 		}
@@ -200,7 +201,7 @@ func (f *PolicyFile) otherFile() (replica string, known bool) {
 // one is as replace wants it.
 func (f *PolicyFile) commit(ctx context.Context, text, reason string, replace func(*mesh.Policy) bool) error {
 	a := mesh.Actor{Kind: mesh.ActorServer, Reason: cmp.Or(reason, "policy file")}
-	doc, _ := policy.Parse([]byte(text)) // it was checked
+	doc, _ := lang.Parse([]byte(text)) // it was checked
 	_, err := commitRoutes(ctx, f.core, a, func(w *policy.World, now mesh.Time) (none nothing, _ []mesh.Event, _ error) {
 		if p, ok := w.Policy(); ok && !replace(p) {
 			return none, nil, nil

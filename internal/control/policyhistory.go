@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 	"github.com/fairlead-mesh/fairlead/internal/textdiff"
 )
 
@@ -82,7 +83,7 @@ func (s *Policies) Compare(ctx context.Context, from, to mesh.PolicyVersion) (*p
 		if err != nil {
 			return nil, nil, err
 		}
-		var doc *policy.Doc
+		var doc *lang.Doc
 		if text != "" {
 			if doc, err = ReadPolicy(text); err != nil {
 				return nil, nil, nil

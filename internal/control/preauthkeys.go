@@ -9,6 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // How long keys live unless told, and how many tags one may carry.
@@ -49,7 +50,7 @@ func expiry(at time.Time, lifetime time.Duration, now mesh.Time) (mesh.Time, err
 
 func checkTags(path string, tags []string) ([]string, error) {
 	for i, tag := range tags {
-		if err := policy.CheckTag(tag); err != nil {
+		if err := lang.CheckTag(tag); err != nil {
 			return nil, refuse(Invalid, fmt.Sprintf("%s[%d]", path, i), "%s", err.Error())
 		}
 	}
@@ -69,7 +70,7 @@ func errManyTags(path string) error { return refuse(Invalid, path, "at most %d t
 // knowTags refuses tags that the policy, if there is one, does not know.
 func knowTags(w *policy.World, path string, tags []string) error {
 	for _, tag := range tags {
-		if err := w.KnowsTag(tag); err != nil {
+		if err := w.Doc.KnowsTag(tag); err != nil {
 			return refuse(Invalid, path, "%s", err.Error())
 		}
 	}

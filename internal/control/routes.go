@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Routes are the use cases of subnet routes and exit nodes.
@@ -23,7 +24,7 @@ func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
 // node whose owner or tags changed keeps no approval that it would not get now,
 // whichever version of the policy gave it.
 func autoApproval(w *policy.World, n *mesh.Node) mesh.AutoApproval {
-	auto := mesh.AutoApproval{Forbids: forbidden(w), Approves: func(p netip.Prefix) bool { return w.Approves(n, p) }}
+	auto := mesh.AutoApproval{Forbids: forbidden(w), Approves: func(p netip.Prefix) bool { return w.Doc.Approves(w.Snapshot, n, p) }}
 	if p, ok := w.Policy(); ok {
 		auto.Version = p.Version
 	}
@@ -102,7 +103,7 @@ type nothing struct{}
 // reapprove returns what a version does to routes when it comes into force: it
 // enables those that it approves and nobody decided about. If it replaces a version
 // on trial, it withdraws approvals that only the trial had given.
-func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *policy.Doc) (evs []mesh.Event) {
+func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) (evs []mesh.Event) {
 	auto := mesh.AutoApproval{Version: p.Version, Forbids: forbidden(w)}
 	if before, ok := w.Policy(); ok && before.ConfirmBy != 0 {
 		auto.Withdraws = func(r mesh.Route) bool { return r.ApprovedBy == before.Version }
@@ -122,7 +123,7 @@ func renamedOwner(w *policy.World, now mesh.Time, u *mesh.User) []mesh.Event {
 }
 
 // keepAllRoutes brings the routes of nodes in line with a document.
-func keepAllRoutes(s *mesh.Snapshot, now mesh.Time, doc *policy.Doc, auto mesh.AutoApproval, of func(*mesh.Node) bool) (evs []mesh.Event) {
+func keepAllRoutes(s *mesh.Snapshot, now mesh.Time, doc *lang.Doc, auto mesh.AutoApproval, of func(*mesh.Node) bool) (evs []mesh.Event) {
 	last := s.Counters.Route
 	for n := range s.Nodes() {
 		if len(n.RoutableIPs)+len(n.AllRoutes) == 0 || !of(n) {

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 const (
@@ -212,7 +213,7 @@ func (s *SSH) use(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAn
 }
 
 // shellRule is the first rule that is about a session, nil if none is.
-func shellRule(w *policy.World, q SSHSession) *policy.SSHRule {
+func shellRule(w *policy.World, q SSHSession) *lang.SSHRule {
 	src, known := w.Node(q.Src)
 	dst, found := w.Node(q.Dst)
 	if !known || !found || src.Lapsed {
@@ -240,7 +241,7 @@ func mayBecome(users []string, user string) bool {
 	case "root":
 		return slices.Contains(users, user)
 	}
-	return slices.Contains(users, user) || slices.Contains(users, policy.NonRoot)
+	return slices.Contains(users, user) || slices.Contains(users, lang.NonRoot)
 }
 
 func grantIn(w *policy.World, q SSHSession) *mesh.SSHGrant {
@@ -250,7 +251,7 @@ func grantIn(w *policy.World, q SSHSession) *mesh.SSHGrant {
 
 // answerIn is the answer that counts for a session; nil means that there is
 // none. A period that became shorter holds for earlier approvals too.
-func answerIn(w *policy.World, q SSHSession, rule *policy.SSHRule, now mesh.Time) *mesh.SSHGrant {
+func answerIn(w *policy.World, q SSHSession, rule *lang.SSHRule, now mesh.Time) *mesh.SSHGrant {
 	g := grantIn(w, q)
 	if g == nil || g.Until.Reached(now) || !g.Rejected && g.GrantedAt.Add(approvalPeriod(rule)).Reached(now) {
 		return nil
@@ -258,7 +259,7 @@ func answerIn(w *policy.World, q SSHSession, rule *policy.SSHRule, now mesh.Time
 	return g
 }
 
-func approvalPeriod(rule *policy.SSHRule) time.Duration {
+func approvalPeriod(rule *lang.SSHRule) time.Duration {
 	return cmp.Or(rule.CheckPeriod, sshAnswerLifetime)
 }
 

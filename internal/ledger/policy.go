@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // maxOldPolicies is how many versions are tried when the newest cannot be read.
@@ -13,7 +14,7 @@ const maxOldPolicies = 100
 
 // worldOf sees a snapshot that was loaded through its policy.
 func (l *Ledger) worldOf(ctx context.Context, s *mesh.Snapshot) *policy.World {
-	w := policy.NewWorld(s, func() *policy.Doc {
+	w := policy.NewWorld(s, func() *lang.Doc {
 		if w := l.World(); w != nil {
 			return w.Doc
 		}
@@ -24,7 +25,7 @@ func (l *Ledger) worldOf(ctx context.Context, s *mesh.Snapshot) *policy.World {
 }
 
 // lastGood is the newest stored policy that can be read; nil if there is none.
-func (l *Ledger) lastGood(ctx context.Context, s *mesh.Snapshot) *policy.Doc {
+func (l *Ledger) lastGood(ctx context.Context, s *mesh.Snapshot) *lang.Doc {
 	if l.history == nil {
 		return nil
 	}
@@ -34,7 +35,7 @@ func (l *Ledger) lastGood(ctx context.Context, s *mesh.Snapshot) *policy.Doc {
 		return nil
 	}
 	for _, p := range old {
-		if doc, problems := policy.Parse([]byte(p.Text)); len(problems) == 0 {
+		if doc, problems := lang.Parse([]byte(p.Text)); len(problems) == 0 {
 			l.log.Warn("policy: an earlier version is in force", "version", p.Version)
 			return doc
 		}
@@ -53,6 +54,6 @@ func LogPolicy(log *slog.Logger, w *policy.World) {
 	case !ok || p.Text == "":
 		log.Info("no policy is stored: everyone may reach everyone")
 	default:
-		log.Info("policy loaded", "version", p.Version, "source", p.Source, "author", p.Author, "rules", len(w.Doc.Rules()))
+		log.Info("policy loaded", "version", p.Version, "source", p.Source, "author", p.Author, "rules", len(w.Doc.Rules))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // rulesOf is a policy with so many rules.
@@ -20,7 +21,7 @@ func rulesOf(n int) string {
 func TestPolicyIsReadOnceForABatch(t *testing.T) {
 	l := run(t, ledger.Config{Store: openSQLite(t)})
 	var mu sync.Mutex
-	read := map[mesh.PolicyVersion]map[*policy.Doc]bool{}
+	read := map[mesh.PolicyVersion]map[*lang.Doc]bool{}
 	most := 0
 	var wg sync.WaitGroup
 	for i := range 400 {
@@ -29,11 +30,11 @@ func TestPolicyIsReadOnceForABatch(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				v := w.Counters.Policy
-				if v > 0 && len(w.Doc.Rules()) != int(v) {
-					t.Errorf("%d rules are in force with version %d", len(w.Doc.Rules()), v)
+				if v > 0 && len(w.Doc.Rules) != int(v) {
+					t.Errorf("%d rules are in force with version %d", len(w.Doc.Rules), v)
 				}
 				if read[v] == nil {
-					read[v] = map[*policy.Doc]bool{}
+					read[v] = map[*lang.Doc]bool{}
 				}
 				read[v][w.Doc] = true
 				most = max(most, len(read[v]))

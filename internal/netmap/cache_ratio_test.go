@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // households is a mesh of users with ten nodes each, seen through a policy.
@@ -25,7 +26,7 @@ func households(t *testing.T, users int, text string) *netmap.Scene {
 	for id := range mesh.NodeID(users * 10) {
 		d.Apply(2, mesh.NodePut{Node: household(id+1, users)}, mesh.NodeNet{ID: id + 1, Net: meshgen.Net(int(id))})
 	}
-	doc, problems := policy.Parse([]byte(text))
+	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 var packets = flag.Int("packets", 150_000, "random packets on which the policy and the clients must agree")
@@ -245,10 +246,10 @@ type tally struct {
 
 // sceneOf is what is judged.
 func sceneOf(w world) (*netmap.Scene, error) {
-	var doc *policy.Doc
+	var doc *lang.Doc
 	if w.text != "" {
-		var problems policy.Problems
-		if doc, problems = policy.Parse([]byte(w.text)); len(problems) > 0 {
+		var problems lang.Problems
+		if doc, problems = lang.Parse([]byte(w.text)); len(problems) > 0 {
 			return nil, problems
 		}
 	}

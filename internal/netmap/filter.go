@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // The names of the parts of a filter. Clients are sent only the parts that change,
@@ -121,9 +122,9 @@ func sources(s *Scene, srcs []policy.Source, list bool) []string {
 			listed = append(listed, s.Holders(src)...)
 		case src.Mark != "":
 			words = append(words, "cap:"+src.Mark)
-		case src.Kind == policy.DangerAll:
+		case src.Kind == lang.DangerAll:
 			words = append(words, "*")
-		case src.Kind == policy.Any:
+		case src.Kind == lang.Any:
 			for _, p := range append(policy.MeshPrefixes(), s.Routes()...) {
 				words = append(words, word(p))
 			}
@@ -195,7 +196,7 @@ func (rs *rules) add(in *policy.Inbound, srcs []string, n *mesh.Node) {
 }
 
 // reach adds destinations with ports to a rule, each of them once.
-func (rs *rules) reach(rule int, dsts []netip.Prefix, ports []policy.PortRange) {
+func (rs *rules) reach(rule int, dsts []netip.Prefix, ports []lang.PortRange) {
 	words := make([]string, len(dsts))
 	for i, dst := range dsts {
 		words[i] = word(dst)
@@ -237,7 +238,7 @@ func destinations(d *policy.Reach, n *mesh.Node) []netip.Prefix {
 	switch {
 	case n != nil:
 		return d.On(n)
-	case d.Kind == policy.Addresses:
+	case d.Kind == lang.Addresses:
 		return d.Prefixes
 	default:
 		return everywhere()

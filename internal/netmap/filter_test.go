@@ -7,6 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // A client that is sent another full map keeps the parts of its filter that the
@@ -14,7 +15,7 @@ import (
 func TestFiltersOfAnOlderMapAreTakenBack(t *testing.T) {
 	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(1, 1)}, mesh.NodePut{Node: meshgen.Node(2, 1)})
 	scene := func(text string) *netmap.Scene {
-		doc, problems := policy.Parse([]byte(text))
+		doc, problems := lang.Parse([]byte(text))
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

@@ -15,12 +15,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Whatever a policy says that can be read, clients can read what they are told of
 // it, all of it, and take none of it for a filter that denies everything.
 func FuzzClientsReadEveryPolicy(f *testing.F) {
-	files, err := filepath.Glob("../policy/testdata/language/*.txt")
+	files, err := filepath.Glob("../policy/lang/testdata/language/*.txt")
 	if err != nil || len(files) == 0 {
 		f.Fatalf("no corpus: %v", err)
 	}
@@ -35,7 +36,7 @@ func FuzzClientsReadEveryPolicy(f *testing.F) {
 	}
 	s := villageOf(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		doc, problems := policy.Parse([]byte(text))
+		doc, problems := lang.Parse([]byte(text))
 		if len(problems) > 0 {
 			return
 		}

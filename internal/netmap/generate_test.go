@@ -13,7 +13,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // world is a mesh with its policy, both drawn by a seed.
@@ -414,7 +414,7 @@ func TestRandomPoliciesParseAndUseTheWholeLanguage(t *testing.T) {
 			none++
 			continue
 		}
-		if _, problems := policy.Parse([]byte(w.text)); len(problems) > 0 {
+		if _, problems := lang.Parse([]byte(w.text)); len(problems) > 0 {
 			t.Fatalf("%v\n%s", problems, w)
 		}
 		missing = slices.DeleteFunc(missing, func(part string) bool { return strings.Contains(w.text, part) })

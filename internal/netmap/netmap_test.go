@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // step commits one random command, now and then one about settings.
@@ -38,7 +39,7 @@ func TestPoliciesOfTheLawAreRead(t *testing.T) {
 		if text == "" {
 			continue
 		}
-		if _, problems := policy.Parse([]byte(text)); len(problems) > 0 {
+		if _, problems := lang.Parse([]byte(text)); len(problems) > 0 {
 			t.Errorf("%s: %v", text, problems)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // A port costs a filter the same, however many others there are. The span is wide,
@@ -24,7 +25,7 @@ func TestRatioFilterGrowsWithItsPorts(t *testing.T) {
 		for i := range ports {
 			fmt.Fprintf(&b, ",%d", 3+2*i) // no neighbours: these would be one range
 		}
-		doc, problems := policy.Parse([]byte(`{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:1` + b.String() + `"]}]}`))
+		doc, problems := lang.Parse([]byte(`{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:1` + b.String() + `"]}]}`))
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

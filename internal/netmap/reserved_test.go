@@ -9,6 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // A node that was stored with a route to another node's address, enabled and
@@ -35,7 +36,7 @@ func TestNobodyIsToldToSendTheTrafficOfANodeElsewhere(t *testing.T) {
 		"via": `{"tagOwners": {"tag:router": []}, "grants": [{"src": ["*"], "dst": ["autogroup:tagged"], "ip": ["*"]},
 			{"src": ["*"], "dst": ["0.0.0.0/0", "::/0", "autogroup:internet"], "ip": ["*"], "via": ["tag:router"]}]}`,
 	} {
-		doc, problems := policy.Parse([]byte(text))
+		doc, problems := lang.Parse([]byte(text))
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

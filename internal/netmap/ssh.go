@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // SSHPolicy says who may open SSH sessions on the viewer. The first rule that
@@ -111,7 +112,7 @@ func principals(s policy.Shell) (list []Principal) {
 func users(names []string) map[string]string {
 	m := map[string]string{"root": ""}
 	for _, name := range names {
-		if name == policy.NonRoot {
+		if name == lang.NonRoot {
 			m["*"] = "="
 		} else {
 			m[name] = name

@@ -7,6 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // When all names change, viewers are sent a full map, unless a policy hides all
@@ -16,7 +17,7 @@ func TestFullMapIsNotSentToRemoveAllPeers(t *testing.T) {
 	from := netmap.SceneOf(policy.NewWorld(s, nil), nil)
 	s, touched := mesh.Apply(s, 2, s.SettingPutFor(mesh.SettingDNS, `{"baseDomain":"new.example","magicDNS":true}`, "config", true, 1)...)
 	renamed := netmap.SceneOf(from.Next(s, touched), from)
-	hidden := netmap.SceneOf(policy.WorldOf(s, &policy.Doc{}), from)
+	hidden := netmap.SceneOf(policy.WorldOf(s, &lang.Doc{}), from)
 	v := netmap.Viewer{Node: 1, Compress: true}
 	if u, err := netmap.NewCache("").Update(from, renamed, v, nil); err != nil || !u.Full {
 		t.Errorf("renamed: %+v, %v", u, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Two sites have one prefix. Rules lead one user through the second, and leave the
@@ -26,7 +27,7 @@ func TestRulesLeadThroughTheRoutersThatTheyName(t *testing.T) {
 		}
 		commit(mesh.NodePut{Node: n}, mesh.Online{ID: n.ID, Replica: "a", Conn: 1, At: 1})
 	}
-	doc, problems := policy.Parse([]byte(`{"tagOwners": {"tag:first": [], "tag:second": []}, "grants": [
+	doc, problems := lang.Parse([]byte(`{"tagOwners": {"tag:first": [], "tag:second": []}, "grants": [
 		{"src": ["user1"], "dst": ["10.1.7.0/24"], "ip": ["*"], "via": ["tag:second"]},
 		{"src": ["user2"], "dst": ["10.1.7.0/24"], "ip": ["*"]},
 		{"src": ["*"], "dst": ["autogroup:tagged"], "ip": ["22"]}]}`))

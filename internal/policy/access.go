@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // access is what somebody reaches of an address, in one form for all ways to say
@@ -10,24 +12,24 @@ import (
 // difference but between nothing and something.
 type access struct {
 	something      bool
-	tcp, udp, sctp []PortRange
+	tcp, udp, sctp []lang.PortRange
 	others         []int // protocols without ports, in order
 }
 
-func accessOf(services []Service) (a access) {
+func accessOf(services []lang.Service) (a access) {
 	for i := range services {
 		s := &services[i]
 		a.something = true
 		for _, p := range []struct {
 			protocol int
-			ports    *[]PortRange
-		}{{protocolTCP, &a.tcp}, {protocolUDP, &a.udp}, {protocolSCTP, &a.sctp}} {
-			if s.has(p.protocol) {
+			ports    *[]lang.PortRange
+		}{{lang.TCP, &a.tcp}, {lang.UDP, &a.udp}, {lang.SCTP, &a.sctp}} {
+			if s.Has(p.protocol) {
 				*p.ports = append(*p.ports, s.Ports...)
 			}
 		}
 		for _, p := range s.Protocols {
-			if !hasPorts(p) && p != protocolICMP && p != protocolICMPv6 && slices.Contains(s.Ports, allPorts()) {
+			if !lang.HasPorts(p) && p != lang.ICMP && p != lang.ICMPv6 && slices.Contains(s.Ports, lang.AllPorts()) {
 				a.others = append(a.others, p)
 			}
 		}
@@ -37,7 +39,7 @@ func accessOf(services []Service) (a access) {
 
 // normal puts an access that nobody shares in order.
 func (a access) normal() access {
-	a.tcp, a.udp, a.sctp = mergePorts(a.tcp), mergePorts(a.udp), mergePorts(a.sctp)
+	a.tcp, a.udp, a.sctp = lang.MergePorts(a.tcp), lang.MergePorts(a.udp), lang.MergePorts(a.sctp)
 	slices.Sort(a.others)
 	a.others = slices.Compact(a.others)
 	return a
@@ -74,14 +76,14 @@ func (a access) meets(b access) bool {
 		slices.ContainsFunc(a.others, func(p int) bool { return slices.Contains(b.others, p) })
 }
 
-func portsMeet(a, b []PortRange) bool {
-	return slices.ContainsFunc(a, func(p PortRange) bool {
-		return slices.ContainsFunc(b, func(q PortRange) bool { return p.First <= q.Last && q.First <= p.Last })
+func portsMeet(a, b []lang.PortRange) bool {
+	return slices.ContainsFunc(a, func(p lang.PortRange) bool {
+		return slices.ContainsFunc(b, func(q lang.PortRange) bool { return p.First <= q.Last && q.First <= p.Last })
 	})
 }
 
 // portsWithout is a without b, both in order.
-func portsWithout(a, b []PortRange) (list []PortRange) {
+func portsWithout(a, b []lang.PortRange) (list []lang.PortRange) {
 	for _, p := range a {
 		first := int(p.First)
 		for _, q := range b {
@@ -89,44 +91,46 @@ func portsWithout(a, b []PortRange) (list []PortRange) {
 				continue
 			}
 			if first < int(q.First) {
-				list = append(list, PortRange{uint16(first), q.First - 1})
+				list = append(list, lang.PortRange{First: uint16(first), Last: q.First - 1})
 			}
 			first = int(q.Last) + 1
 		}
 		if first <= int(p.Last) {
-			list = append(list, PortRange{uint16(first), p.Last})
+			list = append(list, lang.PortRange{First: uint16(first), Last: p.Last})
 		}
 	}
 	return list
 }
 
 // services says it as a document would.
-func (a access) services() (list []Service) {
+func (a access) services() (list []lang.Service) {
 	if slices.Equal(a.tcp, a.udp) && len(a.tcp) > 0 {
-		list, a.tcp, a.udp = append(list, Service{Ports: a.tcp}), nil, nil
+		list, a.tcp, a.udp = append(list, lang.Service{Ports: a.tcp}), nil, nil
 	}
 	for _, p := range []struct {
 		protocol int
-		ports    []PortRange
-	}{{protocolTCP, a.tcp}, {protocolUDP, a.udp}, {protocolSCTP, a.sctp}} {
+		ports    []lang.PortRange
+	}{{lang.TCP, a.tcp}, {lang.UDP, a.udp}, {lang.SCTP, a.sctp}} {
 		if len(p.ports) > 0 {
-			list = append(list, Service{Protocols: []int{p.protocol}, Ports: p.ports})
+			list = append(list, lang.Service{Protocols: []int{p.protocol}, Ports: p.ports})
 		}
 	}
 	for _, p := range a.others {
-		list = append(list, Service{Protocols: []int{p}, Ports: []PortRange{allPorts()}})
+		list = append(list, lang.Service{Protocols: []int{p}, Ports: []lang.PortRange{lang.AllPorts()}})
 	}
 	if len(list) == 0 && a.something {
-		list = []Service{{Protocols: []int{protocolICMP}, Ports: []PortRange{allPorts()}}}
+		list = []lang.Service{{Protocols: []int{lang.ICMP}, Ports: []lang.PortRange{lang.AllPorts()}}}
 	}
 	return list
 }
 
-func (a access) tcpPort(port uint16) bool { return portsMeet(a.tcp, []PortRange{{port, port}}) }
+func (a access) tcpPort(port uint16) bool {
+	return portsMeet(a.tcp, []lang.PortRange{{First: port, Last: port}})
+}
 
 // full reports whether every port is open.
 func (a access) full() bool {
-	return slices.Contains(a.tcp, allPorts()) && slices.Contains(a.udp, allPorts())
+	return slices.Contains(a.tcp, lang.AllPorts()) && slices.Contains(a.udp, lang.AllPorts())
 }
 
 // nothing is the number of the empty access.

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"flag"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -10,7 +11,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
+	"github.com/fairlead-mesh/fairlead/internal/policy/policytest"
 )
+
+var update = flag.Bool("update", false, "rewrite what the files of testdata expect")
 
 const (
 	nodesMark   = "-- nodes --\n"
@@ -20,7 +25,7 @@ const (
 // Each file says in its first line the rule it proves, then has a policy, the
 // nodes, and questions with their answers.
 func TestAccessIsWhatItsCorpusSays(t *testing.T) {
-	corpus(t, "access", after(answersMark), func(t *testing.T, given, want string) string {
+	policytest.Corpus(t, "access", *update, after(answersMark), func(t *testing.T, given, want string) string {
 		text, nodes, ok := strings.Cut(strings.TrimSuffix(given, answersMark), nodesMark)
 		if !ok {
 			t.Fatal("the file lacks its nodes")
@@ -29,14 +34,22 @@ func TestAccessIsWhatItsCorpusSays(t *testing.T) {
 	})
 }
 
+// after parts a file behind a mark.
+func after(mark string) func(file string) (given, want string) {
+	return func(file string) (given, want string) {
+		given, want, _ = strings.Cut(file, mark)
+		return given + mark, want
+	}
+}
+
 // worldFor reads a policy, if there is one, and makes a node of each line: its name, then its owner or tags, routes,
 // and words. The first node has 100.64.0.1 and fd7a:115c:a1e0::1.
 func worldFor(t testing.TB, text, nodes string) *policy.World {
 	t.Helper()
-	var doc *policy.Doc
+	var doc *lang.Doc
 	if strings.Contains(text, "{") {
-		var problems policy.Problems
-		if doc, problems = policy.Parse([]byte(text)); len(problems) > 0 {
+		var problems lang.Problems
+		if doc, problems = lang.Parse([]byte(text)); len(problems) > 0 {
 			t.Fatal(problems)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Class is a set of nodes that the policy does not tell apart: they see the same
@@ -131,7 +132,7 @@ func (c *Compiled) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 		}
 	case owner != nil:
 		t.own.AddList(c.member)
-		for _, name := range namesOf(owner) {
+		for _, name := range lang.NamesOf(owner) {
 			t.own.AddList(c.byUser[name])
 		}
 	}
@@ -231,7 +232,7 @@ func (c *Compiled) newClass(t traits) *classInfo {
 
 // familiesOf is for which families a selector counts: addresses are of one.
 func (t *traits) familiesOf(s *selector, otherwise families) families {
-	if s.target.Kind == Addresses {
+	if s.target.Kind == lang.Addresses {
 		return families{!s.six, s.six}
 	}
 	return otherwise
@@ -239,10 +240,10 @@ func (t *traits) familiesOf(s *selector, otherwise families) families {
 
 // beyond is for which families a selector is a destination behind a node.
 func (t *traits) beyond(s *selector) families {
-	if s.target.Kind == Any {
+	if s.target.Kind == lang.Any {
 		return families{t.routes.four || t.exit.four, t.routes.six || t.exit.six}
 	}
-	if s.target.Kind == Internet {
+	if s.target.Kind == lang.Internet {
 		return t.exit
 	}
 	return t.familiesOf(s, t.routes)

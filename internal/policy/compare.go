@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // How much an effect lists of what it counts.
@@ -363,7 +364,7 @@ func sample(list []NodePair, a, b *cell) []NodePair {
 }
 
 // addLine keeps lines in order, once, and up to a limit.
-func addLine(list []Line, l Line) []Line {
+func addLine(list []lang.Line, l lang.Line) []lang.Line {
 	i, found := slices.BinarySearch(list, l)
 	if found || len(list) >= maxLines {
 		return list

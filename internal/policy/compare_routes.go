@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // way is a place behind routers, and the rules that lead there.
@@ -43,9 +44,9 @@ func (r *Reach) places(n *mesh.Node) (list []netip.Prefix) {
 	}
 	for _, route := range n.Routes {
 		switch exit := route.Bits() == 0; {
-		case exit && (r.Kind == Any || r.Kind == Internet), !exit && r.Kind == Any:
+		case exit && (r.Kind == lang.Any || r.Kind == lang.Internet), !exit && r.Kind == lang.Any:
 			list = append(list, route)
-		case !exit && r.Kind == Addresses:
+		case !exit && r.Kind == lang.Addresses:
 			list = append(list, shared(route, r.Prefixes)...)
 		}
 	}
@@ -197,7 +198,7 @@ func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeS
 	}
 }
 
-func (s *side) leadingLines(list []Line, src bitset.Set, rules []offer, what int) []Line {
+func (s *side) leadingLines(list []lang.Line, src bitset.Set, rules []offer, what int) []lang.Line {
 	for _, l := range rules {
 		if what != nothing && src.Has(l.rule) && s.book.meets(l.access, what) {
 			list = addLine(list, s.rules.rules[l.rule].Line)

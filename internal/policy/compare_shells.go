@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // shellBook says what rules about shells mean together. Those of one world have
@@ -50,7 +51,7 @@ func (s *shellBook) users(rules bitset.Set) []ShellUser {
 
 // resolve finds the first that means a user, or nil.
 func resolve(list []ShellUser, name string) *ShellUser {
-	i := slices.IndexFunc(list, func(u ShellUser) bool { return u.Name == name || u.Name == NonRoot && name != "root" })
+	i := slices.IndexFunc(list, func(u ShellUser) bool { return u.Name == name || u.Name == lang.NonRoot && name != "root" })
 	if i < 0 {
 		return nil
 	}
@@ -72,10 +73,10 @@ func shellsWithout(a, b []ShellUser) (list []ShellUser) {
 }
 
 // lines are where the rules stand that let users in.
-func (s *shellBook) lines(list []Line, rules bitset.Set, users []ShellUser) []Line {
+func (s *shellBook) lines(list []lang.Line, rules bitset.Set, users []ShellUser) []lang.Line {
 	for r := range rules.All() {
 		rule := s.rules.ssh[r].SSHRule
-		if slices.ContainsFunc(users, func(u ShellUser) bool { return rule.Check == u.Check && rule.lets(u.Name) }) {
+		if slices.ContainsFunc(users, func(u ShellUser) bool { return rule.Check == u.Check && rule.HasUser(u.Name) }) {
 			list = addLine(list, rule.Line)
 		}
 	}

@@ -9,13 +9,14 @@ import (
 	"sync/atomic"
 
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Compiled is a document made ready to answer. It depends on the document alone,
 // not on who is there: the class of a node follows from what the node is, and who
 // reaches whom follows from their classes. Making it cannot fail.
 type Compiled struct {
-	rules []Rule
+	rules []lang.Rule
 	// The selectors that each rule has as sources, and as each of its
 	// destinations.
 	srcs [][]int
@@ -47,7 +48,7 @@ type Compiled struct {
 // selector is a target as the document uses it. Addresses of one family make a
 // selector of their own, because nobody reaches one family from the other.
 type selector struct {
-	target Target
+	target lang.Target
 	mark   string // see World.Marks; empty if the selector needs none
 	six    bool   // addresses of IPv6
 	// The rules that have it as a source, and as a destination.
@@ -55,39 +56,39 @@ type selector struct {
 }
 
 type compiledAttribute struct {
-	*Attribute
+	*lang.Attribute
 	holders []int
 }
 
 // compiledShell is a rule about shells.
 type compiledShell struct {
-	*SSHRule
+	*lang.SSHRule
 	srcs, dsts []int
 	self       bool // autogroup:self is among its destinations
 }
 
 // Compile makes a document ready; nil is one that says nothing.
-func Compile(d *Doc) *Compiled {
+func Compile(d *lang.Doc) *Compiled {
 	if d == nil {
-		d = &Doc{rules: []Rule{allowAll()}}
+		d = &lang.Doc{Rules: []lang.Rule{lang.AllowAll()}}
 	}
 	c := &Compiled{
-		rules: d.rules, groups: d.groups, byUser: map[string][]int{}, byTag: map[string][]int{}, byPrefix: map[netip.Prefix][]int{},
+		rules: d.Rules, groups: d.Groups, byUser: map[string][]int{}, byTag: map[string][]int{}, byPrefix: map[netip.Prefix][]int{},
 		known: map[string]Class{},
 	}
 	c.classes.Store(&[]*classInfo{{}})
-	c.randomPort = d.randomizeClientPort
+	c.randomPort = d.RandomizeClientPort
 	known := map[string]int{}
 	c.srcs, c.dsts, c.viaTags = make([][]int, len(c.rules)), make([][][]int, len(c.rules)), make([][]int, len(c.rules))
 	for i := range c.rules {
 		c.addRule(known, i)
 	}
-	for i := range d.attributes {
-		a := &d.attributes[i]
+	for i := range d.Attributes {
+		a := &d.Attributes[i]
 		c.attributes = append(c.attributes, compiledAttribute{a, c.uses(known, a.Targets)})
 	}
-	for i := range d.ssh {
-		c.addShell(known, &d.ssh[i])
+	for i := range d.SSH {
+		c.addShell(known, &d.SSH[i])
 	}
 	for p := range c.byPrefix {
 		if p.Addr().Is4() {
@@ -106,7 +107,7 @@ func Compile(d *Doc) *Compiled {
 func (c *Compiled) addRule(known map[string]int, i int) {
 	r := &c.rules[i]
 	c.srcs[i] = c.uses(known, r.Src)
-	if r.listed() {
+	if needsList(r) {
 		c.listing.Add(i)
 	}
 	for _, s := range c.srcs[i] {
@@ -115,13 +116,13 @@ func (c *Compiled) addRule(known map[string]int, i int) {
 		if c.selectors[s].mark != "" {
 			c.marked.Add(i)
 		}
-		if c.selectors[s].target.Kind == Any {
+		if c.selectors[s].target.Kind == lang.Any {
 			c.open.Add(i)
 		}
 	}
 	c.dsts[i] = make([][]int, len(r.Dst))
 	for k, d := range r.Dst {
-		if d.Kind == Self {
+		if d.Kind == lang.Self {
 			c.self.Add(i)
 			continue
 		}
@@ -133,15 +134,15 @@ func (c *Compiled) addRule(known map[string]int, i int) {
 	if len(r.Via) > 0 {
 		c.via.Add(i)
 		for _, tag := range r.Via {
-			c.viaTags[i] = append(c.viaTags[i], c.use(known, Target{Kind: Tag, Name: tag})...)
+			c.viaTags[i] = append(c.viaTags[i], c.use(known, lang.Target{Kind: lang.Tag, Name: tag})...)
 		}
 	}
 }
 
-func (c *Compiled) addShell(known map[string]int, r *SSHRule) {
+func (c *Compiled) addShell(known map[string]int, r *lang.SSHRule) {
 	s := compiledShell{SSHRule: r, srcs: c.uses(known, r.Src)}
 	for _, d := range r.Dst {
-		if d.Kind == Self {
+		if d.Kind == lang.Self {
 			s.self = true
 		} else {
 			s.dsts = append(s.dsts, c.use(known, d)...)
@@ -151,7 +152,7 @@ func (c *Compiled) addShell(known map[string]int, r *SSHRule) {
 }
 
 // uses finds or makes the selectors of targets, each once.
-func (c *Compiled) uses(known map[string]int, targets []Target) (list []int) {
+func (c *Compiled) uses(known map[string]int, targets []lang.Target) (list []int) {
 	for _, t := range targets {
 		list = append(list, c.use(known, t)...)
 	}
@@ -161,8 +162,8 @@ func (c *Compiled) uses(known map[string]int, targets []Target) (list []int) {
 
 // use finds or makes the selectors of a target: addresses of two families are two,
 // of none are none.
-func (c *Compiled) use(known map[string]int, t Target) []int {
-	if t.Kind != Addresses {
+func (c *Compiled) use(known map[string]int, t lang.Target) []int {
+	if t.Kind != lang.Addresses {
 		return []int{c.selector(known, t, false)}
 	}
 	var list []int
@@ -176,9 +177,9 @@ func (c *Compiled) use(known map[string]int, t Target) []int {
 	return list
 }
 
-func (c *Compiled) selector(known map[string]int, t Target, six bool) int {
+func (c *Compiled) selector(known map[string]int, t lang.Target, six bool) int {
 	key := string(rune('a'+t.Kind)) + t.Name
-	if t.Kind == Addresses {
+	if t.Kind == lang.Addresses {
 		key = "="
 		for _, p := range t.Prefixes {
 			key += p.String() + " "
@@ -191,27 +192,27 @@ func (c *Compiled) selector(known map[string]int, t Target, six bool) int {
 	known[key] = i
 	c.selectors = append(c.selectors, selector{target: t, six: six})
 	switch t.Kind {
-	case Any, DangerAll:
+	case lang.Any, lang.DangerAll:
 		c.all = append(c.all, i)
-	case User:
+	case lang.User:
 		c.byUser[t.Name] = append(c.byUser[t.Name], i)
-	case Group:
+	case lang.Group:
 		for _, user := range c.groups[t.Name] {
 			c.byUser[user] = append(c.byUser[user], i)
 		}
-	case Tag:
+	case lang.Tag:
 		c.byTag[t.Name] = append(c.byTag[t.Name], i)
-	case Member:
+	case lang.Member:
 		c.member = append(c.member, i)
-	case Tagged:
+	case lang.Tagged:
 		c.tagged = append(c.tagged, i)
-	case Addresses:
+	case lang.Addresses:
 		for _, p := range t.Prefixes {
 			c.byPrefix[p] = append(c.byPrefix[p], i)
 		}
-	case Internet:
+	case lang.Internet:
 		c.internet = append(c.internet, i)
-	case Self: // no node is a member by what it is
+	case lang.Self: // no node is a member by what it is
 	}
 	return i
 }
@@ -220,7 +221,7 @@ func (c *Compiled) selector(known map[string]int, t Target, six bool) int {
 // depends on the name alone, so that another document does not change it; it does
 // not show the name to whoever sees the mark.
 func (s *selector) addMark() {
-	if asNode.has(s.target.Kind) {
+	if s.target.Kind.IsIdentity() {
 		sum := sha256.Sum256([]byte(string(rune('a'+s.target.Kind)) + s.target.Name))
 		s.mark = "mesh/" + hex.EncodeToString(sum[:8])
 	}

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // FuzzCompile holds that what parses answers every question, and that the way back
 // loses what the way there gains.
 func FuzzCompile(f *testing.F) {
-	for _, pattern := range []string{"testdata/language/*.txt", "testdata/access/*.txt", "testdata/preview/*.txt"} {
+	for _, pattern := range []string{"lang/testdata/language/*.txt", "testdata/access/*.txt", "testdata/preview/*.txt"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)
@@ -36,7 +37,7 @@ old alice expired
 `)
 	everything := policy.WorldOf(s, nil)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		doc, problems := policy.Parse(text)
+		doc, problems := lang.Parse(text)
 		if len(problems) > 0 {
 			return
 		}

@@ -1,10 +1,11 @@
-// Package policy is the access policy: it reads the language, says who may reach
-// whom and why, what a change of the text would do, and whether its tests hold.
+// Package policy is the access policy of a snapshot: who may reach whom and why,
+// what a change of the text would do, and whether its tests hold.
 //
-// A document is read, which may fail, and then only looked at, which may not.
-// Compiled depends on the document alone; a World is a snapshot with every node
-// sorted into a class by it. How clients are told is not here but in netmap.
+// Package lang reads the text, which may fail. What follows from a document cannot
+// fail. Compiled depends on the document alone; a World is a snapshot with every
+// node sorted into a class by it. Package netmap tells clients.
 //
-// It keeps nothing and asks nobody: it is pure, imports mesh alone and starts no
-// goroutine.
+// Its results depend on its arguments alone. Compiled and World remember what they
+// have found out, behind locks: classes as nodes of a new kind appear, and lists
+// that follow from a snapshot. It starts no goroutine.
 package policy

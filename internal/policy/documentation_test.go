@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 var (
@@ -97,7 +98,7 @@ func claim(t *testing.T, w *policy.World, from, to string) (q policy.Question) {
 		t.Fatal(err)
 	}
 	if named {
-		if q.Protocol, err = policy.ParseProtocol(protocol); err != nil {
+		if q.Protocol, err = lang.ParseProtocol(protocol); err != nil {
 			t.Fatal(err)
 		}
 	}

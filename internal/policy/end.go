@@ -3,12 +3,14 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // ErrNoSuchEnd says that a text names nothing that could open a connection or be
@@ -34,7 +36,7 @@ type End struct {
 // or e-mail, with or without "@" at its end; a tag; a group; a host of the policy;
 // an address. A node counts before a host and a host before a user.
 func (w *World) ParseEnd(text string) (End, error) {
-	if strings.HasPrefix(text, prefixTag) || strings.HasPrefix(text, prefixGroup) {
+	if strings.HasPrefix(text, lang.PrefixTag) || strings.HasPrefix(text, lang.PrefixGroup) {
 		return w.parsePrefixed(text)
 	}
 	if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
@@ -49,35 +51,35 @@ func (w *World) ParseEnd(text string) (End, error) {
 		return End{Node: n.ID}, nil
 	}
 	if w.Doc != nil {
-		if host, ok := w.Doc.hosts[text]; ok {
+		if host, ok := w.Doc.Hosts[text]; ok {
 			if !host.IsSingleIP() {
 				return End{}, fmt.Errorf("%w: host %s is %s, not one address; name an address in it", ErrNoSuchEnd, text, host)
 			}
 			return w.endAt(host.Addr()), nil
 		}
 	}
-	name := userOf(text)
+	name := lang.UserName(text)
 	for u := range w.Users() {
-		if slices.Contains(namesOf(u), name) {
+		if slices.Contains(lang.NamesOf(u), name) {
 			return End{User: name}, nil
 		}
 	}
-	if w.Doc != nil && w.Doc.users[name] {
+	if w.Doc.NamesUser(name) {
 		return End{User: name}, nil
 	}
-	return End{}, fmt.Errorf("%w: %q is not the name or the id of a node, nor a user or a host of the policy%s", ErrNoSuchEnd, text, nearest(text, w.endNames()))
+	return End{}, fmt.Errorf("%w: %q is not the name or the id of a node, nor a user or a host of the policy%s", ErrNoSuchEnd, text, lang.Nearest(text, w.endNames()))
 }
 
 func (w *World) parsePrefixed(text string) (End, error) {
 	var groups, tags []string
 	if w.Doc != nil {
-		groups, tags = known(w.Doc.groups), known(w.Doc.owners)
+		groups, tags = slices.Sorted(maps.Keys(w.Doc.Groups)), slices.Sorted(maps.Keys(w.Doc.TagOwners))
 	}
-	if strings.HasPrefix(text, prefixGroup) {
+	if strings.HasPrefix(text, lang.PrefixGroup) {
 		if slices.Contains(groups, text) {
 			return End{Group: text}, nil
 		}
-		return End{}, fmt.Errorf("%w: the policy has no %s%s", ErrNoSuchEnd, text, nearest(text, groups))
+		return End{}, fmt.Errorf("%w: the policy has no %s%s", ErrNoSuchEnd, text, lang.Nearest(text, groups))
 	}
 	for n := range w.Nodes() {
 		tags = append(tags, n.Tags...)
@@ -86,7 +88,7 @@ func (w *World) parsePrefixed(text string) (End, error) {
 		return End{Tag: text}, nil
 	}
 	slices.Sort(tags)
-	return End{}, fmt.Errorf("%w: no node has %s, nor does the policy know it%s", ErrNoSuchEnd, text, nearest(text, slices.Compact(tags)))
+	return End{}, fmt.Errorf("%w: no node has %s, nor does the policy know it%s", ErrNoSuchEnd, text, lang.Nearest(text, slices.Compact(tags)))
 }
 
 func (w *World) endAt(a netip.Addr) End {
@@ -105,7 +107,7 @@ func (w *World) endNames() (names []string) {
 		names = append(names, u.Name)
 	}
 	if w.Doc != nil {
-		names = append(names, known(w.Doc.hosts)...)
+		names = append(names, slices.Sorted(maps.Keys(w.Doc.Hosts))...)
 	}
 	return names
 }
@@ -123,13 +125,13 @@ func (w *World) parties(e End) (list []party) {
 		}
 		return w.partiesOf(n, e.Addr)
 	case e.User != "":
-		list = imagine(party{name: e.User, names: w.namesFor(e.User)})
+		list = imagine(party{name: e.User, Identity: lang.Identity{Names: w.namesFor(e.User)}})
 	case e.Group != "":
 		for _, name := range w.rules.groups[e.Group] {
-			list = append(list, imagine(party{name: name, names: w.namesFor(name)})...)
+			list = append(list, imagine(party{name: name, Identity: lang.Identity{Names: w.namesFor(name)}})...)
 		}
 	case e.Tag != "":
-		list = imagine(party{name: "a node with " + e.Tag, tags: []string{e.Tag}})
+		list = imagine(party{name: "a node with " + e.Tag, Identity: lang.Identity{Tags: []string{e.Tag}}})
 	case e.Addr.IsValid():
 		return []party{w.source(e.Addr)}
 	}
@@ -165,7 +167,7 @@ func imagine(p party) (list []party) {
 // namesFor are all names of the user who has one.
 func (w *World) namesFor(name string) []string {
 	for u := range w.Users() {
-		if names := namesOf(u); slices.Contains(names, name) {
+		if names := lang.NamesOf(u); slices.Contains(names, name) {
 			return names
 		}
 	}
@@ -179,11 +181,11 @@ func (w *World) isPartOf(n *mesh.Node, e End) bool {
 	w.identify(&p, n)
 	switch {
 	case e.User != "":
-		return w.is(&Target{Kind: User, Name: e.User}, &p)
+		return w.is(&lang.Target{Kind: lang.User, Name: e.User}, &p)
 	case e.Group != "":
-		return w.is(&Target{Kind: Group, Name: e.Group}, &p)
+		return w.is(&lang.Target{Kind: lang.Group, Name: e.Group}, &p)
 	default:
-		return w.is(&Target{Kind: Tag, Name: e.Tag}, &p)
+		return w.is(&lang.Target{Kind: lang.Tag, Name: e.Tag}, &p)
 	}
 }
 

@@ -6,11 +6,12 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Inbound is a rule as it holds for nodes that it lets others reach.
 type Inbound struct {
-	*Rule
+	*lang.Rule
 	Src []Source
 	Dst []Reach
 	// Listed says that clients must be told the addresses of its sources: they
@@ -20,7 +21,7 @@ type Inbound struct {
 
 // Source is one who may.
 type Source struct {
-	Target
+	lang.Target
 	// Mark is what the nodes of this source carry, see World.Marks; empty for
 	// addresses and for everyone.
 	Mark     string
@@ -30,14 +31,14 @@ type Source struct {
 // Reach is a destination of a rule, and whether it means a node itself or what
 // lies behind it.
 type Reach struct {
-	Destination
+	lang.Destination
 	Own, Behind bool
 }
 
 // On returns the addresses that a destination means on a node.
 func (r *Reach) On(n *mesh.Node) (list []netip.Prefix) {
 	for _, a := range n.Addrs() {
-		if r.Own && (r.Kind != Addresses || slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(a) })) {
+		if r.Own && (r.Kind != lang.Addresses || slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(a) })) {
 			list = append(list, netip.PrefixFrom(a, a.BitLen()))
 		}
 	}
@@ -46,11 +47,11 @@ func (r *Reach) On(n *mesh.Node) (list []netip.Prefix) {
 	}
 	for _, route := range n.Routes {
 		switch exit := route.Bits() == 0; {
-		case exit && (r.Kind == Any || r.Kind == Internet):
+		case exit && (r.Kind == lang.Any || r.Kind == lang.Internet):
 			list = append(list, internet(route)...)
-		case !exit && r.Kind == Any:
+		case !exit && r.Kind == lang.Any:
 			list = append(list, route)
-		case !exit && r.Kind == Addresses:
+		case !exit && r.Kind == lang.Addresses:
 			list = append(list, shared(route, r.Prefixes)...)
 		}
 	}
@@ -110,7 +111,7 @@ func (c *Compiled) ownInbound(i *classInfo) (list []Inbound) {
 	for r := range bitset.Both(i.src.any(), c.self) {
 		in := Inbound{Rule: &c.rules[r], Listed: c.listing.Has(r)}
 		for _, d := range in.Rule.Dst {
-			if d.Kind == Self {
+			if d.Kind == lang.Self {
 				in.Dst = append(in.Dst, Reach{Destination: d, Own: true})
 			}
 		}
@@ -127,10 +128,10 @@ func (c *Compiled) sources(r int) []Source {
 	return list
 }
 
-// listed reports whether a rule grants what clients do not look for marks for.
-func (r *Rule) listed() bool {
-	return len(r.App) > 0 || slices.ContainsFunc(r.Dst, func(d Destination) bool {
-		return slices.ContainsFunc(d.Services, func(s Service) bool {
+// needsList reports whether a rule grants what clients do not look for marks for.
+func needsList(r *lang.Rule) bool {
+	return len(r.App) > 0 || slices.ContainsFunc(r.Dst, func(d lang.Destination) bool {
+		return slices.ContainsFunc(d.Services, func(s lang.Service) bool {
 			return slices.ContainsFunc(s.Protocols, func(p int) bool { return !marked(p) })
 		})
 	})
@@ -139,7 +140,7 @@ func (r *Rule) listed() bool {
 // marked reports whether clients look for marks in packets of a protocol.
 func marked(protocol int) bool {
 	switch protocol {
-	case protocolICMP, protocolTCP, protocolUDP, protocolICMPv6, protocolSCTP:
+	case lang.ICMP, lang.TCP, lang.UDP, lang.ICMPv6, lang.SCTP:
 		return true
 	}
 	return false

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // knowledge is what follows from who is there. Worlds with the same users, owners,
@@ -78,7 +79,7 @@ func (w *World) peopleOf(selector int) []*mesh.User {
 			var selectors bitset.Set
 			selectors.AddList(w.rules.member)
 			selectors.AddList(w.rules.all)
-			for _, name := range namesOf(u) {
+			for _, name := range lang.NamesOf(u) {
 				selectors.AddList(w.rules.byUser[name])
 			}
 			for s := range selectors.All() {

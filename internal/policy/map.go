@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // How much an AccessMap lists of what it counts.
@@ -34,13 +35,13 @@ type AccessCell struct {
 	From, To int // their places in AccessMap.From and AccessMap.To
 	// Services are what some of the nodes reach: Pairs of them, Of all that there
 	// are.
-	Services  []Service
+	Services  []lang.Service
 	Pairs, Of int
 	// Own says that all of these pairs are nodes of one person.
 	Own bool
 	// What a draft changes: of how many pairs, and what.
 	LostPairs, GainedPairs, ChangedPairs int
-	Lost, Gained                         []Service
+	Lost, Gained                         []lang.Service
 	// Rules are those by which they do, up to a limit.
 	Rules []RuleShare
 }
@@ -53,10 +54,10 @@ type RuleShare struct {
 
 // MapRule is a rule of the policy in force, of the draft, or of both.
 type MapRule struct {
-	*Rule
+	*lang.Rule
 	// Before is where it stands in the policy in force, After where in the draft;
 	// they are the same without a draft.
-	Before, After  Line
+	Before, After  lang.Line
 	Added, Removed bool // by the draft
 }
 
@@ -189,10 +190,10 @@ func addShare(list []share, principal, nodes int) []share {
 
 // matchRules finds out which rules both worlds have.
 func (s *survey) matchRules() {
-	text := func(r *Rule) string {
+	text := func(r *lang.Rule) string {
 		t := fmt.Sprint(r.Grant, targetTexts(r.Src), r.Via, r.App)
 		for _, d := range r.Dst {
-			t += fmt.Sprint(targetTexts([]Target{d.Target}), d.Services)
+			t += fmt.Sprint(targetTexts([]lang.Target{d.Target}), d.Services)
 		}
 		return t
 	}
@@ -221,7 +222,7 @@ func (s *survey) matchRules() {
 	}
 }
 
-func targetTexts(targets []Target) string {
+func targetTexts(targets []lang.Target) string {
 	text := ""
 	for _, t := range targets {
 		text += fmt.Sprint(t.Kind, t.Name, t.Prefixes)

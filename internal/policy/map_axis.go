@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Detail is how finely an AccessMap tells nodes apart.
@@ -124,7 +125,7 @@ func (s *survey) learn() {
 			}
 		}
 		for i := range side.rules.selectors {
-			if sel := &side.rules.selectors[i]; sel.target.Kind == User && len(sel.src)+len(sel.dst) > 0 {
+			if sel := &side.rules.selectors[i]; sel.target.Kind == lang.User && len(sel.src)+len(sel.dst) > 0 {
 				s.named[sel.target.Name] = true
 			}
 		}
@@ -133,7 +134,7 @@ func (s *survey) learn() {
 
 // isOther reports whether somebody is one of OtherUsers.
 func (s *survey) isOther(u *mesh.User) bool {
-	return !slices.ContainsFunc(namesOf(u), func(name string) bool { return s.named[name] || len(s.groupsOf[name]) > 0 })
+	return !slices.ContainsFunc(lang.NamesOf(u), func(name string) bool { return s.named[name] || len(s.groupsOf[name]) > 0 })
 }
 
 // axis finds the principals that are asked for. The internet is reached, and reaches
@@ -186,7 +187,7 @@ func (s *survey) addPeople(a *axis, by Detail) {
 		if s.after.NodesOwned(u.ID) == 0 {
 			continue
 		}
-		names := namesOf(u)
+		names := lang.NamesOf(u)
 		for _, name := range names {
 			for _, group := range s.groupsOf[name] {
 				groups[group] = true
@@ -279,7 +280,7 @@ func (s *survey) choose(a *axis, name string, by Detail) error {
 	default:
 		p := Principal{Kind: KindUser, Name: e.User}
 		for u := range s.after.Users() {
-			if slices.Contains(namesOf(u), e.User) {
+			if slices.Contains(lang.NamesOf(u), e.User) {
 				p.Name, p.User = u.Name, u.ID
 			}
 		}
@@ -333,7 +334,7 @@ func (s *survey) membersOf(a *axis, n *mesh.Node) (list []int) {
 	if n.Tagged() || u == nil {
 		return list
 	}
-	for _, name := range namesOf(u) {
+	for _, name := range lang.NamesOf(u) {
 		for _, group := range s.groupsOf[name] {
 			list = a.find(list, KindGroup, group)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 func mapOf(t testing.TB, from, to *policy.World, ask policy.MapQuestion) *policy.AccessMap {
@@ -202,7 +203,7 @@ func mapWorld(t *testing.T, text string) *policy.World {
 		evs = append(evs, mesh.NodePut{Node: n})
 	}
 	s, _ := mesh.Apply(mesh.Empty(), 1, evs...)
-	doc, problems := policy.Parse([]byte(text))
+	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

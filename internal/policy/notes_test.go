@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 func TestNotesNameWhatMeansNobody(t *testing.T) {
@@ -22,7 +23,7 @@ func TestNotesNameWhatMeansNobody(t *testing.T) {
 		"there is no user host-1, but there is a node of that name: a policy names nodes by tag, by address, or by an entry in hosts",
 		"nodes carry tag:old, which tagOwners does not define",
 	}
-	doc, problems := policy.Parse([]byte(text))
+	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Effect is what another policy, or other tags, would do to the nodes that are
@@ -49,10 +50,10 @@ type Shift struct {
 	Samples  []NodePair
 	// Online is how many of the nodes that reach less are online.
 	Online       int
-	Lost, Gained []Service
+	Lost, Gained []lang.Service
 	// LostLines are of the old text: rules that allowed what is lost. GainedLines
 	// are of the new one.
-	LostLines, GainedLines []Line
+	LostLines, GainedLines []lang.Line
 }
 
 // NodePair is one who reaches, and whom.
@@ -66,7 +67,7 @@ type ShellShift struct {
 	Pairs                  int
 	Samples                []NodePair
 	Lost, Gained           []ShellUser
-	LostLines, GainedLines []Line
+	LostLines, GainedLines []lang.Line
 }
 
 // ShellUser is a user of an operating system, or NonRoot, and whether somebody must
@@ -83,8 +84,8 @@ type RouteShift struct {
 	Through []mesh.NodeID
 	// Prefix is where they lead; a default route stands for the internet.
 	Prefix                 netip.Prefix
-	Lost, Gained           []Service
-	LostLines, GainedLines []Line
+	Lost, Gained           []lang.Service
+	LostLines, GainedLines []lang.Line
 }
 
 // GuardKind says what a warning is about.

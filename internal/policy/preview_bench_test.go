@@ -10,6 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // staff is a mesh of people with ten nodes each, and of nodes with tags.
@@ -87,7 +88,7 @@ func BenchmarkPreview(b *testing.B) {
 
 func seen(b *testing.B, s *mesh.Snapshot, text string) *policy.World {
 	b.Helper()
-	doc, problems := policy.Parse([]byte(text))
+	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {
 		b.Fatal(problems)
 	}

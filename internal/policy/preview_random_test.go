@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // dice draws small meshes and policies about them.
@@ -140,7 +141,7 @@ func (d dice) edited(text string) string {
 	d.Shuffle(len(edits), func(i, j int) { edits[i], edits[j] = edits[j], edits[i] })
 	for _, e := range edits {
 		other := strings.Replace(text, e[0], e[1], 1)
-		if _, problems := policy.Parse([]byte(other)); other != text && len(problems) == 0 {
+		if _, problems := lang.Parse([]byte(other)); other != text && len(problems) == 0 {
 			return other
 		}
 	}
@@ -149,7 +150,7 @@ func (d dice) edited(text string) string {
 
 func (d dice) world(t *testing.T, s *mesh.Snapshot, text string) *policy.World {
 	t.Helper()
-	doc, problems := policy.Parse([]byte(text))
+	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {
 		t.Fatalf("%v\n%s", problems, text)
 	}
@@ -193,7 +194,7 @@ func shells(w *policy.World, a, b *mesh.Node) (text string) {
 		for _, rule := range w.Shells(w.Class(b), b.Owner) {
 			in := a.Tagged() && slices.Contains(rule.Addrs, a.Addrs()[0]) ||
 				!a.Tagged() && slices.ContainsFunc(rule.People, func(u *mesh.User) bool { return u.ID == a.Owner })
-			if in && (slices.Contains(rule.Users, user) || user != "root" && slices.Contains(rule.Users, policy.NonRoot)) {
+			if in && (slices.Contains(rule.Users, user) || user != "root" && slices.Contains(rule.Users, lang.NonRoot)) {
 				if does = "accept"; rule.Check {
 					does = "check"
 				}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
+	"github.com/fairlead-mesh/fairlead/internal/policy/policytest"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 // Each file says in its first line the rule it proves, then has a policy, the one
 // that is to follow it, the nodes, perhaps who looks at it, and the effect.
 func TestPreviewSaysWhatItsCorpusSays(t *testing.T) {
-	corpus(t, "preview", after(effectMark), func(t *testing.T, given, _ string) string {
+	policytest.Corpus(t, "preview", *update, after(effectMark), func(t *testing.T, given, _ string) string {
 		texts, nodes, ok1 := strings.Cut(strings.TrimSuffix(given, effectMark), nodesMark)
 		before, after, ok2 := strings.Cut(texts, thenMark)
 		if !ok1 || !ok2 {
@@ -97,7 +99,7 @@ func nodeNames(w *policy.World, ids []mesh.NodeID) string {
 	return strings.Join(names, ", ")
 }
 
-func servicesText(all []policy.Service, lines []policy.Line) string {
+func servicesText(all []lang.Service, lines []lang.Line) string {
 	var texts []string
 	for _, s := range all {
 		texts = append(texts, s.String())
@@ -105,7 +107,7 @@ func servicesText(all []policy.Service, lines []policy.Line) string {
 	return at(texts, lines)
 }
 
-func shellsText(all []policy.ShellUser, lines []policy.Line) string {
+func shellsText(all []policy.ShellUser, lines []lang.Line) string {
 	var texts []string
 	for _, u := range all {
 		text := u.Name
@@ -117,9 +119,16 @@ func shellsText(all []policy.ShellUser, lines []policy.Line) string {
 	return at(texts, lines)
 }
 
-func at(texts []string, lines []policy.Line) string {
+func at(texts []string, lines []lang.Line) string {
 	if len(texts) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s by %v", strings.Join(texts, ", "), lines)
+}
+
+// clause writes a line if there is something to say.
+func clause(b *strings.Builder, what, text string) {
+	if text != "" {
+		fmt.Fprintf(b, "%s%s\n", what, text)
+	}
 }

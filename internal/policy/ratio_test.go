@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // people is a snapshot of nodes that users have in turn, one in ten of them with a
@@ -63,9 +64,9 @@ func comma(i int) string {
 	return ","
 }
 
-func parsed(t testing.TB, text string) *policy.Doc {
+func parsed(t testing.TB, text string) *lang.Doc {
 	t.Helper()
-	doc, problems := policy.Parse([]byte(text))
+	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

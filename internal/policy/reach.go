@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // side is a world of which is asked what classes of nodes reach of each other, by
@@ -41,7 +42,7 @@ func newSide(w *World, book *accessBook) *side {
 	}
 	for r := range w.rules.self.All() {
 		for k, d := range w.rules.rules[r].Dst {
-			if d.Kind == Self {
+			if d.Kind == lang.Self {
 				s.own[r] = book.plus(s.own[r], s.access[r][k])
 			}
 		}
@@ -147,7 +148,7 @@ func (s *side) reach(a, b *sideClass, own bool) (sums [2]int) {
 
 // lines adds where the rules stand by which nodes of class a reach what was lost or
 // gained of class b.
-func (s *side) lines(list []Line, a, b *sideClass, own bool, what int) []Line {
+func (s *side) lines(list []lang.Line, a, b *sideClass, own bool, what int) []lang.Line {
 	for family := range a.src {
 		for o := range between(a, b, family) {
 			if s.book.meets(o.access, what) {

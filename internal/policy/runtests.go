@@ -7,11 +7,12 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // TestFailure is a statement of the policy about itself that does not hold.
 type TestFailure struct {
-	Line Line // of the test
+	Line lang.Line // of the test
 	Src  string
 	Dst  string // with the port, or with the user of a shell before it
 	Want string // accept, check or deny
@@ -33,15 +34,15 @@ const (
 // node has means this node. What a test denies, no node that is there may have
 // either, by whatever other tags or addresses it has.
 func (w *World) RunTests() []TestFailure {
-	if w.Doc == nil || len(w.Doc.tests)+len(w.Doc.sshTests) == 0 {
+	if w.Doc == nil || len(w.Doc.Tests)+len(w.Doc.SSHTests) == 0 {
 		return nil
 	}
 	run := &testRun{World: w, subjects: map[string]*subject{}}
 	for n := range w.Nodes() {
 		run.nodes = append(run.nodes, w.partiesOf(n, netip.Addr{})...)
 	}
-	for i := range w.Doc.tests {
-		t := &w.Doc.tests[i]
+	for i := range w.Doc.Tests {
+		t := &w.Doc.Tests[i]
 		for k := range t.Accept {
 			run.accept(t, &t.Accept[k])
 		}
@@ -49,8 +50,8 @@ func (w *World) RunTests() []TestFailure {
 			run.deny(t, &t.Deny[k])
 		}
 	}
-	for i := range w.Doc.sshTests {
-		t := &w.Doc.sshTests[i]
+	for i := range w.Doc.SSHTests {
+		t := &w.Doc.SSHTests[i]
 		for _, d := range t.Dst {
 			for _, claim := range []struct {
 				want  string
@@ -87,7 +88,7 @@ type subject struct {
 }
 
 // subject finds what a target means, once for all tests.
-func (run *testRun) subject(t Target) *subject {
+func (run *testRun) subject(t lang.Target) *subject {
 	key := string(rune('a'+t.Kind)) + t.Name
 	if s, ok := run.subjects[key]; ok {
 		return s
@@ -109,28 +110,28 @@ func (run *testRun) subject(t Target) *subject {
 }
 
 // leadsTo reports whether a rule has a destination, whoever asks.
-func (w *World) leadsTo(r *Rule, d *party) bool {
+func (w *World) leadsTo(r *lang.Rule, d *party) bool {
 	nobody := &party{}
-	return r.leads(d) && slices.ContainsFunc(r.Dst, func(t Destination) bool { return w.isDestination(&t.Target, nobody, d) })
+	return leads(r, d) && slices.ContainsFunc(r.Dst, func(t lang.Destination) bool { return w.isDestination(&t.Target, nobody, d) })
 }
 
-func (w *World) individuals(t Target) (list [][]party) {
-	somebody, something := imagine(party{name: "somebody"}), imagine(party{name: "a node with tags", tags: []string{prefixTag}})
+func (w *World) individuals(t lang.Target) (list [][]party) {
+	somebody, something := imagine(party{name: "somebody"}), imagine(party{name: "a node with tags", Identity: lang.Identity{Tags: []string{lang.PrefixTag}}})
 	switch t.Kind {
-	case User:
-		return [][]party{imagine(party{name: t.Name, names: w.namesFor(t.Name)})}
-	case Group:
+	case lang.User:
+		return [][]party{imagine(party{name: t.Name, Identity: lang.Identity{Names: w.namesFor(t.Name)}})}
+	case lang.Group:
 		for _, name := range w.rules.groups[t.Name] {
-			list = append(list, imagine(party{name: name, names: w.namesFor(name)}))
+			list = append(list, imagine(party{name: name, Identity: lang.Identity{Names: w.namesFor(name)}}))
 		}
 		return list
-	case Tag:
-		return [][]party{imagine(party{name: "a node with " + t.Name, tags: []string{t.Name}})}
-	case Member:
+	case lang.Tag:
+		return [][]party{imagine(party{name: "a node with " + t.Name, Identity: lang.Identity{Tags: []string{t.Name}}})}
+	case lang.Member:
 		return [][]party{somebody}
-	case Tagged:
+	case lang.Tagged:
 		return [][]party{something}
-	case Any:
+	case lang.Any:
 		return [][]party{somebody, something}
 	default:
 		for _, p := range t.Prefixes {
@@ -153,11 +154,11 @@ func (w *World) atAddress(a netip.Addr) party {
 	return somewhere(a)
 }
 
-func (run *testRun) present(t *Target) (list []party) {
+func (run *testRun) present(t *lang.Target) (list []party) {
 	seen := map[Class][]*mesh.Node{}
 	for i := range run.nodes {
 		p := &run.nodes[i]
-		if t.Kind != Any && !run.is(t, p) {
+		if t.Kind != lang.Any && !run.is(t, p) {
 			continue
 		}
 		class := run.Kin(p.at)
@@ -184,14 +185,14 @@ func (run *testRun) partsOf(whole []netip.Prefix) (list []party) {
 
 // question pairs each one that a test asks about with each that it must reach, and
 // says which rules could let them.
-func (run *testRun) question(src, dst Target) (list []ends, rules bitset.Set) {
+func (run *testRun) question(src, dst lang.Target) (list []ends, rules bitset.Set) {
 	from := run.subject(src)
 	to := &subject{}
-	if dst.Kind != Self {
+	if dst.Kind != lang.Self {
 		to = run.subject(dst)
 	}
 	for _, s := range from.individuals {
-		if dst.Kind == Self {
+		if dst.Kind == lang.Self {
 			list = append(list, ends{s, s})
 		}
 		for _, d := range to.individuals {
@@ -220,25 +221,25 @@ func (w *World) by(rules bitset.Set, e ends, ask inquiry) (Finding, bool) {
 }
 
 // inquiries are what a test means: without a protocol, TCP or UDP.
-func (t *Test) inquiries(port uint16) []inquiry {
+func inquiries(t *lang.Test, port uint16) []inquiry {
 	if t.Protocol != 0 {
 		return []inquiry{{protocol: t.Protocol, port: port}}
 	}
-	return []inquiry{{protocol: protocolTCP, port: port}, {protocol: protocolUDP, port: port}}
+	return []inquiry{{protocol: lang.TCP, port: port}, {protocol: lang.UDP, port: port}}
 }
 
-func (run *testRun) accept(t *Test, d *TestDestination) {
+func (run *testRun) accept(t *lang.Test, d *lang.TestDestination) {
 	all, rules := run.question(t.Src, d.Target)
 	for _, e := range all {
-		if slices.ContainsFunc(t.inquiries(d.Port), func(ask inquiry) bool { _, ok := run.by(rules, e, ask); return ok }) {
+		if slices.ContainsFunc(inquiries(t, d.Port), func(ask inquiry) bool { _, ok := run.by(rules, e, ask); return ok }) {
 			continue
 		}
 		who := t.Src.Name
-		if t.Src.Kind == Group {
+		if t.Src.Kind == lang.Group {
 			who = e.src[0].called() + " of " + t.Src.Name
 		}
 		text := fmt.Sprintf("%s should reach %s and does not: ", who, d.Text)
-		if _, near := run.weigh(e, t.inquiries(d.Port)[0]); len(near) > 0 {
+		if _, near := run.weigh(e, inquiries(t, d.Port)[0]); len(near) > 0 {
 			text += "the nearest rule is that on " + near[0].String()
 		} else {
 			text += "no rule comes near"
@@ -248,9 +249,9 @@ func (run *testRun) accept(t *Test, d *TestDestination) {
 	}
 }
 
-func (run *testRun) deny(t *Test, d *TestDestination) {
+func (run *testRun) deny(t *lang.Test, d *lang.TestDestination) {
 	all, rules := run.question(t.Src, d.Target)
-	for _, ask := range t.inquiries(d.Port) {
+	for _, ask := range inquiries(t, d.Port) {
 		for _, e := range all {
 			if f, ok := run.by(rules, e, ask); ok {
 				run.fail(t, d, wantDeny, fmt.Sprintf("%s should not reach %s and does by %s", t.Src.Name, d.Text, f.where()))
@@ -273,7 +274,7 @@ func (f Finding) where() string {
 	return "the rule on " + f.String()
 }
 
-func (run *testRun) fail(t *Test, d *TestDestination, want, text string) {
+func (run *testRun) fail(t *lang.Test, d *lang.TestDestination, want, text string) {
 	run.failures = append(run.failures, TestFailure{
 		Line: t.Line, Src: t.Src.Name, Dst: d.Text, Want: want, Text: fmt.Sprintf("test on line %d: %s", t.Line, text),
 	})
@@ -305,8 +306,8 @@ func apart(from, to []party, isSource, isDestination func(*party) bool) (pair, b
 
 // someNode finds a node that is there and reaches another. Rules about
 // autogroup:self know people, so what they say does not depend on who is there.
-func (run *testRun) someNode(src, dst Target, rules bitset.Set, ask inquiry) (Finding, pair, bool) {
-	if dst.Kind == Self {
+func (run *testRun) someNode(src, dst lang.Target, rules bitset.Set, ask inquiry) (Finding, pair, bool) {
+	if dst.Kind == lang.Self {
 		return Finding{}, pair{}, false
 	}
 	from, to := run.subject(src).present, run.subject(dst).present
@@ -322,13 +323,13 @@ func (run *testRun) someNode(src, dst Target, rules bitset.Set, ask inquiry) (Fi
 }
 
 // shellRule is the first rule about shells that lets s in at d as a user, or nil.
-func (w *World) shellRule(s, d *party, user string) *SSHRule {
+func (w *World) shellRule(s, d *party, user string) *lang.SSHRule {
 	for i := range w.rules.ssh {
 		r := w.rules.ssh[i].SSHRule
-		if !r.lets(user) || !w.opensFrom(r, s) {
+		if !r.HasUser(user) || !w.opensFrom(r, s) {
 			continue
 		}
-		own := samePerson(s, d) && slices.ContainsFunc(r.Dst, func(t Target) bool { return t.Kind == Self })
+		own := samePerson(s, d) && slices.ContainsFunc(r.Dst, func(t lang.Target) bool { return t.Kind == lang.Self })
 		if own || w.opensAt(r, d) {
 			return r
 		}
@@ -337,11 +338,11 @@ func (w *World) shellRule(s, d *party, user string) *SSHRule {
 }
 
 // someShell finds a rule by which a node that is there opens a shell on another.
-func (run *testRun) someShell(src, dst Target, user string) *SSHRule {
+func (run *testRun) someShell(src, dst lang.Target, user string) *lang.SSHRule {
 	from, to := run.subject(src).present, run.subject(dst).present
 	for i := range run.rules.ssh {
 		r := run.rules.ssh[i].SSHRule
-		if !r.lets(user) {
+		if !r.HasUser(user) {
 			continue
 		}
 		if _, ok := apart(from, to, func(s *party) bool { return run.opensFrom(r, s) }, func(d *party) bool { return run.opensAt(r, d) }); ok {
@@ -351,22 +352,17 @@ func (run *testRun) someShell(src, dst Target, user string) *SSHRule {
 	return nil
 }
 
-func (w *World) opensFrom(r *SSHRule, s *party) bool {
-	return slices.ContainsFunc(r.Src, func(t Target) bool { return t.Kind == Any || w.is(&t, s) })
+func (w *World) opensFrom(r *lang.SSHRule, s *party) bool {
+	return slices.ContainsFunc(r.Src, func(t lang.Target) bool { return t.Kind == lang.Any || w.is(&t, s) })
 }
 
 // opensAt leaves out autogroup:self.
-func (w *World) opensAt(r *SSHRule, d *party) bool {
-	return slices.ContainsFunc(r.Dst, func(t Target) bool { return t.Kind == Any || w.is(&t, d) })
+func (w *World) opensAt(r *lang.SSHRule, d *party) bool {
+	return slices.ContainsFunc(r.Dst, func(t lang.Target) bool { return t.Kind == lang.Any || w.is(&t, d) })
 }
 
-// lets reports whether a rule is about a user of the operating system.
-func (r *SSHRule) lets(user string) bool {
-	return slices.Contains(r.Users, user) || user != "root" && slices.Contains(r.Users, NonRoot)
-}
-
-// does is what a rule says to those whom it lets in.
-func (r *SSHRule) does() string {
+// actionOf is what a rule says to those whom it lets in.
+func actionOf(r *lang.SSHRule) string {
 	switch {
 	case r == nil:
 		return wantDeny
@@ -376,9 +372,9 @@ func (r *SSHRule) does() string {
 	return wantAccept
 }
 
-func (run *testRun) shell(t *SSHTest, dst Target, user, want string) {
-	fail := func(rule *SSHRule) {
-		text := fmt.Sprintf("test on line %d: %s should get %s at %s as %s and gets %s", t.Line, t.Src.Name, want, dst.Name, user, rule.does())
+func (run *testRun) shell(t *lang.SSHTest, dst lang.Target, user, want string) {
+	fail := func(rule *lang.SSHRule) {
+		text := fmt.Sprintf("test on line %d: %s should get %s at %s as %s and gets %s", t.Line, t.Src.Name, want, dst.Name, user, actionOf(rule))
 		if rule != nil {
 			text += fmt.Sprintf(" by the rule on line %d", rule.Line)
 		}
@@ -386,12 +382,12 @@ func (run *testRun) shell(t *SSHTest, dst Target, user, want string) {
 	}
 	all, _ := run.question(t.Src, dst)
 	for _, e := range all {
-		if rule := run.shellRule(&e.src[0], &e.dst[0], user); rule.does() != want {
+		if rule := run.shellRule(&e.src[0], &e.dst[0], user); actionOf(rule) != want {
 			fail(rule)
 			return
 		}
 	}
-	if want == wantDeny && dst.Kind != Self {
+	if want == wantDeny && dst.Kind != lang.Self {
 		if rule := run.someShell(t.Src, dst, user); rule != nil {
 			fail(rule)
 		}

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Shell is a rule about shells as it holds on a node.
 type Shell struct {
-	*SSHRule
+	*lang.SSHRule
 	// People are let in from any of their nodes without tags; Addrs are those of
 	// the nodes with tags that are let in.
 	People []*mesh.User
@@ -22,7 +23,7 @@ func (c *Compiled) noteShells(i *classInfo) {
 	for _, r := range c.ssh {
 		switch {
 		case r.on(i):
-			i.shellNodes = i.shellNodes || slices.ContainsFunc(r.srcs, func(s int) bool { return c.selectors[s].target.mayBeTagged() })
+			i.shellNodes = i.shellNodes || slices.ContainsFunc(r.srcs, func(s int) bool { return mayBeTagged(&c.selectors[s].target) })
 		case r.onOwn(i):
 			i.shellOwn = true
 		}
@@ -37,7 +38,9 @@ func (r *compiledShell) onOwn(i *classInfo) bool {
 	return r.self && slices.ContainsFunc(r.srcs, i.own.Has)
 }
 
-func (t Target) mayBeTagged() bool { return t.Kind == Tag || t.Kind == Tagged || t.Kind == Any }
+func mayBeTagged(t *lang.Target) bool {
+	return t.Kind == lang.Tag || t.Kind == lang.Tagged || t.Kind == lang.Any
+}
 
 // Shells returns the rules that let someone open shells on nodes of a class that
 // one user has, in order; zero for nodes with tags.
@@ -70,12 +73,12 @@ func (w *World) ShellsOfOwn(c Class) bool { return w.rules.info(c).shellOwn }
 func (w *World) shellSources(selectors []int) (people []*mesh.User, addrs []netip.Addr) {
 	for _, s := range selectors {
 		people = append(people, w.peopleOf(s)...)
-		t := w.rules.selectors[s].target
-		if !t.mayBeTagged() {
+		t := &w.rules.selectors[s].target
+		if !mayBeTagged(t) {
 			continue
 		}
 		for n := range w.Nodes() {
-			if n.Tagged() && (t.Kind != Tag || slices.Contains(n.Tags, t.Name)) {
+			if n.Tagged() && (t.Kind != lang.Tag || slices.Contains(n.Tags, t.Name)) {
 				addrs = append(addrs, n.Addrs()...)
 			}
 		}

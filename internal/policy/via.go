@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Steers reports whether rules lead nodes of a class through certain routers, so
@@ -34,7 +35,7 @@ func (w *World) RoutesFor(c Class, n *mesh.Node) (list []netip.Prefix) {
 func (w *World) viaTags(c Class, route netip.Prefix) (tags []string) {
 	for r := range w.rules.info(c).src.any().All() {
 		rule := &w.rules.rules[r]
-		if !slices.ContainsFunc(rule.Dst, func(d Destination) bool { return d.behind(route) }) {
+		if !slices.ContainsFunc(rule.Dst, func(d lang.Destination) bool { return behind(&d, route) }) {
 			continue
 		}
 		if len(rule.Via) == 0 {
@@ -46,15 +47,27 @@ func (w *World) viaTags(c Class, route netip.Prefix) (tags []string) {
 }
 
 // behind reports whether a destination is, in part, where a route leads.
-func (d *Destination) behind(route netip.Prefix) bool {
+func behind(d *lang.Destination, route netip.Prefix) bool {
 	switch d.Kind {
-	case Any:
+	case lang.Any:
 		return true
-	case Internet:
+	case lang.Internet:
 		return mesh.Exit(route)
-	case Addresses:
+	case lang.Addresses:
 		return !mesh.Exit(route) && slices.ContainsFunc(d.Prefixes, route.Overlaps)
-	case User, Group, Tag, Member, Tagged, Self, DangerAll:
+	case lang.User, lang.Group, lang.Tag, lang.Member, lang.Tagged, lang.Self, lang.DangerAll:
 	}
 	return false
+}
+
+// Forbids returns the mesh addresses that a route would take traffic from, if any: a
+// reserved range, or the address of a node from an earlier range.
+func (w *World) Forbids(route netip.Prefix) (netip.Prefix, bool) {
+	if own, ok := w.Reserved.Overlap(route); ok {
+		return own, true
+	}
+	if _, held := w.NodeByAddr(route.Addr().Unmap()); held && route.IsSingleIP() {
+		return route, true
+	}
+	return netip.Prefix{}, false
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // This file is the definition of the language, rule by rule and packet by packet.
@@ -22,8 +23,7 @@ type party struct {
 	// person. The owner of an imagined one is 0.
 	own   bool
 	owner mesh.UserID
-	names []string // of that person
-	tags  []string
+	lang.Identity
 
 	// Of a destination: where its packets arrive. A nil node stands for some
 	// router, of which only is known that it leads there.
@@ -71,10 +71,7 @@ func (w *World) destination(a netip.Addr, at *mesh.Node) party {
 }
 
 func (w *World) identify(p *party, n *mesh.Node) {
-	p.name, p.own, p.owner, p.tags = n.Name, true, n.Owner, n.Tags
-	if u := w.ownerOf(n); u != nil && !n.Tagged() {
-		p.names = namesOf(u)
-	}
+	p.name, p.own, p.owner, p.Identity = n.Name, true, n.Owner, lang.IdentityOf(w.Snapshot, n)
 }
 
 // public reports whether an address belongs to the public internet.
@@ -83,26 +80,11 @@ func public(a netip.Addr) bool {
 }
 
 // is reports whether a target means who has the address, or the address itself.
-func (w *World) is(t *Target, p *party) bool { return t.is(p, w.rules.groups) }
-
-func (t *Target) is(p *party, groups map[string][]string) bool {
-	person := p.own && len(p.tags) == 0
-	switch t.Kind {
-	case User:
-		return person && slices.Contains(p.names, t.Name)
-	case Group:
-		return person && memberOf(groups[t.Name], p.names) >= 0
-	case Member:
-		return person
-	case Tag:
-		return p.own && slices.Contains(p.tags, t.Name)
-	case Tagged:
-		return p.own && len(p.tags) > 0
-	case Addresses:
+func (w *World) is(t *lang.Target, p *party) bool {
+	if t.Kind == lang.Addresses {
 		return slices.ContainsFunc(t.Prefixes, p.within)
-	default:
-		return false
 	}
+	return p.own && t.Identifies(&p.Identity, w.rules.groups)
 }
 
 // within reports whether a prefix holds all of where the address of p may be.
@@ -123,17 +105,12 @@ func (p *party) six() bool { return p.span.Addr().Is6() }
 // imagined reports whether only the identity of p is known.
 func (p *party) imagined() bool { return !p.span.IsSingleIP() }
 
-// memberOf is which member of a group has one of these names, or -1.
-func memberOf(group, names []string) int {
-	return slices.IndexFunc(group, func(member string) bool { return slices.Contains(names, member) })
-}
-
 // isSource reports whether a target of a rule's sources means s.
-func (w *World) isSource(t *Target, s *party) bool {
+func (w *World) isSource(t *lang.Target, s *party) bool {
 	switch t.Kind {
-	case DangerAll:
+	case lang.DangerAll:
 		return true
-	case Any:
+	case lang.Any:
 		return slices.ContainsFunc(MeshPrefixes(), s.within) || slices.ContainsFunc(w.Routes(), s.within)
 	default:
 		return w.is(t, s)
@@ -141,7 +118,7 @@ func (w *World) isSource(t *Target, s *party) bool {
 }
 
 // sourceIn is which of a rule's sources means s, or -1.
-func (w *World) sourceIn(targets []Target, s *party) int {
+func (w *World) sourceIn(targets []lang.Target, s *party) int {
 	for i := range targets {
 		if w.isSource(&targets[i], s) {
 			return i
@@ -152,15 +129,15 @@ func (w *World) sourceIn(targets []Target, s *party) int {
 
 // isDestination reports whether a target of a rule's destinations means d, for
 // packets from s.
-func (w *World) isDestination(t *Target, s, d *party) bool {
+func (w *World) isDestination(t *lang.Target, s, d *party) bool {
 	switch t.Kind {
-	case Any:
+	case lang.Any:
 		return d.own || d.behind || d.beyond
-	case Internet:
+	case lang.Internet:
 		return d.beyond
-	case Self:
+	case lang.Self:
 		return d.own && samePerson(s, d)
-	case Addresses:
+	case lang.Addresses:
 		return (d.own || d.behind) && w.is(t, d)
 	default:
 		return w.is(t, d)
@@ -168,17 +145,17 @@ func (w *World) isDestination(t *Target, s, d *party) bool {
 }
 
 func samePerson(a, b *party) bool {
-	if !a.own || !b.own || len(a.tags) > 0 || len(b.tags) > 0 {
+	if !a.own || !b.own || len(a.Tags) > 0 || len(b.Tags) > 0 {
 		return false
 	}
 	if a.owner != 0 && b.owner != 0 {
 		return a.owner == b.owner
 	}
-	return slices.ContainsFunc(a.names, func(name string) bool { return slices.Contains(b.names, name) })
+	return slices.ContainsFunc(a.Names, func(name string) bool { return slices.Contains(b.Names, name) })
 }
 
 // leads reports whether a rule with via counts where the packets for d arrive.
-func (r *Rule) leads(d *party) bool {
+func leads(r *lang.Rule, d *party) bool {
 	return len(r.Via) == 0 || !d.own &&
 		(d.at == nil || slices.ContainsFunc(r.Via, func(tag string) bool { return slices.Contains(d.at.Tags, tag) }))
 }
@@ -192,30 +169,19 @@ type inquiry struct {
 
 // serves reports whether services let in what is asked for. Clients answer an echo
 // for whoever may reach anything of them.
-func (q inquiry) serves(services []Service, six bool) bool {
-	return slices.ContainsFunc(services, func(s Service) bool {
-		if !six && q.protocol == protocolICMP || six && q.protocol == protocolICMPv6 {
+func (q inquiry) serves(services []lang.Service, six bool) bool {
+	return slices.ContainsFunc(services, func(s lang.Service) bool {
+		if !six && q.protocol == lang.ICMP || six && q.protocol == lang.ICMPv6 {
 			return true
 		}
-		if !s.has(q.protocol) {
+		if !s.Has(q.protocol) {
 			return false
 		}
-		if !hasPorts(q.protocol) {
-			return slices.Contains(s.Ports, allPorts())
+		if !lang.HasPorts(q.protocol) {
+			return slices.Contains(s.Ports, lang.AllPorts())
 		}
-		return q.anyPort || slices.ContainsFunc(s.Ports, func(p PortRange) bool { return p.First <= q.port && q.port <= p.Last })
+		return q.anyPort || slices.ContainsFunc(s.Ports, func(p lang.PortRange) bool { return p.First <= q.port && q.port <= p.Last })
 	})
-}
-
-func (s *Service) has(protocol int) bool {
-	if len(s.Protocols) > 0 {
-		return slices.Contains(s.Protocols, protocol)
-	}
-	switch protocol {
-	case protocolICMP, protocolTCP, protocolUDP, protocolICMPv6:
-		return true
-	}
-	return false
 }
 
 // verdict is how far a rule lets a packet come: the first source and the first
@@ -231,9 +197,9 @@ func (v verdict) allowed() bool { return v.src >= 0 && v.reached() }
 // reached reports whether the destination is one of the rule, whoever asks.
 func (v verdict) reached() bool { return v.dst >= 0 && v.service }
 
-func (w *World) judge(r *Rule, s, d *party, ask inquiry) verdict {
+func (w *World) judge(r *lang.Rule, s, d *party, ask inquiry) verdict {
 	v := verdict{src: w.sourceIn(r.Src, s), dst: -1}
-	if !r.leads(d) {
+	if !leads(r, d) {
 		return v
 	}
 	for i := range r.Dst {

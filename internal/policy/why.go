@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // maxNearest is how many rules are named that almost allow what was asked.
@@ -40,8 +40,8 @@ type Answer struct {
 
 // Finding is a rule and why it fits, or why not.
 type Finding struct {
-	Line    Line // 0 for the rule that holds where nothing is said about access
-	Grant   bool // it stands in grants, not in acls
+	Line    lang.Line // 0 for the rule that holds where nothing is said about access
+	Grant   bool      // it stands in grants, not in acls
 	Comment string
 	Text    string
 }
@@ -57,7 +57,7 @@ func (f Finding) String() string {
 // asks whether some node that they have, or might have, is allowed.
 func (w *World) Why(q Question) Answer {
 	var a Answer
-	ask := inquiry{protocol: cmp.Or(q.Protocol, protocolTCP), port: q.Port, anyPort: q.Port == 0}
+	ask := inquiry{protocol: cmp.Or(q.Protocol, lang.TCP), port: q.Port, anyPort: q.Port == 0}
 	src, dst := w.parties(q.From), w.parties(q.To)
 	if q.To.Node == 0 && q.To.Addr.IsValid() {
 		dst = w.routersTo(q.To.Addr, &a)
@@ -105,7 +105,7 @@ func (w *World) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
 				rules, best.misses = append(rules, w.because(r, v, &p)), tooFar
 				break
 			}
-			if m := r.misses(v, p, ask); m.misses < best.misses {
+			if m := misses(r, v, p, ask); m.misses < best.misses {
 				best = m
 			}
 		}
@@ -122,7 +122,7 @@ func (w *World) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
 // closest finds the packet of one family that a rule lets come farthest. What a
 // rule says of a source and of a destination does not depend on the other, but for
 // autogroup:self.
-func (w *World) closest(r *Rule, e ends, six bool, ask inquiry) (p pair, v verdict, ok bool) {
+func (w *World) closest(r *lang.Rule, e ends, six bool, ask inquiry) (p pair, v verdict, ok bool) {
 	var s, d *party
 	v = verdict{src: -1, dst: -1}
 	for i := range e.src {
@@ -150,14 +150,14 @@ func (w *World) closest(r *Rule, e ends, six bool, ask inquiry) (p pair, v verdi
 	if d == nil {
 		return p, v, false
 	}
-	if slices.ContainsFunc(r.Dst, func(t Destination) bool { return t.Kind == Self }) {
+	if slices.ContainsFunc(r.Dst, func(t lang.Destination) bool { return t.Kind == lang.Self }) {
 		return w.closestOwn(r, e, pair{*s, *d}, v, ask)
 	}
 	return pair{*s, *d}, v, true
 }
 
 // closestOwn tries all pairs of one person.
-func (w *World) closestOwn(r *Rule, e ends, p pair, v verdict, ask inquiry) (pair, verdict, bool) {
+func (w *World) closestOwn(r *lang.Rule, e ends, p pair, v verdict, ask inquiry) (pair, verdict, bool) {
 	for i := range e.src {
 		for k := range e.dst {
 			s, d := &e.src[i], &e.dst[k]
@@ -199,7 +199,7 @@ func somewhere(a netip.Addr) party {
 }
 
 // because says why a rule allows a packet.
-func (w *World) because(r *Rule, v verdict, p *pair) Finding {
+func (w *World) because(r *lang.Rule, v verdict, p *pair) Finding {
 	f := Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment}
 	switch {
 	case w.Doc == nil:
@@ -216,26 +216,26 @@ func (w *World) because(r *Rule, v verdict, p *pair) Finding {
 	return f
 }
 
-func (w *World) sourceReason(t *Target, p *party) string {
-	if t.Kind == Any || t.Kind == DangerAll {
+func (w *World) sourceReason(t *lang.Target, p *party) string {
+	if t.Kind == lang.Any || t.Kind == lang.DangerAll {
 		return "everyone is meant"
 	}
 	return w.reason(t, p)
 }
 
-func (w *World) destinationReason(t *Target, s, d *party) string {
+func (w *World) destinationReason(t *lang.Target, s, d *party) string {
 	where := ""
 	if d.at != nil && !d.own {
 		where = " behind " + d.at.Name
 	}
 	switch {
-	case t.Kind == Any && d.own:
+	case t.Kind == lang.Any && d.own:
 		return "every node is meant"
-	case t.Kind == Any && d.behind:
+	case t.Kind == lang.Any && d.behind:
 		return "everything" + where + " is meant"
-	case t.Kind == Any || t.Kind == Internet:
+	case t.Kind == lang.Any || t.Kind == lang.Internet:
 		return d.called() + " is in the internet" + where
-	case t.Kind == Self:
+	case t.Kind == lang.Self:
 		return "both are nodes of " + w.personOf(s)
 	case d.own:
 		return w.reason(t, d)
@@ -245,28 +245,28 @@ func (w *World) destinationReason(t *Target, s, d *party) string {
 }
 
 // reason says why a target means somebody.
-func (w *World) reason(t *Target, p *party) string {
+func (w *World) reason(t *lang.Target, p *party) string {
 	switch t.Kind {
-	case User:
+	case lang.User:
 		if p.called() == t.Name {
 			return p.called() + " is named"
 		}
 		return p.called() + p.relation() + t.Name
-	case Group:
-		i := memberOf(w.rules.groups[t.Name], p.names)
+	case lang.Group:
+		i := p.MemberOf(w.rules.groups[t.Name])
 		text := w.rules.groups[t.Name][i]
 		if p.called() != text {
 			text = p.called() + p.relation() + text + ", who"
 		}
 		return text + " is in " + t.Name + w.lineOfMember(t.Name, i)
-	case Tag:
+	case lang.Tag:
 		if p.imagined() {
 			return p.called() + " is meant"
 		}
 		return p.called() + " carries " + t.Name
-	case Member:
+	case lang.Member:
 		return p.called() + " has no tags"
-	case Tagged:
+	case lang.Tagged:
 		return p.called() + " has tags"
 	default:
 		if p.own && p.imagined() {
@@ -294,10 +294,10 @@ func (p *party) relation() string {
 }
 
 func (w *World) lineOfMember(group string, i int) string {
-	if w.Doc == nil || i >= len(w.Doc.memberLines[group]) {
+	if w.Doc == nil || i >= len(w.Doc.MemberLines[group]) {
 		return ""
 	}
-	return fmt.Sprintf(" (line %d)", w.Doc.memberLines[group][i])
+	return fmt.Sprintf(" (line %d)", w.Doc.MemberLines[group][i])
 }
 
 func (w *World) personOf(p *party) string {
@@ -309,7 +309,7 @@ func (w *World) personOf(p *party) string {
 
 // nearMiss is a rule that does not allow a packet.
 type nearMiss struct {
-	rule   *Rule
+	rule   *lang.Rule
 	pair   pair
 	far    verdict
 	misses int // things that would have to be different
@@ -318,7 +318,7 @@ type nearMiss struct {
 
 // misses counts what is in the way of a packet. Where a rule leads elsewhere,
 // nothing was asked of its services yet.
-func (r *Rule) misses(v verdict, p pair, ask inquiry) nearMiss {
+func misses(r *lang.Rule, v verdict, p pair, ask inquiry) nearMiss {
 	m := nearMiss{rule: r, pair: p, far: v}
 	if v.src < 0 {
 		m.misses, m.order = 1, 1
@@ -326,7 +326,7 @@ func (r *Rule) misses(v verdict, p pair, ask inquiry) nearMiss {
 	switch {
 	case v.dst < 0:
 		m.misses, m.order = m.misses+1, 2
-		if !slices.ContainsFunc(r.Dst, func(d Destination) bool { return ask.serves(d.Services, p.dst.six()) }) {
+		if !slices.ContainsFunc(r.Dst, func(d lang.Destination) bool { return ask.serves(d.Services, p.dst.six()) }) {
 			m.misses++
 		}
 	case !v.service:
@@ -351,19 +351,19 @@ func (w *World) finding(m *nearMiss) Finding {
 }
 
 // elsewhere says where a rule leads instead.
-func (w *World) elsewhere(r *Rule, p *pair) string {
-	fits := slices.ContainsFunc(r.Dst, func(d Destination) bool { return w.isDestination(&d.Target, &p.src, &p.dst) })
+func (w *World) elsewhere(r *lang.Rule, p *pair) string {
+	fits := slices.ContainsFunc(r.Dst, func(d lang.Destination) bool { return w.isDestination(&d.Target, &p.src, &p.dst) })
 	switch {
 	case fits && p.dst.own:
 		return "it leads to what lies behind routers with " + either(r.Via) + ", not to nodes"
 	case fits:
 		return "it leads through routers with " + either(r.Via) + ", not through " + p.dst.at.Name
 	}
-	targets := make([]Target, len(r.Dst))
+	targets := make([]lang.Target, len(r.Dst))
 	for i, d := range r.Dst {
 		targets[i] = d.Target
 	}
-	if len(targets) == 1 && targets[0].Kind == Self {
+	if len(targets) == 1 && targets[0].Kind == lang.Self {
 		return "it leads to nodes of the same person"
 	}
 	return "destination must be " + targetNames(targets)
@@ -381,7 +381,7 @@ func (w *World) nearestOf(all []nearMiss) (list []Finding) {
 }
 
 // refusal says what services let in instead of what was asked for.
-func refusal(services []Service) string {
+func refusal(services []lang.Service) string {
 	var parts []string
 	for _, s := range services {
 		parts = append(parts, s.String())
@@ -392,61 +392,7 @@ func refusal(services []Service) string {
 	return strings.Join(parts, ", ") + " only"
 }
 
-// String is how one would say it: "port 443", "UDP ports 53, 60000-61000".
-func (s *Service) String() string {
-	var name string
-	for _, p := range s.Protocols {
-		name += ProtocolName(p) + " "
-	}
-	if len(s.Protocols) == 1 && !hasPorts(s.Protocols[0]) {
-		return strings.TrimSpace(name)
-	}
-	return name + portsText(s.Ports)
-}
-
-// maxPortsNamed is how many ranges of ports are named. A draft may have tens of
-// thousands, and an answer names them for each pair.
-const maxPortsNamed = 200
-
-func portsText(ports []PortRange) string {
-	if len(ports) == 1 && ports[0] == allPorts() {
-		return "all ports"
-	}
-	var texts []string
-	for _, p := range ports[:min(len(ports), maxPortsNamed)] {
-		text := strconv.Itoa(int(p.First))
-		if p.Last > p.First {
-			text += "-" + strconv.Itoa(int(p.Last))
-		}
-		texts = append(texts, text)
-	}
-	if len(ports) == 1 && ports[0].First == ports[0].Last {
-		return "port " + texts[0]
-	}
-	if len(ports) > maxPortsNamed {
-		texts = append(texts, "and more")
-	}
-	return "ports " + strings.Join(texts, ", ")
-}
-
-// ProtocolName is how people call a protocol.
-func ProtocolName(protocol int) string {
-	switch protocol {
-	case protocolICMP:
-		return "ICMP"
-	case protocolTCP:
-		return "TCP"
-	case protocolUDP:
-		return "UDP"
-	case protocolICMPv6:
-		return "ICMPv6"
-	case protocolSCTP:
-		return "SCTP"
-	}
-	return "protocol " + strconv.Itoa(protocol)
-}
-
-func targetNames(targets []Target) string {
+func targetNames(targets []lang.Target) string {
 	names := make([]string, len(targets))
 	for i, t := range targets {
 		names[i] = t.Name

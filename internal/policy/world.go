@@ -7,16 +7,17 @@ import (
 	"strconv"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // World is a snapshot seen through its policy.
 type World struct {
 	*mesh.Snapshot
 	// Doc is the policy; nil means that there is none.
-	Doc *Doc
+	Doc *lang.Doc
 	// Problems say why the stored text is not in force. Doc is then the last one
 	// that could be read.
-	Problems Problems
+	Problems lang.Problems
 	// Reserved are the ranges that no route may overlap. Nothing is reserved in a
 	// world that is made for a question.
 	Reserved mesh.Reserved
@@ -29,7 +30,7 @@ type World struct {
 // NewWorld sees a snapshot through the policy that is stored in it. When the
 // stored text cannot be read, fallback gives the document that counts instead; a
 // nil fallback, or one that gives nil, means that nobody reaches anyone.
-func NewWorld(s *mesh.Snapshot, fallback func() *Doc) *World {
+func NewWorld(s *mesh.Snapshot, fallback func() *lang.Doc) *World {
 	w := &World{Snapshot: s}
 	if w.Doc, w.Problems = stored(s); len(w.Problems) > 0 {
 		w.Doc = nil
@@ -37,22 +38,24 @@ func NewWorld(s *mesh.Snapshot, fallback func() *Doc) *World {
 			w.Doc = fallback()
 		}
 		if w.Doc == nil {
-			w.Doc = &Doc{}
+			w.Doc = &lang.Doc{}
 		}
 	}
 	return w.compile()
 }
 
 // WorldOf sees a snapshot through a document, whatever is stored.
-func WorldOf(s *mesh.Snapshot, doc *Doc) *World { return (&World{Snapshot: s, Doc: doc}).compile() }
+func WorldOf(s *mesh.Snapshot, doc *lang.Doc) *World {
+	return (&World{Snapshot: s, Doc: doc}).compile()
+}
 
 // stored reads the policy of a snapshot; nil means that there is none.
-func stored(s *mesh.Snapshot) (*Doc, Problems) {
+func stored(s *mesh.Snapshot) (*lang.Doc, lang.Problems) {
 	p, ok := s.Policy()
 	if !ok || p.Text == "" {
 		return nil, nil
 	}
-	return Parse([]byte(p.Text))
+	return lang.Parse([]byte(p.Text))
 }
 
 func (w *World) compile() *World {
@@ -115,7 +118,7 @@ func (w *World) renamed(s *mesh.Snapshot) (list []mesh.UserID) {
 	for _, id := range s.ChangedUsers(w.Snapshot) {
 		was, had := w.User(id)
 		is, has := s.User(id)
-		if had && has && !slices.Equal(namesOf(was), namesOf(is)) {
+		if had && has && !slices.Equal(lang.NamesOf(was), lang.NamesOf(is)) {
 			list = append(list, id)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/internal/config"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 const defaultSocket = "/run/fairlead/fairlead.sock"
@@ -57,8 +57,8 @@ would accept both.`,
 				if err != nil {
 					return err
 				}
-				doc, _ := policy.Parse([]byte(text))
-				t.tellWarnings(c.Policy.Path, problemShapes(doc.Warnings()))
+				doc, _ := lang.Parse([]byte(text))
+				t.tellWarnings(c.Policy.Path, problemShapes(doc.Warnings))
 			}
 			return t.show(checkResult{File: c.File, Warnings: lines(c.Warnings)}, c.Report())
 		},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/apiclient"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // maxProblems is how many problems of a policy are reported at once.
@@ -55,11 +56,11 @@ func (t *tool) readGoodPolicy(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, problems := policy.Parse([]byte(text))
+	_, problems := lang.Parse([]byte(text))
 	return text, t.tellProblems(file, problemShapes(problems))
 }
 
-func problemShapes(problems []policy.Problem) []apiclient.PolicyProblem {
+func problemShapes(problems []lang.Problem) []apiclient.PolicyProblem {
 	found := make([]apiclient.PolicyProblem, len(problems))
 	for i, p := range problems {
 		found[i] = apiclient.PolicyProblem{Line: p.Line, Column: p.Column, Text: p.Text}
@@ -143,7 +144,7 @@ warned about users in the file who do not exist there.`,
 			if err != nil {
 				return err
 			}
-			doc, problems := policy.Parse([]byte(text))
+			doc, problems := lang.Parse([]byte(text))
 			result := policyCheckResult{File: args[0], Problems: problemShapes(problems)}
 			if err := t.tellProblems(args[0], result.Problems); err != nil {
 				if t.forPeople() {
@@ -151,7 +152,7 @@ warned about users in the file who do not exist there.`,
 				}
 				return errors.Join(t.show(result, ""), err)
 			}
-			result.Warnings = problemShapes(doc.Warnings())
+			result.Warnings = problemShapes(doc.Warnings)
 			t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
 				verdict, err := decode[apiclient.PolicyVerdict](answer(client.CheckPolicy(ctx, apiclient.PolicyText{Policy: text})))
 				if err == nil && len(verdict.Warnings) > 0 {
@@ -159,12 +160,12 @@ warned about users in the file who do not exist there.`,
 				}
 			})
 			t.tellWarnings(args[0], result.Warnings)
-			for _, rule := range doc.Rules() {
+			for _, rule := range doc.Rules {
 				if rule.Line > 0 { // otherwise it stands for a text without rules
 					result.Rules++
 				}
 			}
-			result.SSHRules, result.Tests = len(doc.SSH()), len(doc.Tests())+len(doc.SSHTests())
+			result.SSHRules, result.Tests = len(doc.SSH), len(doc.Tests)+len(doc.SSHTests)
 			return t.show(result, fmt.Sprintf("%s: no problems; %s%s, %s, %s\n", fileName(result.File),
 				count(result.Rules, "rule"), withoutRules(doc, result.Rules), count(result.SSHRules, "SSH rule"), count(result.Tests, "test")))
 		},
@@ -173,11 +174,11 @@ warned about users in the file who do not exist there.`,
 
 // withoutRules says what a policy means that has none: no list of them opens
 // everything, an empty one nothing.
-func withoutRules(doc *policy.Doc, rules int) string {
+func withoutRules(doc *lang.Doc, rules int) string {
 	switch {
 	case rules > 0:
 		return ""
-	case len(doc.Rules()) > 0:
+	case len(doc.Rules) > 0:
 		return " (neither acls nor grants, so everyone may reach everyone)"
 	default:
 		return " (nobody may reach anyone)"

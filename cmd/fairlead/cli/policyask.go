@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/apiclient"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 func (t *tool) policyPreview() *cobra.Command {
@@ -241,7 +241,7 @@ func splitPort(text string) (end, port string) {
 		return text, ""
 	}
 	i := strings.LastIndexByte(text, ':')
-	if i < 0 || slices.Contains([]string{"tag", "group", "autogroup"}, text[:i]) || policy.CheckTag(text) == nil {
+	if i < 0 || slices.Contains([]string{"tag", "group", "autogroup"}, text[:i]) || lang.CheckTag(text) == nil {
 		return text, ""
 	}
 	return text[:i], text[i+1:]

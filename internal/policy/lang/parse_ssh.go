@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"strconv"
@@ -60,7 +60,7 @@ func (r *reader) ssh(v hujson.Value) {
 				rule.AcceptEnv = append(rule.AcceptEnv, name)
 			})
 		}
-		r.doc.ssh = append(r.doc.ssh, rule)
+		r.doc.SSH = append(r.doc.SSH, rule)
 	})
 }
 

@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ var (
 	clientTagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9-]*$`)
 )
 
-const maxTagLength = len(prefixTag) + 63
+const maxTagLength = len(PrefixTag) + 63
 
 // CheckTag reports what is wrong with the form of a tag.
 func CheckTag(tag string) error {
@@ -37,19 +37,19 @@ func CheckTag(tag string) error {
 	return nil
 }
 
-// MayTag reports whether a node that is let in by k, or as user, may ask for a
-// tag itself; either may be nil. The tags of the key are its own. For others the
-// policy's tagOwners must name the user, a group of the user, all users, or a tag
-// that the key carries or owns in turn.
-func (w *World) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
+// MayTag reports whether a node that joins with the key k, or as user, may ask for
+// a tag; either may be nil. It may always have the tags of the key. For others,
+// tagOwners must name the user, a group of the user, all users, or a tag that the
+// key has or owns in turn. The document is nil if there is no policy.
+func (d *Doc) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	switch {
 	case k != nil && slices.Contains(k.Tags, tag):
 		return nil
-	case w.Doc == nil:
+	case d == nil:
 		return fmt.Errorf("%w: %s is not a tag of the pre-auth key, and there is no policy whose tagOwners could allow it", ErrTagDenied, tag)
-	case user != nil && w.Doc.ownedByUser(tag, user):
+	case user != nil && d.ownedByUser(tag, user):
 		return nil
-	case k != nil && w.Doc.ownedByTag(tag, k.Tags):
+	case k != nil && d.ownedByTag(tag, k.Tags):
 		return nil
 	case user == nil:
 		return fmt.Errorf("%w: tagOwners gives %s to no tag of the pre-auth key", ErrTagDenied, tag)
@@ -57,34 +57,25 @@ func (w *World) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	return fmt.Errorf("%w: tagOwners does not give %s to %s", ErrTagDenied, tag, user.Name)
 }
 
-// KnowsTag reports whether an administrator may give a tag to a node: with a
-// policy the tag must have an entry in tagOwners, without one its form is enough.
-func (w *World) KnowsTag(tag string) error {
-	if err := CheckTag(tag); err != nil || w.Doc == nil {
+// KnowsTag reports whether an administrator may give a tag to a node: with a policy
+// the tag must have an entry in tagOwners. Without one, when the document is nil,
+// its form is enough.
+func (d *Doc) KnowsTag(tag string) error {
+	if err := CheckTag(tag); err != nil || d == nil {
 		return err
 	}
-	if _, ok := w.Doc.owners[tag]; !ok {
+	if _, ok := d.TagOwners[tag]; !ok {
 		return fmt.Errorf("%w: the policy's tagOwners has no %s; add it there first", ErrUnknownTag, tag)
 	}
 	return nil
 }
 
 func (d *Doc) ownedByUser(tag string, user *mesh.User) bool {
-	names := namesOf(user)
-	return slices.ContainsFunc(d.owners[tag], func(owner string) bool {
+	names := NamesOf(user)
+	return slices.ContainsFunc(d.TagOwners[tag], func(owner string) bool {
 		return owner == ownedByAll || slices.Contains(names, owner) ||
-			slices.ContainsFunc(names, func(name string) bool { return slices.Contains(d.groups[owner], name) })
+			slices.ContainsFunc(names, func(name string) bool { return slices.Contains(d.Groups[owner], name) })
 	})
-}
-
-// namesOf returns the names that mean a user, in the form of userOf: the user's
-// name and, if there is one, the e-mail address.
-func namesOf(user *mesh.User) []string {
-	names := []string{mesh.FoldName(user.Name)}
-	if user.Email != "" {
-		names = append(names, mesh.FoldName(user.Email))
-	}
-	return names
 }
 
 // Mentions returns the names of a user that occur anywhere in the document: in
@@ -93,14 +84,14 @@ func (d *Doc) Mentions(user *mesh.User) []string {
 	if d == nil || user == nil {
 		return nil
 	}
-	return slices.DeleteFunc(namesOf(user), func(name string) bool { return !d.users[name] })
+	return slices.DeleteFunc(NamesOf(user), func(name string) bool { return !d.users[name] })
 }
 
 // ownedByTag looks at each tag once, however many ways lead to it.
 func (d *Doc) ownedByTag(tag string, tags []string) bool {
 	seen, next := map[string]bool{tag: true}, []string{tag}
 	for len(next) > 0 {
-		owners := d.owners[next[0]]
+		owners := d.TagOwners[next[0]]
 		next = next[1:]
 		for _, owner := range owners {
 			if slices.Contains(tags, owner) {

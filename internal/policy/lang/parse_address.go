@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"fmt"
@@ -217,7 +217,7 @@ func (r *reader) operand(text string) ([]netipx.IPRange, error) {
 }
 
 func (r *reader) noSet(name string) error {
-	return fmt.Errorf("%s is not defined: add it to ipsets%s", name, nearest(name, known(r.sets)))
+	return fmt.Errorf("%s is not defined: add it to ipsets%s", name, Nearest(name, known(r.sets)))
 }
 
 func hasPrefix(text string) bool {

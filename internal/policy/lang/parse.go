@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"bytes"
@@ -48,8 +48,8 @@ const (
 // the document is nil or there are no problems.
 func Parse(text []byte) (*Doc, Problems) {
 	r := &reader{text: text, doc: &Doc{
-		groups: map[string][]string{}, memberLines: map[string][]Line{}, hosts: map[string]netip.Prefix{},
-		owners: map[string][]string{}, users: map[string]bool{},
+		Groups: map[string][]string{}, MemberLines: map[string][]Line{}, Hosts: map[string]netip.Prefix{},
+		TagOwners: map[string][]string{}, users: map[string]bool{},
 	}}
 	for i, c := range text {
 		if c == '\n' {
@@ -104,7 +104,7 @@ func (r *reader) document(root hujson.Value) {
 		{memberSSH, r.ssh},
 		{memberApprovers, r.approvers},
 		{memberAttributes, r.attributes},
-		{memberRandomizePort, func(v hujson.Value) { r.doc.randomizeClientPort = r.boolean(v, memberRandomizePort) }},
+		{memberRandomizePort, func(v hujson.Value) { r.doc.RandomizeClientPort = r.boolean(v, memberRandomizePort) }},
 		{memberTests, r.tests},
 		{memberSSHTests, r.sshTests},
 	} {
@@ -115,7 +115,7 @@ func (r *reader) document(root hujson.Value) {
 	_, hasACLs := m[memberACLs]
 	_, hasGrants := m[memberGrants]
 	if !hasACLs && !hasGrants {
-		r.doc.rules = []Rule{allowAll()}
+		r.doc.Rules = []Rule{AllowAll()}
 	}
 }
 
@@ -173,10 +173,10 @@ func (r *reader) found(at int, format string, args ...any) Problem {
 
 // warn notes what has a meaning, but perhaps not the one that was meant.
 func (r *reader) warn(at int, format string, args ...any) {
-	if len(r.doc.warnings) >= maxNotes {
+	if len(r.doc.Warnings) >= maxWarnings {
 		return
 	}
-	r.doc.warnings = append(r.doc.warnings, r.found(at, format, args...))
+	r.doc.Warnings = append(r.doc.Warnings, r.found(at, format, args...))
 }
 
 // syntax turns an error of the JSON reader into a problem. Its columns count
@@ -213,7 +213,7 @@ func (r *reader) fields(v hujson.Value, what string, known ...string) (map[strin
 		case unsupported(name):
 			r.problem(key.StartOffset, "%q is not supported", name)
 		default:
-			r.problem(key.StartOffset, "%s has no member %q%s", what, name, nearest(name, known))
+			r.problem(key.StartOffset, "%s has no member %q%s", what, name, Nearest(name, known))
 		}
 	})
 	return found, ok

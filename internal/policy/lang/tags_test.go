@@ -1,4 +1,4 @@
-package policy_test
+package lang_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 const example = `{
@@ -28,16 +28,16 @@ const example = `{
 	"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}],
 }`
 
-func world(t *testing.T, text string) *policy.World {
+func parsed(t *testing.T, text string) *lang.Doc {
 	t.Helper()
 	if text == "" {
-		return policy.NewWorld(mesh.Empty(), nil)
+		return nil
 	}
-	doc, err := policy.Parse([]byte(text))
+	doc, err := lang.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return policy.WorldOf(mesh.Empty(), doc)
+	return doc
 }
 
 func user(name string) *mesh.User {
@@ -77,31 +77,31 @@ func TestTagsGoToTheirOwnersAndToKeysThatCarryThem(t *testing.T) {
 		{"", "alice", &mesh.PreAuthKey{Tags: []string{"tag:web"}}, "tag:web", true},
 		{"", "alice", &mesh.PreAuthKey{Tags: []string{"tag:web"}}, "tag:db", false},
 	} {
-		err := world(t, c.doc).MayTag(user(c.user), c.key, c.tag)
-		if (err == nil) != c.allowed || err != nil && !errors.Is(err, policy.ErrTagDenied) {
+		err := parsed(t, c.doc).MayTag(user(c.user), c.key, c.tag)
+		if (err == nil) != c.allowed || err != nil && !errors.Is(err, lang.ErrTagDenied) {
 			t.Errorf("%q with key %v asks for %s: %v, want allowed %v", c.user, c.key, c.tag, err, c.allowed)
 		}
 	}
 }
 
 func TestUsersAreNamedByTheirEmailAddressToo(t *testing.T) {
-	w := world(t, `{"groups": {"group:a": ["alice@example.com"]}, "tagOwners": {"tag:a": ["group:a"], "tag:b": ["Alice@Example.com"], "tag:c": ["example.com"]}}`)
+	doc := parsed(t, `{"groups": {"group:a": ["alice@example.com"]}, "tagOwners": {"tag:a": ["group:a"], "tag:b": ["Alice@Example.com"], "tag:c": ["example.com"]}}`)
 	alice := &mesh.User{ID: 1, Name: "alice", Email: "Alice@example.com"}
 	for tag, want := range map[string]bool{"tag:a": true, "tag:b": true, "tag:c": false} {
-		if got := w.MayTag(alice, nil, tag) == nil; got != want {
+		if got := doc.MayTag(alice, nil, tag) == nil; got != want {
 			t.Errorf("%s: %v, want %v", tag, got, want)
 		}
 	}
-	if w.MayTag(user("bob"), nil, "tag:b") == nil {
+	if doc.MayTag(user("bob"), nil, "tag:b") == nil {
 		t.Error("a user without an address has the tag of another")
 	}
 }
 
 // A user whose name ends in "@" must not pass for the one without it.
 func TestOneAtSignAtTheEndIsNoPartOfAName(t *testing.T) {
-	w := world(t, `{"tagOwners": {"tag:a": ["eve@"], "tag:b": ["eve@@"]}}`)
+	doc := parsed(t, `{"tagOwners": {"tag:a": ["eve@"], "tag:b": ["eve@@"]}}`)
 	for name, want := range map[string][2]bool{"eve": {true, false}, "eve@": {false, true}} {
-		got := [2]bool{w.MayTag(user(name), nil, "tag:a") == nil, w.MayTag(user(name), nil, "tag:b") == nil}
+		got := [2]bool{doc.MayTag(user(name), nil, "tag:a") == nil, doc.MayTag(user(name), nil, "tag:b") == nil}
 		if got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
@@ -111,23 +111,23 @@ func TestOneAtSignAtTheEndIsNoPartOfAName(t *testing.T) {
 // Headscale takes such tags. A destination must still have one meaning.
 func TestTagWithColonsIsNeverTakenForPorts(t *testing.T) {
 	for _, tag := range []string{"tag:a", "tag:terra_form", "tag:terraform:tests", "tag:a:b:c-1", "tag:a.b;c", "tag:a:x80"} {
-		if err := policy.CheckTag(tag); err != nil {
+		if err := lang.CheckTag(tag); err != nil {
 			t.Error(err)
 			continue
 		}
-		for ports, want := range map[string]policy.PortRange{"80": {First: 80, Last: 80}, "*": {First: 0, Last: 65535}, "8000-8100": {First: 8000, Last: 8100}} {
+		for ports, want := range map[string]lang.PortRange{"80": {First: 80, Last: 80}, "*": {First: 0, Last: 65535}, "8000-8100": {First: 8000, Last: 8100}} {
 			// Tags that are shorter by a part are declared too, so both readings would pass.
 			owners, _ := json.Marshal(map[string][]string{"tag:a": {}, "tag:terraform": {}, "tag:a:b": {}, tag: {}})
-			doc, problems := policy.Parse(fmt.Appendf(nil, `{"tagOwners": %s, "acls": [{"action": "accept", "src": ["*"], "dst": ["%s:%s"]}]}`, owners, tag, ports))
+			doc, problems := lang.Parse(fmt.Appendf(nil, `{"tagOwners": %s, "acls": [{"action": "accept", "src": ["*"], "dst": ["%s:%s"]}]}`, owners, tag, ports))
 			if len(problems) > 0 {
 				t.Errorf("%s:%s: %v", tag, ports, problems)
 				continue
 			}
-			if d := doc.Rules()[0].Dst[0]; d.Name != tag || d.Services[0].Ports[0] != want {
+			if d := doc.Rules[0].Dst[0]; d.Name != tag || d.Services[0].Ports[0] != want {
 				t.Errorf("%s:%s is %+v", tag, ports, d)
 			}
 		}
-		_, problems := policy.Parse(fmt.Appendf(nil, `{"tagOwners": {%q: []}, "acls": [{"action": "accept", "src": ["*"], "dst": [%q]}]}`, tag, tag))
+		_, problems := lang.Parse(fmt.Appendf(nil, `{"tagOwners": {%q: []}, "acls": [{"action": "accept", "src": ["*"], "dst": [%q]}]}`, tag, tag))
 		if len(problems) != 1 || !strings.Contains(problems[0].Text, "has no ports") {
 			t.Errorf("%s without ports: %v", tag, problems)
 		}
@@ -136,7 +136,7 @@ func TestTagWithColonsIsNeverTakenForPorts(t *testing.T) {
 		"tag:80", "tag:a:80", "tag:a:*", "tag:*", "tag:a:80-90", "tag:a:1b", "tag:a:", "tag:a::b", "tag::a", "tag:a,b", "tag:a b", "tag:a\n", "tag:ä", "tag:a@b", "tag:a/b", `tag:a"`,
 		"tag:" + strings.Repeat("a", 64),
 	} {
-		if policy.CheckTag(tag) == nil {
+		if lang.CheckTag(tag) == nil {
 			t.Errorf("%q is a tag", tag)
 		}
 	}
@@ -155,7 +155,7 @@ func TestAdministratorsMayUseTagsThatThePolicyKnows(t *testing.T) {
 		{"", "tag:1", false},
 		{"{}", "tag:ci", false},
 	} {
-		if err := world(t, c.doc).KnowsTag(c.tag); (err == nil) != c.known {
+		if err := parsed(t, c.doc).KnowsTag(c.tag); (err == nil) != c.known {
 			t.Errorf("%s: %v, want known %v", c.tag, err, c.known)
 		}
 	}

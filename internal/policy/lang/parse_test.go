@@ -1,4 +1,4 @@
-package policy_test
+package lang_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tailscale/hujson"
 
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 func TestTextsThatAreNoPolicyAreToldWhere(t *testing.T) {
@@ -27,7 +27,7 @@ func TestTextsThatAreNoPolicyAreToldWhere(t *testing.T) {
 		strings.Repeat(" ", 1<<20+1): "the policy is larger than 1024 KiB",
 		strings.Repeat("[", 1<<20):   "the policy has more than 100000 lists and objects",
 	} {
-		_, problems := policy.Parse([]byte(text))
+		_, problems := lang.Parse([]byte(text))
 		if diff := cmp.Diff(want, problems.Error()); diff != "" {
 			t.Errorf("%.60q (-want +got):\n%s", text, diff)
 		}
@@ -59,7 +59,7 @@ func TestLargeDocumentsAreRefusedByTheirParts(t *testing.T) {
 		},
 		"sets": {sets(2_000), "the ipsets are too large: they take more than 100000 steps to build"},
 	} {
-		_, problems := policy.Parse([]byte(c.text))
+		_, problems := lang.Parse([]byte(c.text))
 		if len(problems) != 1 || problems[0].Text != c.want {
 			t.Errorf("%s: %v, want %s", name, problems, c.want)
 		}
@@ -67,7 +67,7 @@ func TestLargeDocumentsAreRefusedByTheirParts(t *testing.T) {
 }
 
 func TestTargetsSayWhereTheyStandAndHowTheyWereWritten(t *testing.T) {
-	doc, problems := policy.Parse([]byte(`{
+	doc, problems := lang.Parse([]byte(`{
 		"hosts": {"nas": "10.0.0.9"},
 		"acls": [
 			{
@@ -83,24 +83,24 @@ func TestTargetsSayWhereTheyStandAndHowTheyWereWritten(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	want := []policy.Rule{{
+	want := []lang.Rule{{
 		Line: 4,
-		Src: []policy.Target{
-			{Kind: policy.User, Name: "alice", Line: 6},
-			{Kind: policy.Addresses, Name: "[fd00::1]", Prefixes: []netip.Prefix{netip.MustParsePrefix("fd00::1/128")}, Line: 7},
+		Src: []lang.Target{
+			{Kind: lang.User, Name: "alice", Line: 6},
+			{Kind: lang.Addresses, Name: "[fd00::1]", Prefixes: []netip.Prefix{netip.MustParsePrefix("fd00::1/128")}, Line: 7},
 		},
-		Dst: []policy.Destination{{
-			Target:   policy.Target{Kind: policy.Addresses, Name: "nas", Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.9/32")}, Line: 9},
-			Services: []policy.Service{{Ports: []policy.PortRange{{First: 80, Last: 80}}}},
+		Dst: []lang.Destination{{
+			Target:   lang.Target{Kind: lang.Addresses, Name: "nas", Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.9/32")}, Line: 9},
+			Services: []lang.Service{{Ports: []lang.PortRange{{First: 80, Last: 80}}}},
 		}},
 	}}
-	if diff := cmp.Diff(want, doc.Rules(), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, doc.Rules, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestProblemsEndAtALimit(t *testing.T) {
-	_, problems := policy.Parse([]byte(`{"groups": {"group:a": [` + strings.Repeat(`"*",`, 100) + `]}}`))
+	_, problems := lang.Parse([]byte(`{"groups": {"group:a": [` + strings.Repeat(`"*",`, 100) + `]}}`))
 	if len(problems) != 20 {
 		t.Errorf("%d problems, want 20", len(problems))
 	}
@@ -122,11 +122,11 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		doc, problems := policy.Parse(text)
+		doc, problems := lang.Parse(text)
 		if (doc == nil) != (len(problems) > 0) {
 			t.Fatalf("document %v and problems %v", doc, problems)
 		}
-		again, others := policy.Parse(text)
+		again, others := lang.Parse(text)
 		if diff := cmp.Diff(problems, others); diff != "" {
 			t.Fatalf("the same text has other problems: %s", diff)
 		}
@@ -146,7 +146,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bare, problems := policy.Parse(oneLine)
+		bare, problems := lang.Parse(oneLine)
 		if len(problems) > 0 {
 			t.Fatalf("without comments: %v", problems)
 		}
@@ -168,10 +168,10 @@ func withoutLines(text string) string {
 }
 
 // normal checks what those who compile a document rely on.
-func normal(t *testing.T, d *policy.Doc) {
-	target := func(ts ...policy.Target) {
+func normal(t *testing.T, d *lang.Doc) {
+	target := func(ts ...lang.Target) {
 		for _, x := range ts {
-			if (x.Kind == policy.Addresses) == (x.Prefixes == nil) && !strings.HasPrefix(x.Name, "ipset:") || x.Name == "" {
+			if (x.Kind == lang.Addresses) == (x.Prefixes == nil) && !strings.HasPrefix(x.Name, "ipset:") || x.Name == "" {
 				t.Fatalf("target %+v", x)
 			}
 			var before netip.Prefix
@@ -181,14 +181,14 @@ func normal(t *testing.T, d *policy.Doc) {
 				}
 				before = p
 			}
-			_, isGroup := d.Groups()[x.Name]
-			_, isTag := d.TagOwners()[x.Name]
-			if x.Kind == policy.Group && !isGroup || x.Kind == policy.Tag && !isTag {
+			_, isGroup := d.Groups[x.Name]
+			_, isTag := d.TagOwners[x.Name]
+			if x.Kind == lang.Group && !isGroup || x.Kind == lang.Tag && !isTag {
 				t.Fatalf("%s is not defined", x.Name)
 			}
 		}
 	}
-	for _, r := range d.Rules() {
+	for _, r := range d.Rules {
 		target(r.Src...)
 		for _, dst := range r.Dst {
 			target(dst.Target)
@@ -209,21 +209,21 @@ func normal(t *testing.T, d *policy.Doc) {
 			}
 		}
 	}
-	for _, r := range d.SSH() {
+	for _, r := range d.SSH {
 		target(r.Src...)
 		target(r.Dst...)
 	}
-	for _, r := range d.Approvers().Routes {
+	for _, r := range d.Approvers.Routes {
 		target(r.Who...)
 	}
-	target(d.Approvers().ExitNode...)
-	for _, a := range d.Attributes() {
+	target(d.Approvers.ExitNode...)
+	for _, a := range d.Attributes {
 		target(a.Targets...)
 	}
-	for _, c := range d.Tests() {
+	for _, c := range d.Tests {
 		target(c.Src)
 	}
-	for _, c := range d.SSHTests() {
+	for _, c := range d.SSHTests {
 		target(c.Src)
 		target(c.Dst...)
 	}

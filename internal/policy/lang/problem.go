@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"fmt"
@@ -51,9 +51,9 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// nearest says which known name was probably meant, or nothing. What stands
+// Nearest says which known name was probably meant, or nothing. What stands
 // before a colon is the same in all names of a sort and makes none nearer.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	own := len(name) - 1 - strings.IndexByte(strings.TrimSuffix(name, ":"), ':')
 	best := spelling.Nearest(name, known[:min(len(known), maxKnown)], min(maxEdits, (own+1)/2, own-1))
 	if best == "" {

@@ -1,8 +1,9 @@
-package policy
+package lang
 
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -25,6 +26,10 @@ const (
 	DangerAll             // autogroup:danger-all, a source: every address there is
 	Addresses             // an address, a prefix, a host or an ipset
 )
+
+// IsIdentity reports whether targets of a kind identify nodes by their owner or
+// their tags.
+func (k Kind) IsIdentity() bool { return asNode.has(k) }
 
 // Target is one who may, or where to.
 type Target struct {
@@ -68,14 +73,14 @@ type Rule struct {
 	Via []string
 }
 
-// allowAll is what holds where nothing is said about access: a rule that stands
+// AllowAll is what holds where nothing is said about access: a rule that stands
 // nowhere.
-func allowAll() Rule {
+func AllowAll() Rule {
 	return Rule{
 		Src: []Target{{Kind: Any, Name: "*"}},
 		Dst: []Destination{{
 			Target:   Target{Kind: Any, Name: "*"},
-			Services: []Service{{Ports: []PortRange{allPorts()}}},
+			Services: []Service{{Ports: []PortRange{AllPorts()}}},
 		}},
 	}
 }
@@ -90,6 +95,11 @@ type SSHRule struct {
 	Dst         []Target
 	Users       []string // names, autogroup:nonroot, root
 	AcceptEnv   []string
+}
+
+// HasUser reports whether a rule applies to a user of the operating system.
+func (r *SSHRule) HasUser(user string) bool {
+	return slices.Contains(r.Users, user) || user != "root" && slices.Contains(r.Users, NonRoot)
 }
 
 // Approvers say whose routes need no approval.

@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"cmp"
@@ -9,20 +9,6 @@ import (
 
 	"github.com/tailscale/hujson"
 )
-
-const (
-	protocolICMP   = 1
-	protocolTCP    = 6
-	protocolUDP    = 17
-	protocolICMPv6 = 58
-	protocolSCTP   = 132
-)
-
-func hasPorts(protocol int) bool {
-	return protocol == protocolTCP || protocol == protocolUDP || protocol == protocolSCTP
-}
-
-func allPorts() PortRange { return PortRange{0, 65535} }
 
 // protocol reads the member proto. No text means no protocol.
 func (r *reader) protocol(v hujson.Value, what string) int {
@@ -45,19 +31,19 @@ func (r *reader) protocol(v hujson.Value, what string) int {
 func ParseProtocol(text string) (int, error) {
 	switch strings.ToLower(text) {
 	case "icmp":
-		return protocolICMP, nil
+		return ICMP, nil
 	case "igmp":
 		return 2, nil
 	case "ipv4", "ip-in-ip":
 		return 4, nil
 	case "tcp":
-		return protocolTCP, nil
+		return TCP, nil
 	case "egp":
 		return 8, nil
 	case "igp":
 		return 9, nil
 	case "udp":
-		return protocolUDP, nil
+		return UDP, nil
 	case "gre":
 		return 47, nil
 	case "esp":
@@ -65,16 +51,16 @@ func ParseProtocol(text string) (int, error) {
 	case "ah":
 		return 51, nil
 	case "ipv6-icmp":
-		return protocolICMPv6, nil
+		return ICMPv6, nil
 	case "sctp":
-		return protocolSCTP, nil
+		return SCTP, nil
 	case "fc":
 		return 133, nil
 	}
 	number, err := strconv.ParseUint(text, 10, 8)
 	if err != nil || text[0] == '0' {
 		return 0, fmt.Errorf("%q is not a protocol: write its name, such as tcp or udp, or its number from 1 to 255%s", text,
-			nearest(text, []string{"icmp", "igmp", "ipv4", "tcp", "egp", "igp", "udp", "gre", "esp", "ah", "ipv6-icmp", "sctp", "fc"}))
+			Nearest(text, []string{"icmp", "igmp", "ipv4", "tcp", "egp", "igp", "udp", "gre", "esp", "ah", "ipv6-icmp", "sctp", "fc"}))
 	}
 	return int(number), nil
 }
@@ -83,7 +69,7 @@ func ParseProtocol(text string) (int, error) {
 // returns is in order and does not overlap.
 func parsePorts(text string) ([]PortRange, error) {
 	if text == "*" {
-		return []PortRange{allPorts()}, nil
+		return []PortRange{AllPorts()}, nil
 	}
 	var ports []PortRange
 	for part := range strings.SplitSeq(text, ",") {
@@ -101,11 +87,11 @@ func parsePorts(text string) ([]PortRange, error) {
 		}
 		ports = append(ports, PortRange{uint16(from), uint16(to)})
 	}
-	return mergePorts(ports), nil
+	return MergePorts(ports), nil
 }
 
-// mergePorts puts ranges in order and joins those that touch.
-func mergePorts(ports []PortRange) []PortRange {
+// MergePorts puts ranges in order and joins those that touch.
+func MergePorts(ports []PortRange) []PortRange {
 	slices.SortFunc(ports, func(a, b PortRange) int { return cmp.Compare(a.First, b.First) })
 	merged := ports[:0]
 	for _, p := range ports {
@@ -128,7 +114,7 @@ func service(protocol int, text string) (Service, error) {
 	if protocol != 0 {
 		s.Protocols = []int{protocol}
 	}
-	if protocol != 0 && !hasPorts(protocol) && ports[0] != allPorts() {
+	if protocol != 0 && !HasPorts(protocol) && ports[0] != AllPorts() {
 		return s, fmt.Errorf("protocol %d has no ports: write *", protocol)
 	}
 	return s, nil
@@ -165,7 +151,7 @@ func (r *reader) services(v hujson.Value, what string) (all []Service) {
 		all[i].Ports = append(all[i].Ports, s.Ports...)
 	})
 	for i := range all {
-		all[i].Ports = mergePorts(all[i].Ports)
+		all[i].Ports = MergePorts(all[i].Ports)
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"fmt"
@@ -77,12 +77,12 @@ func (r *reader) name(text string) (Target, error) {
 	switch {
 	case text == "*":
 		return Target{Kind: Any, Name: text}, nil
-	case strings.HasPrefix(text, prefixGroup):
-		if _, ok := r.doc.groups[text]; !ok {
-			return Target{}, fmt.Errorf("%s is not defined: add it to groups%s", text, nearest(text, known(r.doc.groups)))
+	case strings.HasPrefix(text, PrefixGroup):
+		if _, ok := r.doc.Groups[text]; !ok {
+			return Target{}, fmt.Errorf("%s is not defined: add it to groups%s", text, Nearest(text, known(r.doc.Groups)))
 		}
 		return Target{Kind: Group, Name: text}, nil
-	case strings.HasPrefix(text, prefixTag):
+	case strings.HasPrefix(text, PrefixTag):
 		return r.tag(text)
 	case strings.HasPrefix(text, prefixAutogroup):
 		return autogroup(text)
@@ -98,7 +98,7 @@ func (r *reader) name(text string) (Target, error) {
 	case looksLikeAddress(text):
 		prefix, err := parsePrefix(text)
 		if kind, _, ok := strings.Cut(text, ":"); err != nil && ok {
-			err = fmt.Errorf("%w%s", err, nearest(kind+":", prefixes()))
+			err = fmt.Errorf("%w%s", err, Nearest(kind+":", prefixes()))
 		}
 		return Target{Kind: Addresses, Name: text, Prefixes: []netip.Prefix{prefix}}, err
 	case !userPattern.MatchString(text):
@@ -111,8 +111,8 @@ func (r *reader) tag(text string) (Target, error) {
 	if err := CheckTag(text); err != nil {
 		return Target{}, err
 	}
-	if _, ok := r.doc.owners[text]; !ok {
-		return Target{}, fmt.Errorf("%s is not defined: add it to tagOwners%s", text, nearest(text, known(r.doc.owners)))
+	if _, ok := r.doc.TagOwners[text]; !ok {
+		return Target{}, fmt.Errorf("%s is not defined: add it to tagOwners%s", text, Nearest(text, known(r.doc.TagOwners)))
 	}
 	return Target{Kind: Tag, Name: text}, nil
 }
@@ -135,7 +135,7 @@ func autogroup(text string) (Target, error) {
 		"autogroup:billing-admin", "autogroup:auditor", "autogroup:shared":
 		return Target{}, fmt.Errorf("%s is not supported: write a group: of these users", text)
 	}
-	return Target{}, fmt.Errorf("there is no %s%s", text, nearest(text, []string{
+	return Target{}, fmt.Errorf("there is no %s%s", text, Nearest(text, []string{
 		"autogroup:member", "autogroup:tagged", "autogroup:self", "autogroup:internet", "autogroup:danger-all", NonRoot,
 	}))
 }

@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"maps"
@@ -8,21 +8,19 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
-
-	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // The prefixes that tell names apart.
 const (
-	prefixTag       = "tag:"
-	prefixGroup     = "group:"
+	PrefixTag       = "tag:"
+	PrefixGroup     = "group:"
 	prefixAutogroup = "autogroup:"
 	prefixSet       = "ipset:"
 	prefixService   = "svc:"
 )
 
 func prefixes() []string {
-	return []string{prefixTag, prefixGroup, prefixAutogroup, prefixSet, prefixService}
+	return []string{PrefixTag, PrefixGroup, prefixAutogroup, prefixSet, prefixService}
 }
 
 // ownedByAll is the owner of a tag that every user may use.
@@ -36,13 +34,9 @@ var (
 	setPattern  = regexp.MustCompile(`^ipset:[^\s:*,@]{1,128}$`)
 )
 
-// userOf is how a user's name is compared. One "@" at its end may be written to
-// show that it is a user; it is no part of the name.
-func userOf(name string) string { return mesh.FoldName(strings.TrimSuffix(name, "@")) }
-
-// user is userOf, and remembers the name.
+// user is UserName, and remembers the name.
 func (r *reader) user(name string) string {
-	user := userOf(name)
+	user := UserName(name)
 	r.doc.users[user] = true
 	return user
 }
@@ -62,7 +56,7 @@ func (r *reader) groups(v hujson.Value) {
 			}
 			members, lines = append(members, r.user(member)), append(lines, r.line(at))
 		})
-		r.doc.groups[name], r.doc.memberLines[name] = members, lines
+		r.doc.Groups[name], r.doc.MemberLines[name] = members, lines
 	})
 }
 
@@ -88,7 +82,7 @@ func (r *reader) readHosts(v hujson.Value) {
 		}
 		// A host whose address is wrong is known all the same: what names it is
 		// not a second problem.
-		r.hosts[name], r.doc.hosts[name] = []netip.Prefix{prefix}, prefix
+		r.hosts[name], r.doc.Hosts[name] = []netip.Prefix{prefix}, prefix
 	})
 }
 
@@ -109,13 +103,13 @@ func (r *reader) owners(v hujson.Value) {
 		if !clientTagPattern.MatchString(tag) {
 			r.warn(key.StartOffset, "%s has other characters than letters, digits and hyphens: clients refuse it in --advertise-tags, so give it with a pre-auth key or with fairlead nodes tag", tag)
 		}
-		r.doc.owners[tag] = []string{}
+		r.doc.TagOwners[tag] = []string{}
 		lists = append(lists, func() {
 			r.names(value, tag, func(owner string, at int) {
 				if owner, ok := r.owner(tag, owner, at); ok {
-					r.doc.owners[tag] = append(r.doc.owners[tag], owner)
+					r.doc.TagOwners[tag] = append(r.doc.TagOwners[tag], owner)
 					// A tag that owns itself says nothing and is let pass.
-					if strings.HasPrefix(owner, prefixTag) && owner != tag {
+					if strings.HasPrefix(owner, PrefixTag) && owner != tag {
 						chain = append(chain, link{tag, owner, at})
 					}
 				}
@@ -130,15 +124,15 @@ func (r *reader) owners(v hujson.Value) {
 }
 
 func (r *reader) owner(tag, owner string, at int) (string, bool) {
-	_, isGroup := r.doc.groups[owner]
-	_, isTag := r.doc.owners[owner]
+	_, isGroup := r.doc.Groups[owner]
+	_, isTag := r.doc.TagOwners[owner]
 	switch {
 	case isGroup, isTag, owner == ownedByAll:
 		return owner, true
-	case strings.HasPrefix(owner, prefixGroup):
-		r.problem(at, "%s is owned by %s, which is not defined: add it to groups%s", tag, owner, nearest(owner, known(r.doc.groups)))
-	case strings.HasPrefix(owner, prefixTag):
-		r.problem(at, "%s is owned by %s, which is not defined: add it to tagOwners%s", tag, owner, nearest(owner, known(r.doc.owners)))
+	case strings.HasPrefix(owner, PrefixGroup):
+		r.problem(at, "%s is owned by %s, which is not defined: add it to groups%s", tag, owner, Nearest(owner, known(r.doc.Groups)))
+	case strings.HasPrefix(owner, PrefixTag):
+		r.problem(at, "%s is owned by %s, which is not defined: add it to tagOwners%s", tag, owner, Nearest(owner, known(r.doc.TagOwners)))
 	case strings.HasPrefix(owner, prefixAutogroup):
 		r.problem(at, "%s is not supported as the owner of a tag; of the autogroups only %s is", owner, ownedByAll)
 	case !userPattern.MatchString(owner):

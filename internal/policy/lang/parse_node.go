@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"encoding/json"
@@ -19,13 +19,13 @@ func (r *reader) approvers(v hujson.Value) {
 				r.problem(key.StartOffset, "%s", err.Error())
 				return
 			}
-			r.doc.approvers.Routes = append(r.doc.approvers.Routes, RouteApprovers{
+			r.doc.Approvers.Routes = append(r.doc.Approvers.Routes, RouteApprovers{
 				Line: r.line(key.StartOffset), Column: r.column(key.StartOffset), Prefix: prefix, Who: r.targetsOf(value, name, asNode),
 			})
 		})
 	}
 	if exit, ok := m["exitNode"]; ok {
-		r.doc.approvers.ExitNode = r.targetsOf(exit, "exitNode", asNode)
+		r.doc.Approvers.ExitNode = r.targetsOf(exit, "exitNode", asNode)
 	}
 }
 
@@ -54,6 +54,6 @@ func (r *reader) attributes(v hujson.Value) {
 				}
 			})
 		}
-		r.doc.attributes = append(r.doc.attributes, a)
+		r.doc.Attributes = append(r.doc.Attributes, a)
 	})
 }

@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"strconv"
@@ -17,7 +17,7 @@ func (r *reader) tests(v hujson.Value) {
 		test := Test{Line: r.line(v.StartOffset)}
 		if p, ok := m["proto"]; ok {
 			test.Protocol = r.protocol(p, "proto")
-			if test.Protocol != 0 && !hasPorts(test.Protocol) {
+			if test.Protocol != 0 && !HasPorts(test.Protocol) {
 				r.problem(p.StartOffset, "a test is about a port, so proto must be tcp, udp or sctp")
 			}
 		}
@@ -30,7 +30,7 @@ func (r *reader) tests(v hujson.Value) {
 		if len(test.Accept)+len(test.Deny) == 0 && len(r.problems) == before {
 			r.problem(v.StartOffset, "a test has neither accept nor deny: it would prove nothing")
 		}
-		r.doc.tests = append(r.doc.tests, test)
+		r.doc.Tests = append(r.doc.Tests, test)
 	})
 }
 
@@ -102,6 +102,6 @@ func (r *reader) sshTests(v hujson.Value) {
 		if len(test.Accept)+len(test.Check)+len(test.Deny) == 0 && len(r.problems) == before {
 			r.problem(v.StartOffset, "%s names nobody in accept, check or deny: it would prove nothing", what)
 		}
-		r.doc.sshTests = append(r.doc.sshTests, test)
+		r.doc.SSHTests = append(r.doc.SSHTests, test)
 	})
 }

@@ -1,16 +1,16 @@
-package policy_test
+package lang_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 func TestWordsForPortsAreBounded(t *testing.T) {
-	var s policy.Service
+	var s lang.Service
 	for port := uint16(1); port < 60_000; port += 2 {
-		s.Ports = append(s.Ports, policy.PortRange{First: port, Last: port})
+		s.Ports = append(s.Ports, lang.PortRange{First: port, Last: port})
 	}
 	text := s.String()
 	if len(text) > 2000 || !strings.HasPrefix(text, "ports 1, 3, 5, ") || !strings.HasSuffix(text, ", 399, and more") {

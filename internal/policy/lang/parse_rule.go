@@ -1,4 +1,4 @@
-package policy
+package lang
 
 import (
 	"encoding/json"
@@ -46,7 +46,7 @@ func (r *reader) acls(v hujson.Value) {
 				r.self(t, at, rule.Src, asPerson|1<<Any)
 			}
 		})
-		r.doc.rules = append(r.doc.rules, rule)
+		r.doc.Rules = append(r.doc.Rules, rule)
 	})
 }
 
@@ -88,7 +88,7 @@ func (r *reader) grants(v hujson.Value) {
 			}
 			rule.Dst = append(rule.Dst, Destination{Target: t, Services: services})
 		})
-		r.doc.rules = append(r.doc.rules, rule)
+		r.doc.Rules = append(r.doc.Rules, rule)
 	})
 }
 

@@ -1,19 +1,16 @@
-package policy_test
+package lang_test
 
 import (
 	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
+	"github.com/fairlead-mesh/fairlead/internal/policy/policytest"
 )
 
 var update = flag.Bool("update", false, "rewrite what the files of testdata expect")
@@ -26,46 +23,7 @@ const (
 // Each file says in its first line the rule it proves, then has a policy, and then
 // what the policy means or what is wrong with it.
 func TestTheLanguageMeansWhatItsCorpusSays(t *testing.T) {
-	corpus(t, "language", divide, func(_ *testing.T, text, _ string) string { return outcome([]byte(text)) })
-}
-
-// corpus judges each file of a folder. Divide parts what is given from what is
-// expected of it; with -update what is found is written instead.
-func corpus(t *testing.T, folder string, divide func(file string) (given, want string), judge func(t *testing.T, given, want string) string) {
-	files, err := filepath.Glob("testdata/" + folder + "/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no corpus: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			given, want := divide(string(raw))
-			if !strings.HasPrefix(given, "// ") || len(raw) > 4<<10 {
-				t.Fatal("the file is larger than 4 KiB or does not begin with the rule it proves")
-			}
-			got := judge(t, given, want)
-			if *update {
-				if err := os.WriteFile(file, []byte(given+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// after parts a file behind a mark.
-func after(mark string) func(file string) (given, want string) {
-	return func(file string) (given, want string) {
-		given, want, _ = strings.Cut(file, mark)
-		return given + mark, want
-	}
+	policytest.Corpus(t, "language", *update, divide, func(_ *testing.T, text, _ string) string { return outcome([]byte(text)) })
 }
 
 // divide separates a policy from what is expected of it.
@@ -79,7 +37,7 @@ func divide(file string) (text, want string) {
 }
 
 func outcome(text []byte) string {
-	doc, problems := policy.Parse(text)
+	doc, problems := lang.Parse(text)
 	if len(problems) > 0 {
 		return fails + problems.Error() + "\n"
 	}
@@ -87,18 +45,18 @@ func outcome(text []byte) string {
 }
 
 // describe says in full what a document means.
-func describe(d *policy.Doc) string {
+func describe(d *lang.Doc) string {
 	var b strings.Builder
-	for _, w := range d.Warnings() {
+	for _, w := range d.Warnings {
 		fmt.Fprintf(&b, "line %d, column %d: warning: %s\n", w.Line, w.Column, w.Text)
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.Groups())) {
-		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(d.Groups()[name], ", "))
+	for _, name := range slices.Sorted(maps.Keys(d.Groups)) {
+		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(d.Groups[name], ", "))
 	}
-	for _, tag := range slices.Sorted(maps.Keys(d.TagOwners())) {
-		fmt.Fprintf(&b, "%s: owned by %s\n", tag, strings.Join(d.TagOwners()[tag], ", "))
+	for _, tag := range slices.Sorted(maps.Keys(d.TagOwners)) {
+		fmt.Fprintf(&b, "%s: owned by %s\n", tag, strings.Join(d.TagOwners[tag], ", "))
 	}
-	for _, r := range d.Rules() {
+	for _, r := range d.Rules {
 		fmt.Fprintf(&b, "line %d: %s reach\n", r.Line, targets(r.Src))
 		for _, dst := range r.Dst {
 			fmt.Fprintf(&b, "\t%s%s\n", targetText(dst.Target), services(dst.Services))
@@ -107,24 +65,24 @@ func describe(d *policy.Doc) string {
 		clause(&b, "\twith ", capabilities(r.App))
 		clause(&b, "\tbecause ", r.Comment)
 	}
-	for _, r := range d.SSH() {
+	for _, r := range d.SSH {
 		fmt.Fprintf(&b, "line %d: %s open shells of %s as %s\n", r.Line, targets(r.Src), targets(r.Dst), strings.Join(r.Users, ", "))
 		if r.Check {
 			fmt.Fprintf(&b, "\tafter a check that holds for %v\n", r.CheckPeriod)
 		}
 		clause(&b, "\twith the variables ", strings.Join(r.AcceptEnv, ", "))
 	}
-	for _, r := range d.Approvers().Routes {
+	for _, r := range d.Approvers.Routes {
 		fmt.Fprintf(&b, "%s: approved for %s\n", r.Prefix, targets(r.Who))
 	}
-	clause(&b, "exit nodes: approved for ", targets(d.Approvers().ExitNode))
-	for _, a := range d.Attributes() {
+	clause(&b, "exit nodes: approved for ", targets(d.Approvers.ExitNode))
+	for _, a := range d.Attributes {
 		fmt.Fprintf(&b, "line %d: %s have %s\n", a.Line, targets(a.Targets), capabilities(a.Attrs))
 	}
-	if d.RandomizeClientPort() {
+	if d.RandomizeClientPort {
 		b.WriteString("client ports are random\n")
 	}
-	for _, t := range d.Tests() {
+	for _, t := range d.Tests {
 		fmt.Fprintf(&b, "line %d: %s by protocol %d\n", t.Line, targetText(t.Src), t.Protocol)
 		for _, dst := range t.Accept {
 			fmt.Fprintf(&b, "\treaches %s port %d: %s\n", targetText(dst.Target), dst.Port, dst.Text)
@@ -133,7 +91,7 @@ func describe(d *policy.Doc) string {
 			fmt.Fprintf(&b, "\tdoes not reach %s port %d: %s\n", targetText(dst.Target), dst.Port, dst.Text)
 		}
 	}
-	for _, t := range d.SSHTests() {
+	for _, t := range d.SSHTests {
 		fmt.Fprintf(&b, "line %d: %s at %s\n", t.Line, targetText(t.Src), targets(t.Dst))
 		clause(&b, "\tgets in as ", strings.Join(t.Accept, ", "))
 		clause(&b, "\tis checked as ", strings.Join(t.Check, ", "))
@@ -150,7 +108,7 @@ func clause(b *strings.Builder, what, text string) {
 	}
 }
 
-func targets(ts []policy.Target) string {
+func targets(ts []lang.Target) string {
 	texts := make([]string, len(ts))
 	for i, t := range ts {
 		texts[i] = targetText(t)
@@ -158,24 +116,24 @@ func targets(ts []policy.Target) string {
 	return strings.Join(texts, ", ")
 }
 
-func targetText(t policy.Target) string {
+func targetText(t lang.Target) string {
 	switch t.Kind {
-	case policy.User:
+	case lang.User:
 		return t.Name + "@"
-	case policy.Addresses:
+	case lang.Addresses:
 		return strings.Trim(fmt.Sprint(t.Prefixes), "[]")
 	default:
 		return t.Name
 	}
 }
 
-func services(all []policy.Service) string {
+func services(all []lang.Service) string {
 	var b strings.Builder
 	for _, s := range all {
 		b.WriteString(" at")
 		for _, p := range s.Ports {
 			switch {
-			case p == policy.PortRange{First: 0, Last: 65535}:
+			case p == lang.PortRange{First: 0, Last: 65535}:
 				b.WriteString(" *")
 			case p.First == p.Last:
 				fmt.Fprintf(&b, " %d", p.First)

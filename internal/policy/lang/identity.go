@@ -1,0 +1,63 @@
+package lang
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// Identity is what targets know of a node besides its addresses: its tags, or the
+// names of its owner if it has none.
+type Identity struct {
+	Names []string // in the form of UserName
+	Tags  []string
+}
+
+// IdentityOf returns the identity of a node.
+func IdentityOf(s *mesh.Snapshot, n *mesh.Node) Identity {
+	id := Identity{Tags: n.Tags}
+	if owner, ok := s.User(n.Owner); ok && !n.Tagged() {
+		id.Names = NamesOf(owner)
+	}
+	return id
+}
+
+// Identifies reports whether a target means nodes with an identity. Targets that
+// mean addresses, everyone or something else than nodes do not.
+func (t *Target) Identifies(id *Identity, groups map[string][]string) bool {
+	switch t.Kind {
+	case User:
+		return len(id.Tags) == 0 && slices.Contains(id.Names, t.Name)
+	case Group:
+		return len(id.Tags) == 0 && id.MemberOf(groups[t.Name]) >= 0
+	case Member:
+		return len(id.Tags) == 0
+	case Tag:
+		return slices.Contains(id.Tags, t.Name)
+	case Tagged:
+		return len(id.Tags) > 0
+	default:
+		return false
+	}
+}
+
+// MemberOf returns which of the members of a group has one of the names of an
+// identity, or -1.
+func (id *Identity) MemberOf(group []string) int {
+	return slices.IndexFunc(group, func(member string) bool { return slices.Contains(id.Names, member) })
+}
+
+// UserName returns the form in which names of users are compared. One "@" at the
+// end may be written to show that it is a user; it is not part of the name.
+func UserName(name string) string { return mesh.FoldName(strings.TrimSuffix(name, "@")) }
+
+// NamesOf returns the names that mean a user, in the form of UserName: the user's
+// name and, if there is one, the e-mail address.
+func NamesOf(user *mesh.User) []string {
+	names := []string{mesh.FoldName(user.Name)}
+	if user.Email != "" {
+		names = append(names, mesh.FoldName(user.Email))
+	}
+	return names
+}

@@ -1,0 +1,43 @@
+package lang
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// maxWarnings bounds the warnings of one kind.
+const maxWarnings = 20
+
+// WarningsFor returns the document's warnings, and warnings about users it names who do
+// not exist. That may be intended: a user can be named before the first sign-in.
+func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
+	if d == nil {
+		return nil
+	}
+	people := map[string]bool{}
+	for u := range s.Users() {
+		for _, name := range NamesOf(u) {
+			people[name] = true
+		}
+	}
+	var strangers []string
+	for _, name := range d.Users() {
+		if !people[name] {
+			strangers = append(strangers, name)
+		}
+	}
+	warnings := slices.Clone(d.Warnings)
+	for _, name := range strangers[:min(len(strangers), maxWarnings)] {
+		text := "there is no user " + name
+		if _, ok := s.NodeNamed(name); ok {
+			text += ", but there is a node of that name: a policy names nodes by tag, by address, or by an entry in hosts"
+		}
+		warnings = append(warnings, Problem{Text: text})
+	}
+	if more := len(strangers) - maxWarnings; more > 0 {
+		warnings = append(warnings, Problem{Text: fmt.Sprintf("%d more users in the policy do not exist", more)})
+	}
+	return warnings
+}
