@@ -2,9 +2,9 @@
 export { BulkBar } from "./BulkBar";
 export { type Column, columnsShown } from "./columns";
 export { csvCell, downloadCSV, downloadJSON, toCSV } from "./csv";
-export { DataTable, sortRows } from "./DataTable";
+export { DataTable } from "./DataTable";
 export { FilterChips, FilterLine } from "./FilterLine";
 export { ExportMenu, FilterButton, FilterGroups, FilterMenu, ViewMenu } from "./menus";
 export { NoMatch } from "./NoMatch";
-export type { Group } from "./order";
+export { type Group, sortRows } from "./order";
 export { useShown } from "./useShown";

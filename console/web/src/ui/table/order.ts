@@ -1,3 +1,5 @@
+import type { Column } from "./columns";
+
 export type Entry<T> = { id: string; row: T } | { id: string; head: Group<T> };
 
 /** Rows that stand together under a title. */
@@ -49,4 +51,16 @@ function longestRise(numbers: readonly number[]): number {
     tails[low] = n;
   }
   return tails.length;
+}
+
+export function sortRows<T>(
+  rows: readonly T[],
+  sort: string,
+  columns: readonly Column<T>[],
+  usual: (a: T, b: T) => number,
+): T[] {
+  const down = sort.startsWith("-");
+  const compare = columns.find((c) => c.id === sort.slice(down ? 1 : 0))?.sort;
+  if (!compare) return [...rows].sort(usual);
+  return [...rows].sort((a, b) => (down ? -1 : 1) * compare(a, b) || usual(a, b));
 }
