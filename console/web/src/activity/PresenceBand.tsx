@@ -1,10 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
-import { clsx } from "clsx";
-import { ChevronRight } from "lucide-react";
-import { useId, useMemo, useRef, useState } from "react";
+import { useMemo, useRef } from "react";
 import { nodePresenceQuery, useCan } from "@/api";
 import { text } from "@/text";
-import { absolute, ErrorState, Skeleton, useNow, usePreferences } from "@/ui";
+import { absolute, ErrorState, FoldButton, Skeleton, useFold, useNow, usePreferences } from "@/ui";
 import { useWidth } from "@/ui/useWidth";
 import { lengthWords, percentWords, type Span, shareOnline, spansOf } from "./presence";
 
@@ -133,25 +131,17 @@ function Axis({ from, to }: { from: number; to: number }) {
 
 /** The same in words, newest first. */
 function SpanTable({ spans, live }: { spans: readonly Span[]; live: boolean }) {
-  const [open, setOpen] = useState(false);
-  const id = useId();
+  const fold = useFold();
   const { timeZone } = usePreferences();
   const rows = [...spans].reverse().slice(0, 200);
   const moment = (at: number) => absolute(new Date(at).toISOString(), timeZone).replace(/ \(.*\)/, "");
   return (
     <div className="pt-1">
-      <button
-        type="button"
-        aria-expanded={open}
-        aria-controls={open ? id : undefined}
-        onClick={() => setOpen(!open)}
-        className="-ml-0.5 flex h-6 items-center gap-1 text-12 text-ink-2 hover:text-ink"
-      >
-        <ChevronRight className={clsx("size-3.5 transition-transform duration-100", open && "rotate-90")} aria-hidden />
+      <FoldButton fold={fold} small className="-ml-0.5 h-6 text-12">
         {t.asTable}
-      </button>
-      {open && (
-        <table id={id} className="mt-1 w-full text-12 tabular-nums">
+      </FoldButton>
+      {fold.open && (
+        <table id={fold.id} className="mt-1 w-full text-12 tabular-nums">
           <thead>
             <tr className="border-b border-line text-left text-ink-2">
               {[t.state, t.from, t.to, t.length].map((title) => (

@@ -1,9 +1,9 @@
 import { clsx } from "clsx";
-import { ChevronRight } from "lucide-react";
-import { type ReactNode, useId, useState } from "react";
+import type { ReactNode } from "react";
 import { useSession } from "@/api/session";
 import { text } from "@/text";
 import { CopyButton } from "./copy";
+import { FoldButton, useFold } from "./fold";
 
 interface Call {
   method: "get" | "post" | "put" | "patch" | "delete";
@@ -72,23 +72,19 @@ export const ApiSteps = ({ steps }: { steps: readonly Step[] }) => (
 );
 
 function Fold({ below = false, children }: { below?: boolean; children: ReactNode }) {
-  const [open, setOpen] = useState(false);
-  const id = useId();
+  const fold = useFold();
   return (
     <>
-      <button
-        type="button"
-        aria-expanded={open}
-        aria-controls={open ? id : undefined}
-        onClick={() => setOpen(!open)}
-        className="mr-auto -ml-2 flex h-8 items-center gap-1 rounded-md px-2 text-12 text-ink-2 hover:bg-sunken hover:text-ink max-sm:basis-full"
+      <FoldButton
+        fold={fold}
+        small
+        className="mr-auto -ml-2 h-8 rounded-md px-2 text-12 hover:bg-sunken max-sm:basis-full"
       >
-        <ChevronRight className={clsx("size-3.5 transition-transform duration-100", open && "rotate-90")} aria-hidden />
         {text.common.showAsCall}
-      </button>
-      {open && (
+      </FoldButton>
+      {fold.open && (
         <div
-          id={id}
+          id={fold.id}
           className={clsx("basis-full space-y-2 pb-1 font-mono text-12", below ? "order-last pt-1" : "order-first")}
         >
           {children}

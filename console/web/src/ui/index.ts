@@ -12,7 +12,7 @@ export { CopyButton, copyText } from "./copy";
 export { Confirm, Dialog, SidePanel } from "./dialog";
 export { Checkbox, Field, Input, Select, Switch, TextArea } from "./field";
 export { Flash } from "./flash";
-export { Fold } from "./fold";
+export { Fold, FoldButton, useFold } from "./fold";
 export { AskToDrop, SecretGuard } from "./leave";
 export { Menu, MenuCheck, MenuGroup, MenuItem, MenuLine, MenuRadio, RowMenu } from "./menu";
 export { Page, PageHead, usePageTitle } from "./page";

@@ -1,10 +1,8 @@
-import { clsx } from "clsx";
-import { ChevronRight } from "lucide-react";
 import { type ReactNode, useId, useState } from "react";
 import { useSession } from "@/api";
 import { onlyHere } from "@/keys";
 import { text } from "@/text";
-import { Banner, Checkbox, Command, Field, Input, Tabs } from "@/ui";
+import { Banner, Checkbox, Command, Field, FoldButton, Input, Tabs, useFold } from "@/ui";
 import { type Computer, type JoinOptions, joinLine, notAPrefix, type System } from "./join";
 import { Qr } from "./Qr";
 
@@ -99,24 +97,16 @@ function Phone({ system, withKey }: { system: "ios" | "android"; withKey: boolea
 }
 
 function Advanced({ options, onChange }: { options: JoinOptions; onChange(options: JoinOptions): void }) {
-  const [open, setOpen] = useState(false);
-  const id = useId();
+  const fold = useFold();
   const bad = notAPrefix(options.routes);
   const set = (change: Partial<JoinOptions>) => onChange({ ...options, ...change });
   return (
     <div className="mt-4">
-      <button
-        type="button"
-        aria-expanded={open}
-        aria-controls={open ? id : undefined}
-        onClick={() => setOpen(!open)}
-        className="-ml-2 flex h-8 items-center gap-1 rounded-md px-2 font-medium text-ink-2 hover:bg-sunken hover:text-ink"
-      >
-        <ChevronRight className={clsx("size-4 transition-transform duration-100", open && "rotate-90")} aria-hidden />
+      <FoldButton fold={fold} className="-ml-2 h-8 rounded-md px-2 font-medium hover:bg-sunken">
         {t.advanced}
-      </button>
-      {open && (
-        <div id={id} className="mt-2 space-y-4">
+      </FoldButton>
+      {fold.open && (
+        <div id={fold.id} className="mt-2 space-y-4">
           <Pair>
             <Field label={t.hostname} hint={t.hostnameHint}>
               {(control) => (
