@@ -1,0 +1,51 @@
+import { Download, Link2 } from "lucide-react";
+import { text } from "@/text";
+import { announce, Button, copyText, useStatus } from "@/ui";
+import { exportEvents, mostExported } from "./csv";
+import type { Told } from "./marks";
+import type { useTimelineEvents } from "./state";
+
+const t = text.timeline;
+
+/** Takes away what is shown: as a link, or as a file. */
+export function Actions({
+  events,
+  fits,
+  from,
+  to,
+}: {
+  events: ReturnType<typeof useTimelineEvents>;
+  /** Whether the filter line lets an event through. */
+  fits(told: Told): boolean;
+  from: number;
+  to: number;
+}) {
+  const status = useStatus();
+  const copyLink = async () => {
+    // To the moment, so that who follows it sees the same and not what is last then.
+    const url = new URL(location.href);
+    url.searchParams.set("from", new Date(from).toISOString());
+    url.searchParams.set("to", new Date(to).toISOString());
+    url.searchParams.delete("range");
+    if (await copyText(url.href)) status.done(t.linkCopied);
+    else announce(text.common.copyByHand);
+  };
+  const write = async () => {
+    try {
+      const all = await exportEvents(events.filter, (each) => events.lanes.includes(each.words.lane) && fits(each));
+      if (!all) status.done(t.exportCut(mostExported.toLocaleString("en")));
+    } catch (error) {
+      status.failed(t.exportFailed, error);
+    }
+  };
+  return (
+    <>
+      <Button icon={Link2} onClick={() => void copyLink()}>
+        {t.copyLink}
+      </Button>
+      <Button icon={Download} onClick={() => void write()} className="max-md:hidden">
+        {t.export}
+      </Button>
+    </>
+  );
+}
