@@ -1,53 +1,46 @@
 /** The list of nodes: the reference for every list of the console. */
 import { Link, useNavigate } from "@tanstack/react-router";
-import { Hourglass, Plus, Route, Server, Tag, Trash2 } from "lucide-react";
+import { Plus, Server, Trash2 } from "lucide-react";
 import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { type Node, useCan, useHosts, useNodes, usePresence } from "@/api";
 import { matches, type Term } from "@/filter";
 import { useOwnedTags } from "@/keys/policyTags";
-import { ListPage, type Selection, tabsOf, useChosen, useCreate, useListPage } from "@/list";
+import { ListPage, tabsOf, useCreate, useListPage } from "@/list";
 import {
   type Around,
   asksHosts,
   byName,
-  ipv4Of,
   NodeActionsProvider,
-  NodeMark,
   NodeMenu,
   newestVersion,
   nodeFilter,
   nodeFilterFields,
-  ownerWords,
   staleAge,
   stateOf,
   useNodeActions,
   waitingRoutes,
 } from "@/nodes";
-import { RouteActionsProvider, useTurnRoutes } from "@/routes";
+import { RouteActionsProvider } from "@/routes";
 import { printable, text } from "@/text";
 import {
-  Badge,
-  BulkBar,
-  Button,
-  type Column,
   columnsShown,
   DataTable,
   Empty,
   ExportMenu,
-  Flash,
   linkButton,
   NoMatch,
   sortRows,
-  Time,
   type Tone,
   useNow,
   useShown,
   useWrites,
   WriteButton,
 } from "@/ui";
-import { exported, hostColumns, NodeLink, nodeColumns } from "./columns";
+import { Bulk } from "./Bulk";
+import { exported, hostColumns, nodeColumns } from "./columns";
 import { NodeFilterMenu } from "./FilterMenu";
 import { attentionGroups } from "./groups";
+import { PhoneRow } from "./PhoneRow";
 
 const NodePanel = lazy(() => import("./NodePanel"));
 
@@ -245,83 +238,3 @@ const NoNodes = () => (
     {t.emptyBody}
   </Empty>
 );
-
-function PhoneRow({ node, onOpen }: { node: Node; onOpen(node: Node): void }) {
-  const waiting = waitingRoutes(node).length;
-  return (
-    <div className="flex w-full min-w-0 items-center gap-3">
-      <Flash value={node.online} className="grid shrink-0 place-items-center rounded-full">
-        <NodeMark node={node} />
-      </Flash>
-      <div className="min-w-0 flex-1">
-        <NodeLink node={node} onOpen={onOpen} className="block truncate text-14 font-medium" />
-        <div className="flex gap-2 text-12 text-ink-2">
-          <span className="font-mono">{ipv4Of(node)}</span>
-          <span className="truncate">{printable(ownerWords(node))}</span>
-        </div>
-      </div>
-      {waiting > 0 && <Badge tone="warn">{t.waiting(waiting)}</Badge>}
-      <span className="text-12 text-ink-3">
-        {node.expired ? (
-          <span className="text-bad">{t.state.expired}</span>
-        ) : node.online ? (
-          text.common.now
-        ) : (
-          <Time at={node.lastSeen} focusable={false} />
-        )}
-      </span>
-      <NodeMenu node={node} />
-    </div>
-  );
-}
-
-function Bulk({
-  list,
-  nodes,
-  rows,
-  files,
-  start,
-}: {
-  list: Selection;
-  nodes: readonly Node[];
-  rows: readonly Node[];
-  files: readonly Column<Node>[];
-  start: ReturnType<typeof useNodeActions>;
-}) {
-  const { offered, why } = useWrites("nodes:write");
-  const routes = useWrites("routes:write");
-  const turn = useTurnRoutes();
-  const { chosen, bar } = useChosen(list, nodes, rows);
-  const waiting = chosen.some((node) => waitingRoutes(node).length > 0);
-  const act = (name: "addTags" | "expire" | "delete") => () => start({ name, nodes: chosen });
-  return (
-    <BulkBar label={t.title} {...bar}>
-      {offered && (
-        <>
-          <Button look="ghost" icon={Tag} why={why} onClick={act("addTags")}>
-            {t.bulk.tags}
-          </Button>
-          {routes.offered && waiting && (
-            <Button
-              look="ghost"
-              icon={Route}
-              why={why}
-              onClick={() => turn(true, (row) => list.selected.has(row.node.id))}
-            >
-              {t.bulk.approve}
-            </Button>
-          )}
-          <Button look="ghost" icon={Hourglass} why={why} onClick={act("expire")}>
-            {t.bulk.expire}
-          </Button>
-        </>
-      )}
-      <ExportMenu what="nodes" columns={files} rows={chosen} selected />
-      {offered && (
-        <Button look="ghost-danger" icon={Trash2} why={why} onClick={act("delete")}>
-          {t.bulk.delete}
-        </Button>
-      )}
-    </BulkBar>
-  );
-}

@@ -1,0 +1,61 @@
+import { Hourglass, Route, Tag, Trash2 } from "lucide-react";
+import type { Node } from "@/api";
+import { type Selection, useChosen } from "@/list";
+import { type useNodeActions, waitingRoutes } from "@/nodes";
+import { useTurnRoutes } from "@/routes";
+import { text } from "@/text";
+import { BulkBar, Button, type Column, ExportMenu, useWrites } from "@/ui";
+
+const t = text.nodes;
+
+/** What can be done with the selected nodes. */
+export function Bulk({
+  list,
+  nodes,
+  rows,
+  files,
+  start,
+}: {
+  list: Selection;
+  nodes: readonly Node[];
+  rows: readonly Node[];
+  files: readonly Column<Node>[];
+  start: ReturnType<typeof useNodeActions>;
+}) {
+  const { offered, why } = useWrites("nodes:write");
+  const routes = useWrites("routes:write");
+  const turn = useTurnRoutes();
+  const { chosen, bar } = useChosen(list, nodes, rows);
+  const waiting = chosen.some((node) => waitingRoutes(node).length > 0);
+  const act = (name: "addTags" | "expire" | "delete") => () => start({ name, nodes: chosen });
+  return (
+    <BulkBar label={t.title} {...bar}>
+      {offered && (
+        <>
+          <Button look="ghost" icon={Tag} why={why} onClick={act("addTags")}>
+            {t.bulk.tags}
+          </Button>
+          {routes.offered && waiting && (
+            <Button
+              look="ghost"
+              icon={Route}
+              why={why}
+              onClick={() => turn(true, (row) => list.selected.has(row.node.id))}
+            >
+              {t.bulk.approve}
+            </Button>
+          )}
+          <Button look="ghost" icon={Hourglass} why={why} onClick={act("expire")}>
+            {t.bulk.expire}
+          </Button>
+        </>
+      )}
+      <ExportMenu what="nodes" columns={files} rows={chosen} selected />
+      {offered && (
+        <Button look="ghost-danger" icon={Trash2} why={why} onClick={act("delete")}>
+          {t.bulk.delete}
+        </Button>
+      )}
+    </BulkBar>
+  );
+}

@@ -1,0 +1,37 @@
+import type { Node } from "@/api";
+import { ipv4Of, NodeMark, NodeMenu, ownerWords, waitingRoutes } from "@/nodes";
+import { printable, text } from "@/text";
+import { Badge, Flash, Time } from "@/ui";
+import { NodeLink } from "./columns";
+
+const t = text.nodes;
+
+/** A node on a phone, in two lines. */
+export function PhoneRow({ node, onOpen }: { node: Node; onOpen(node: Node): void }) {
+  const waiting = waitingRoutes(node).length;
+  return (
+    <div className="flex w-full min-w-0 items-center gap-3">
+      <Flash value={node.online} className="grid shrink-0 place-items-center rounded-full">
+        <NodeMark node={node} />
+      </Flash>
+      <div className="min-w-0 flex-1">
+        <NodeLink node={node} onOpen={onOpen} className="block truncate text-14 font-medium" />
+        <div className="flex gap-2 text-12 text-ink-2">
+          <span className="font-mono">{ipv4Of(node)}</span>
+          <span className="truncate">{printable(ownerWords(node))}</span>
+        </div>
+      </div>
+      {waiting > 0 && <Badge tone="warn">{t.waiting(waiting)}</Badge>}
+      <span className="text-12 text-ink-3">
+        {node.expired ? (
+          <span className="text-bad">{t.state.expired}</span>
+        ) : node.online ? (
+          text.common.now
+        ) : (
+          <Time at={node.lastSeen} focusable={false} />
+        )}
+      </span>
+      <NodeMenu node={node} />
+    </div>
+  );
+}
