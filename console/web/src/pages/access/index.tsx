@@ -1,63 +1,36 @@
 /** Who reaches what: a question, a matrix, a drawing and a table of one answer of the server. */
-import { Link } from "@tanstack/react-router";
-import { Network } from "lucide-react";
 import { useCallback, useMemo } from "react";
-import { type AccessRow, type Change, changeOf, rowId } from "@/access";
-import type { AccessMap, AccessPrincipal } from "@/api";
+import { rowId } from "@/access";
+import type { AccessPrincipal } from "@/api";
 import { matches, useFilter } from "@/filter";
 import { useSearchState } from "@/router/search";
 import { text } from "@/text";
 import { accessMap } from "@/text/access";
 import {
   Banner,
-  Button,
   columnsShown,
   Delayed,
-  Empty,
   ErrorState,
   ExportMenu,
   FilterChips,
   FilterLine,
-  linkButton,
   PageHead,
   Select,
-  Skeleton,
   Tabs,
   useMedia,
   usePageTitle,
   ViewMenu,
 } from "@/ui";
 import { Answer, AskForm } from "./Ask";
+import { Body, Nothing, Waiting } from "./Body";
 import { accessColumns, rowFilter } from "./columns";
+import { DraftBanner } from "./DraftBanner";
 import { MapFilterMenu } from "./FilterMenu";
-import { Flow } from "./Flow";
-import { ruleId } from "./flow";
-import { MapTable } from "./MapTable";
-import { Matrix } from "./Matrix";
-import { NodeChooser } from "./NodeChooser";
-import { CellPanel, RulePanel } from "./panels";
+import { OpenPanel } from "./OpenPanel";
+import { usual, type View } from "./search";
 import { type Detail, useDraftText, useMap, useNodeRows } from "./useMap";
 
 const t = accessMap;
-const usual = {
-  view: "matrix",
-  by: "groups",
-  from: "",
-  to: "",
-  port: "",
-  proto: "",
-  cell: "",
-  rule: "",
-  focus: "",
-  node: "",
-  q: "",
-  sort: "",
-  cols: "",
-  draft: "",
-};
-type Search = typeof usual;
-type SetSearch = (change: Partial<Search>, how?: "replace" | "push") => void;
-type View = keyof typeof t.views;
 const panelId = "access-map";
 const filterFields = Object.keys(rowFilter.fields);
 
@@ -185,163 +158,9 @@ export function AccessPage() {
           )}
         </div>
       </div>
-      <Panel search={search} setSearch={setSearch} rows={drawn} draft={draft} ask={ask} />
+      <OpenPanel search={search} setSearch={setSearch} rows={drawn} draft={draft} ask={ask} />
     </div>
   );
 }
 
 const none: readonly AccessPrincipal[] = [];
-
-function Body({
-  map,
-  rows,
-  shown,
-  view,
-  search,
-  setSearch,
-  onOpen,
-  columns,
-  clear,
-}: {
-  map: AccessMap;
-  rows: readonly AccessRow[];
-  shown: readonly AccessRow[];
-  view: View;
-  search: Search;
-  setSearch: SetSearch;
-  onOpen(from: AccessPrincipal, to: AccessPrincipal): void;
-  columns: ReturnType<typeof accessColumns>;
-  clear(): void;
-}) {
-  const openRow = useCallback((row: AccessRow) => onOpen(row.from, row.to), [onOpen]);
-  if (view === "matrix") return <Matrix map={map} rows={rows} open={search.cell} onOpen={onOpen} />;
-  if (view === "flow")
-    return (
-      <Flow
-        rows={rows}
-        chooser={<NodeChooser value={search.node} onChange={(node) => setSearch({ node, focus: "" }, "push")} />}
-        chosen={search.node !== ""}
-        focus={search.focus}
-        onFocus={(focus) => setSearch(focus ? { focus } : { focus, node: "" }, "push")}
-        openRule={search.rule}
-        onOpenRule={(rule) => setSearch({ rule, cell: "" }, "push")}
-      />
-    );
-  return (
-    <MapTable
-      rows={shown}
-      columns={columns}
-      search={search}
-      onSort={(sort) => setSearch({ sort })}
-      onOpen={openRow}
-      onClear={clear}
-      loading={false}
-    />
-  );
-}
-
-function Panel({
-  search,
-  setSearch,
-  rows,
-  draft,
-  ask,
-}: {
-  search: Search;
-  setSearch: SetSearch;
-  rows: readonly AccessRow[];
-  draft: string | undefined;
-  ask(asked: { from: string; to: string }): void;
-}) {
-  if (search.cell) {
-    const [from = "", to = ""] = search.cell.split(">");
-    return (
-      <CellPanel
-        key={search.cell}
-        from={from}
-        to={to}
-        row={rows.find((row) => row.id === search.cell)}
-        draft={draft}
-        onAsk={(a, b) => {
-          setSearch({ cell: "" });
-          ask({ from: a, to: b });
-        }}
-        onRule={(rule) => setSearch({ cell: "", rule: ruleId(rule) }, "push")}
-        onClose={() => setSearch({ cell: "" })}
-      />
-    );
-  }
-  const rule = search.rule && rows.flatMap((row) => row.rules).find((use) => ruleId(use.rule) === search.rule)?.rule;
-  if (!rule) return null;
-  return <RulePanel key={search.rule} rule={rule} rows={rows} draft={draft} onClose={() => setSearch({ rule: "" })} />;
-}
-
-/** Says what the draft does to the map, or that it is not part of it. */
-function DraftBanner({
-  rows,
-  hidden,
-  broken,
-  failed,
-  answered,
-  onToggle,
-}: {
-  rows: readonly AccessRow[];
-  hidden: boolean;
-  broken: Error | undefined;
-  failed: boolean;
-  answered: boolean;
-  onToggle(): void;
-}) {
-  const count = (change: Change) => rows.filter((row) => changeOf(row.cell) === change).length;
-  const [gained, lost, changed] = [count("gained"), count("lost"), count("changed")];
-  if (broken)
-    return (
-      <Banner
-        tone="warn"
-        action={
-          <Link to="/policy" className={linkButton()}>
-            {t.openPolicy}
-          </Link>
-        }
-      >
-        {t.draft.broken}: {broken.message}
-      </Banner>
-    );
-  const effect = () => {
-    if (failed) return t.draft.unknown;
-    if (!answered) return t.draft.coming;
-    return gained + lost + changed === 0 ? t.draft.same : t.draft.on(gained, lost, changed);
-  };
-  return (
-    <Banner action={<Button onClick={onToggle}>{hidden ? t.draft.show : t.draft.hide}</Button>}>
-      {hidden ? t.draft.off : effect()}
-    </Banner>
-  );
-}
-
-const Nothing = () => (
-  <Empty
-    icon={Network}
-    title={t.emptyTitle}
-    action={
-      <Link to="/policy" className={linkButton()}>
-        {t.openPolicy}
-      </Link>
-    }
-  >
-    {t.emptyBody}
-  </Empty>
-);
-
-const Waiting = () => (
-  <div className="flex-1 space-y-5 bg-surface p-6">
-    {[0, 1, 2, 3, 4, 5].map((i) => (
-      <div key={i} className="flex gap-4">
-        <Skeleton className="w-40" />
-        <Skeleton className="w-20" />
-        <Skeleton className="w-20" />
-        <Skeleton className="w-20" />
-      </div>
-    ))}
-  </div>
-);

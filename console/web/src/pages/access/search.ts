@@ -1,0 +1,22 @@
+import type { accessMap } from "@/text/access";
+
+/** What the address says if it says nothing. */
+export const usual = {
+  view: "matrix",
+  by: "groups",
+  from: "",
+  to: "",
+  port: "",
+  proto: "",
+  cell: "",
+  rule: "",
+  focus: "",
+  node: "",
+  q: "",
+  sort: "",
+  cols: "",
+  draft: "",
+};
+export type Search = typeof usual;
+export type SetSearch = (change: Partial<Search>, how?: "replace" | "push") => void;
+export type View = keyof typeof accessMap.views;
