@@ -1,22 +1,18 @@
 /** One user: facts, nodes, keys, groups with their lines in the policy, and what the user can reach. */
-import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { ChevronLeft, KeyRound, UserRound } from "lucide-react";
-import { type ReactNode, useMemo, useRef, useState } from "react";
+import { type ReactNode, useMemo, useRef } from "react";
 import { UserAccess } from "@/access";
 import { ActivityList } from "@/activity";
-import { type Node, preAuthKeysQuery, type User, useCan, useNodes, useUsers } from "@/api";
+import { type Node, type User, useCan, useNodes, useUsers } from "@/api";
 import type { Right } from "@/api/session";
-import { keyName, keyState } from "@/keys";
-import { byName, ipv4Of, NodeMark, OsIcon } from "@/nodes";
+import { byName } from "@/nodes";
 import { useSearchState } from "@/router/search";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import {
   Avatar,
-  Badge,
   Banner,
-  Button,
   Delayed,
   Empty,
   ErrorState,
@@ -26,23 +22,14 @@ import {
   Skeleton,
   Tabs,
   Time,
-  useNow,
   usePageTitle,
   useShortcuts,
   useWrites,
   WriteButton,
 } from "@/ui";
-import {
-  holdingsOf,
-  isLocal,
-  MentionList,
-  nodesOf,
-  UserActionsProvider,
-  UserMenu,
-  usePolicyMentions,
-  useUserActions,
-} from "@/users";
+import { holdingsOf, isLocal, nodesOf, UserActionsProvider, UserMenu, useUserActions } from "@/users";
 import { LastActivity } from "../users/columns";
+import { Groups, Keys, Nodes } from "./sections";
 
 const t = userWords.page;
 
@@ -106,20 +93,7 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
     .filter((value) => !rights[value] || (can(rights[value]) && !(gone && value === "access")))
     .map((value) => ({ value, label: t.tabs[value] }));
   const tab = tabs.find(({ value }) => value === search.tab)?.value ?? "summary";
-  const writes = useWrites("users:write");
-  const may = writes.offered && writes.now && !gone;
-  useShortcuts(
-    may && isLocal(user)
-      ? [
-          {
-            keys: "e",
-            label: userWords.actions.rename,
-            group: text.shell.groups.page,
-            run: () => start({ name: "rename", user }),
-          },
-        ]
-      : [],
-  );
+  useRenameKey(user, gone);
   return (
     <div className="h-full overflow-y-auto">
       {gone && <Banner tone="warn">{t.gone}</Banner>}
@@ -180,6 +154,14 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
   );
 }
 
+function useRenameKey(user: User, gone: boolean) {
+  const start = useUserActions();
+  const writes = useWrites("users:write");
+  const may = writes.offered && writes.now && !gone && isLocal(user);
+  const run = () => start({ name: "rename", user });
+  useShortcuts(may ? [{ keys: "e", label: userWords.actions.rename, group: text.shell.groups.page, run }] : []);
+}
+
 function UserFacts({ user }: { user: User }) {
   const can = useCan();
   const { data: nodes } = useNodes();
@@ -233,124 +215,5 @@ function Fact({ label, children }: { label: string; children: ReactNode }) {
       <dt className="text-12 text-ink-3">{label}</dt>
       <dd className="truncate">{children}</dd>
     </div>
-  );
-}
-
-const mostNodes = 10;
-
-function Nodes({ user, nodes }: { user: User; nodes: readonly Node[] | undefined }) {
-  const [all, setAll] = useState(false);
-  const shown = all ? nodes : nodes?.slice(0, mostNodes);
-  return (
-    <Section
-      title={t.nodes}
-      note={nodes?.length}
-      action={
-        nodes &&
-        nodes.length > 0 && (
-          <Link
-            to="/nodes"
-            search={{ q: `user:${user.name.toLowerCase()}` } as never}
-            className="-mr-2 inline-flex h-8 items-center rounded-md px-2 font-medium text-accent-ink hover:bg-accent-soft"
-          >
-            {t.allNodes}
-          </Link>
-        )
-      }
-    >
-      {shown && shown.length === 0 && (
-        <p className="px-4 py-4 text-ink-2">
-          <span className="text-ink">{t.noNodes}</span> {t.noNodesHint}
-        </p>
-      )}
-      <ul>
-        {shown?.map((node) => (
-          <li key={node.id} className="flex h-10 items-center gap-2.5 border-b border-hair px-4 last:border-b-0">
-            <NodeMark node={node} />
-            <OsIcon os={node.os} />
-            <Link
-              to="/nodes/$id"
-              params={{ id: node.id }}
-              className="min-w-0 flex-1 truncate font-medium hover:underline"
-            >
-              {printable(node.givenName)}
-            </Link>
-            <span className="font-mono text-12 text-ink-2 max-sm:hidden">{ipv4Of(node)}</span>
-            <span className="w-24 text-right text-12 text-ink-3">
-              {node.expired ? (
-                <span className="text-bad">{text.nodes.state.expired}</span>
-              ) : node.online ? (
-                text.common.now
-              ) : (
-                <Time at={node.lastSeen} focusable={false} />
-              )}
-            </span>
-          </li>
-        ))}
-      </ul>
-      {nodes && shown && nodes.length > shown.length && (
-        <div className="border-t border-hair px-2 py-1">
-          <Button look="ghost" onClick={() => setAll(true)}>
-            {t.more(nodes.length)}
-          </Button>
-        </div>
-      )}
-    </Section>
-  );
-}
-
-function Groups({ user }: { user: User }) {
-  const mentions = usePolicyMentions();
-  const groups = mentions?.groups(user);
-  const others = mentions?.all(user).filter((mention) => mention.section !== "groups") ?? [];
-  return (
-    <Section title={t.groups} note={groups?.length}>
-      <div className="space-y-3 px-4 py-3">
-        {groups &&
-          (groups.length > 0 ? (
-            <MentionList mentions={groups} most={20} />
-          ) : (
-            <p className="text-ink-2">{t.noGroups}</p>
-          ))}
-        {others.length > 0 && (
-          <div>
-            <h3 className="text-12 text-ink-3">{t.named}</h3>
-            <MentionList mentions={others} most={12} />
-          </div>
-        )}
-      </div>
-    </Section>
-  );
-}
-
-function Keys({ user }: { user: User }) {
-  const { data } = useQuery(preAuthKeysQuery);
-  const now = useNow();
-  const keys = data?.items.filter((key) => key.user?.id === user.id && keyState(key, now) === "usable");
-  return (
-    <Section title={t.keys} note={keys?.length}>
-      {keys?.length === 0 && <p className="px-4 py-4 text-ink-2">{t.noKeys}</p>}
-      <ul>
-        {keys?.map((key) => (
-          <li key={key.id} className="border-b border-hair px-4 py-2 last:border-b-0">
-            <div className="flex items-center gap-2">
-              <Link
-                to="/keys"
-                search={{ q: keyName(key) } as never}
-                className="min-w-0 flex-1 truncate font-mono text-12 hover:underline"
-              >
-                {keyName(key)}
-              </Link>
-              <Badge>{key.reusable ? t.keyReusable : t.keyOnce}</Badge>
-              {key.ephemeral && <Badge>{t.keyEphemeral}</Badge>}
-            </div>
-            <div className="text-12 text-ink-3">
-              <Time at={key.expiration} format={t.ends} />
-              {key.uses > 0 && ` · ${t.uses(key.uses)}`}
-            </div>
-          </li>
-        ))}
-      </ul>
-    </Section>
   );
 }
