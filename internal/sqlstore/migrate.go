@@ -12,7 +12,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-//go:embed migrations/postgres/*.sql migrations/sqlite/*.sql
+//go:embed migrations
 var migrations embed.FS
 
 // migratePostgres uses a connection without time limits and takes an advisory

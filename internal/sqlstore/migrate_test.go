@@ -97,10 +97,7 @@ func TestOldAuditRowsKnowTheirActors(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			files, err := filepath.Glob(filepath.Join("migrations", engine, "*.sql"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := migrationPaths(t, engine)
 			for _, file := range slices.Backward(files[4:]) {
 				text, err := os.ReadFile(file)
 				if err != nil {
@@ -124,10 +121,26 @@ func TestOldAuditRowsKnowTheirActors(t *testing.T) {
 	}
 }
 
+// migrationPaths are the files of an engine and of both, in the order of their numbers.
+func migrationPaths(t *testing.T, engine string) []string {
+	t.Helper()
+	own, err := filepath.Glob(filepath.Join("migrations", engine, "*.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := filepath.Glob(filepath.Join("migrations", "*.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := slices.Concat(own, shared)
+	slices.SortFunc(files, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
+	return files
+}
+
 // columnLine describes a column in words that both engines share. Columns of a
 // primary key are never null, whatever the engine says of them.
 func columnLine(table string, position int, column, typ string, notNull bool, key int, value string) string {
-	family := map[string]string{"bigint": "integer", "integer": "integer", "text": "text", "bytea": "blob", "blob": "blob"}[strings.ToLower(typ)]
+	family := map[string]string{"bigint": "integer", "INTEGER": "integer", "text": "text", "TEXT": "text", "bytea": "blob", "BLOB": "blob"}[typ]
 	line := fmt.Sprintf("%s %d %s %s", table, position, column, family)
 	if notNull || key > 0 {
 		line += " not null"

@@ -4,8 +4,10 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pressly/goose/v3"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
@@ -69,4 +71,32 @@ func TestUnknownTypesAreNotStored(t *testing.T) {
 		}
 	}()
 	bind("x", struct{ Share float64 }{})
+}
+
+// A migration beside the folders of the engines is a step of both, in its place among
+// those of each.
+func TestMigrationsOfBothEnginesAreWrittenOnce(t *testing.T) {
+	all := fstest.MapFS{
+		"migrations/0002_both.sql":         {Data: []byte("ADD a INTEGER; ADD b BLOB;\n-- +goose Down\nDROP a;")},
+		"migrations/sqlite/0001_own.sql":   {Data: []byte("sqlite 1")},
+		"migrations/sqlite/0003_own.sql":   {Data: []byte("sqlite 3")},
+		"migrations/postgres/0001_own.sql": {Data: []byte("postgres 1")},
+		"migrations/postgres/0003_own.sql": {Data: []byte("postgres 3")},
+	}
+	for dialect, want := range map[goose.Dialect][]string{
+		goose.DialectSQLite3:  {"sqlite 1", "ADD a INTEGER; ADD b BLOB;\n", "sqlite 3"},
+		goose.DialectPostgres: {"postgres 1", "ADD a BIGINT; ADD b BYTEA;\n", "postgres 3"},
+	} {
+		files, err := readMigrations(all, dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, f := range files {
+			texts = append(texts, f.up)
+		}
+		if diff := cmp.Diff(want, texts); diff != "" {
+			t.Errorf("%s:\n%s", dialect, diff)
+		}
+	}
 }

@@ -115,26 +115,45 @@ type migrationFile struct {
 // migrationFiles are all steps of an engine, in order. Each can be run as one
 // text.
 func migrationFiles(dialect goose.Dialect) ([]migrationFile, error) {
-	names, err := fs.Glob(migrations, "migrations/"+folder(dialect)+"/*.sql")
-	if err != nil {
-		return nil, err
-	}
+	return readMigrations(migrations, dialect)
+}
+
+// readMigrations reads the steps in the folder of an engine, and those beside the
+// folders, which are for both and name types as SQLite does.
+func readMigrations(all fs.FS, dialect goose.Dialect) ([]migrationFile, error) {
 	var files []migrationFile
-	for _, name := range names {
-		text, err := migrations.ReadFile(name)
+	for pattern, translate := range map[string]func(string) string{
+		"migrations/*.sql":                         func(text string) string { return inDialect(dialect, text) },
+		"migrations/" + folder(dialect) + "/*.sql": func(text string) string { return text },
+	} {
+		names, err := fs.Glob(all, pattern)
 		if err != nil {
 			return nil, err
 		}
-		number, _, _ := strings.Cut(path.Base(name), "_")
-		version, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		for _, name := range names {
+			text, err := fs.ReadFile(all, name)
+			if err != nil {
+				return nil, err
+			}
+			number, _, _ := strings.Cut(path.Base(name), "_")
+			version, err := strconv.ParseInt(number, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			up, _, _ := strings.Cut(string(text), "-- +goose Down")
+			files = append(files, migrationFile{name: name, version: version, up: translate(up)})
 		}
-		up, _, _ := strings.Cut(string(text), "-- +goose Down")
-		files = append(files, migrationFile{name: name, version: version, up: up})
 	}
 	slices.SortFunc(files, func(a, b migrationFile) int { return int(a.version - b.version) })
 	return files, nil
+}
+
+// inDialect turns the types of SQLite into those of an engine.
+func inDialect(dialect goose.Dialect, text string) string {
+	if dialect == goose.DialectSQLite3 {
+		return text
+	}
+	return strings.NewReplacer("INTEGER", "BIGINT", "BLOB", "BYTEA").Replace(text)
 }
 
 // folder is where the migrations of an engine are.
