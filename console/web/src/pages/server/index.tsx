@@ -1,29 +1,14 @@
 /** What the server is, how it is, and what to send when it is not. */
 import { useQuery } from "@tanstack/react-query";
-import { Copy, Download } from "lucide-react";
-import { type ReactNode, useMemo } from "react";
-import { dnsQuery, type ServerState, serverQuery, useCan, useNodes, usePolicy, useSession, useUsers } from "@/api";
+import type { ReactNode } from "react";
+import { dnsQuery, type ServerState, serverQuery, useCan, usePolicy, useSession } from "@/api";
 import { type HealthLine, healthLines } from "@/pages/overview/health";
 import { SettingsPage } from "@/pages/settings";
 import { printable, text } from "@/text";
 import { overviewWords as overview } from "@/text/overview";
 import { serverPage as t } from "@/text/settings";
-import {
-  Badge,
-  Button,
-  CopyButton,
-  copyText,
-  Delayed,
-  ErrorState,
-  Fold,
-  Mark,
-  NotAllowed,
-  Section,
-  Skeleton,
-  Time,
-  useStatus,
-} from "@/ui";
-import { supportBundle } from "./bundle";
+import { Badge, CopyButton, Delayed, ErrorState, Fold, Mark, NotAllowed, Section, Skeleton, Time } from "@/ui";
+import { SupportBundle } from "./SupportBundle";
 
 export function ServerPage() {
   const can = useCan();
@@ -36,7 +21,7 @@ export function ServerPage() {
         <div className="grid grid-cols-2 items-start gap-5 max-[1100px]:grid-cols-1">
           <div className="min-w-0 space-y-5">
             <Facts server={data} />
-            <Bundle server={data} />
+            <SupportBundle server={data} />
           </div>
           <div className="min-w-0 space-y-5">
             <Health server={data} />
@@ -259,70 +244,6 @@ function Capabilities() {
               </li>
             ))}
           </ul>
-        </Fold>
-      </div>
-    </Section>
-  );
-}
-
-function Bundle({ server }: { server: ServerState }) {
-  const session = useSession();
-  const status = useStatus();
-  const can = useCan();
-  const { data: dns } = useQuery({ ...dnsQuery, enabled: can("dns:read") });
-  const { data: policy } = usePolicy();
-  const { data: nodes } = useNodes();
-  const { data: users } = useUsers();
-  const bundle = useMemo(
-    () =>
-      JSON.stringify(
-        supportBundle({
-          at: new Date().toISOString(),
-          browser: navigator.userAgent,
-          session,
-          server,
-          dns: dns?.data,
-          policy: policy?.policy,
-          nodes: nodes?.items,
-          users: users?.items.length,
-        }),
-        null,
-        2,
-      ),
-    [session, server, dns, policy, nodes, users],
-  );
-  const copy = async () => {
-    if (await copyText(bundle)) status.done(t.bundle.copied);
-    else status.failed(text.common.copyByHand, "");
-  };
-  const download = () => {
-    const url = URL.createObjectURL(new Blob([bundle], { type: "application/json" }));
-    const link = document.createElement("a");
-    link.href = url;
-    link.download = "fairlead-support.json";
-    link.click();
-    URL.revokeObjectURL(url);
-  };
-  return (
-    <Section title={t.bundle.title}>
-      <div className="space-y-3 p-4">
-        <p className="text-ink-2">{t.bundle.body}</p>
-        <div className="flex flex-wrap gap-2">
-          <Button icon={Copy} onClick={() => void copy()}>
-            {t.bundle.copy}
-          </Button>
-          <Button icon={Download} onClick={download}>
-            {t.bundle.download}
-          </Button>
-        </div>
-        <Fold title={t.bundle.show}>
-          <pre
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
-            tabIndex={0}
-            className="max-h-80 overflow-auto rounded-md bg-chip p-3 font-mono text-12"
-          >
-            {bundle}
-          </pre>
         </Fold>
       </div>
     </Section>
