@@ -1,0 +1,55 @@
+import { useDeferredValue, useEffect, useMemo } from "react";
+import type { Policy } from "@/api";
+import { type Draft, discardDraft, replaceDraft, useDraft, writeDraft } from "@/policy";
+import { firstPolicy } from "@/policy/edits";
+import { words } from "@/text/policy";
+import { useStatus } from "@/ui";
+import { type Document, readDocument } from "./document";
+
+export interface Bench {
+  text: string;
+  saved: string;
+  draft: Draft | null;
+  /** The text is another than the one in force. */
+  dirty: boolean;
+  /** Somebody saved another version since the draft was begun. */
+  moved: boolean;
+  document: Document;
+  change(text: string): void;
+  /** The same, with the way back. */
+  replace(text: string): () => boolean;
+}
+
+/** The text that is being written, and what it began as. */
+export function useBench(policy: Policy | null): Bench {
+  const draft = useDraft();
+  const saved = policy?.policy ?? "";
+  const version = policy?.version ?? "0";
+  const text = draft?.text ?? (policy ? saved : firstPolicy);
+  const read = useDeferredValue(text);
+  const document = useMemo(() => readDocument(read), [read]);
+  const moved = draft !== null && draft.base !== version && draft.text !== saved;
+  useEffect(() => {
+    if (draft && policy && draft.text === saved) discardDraft();
+  }, [draft, policy, saved]);
+  const asDraft = (next: string) => (policy && next === saved ? null : { base: draft?.base ?? version, text: next });
+  return {
+    text,
+    saved,
+    draft,
+    dirty: text !== saved,
+    moved,
+    document,
+    change: (next) => writeDraft(asDraft(next)),
+    replace: (next) => replaceDraft(asDraft(next)),
+  };
+}
+
+/** Says what was done to the text, with a way to undo it while the text is the same. */
+export function useDoneWithUndo() {
+  const status = useStatus();
+  return (done: string, back: () => boolean) =>
+    status.done(done, () => {
+      if (!back()) status.failed(words.undoLate, words.undoLateWhy);
+    });
+}
