@@ -3,7 +3,7 @@ import { Copy, Hourglass, Server, Trash2 } from "lucide-react";
 import { useMemo, useState } from "react";
 import { api, newRequestName, type PreAuthKey, useNodes } from "@/api";
 import { text } from "@/text";
-import { ApiCall, announce, Confirm, copyText, MenuItem, MenuLine, RowMenu, useNow, useStatus, useWrites } from "@/ui";
+import { ApiCall, Confirm, copyAloud, MenuItem, MenuLine, RowMenu, useNow, useStatus, useWrites } from "@/ui";
 import { actionsOf } from "@/ui/actions";
 import { CreateKeyDialog } from "./CreateKeyDialog";
 import { keyName, keyState, nodesByKey } from "./facts";
@@ -33,10 +33,7 @@ export function KeyMenu({ of: key }: { of: PreAuthKey }) {
   const name = keyName(key);
   return (
     <RowMenu name={name}>
-      <MenuItem
-        icon={Copy}
-        onSelect={async () => announce((await copyText(name)) ? text.common.copied : text.common.copyByHand)}
-      >
+      <MenuItem icon={Copy} onSelect={() => void copyAloud(name)}>
         {t.actions.copy}
       </MenuItem>
       <MenuItem icon={Server} onSelect={() => void navigate({ to: "/nodes", search: { q: `key:${name}` } })}>

@@ -3,7 +3,7 @@ import { CalendarClock, Copy, Hourglass, PanelRight, Pencil, Route, Tag, Trash2 
 import { type Node, useDNS } from "@/api";
 import { useTurnRoutes } from "@/routes";
 import { printable, text } from "@/text";
-import { announce, copyText, MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
+import { copyAloud, MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useNodeActions } from "./actions";
 import { fullName, ipv4Of, waitingRoutes } from "./facts";
 
@@ -25,7 +25,6 @@ function Items({ node, here }: { node: Node; here: boolean }) {
   const nodes = useWrites("nodes:write");
   const routes = useWrites("routes:write");
   const { data: dns } = useDNS();
-  const copy = async (value: string) => announce((await copyText(value)) ? text.common.copied : text.common.copyByHand);
   return (
     <>
       {!here && (
@@ -33,10 +32,10 @@ function Items({ node, here }: { node: Node; here: boolean }) {
           {t.open}
         </MenuItem>
       )}
-      <MenuItem icon={Copy} onSelect={() => void copy(ipv4Of(node))}>
+      <MenuItem icon={Copy} onSelect={() => void copyAloud(ipv4Of(node))}>
         {t.copyAddress}
       </MenuItem>
-      <MenuItem icon={Copy} onSelect={() => void copy(fullName(node.givenName, dns?.data))}>
+      <MenuItem icon={Copy} onSelect={() => void copyAloud(fullName(node.givenName, dns?.data))}>
         {t.copyName}
       </MenuItem>
       {nodes.offered && (

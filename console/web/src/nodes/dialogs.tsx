@@ -5,6 +5,7 @@ import { Confirm } from "@/ui";
 import { BulkCall, useBulk } from "./bulk";
 import { NeverExpireDialog, SetExpiryDialog } from "./expiry";
 import { ipv4Of } from "./facts";
+import { mostListed, NameList } from "./NameList";
 import { RenameDialog } from "./rename";
 import { routesLostWith } from "./routes";
 import { AddTagsDialog, TagsDialog } from "./tags";
@@ -51,7 +52,7 @@ function Ask({ name, nodes, onClose }: { name: "expire" | "delete"; nodes: reado
         }
       >
         <p>{one ? t.expire.body : t.many.expireBody}</p>
-        {!one && <List items={nodes.map((node) => printable(node.givenName))} />}
+        {!one && <NameList names={nodes.map((node) => printable(node.givenName))} />}
       </Confirm>
     );
   }
@@ -65,24 +66,9 @@ function Ask({ name, nodes, onClose }: { name: "expire" | "delete"; nodes: reado
       }
     >
       <p>{only ? t.remove.body(ipv4Of(only)) : t.many.deleteBody}</p>
-      {!only && <List items={nodes.map((node) => printable(node.givenName))} />}
+      {!only && <NameList names={nodes.map((node) => printable(node.givenName))} />}
       <LostRoutes nodes={nodes} />
     </Confirm>
-  );
-}
-
-const mostListed = 8;
-
-function List({ items }: { items: readonly string[] }) {
-  return (
-    <ul className="rounded-md bg-chip px-3 py-2 font-mono text-12 text-ink">
-      {items.slice(0, mostListed).map((item) => (
-        <li key={item} className="truncate">
-          {item}
-        </li>
-      ))}
-      {items.length > mostListed && <li className="text-ink-2">{text.nodes.many.more(items.length - mostListed)}</li>}
-    </ul>
   );
 }
 

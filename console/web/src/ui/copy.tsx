@@ -26,6 +26,11 @@ export async function copyText(value: string): Promise<boolean> {
   }
 }
 
+/** The same for a menu, which is closed by then: it is said aloud whether it worked. */
+export async function copyAloud(value: string) {
+  announce((await copyText(value)) ? text.common.copied : text.common.copyByHand);
+}
+
 export function CopyButton({
   value,
   what,

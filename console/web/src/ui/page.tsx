@@ -1,4 +1,6 @@
+import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
+import { ChevronLeft } from "lucide-react";
 import { type ReactNode, useEffect } from "react";
 import { text } from "@/text";
 
@@ -45,6 +47,13 @@ export function PageHead({
     </div>
   );
 }
+
+/** The way from one of many back to the list of them, above the title. */
+export const BackLink = ({ to, children }: { to: "/nodes" | "/users"; children: ReactNode }) => (
+  <Link to={to} className="-ml-1 inline-flex h-6 items-center gap-1 rounded pr-1 text-12 text-ink-2 hover:text-ink">
+    <ChevronLeft className="size-3.5" aria-hidden /> {children}
+  </Link>
+);
 
 /** A page of text and forms: it scrolls as a whole and is no wider than can be read. Lists fill the window instead. */
 export function Page({

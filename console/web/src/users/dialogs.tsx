@@ -14,6 +14,7 @@ import {
 } from "@/api";
 import { CreateKeyDialog, keyState } from "@/keys";
 import { Choice } from "@/nodes/conflict";
+import { NameList } from "@/nodes/NameList";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import { ApiCall, Button, Checkbox, Dialog, Field, Input, useNow, useStatus, useWrites } from "@/ui";
@@ -220,12 +221,12 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
             <span className="font-medium text-ink">{name ? t.owns(name, losses.count) : t.ownMany(losses.count)}</span>{" "}
             {t.nodesGo}
           </p>
-          {losses.names.length > 0 && <Names names={losses.names} />}
+          {losses.names.length > 0 && <NameList names={losses.names} />}
         </>
       ) : (
         <p>{name ? t.bare(name) : t.bareMany}</p>
       )}
-      {!only && <Names names={users.map((user) => printable(user.name))} />}
+      {!only && <NameList names={users.map((user) => printable(user.name))} />}
       {losses.keys > 0 && <p>{t.keysGo(losses.keys)}</p>}
       {losses.mentions.length > 0 && (
         <div>
@@ -236,7 +237,7 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
       {losses.tagged.length > 0 && (
         <div className="space-y-2">
           <p>{only ? t.brought(losses.tagged.length) : t.broughtMany(losses.tagged.length)}</p>
-          <Names names={losses.tagged} />
+          <NameList names={losses.tagged} />
           {nodes.offered && (
             <Checkbox checked={tagged} onChange={setTagged} label={t.taggedToo(losses.tagged.length)} />
           )}
@@ -249,20 +250,5 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
         </Field>
       )}
     </Dialog>
-  );
-}
-
-const mostNames = 8;
-
-function Names({ names }: { names: readonly string[] }) {
-  return (
-    <ul className="rounded-md bg-chip px-3 py-2 font-mono text-12 text-ink">
-      {names.slice(0, mostNames).map((name) => (
-        <li key={name} className="truncate">
-          {name}
-        </li>
-      ))}
-      {names.length > mostNames && <li className="text-ink-2">{text.nodes.many.more(names.length - mostNames)}</li>}
-    </ul>
   );
 }

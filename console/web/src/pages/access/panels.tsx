@@ -202,13 +202,7 @@ function CellNodes({
                   className={clsx("flex min-h-9 items-center gap-2 py-1 pl-3", test ? "pr-1.5" : "pr-3")}
                 >
                   <ChangeSign change={changeOf(row.cell)} />
-                  <span className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)] items-center gap-2">
-                    <PrincipalName principal={row.from} link />
-                    <span className="text-ink-3" aria-hidden>
-                      →
-                    </span>
-                    <PrincipalName principal={row.to} link />
-                  </span>
+                  <FromTo row={row} />
                   <span className="w-20 shrink-0 truncate text-right font-mono text-11 text-ink-2">
                     {shortPorts(row.cell.pairs > 0 ? row.cell.ports : row.cell.lost)}
                   </span>
@@ -320,13 +314,7 @@ export function RulePanel({
               const use = row.rules.find((one) => ruleId(one.rule) === ruleId(rule));
               return (
                 <li key={row.id} className="flex min-h-9 items-center gap-2 px-3 py-1">
-                  <span className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)] items-center gap-2">
-                    <PrincipalName principal={row.from} link />
-                    <span className="text-ink-3" aria-hidden>
-                      →
-                    </span>
-                    <PrincipalName principal={row.to} link />
-                  </span>
+                  <FromTo row={row} />
                   <span className="w-20 shrink-0 text-right text-12 text-ink-2 tabular-nums">
                     {t.pairs(use?.after || use?.before || 0)}
                   </span>
@@ -339,3 +327,13 @@ export function RulePanel({
     </SidePanel>
   );
 }
+
+const FromTo = ({ row }: { row: AccessRow }) => (
+  <span className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)_auto_minmax(0,1fr)] items-center gap-2">
+    <PrincipalName principal={row.from} link />
+    <span className="text-ink-3" aria-hidden>
+      →
+    </span>
+    <PrincipalName principal={row.to} link />
+  </span>
+);

@@ -1,8 +1,7 @@
 import { Ban, Copy, RefreshCw, Trash2 } from "lucide-react";
 import type { ApiKey } from "@/api";
-import { text } from "@/text";
 import { apiKeys as t } from "@/text/settings";
-import { announce, copyText, MenuItem, MenuLine, RowMenu, useNow, useWrites } from "@/ui";
+import { copyAloud, MenuItem, MenuLine, RowMenu, useNow, useWrites } from "@/ui";
 import { useApiKeyActions } from "./actions";
 import { apiKeyName, apiKeyState } from "./facts";
 
@@ -14,10 +13,7 @@ export function KeyMenu({ of: key }: { of: ApiKey }) {
   const usable = apiKeyState(key, now) === "usable";
   return (
     <RowMenu name={name}>
-      <MenuItem
-        icon={Copy}
-        onSelect={async () => announce((await copyText(name)) ? text.common.copied : text.common.copyByHand)}
-      >
+      <MenuItem icon={Copy} onSelect={() => void copyAloud(name)}>
         {t.actions.copy}
       </MenuItem>
       {offered && (

@@ -1,6 +1,6 @@
 /** One node on a page of its own. */
 import { Link, useParams } from "@tanstack/react-router";
-import { ChevronLeft, Server, Tag, Trash2 } from "lucide-react";
+import { Server, Tag, Trash2 } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Node } from "@/api";
 import { NodeActionsProvider, NodeMenu, OsIcon, useNodeActions } from "@/nodes";
@@ -11,6 +11,7 @@ import { RouteActionsProvider } from "@/routes";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
+  BackLink,
   Delayed,
   Empty,
   ErrorState,
@@ -90,14 +91,7 @@ function NodeView({ node, deleted }: { node: Node; deleted: boolean }) {
             <NodeName node={node} deleted={deleted} />
           </span>
         }
-        above={
-          <Link
-            to="/nodes"
-            className="-ml-1 inline-flex h-6 items-center gap-1 rounded pr-1 text-12 text-ink-2 hover:text-ink"
-          >
-            <ChevronLeft className="size-3.5" aria-hidden /> {t.all}
-          </Link>
-        }
+        above={<BackLink to="/nodes">{t.all}</BackLink>}
         below={
           <div className="pt-2">
             <NodeNames node={node} />

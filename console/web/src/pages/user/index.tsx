@@ -1,6 +1,6 @@
 /** One user: facts, nodes, keys, groups with their lines in the policy, and what the user can reach. */
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { ChevronLeft, KeyRound, UserRound } from "lucide-react";
+import { KeyRound, UserRound } from "lucide-react";
 import { type ReactNode, useMemo, useRef } from "react";
 import { UserAccess } from "@/access";
 import { ActivityList } from "@/activity";
@@ -12,6 +12,7 @@ import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import {
   Avatar,
+  BackLink,
   Banner,
   Delayed,
   Empty,
@@ -99,14 +100,7 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
       {gone && <Banner tone="warn">{t.gone}</Banner>}
       <PageHead
         narrow
-        above={
-          <Link
-            to="/users"
-            className="-ml-1 inline-flex h-6 items-center gap-1 rounded pr-1 text-12 text-ink-2 hover:text-ink"
-          >
-            <ChevronLeft className="size-3.5" aria-hidden /> {t.all}
-          </Link>
-        }
+        above={<BackLink to="/users">{t.all}</BackLink>}
         below={
           <div className="pt-3">
             <UserFacts user={user} />

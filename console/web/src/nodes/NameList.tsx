@@ -1,0 +1,18 @@
+import { text } from "@/text";
+
+/** As many as a dialog lists by name; it says how many more there are. */
+export const mostListed = 8;
+
+/** What a dialog is about, by name. */
+export function NameList({ names }: { names: readonly string[] }) {
+  return (
+    <ul className="rounded-md bg-chip px-3 py-2 font-mono text-12 text-ink">
+      {names.slice(0, mostListed).map((name) => (
+        <li key={name} className="truncate">
+          {name}
+        </li>
+      ))}
+      {names.length > mostListed && <li className="text-ink-2">{text.nodes.many.more(names.length - mostListed)}</li>}
+    </ul>
+  );
+}
