@@ -7,7 +7,8 @@ import { text as common } from "@/text";
 import { words } from "@/text/policy";
 import { ApiCall, Banner, Button, Delayed, Dialog, Field, Input, Skeleton, useStatus, useWrites } from "@/ui";
 import { DiffView } from "./DiffView";
-import { Effect, type EffectActions } from "./Effect";
+import { Effect } from "./Effect";
+import type { EffectActions } from "./EffectCards";
 import { removalOf, saveWords } from "./effectWords";
 import type { Verdict } from "./useVerdict";
 

@@ -9,7 +9,7 @@ import { SidePanel, useMedia, usePageTitle } from "@/ui";
 import { CodeEditor, type EditorHandle, type Knowledge } from "./CodeEditor";
 import { lineAfter, lineChanges } from "./changes";
 import type { Document } from "./document";
-import type { EffectActions } from "./Effect";
+import type { EffectActions } from "./EffectCards";
 import { EffectPanel, useViewer } from "./EffectPanel";
 import { Head, Standing, standingOf, useHead } from "./Head";
 import { hintsOf } from "./hints";
