@@ -1,5 +1,5 @@
 /** Who reaches what: a question, a matrix, a drawing and a table of one answer of the server. */
-import { useCallback, useMemo } from "react";
+import { type ReactNode, useCallback, useMemo } from "react";
 import { rowId } from "@/access";
 import type { AccessPrincipal } from "@/api";
 import { matches, useFilter } from "@/filter";
@@ -27,7 +27,7 @@ import { accessColumns, rowFilter } from "./columns";
 import { DraftBanner } from "./DraftBanner";
 import { MapFilterMenu } from "./FilterMenu";
 import { OpenPanel } from "./OpenPanel";
-import { usual, type View } from "./search";
+import { type SetSearch, usual, type View } from "./search";
 import { type Detail, useDraftText, useMap, useNodeRows } from "./useMap";
 
 const t = accessMap;
@@ -73,24 +73,12 @@ export function AccessPage() {
   return (
     <div className="flex h-full min-w-0">
       <div className="flex min-w-0 flex-1 flex-col">
-        <PageHead
-          title={text.access.title}
-          below={
-            <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[960px]:flex-col @max-[960px]:items-stretch">
-              <div className="min-w-0 flex-1 max-md:hidden">
-                <Tabs
-                  label={text.access.title}
-                  tabs={(Object.keys(t.views) as View[]).map((value) => ({ value, label: t.views[value] }))}
-                  value={view}
-                  onChange={(value) => setSearch({ view: value })}
-                  panel={panelId}
-                />
-              </div>
-              <div className="min-w-0 py-1.5 max-md:pb-3">
-                <AskForm asked={asked} onAsk={ask} principals={map?.to ?? none} />
-              </div>
-            </div>
-          }
+        <Head
+          view={view}
+          by={by}
+          choices={choices}
+          setSearch={setSearch}
+          form={<AskForm asked={asked} onAsk={ask} principals={map?.to ?? none} />}
         >
           {view === "table" && (
             <>
@@ -101,18 +89,7 @@ export function AccessPage() {
               </span>
             </>
           )}
-          <Select
-            aria-label={t.by}
-            value={by}
-            onChange={(e) => setSearch({ by: e.target.value, cell: "", rule: "", focus: "" })}
-          >
-            {choices.map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </Select>
-        </PageHead>
+        </Head>
         {draftText !== undefined && (
           <DraftBanner
             rows={rows}
@@ -164,3 +141,53 @@ export function AccessPage() {
 }
 
 const none: readonly AccessPrincipal[] = [];
+
+/** The title with the views, the form that asks one question, and how much detail there is. */
+function Head({
+  view,
+  by,
+  choices,
+  setSearch,
+  form,
+  children,
+}: {
+  view: View;
+  by: Detail;
+  choices: readonly (readonly [value: string, label: string])[];
+  setSearch: SetSearch;
+  form: ReactNode;
+  children: ReactNode;
+}) {
+  return (
+    <PageHead
+      title={text.access.title}
+      below={
+        <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[960px]:flex-col @max-[960px]:items-stretch">
+          <div className="min-w-0 flex-1 max-md:hidden">
+            <Tabs
+              label={text.access.title}
+              tabs={(Object.keys(t.views) as View[]).map((value) => ({ value, label: t.views[value] }))}
+              value={view}
+              onChange={(value) => setSearch({ view: value })}
+              panel={panelId}
+            />
+          </div>
+          <div className="min-w-0 py-1.5 max-md:pb-3">{form}</div>
+        </div>
+      }
+    >
+      {children}
+      <Select
+        aria-label={t.by}
+        value={by}
+        onChange={(e) => setSearch({ by: e.target.value, cell: "", rule: "", focus: "" })}
+      >
+        {choices.map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </Select>
+    </PageHead>
+  );
+}
