@@ -51,7 +51,7 @@ func (b *block) frame(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []
 	if own {
 		shown &^= 1 << (viewer - first)
 	}
-	if s.Steers(v.Class) && slices.ContainsFunc(nodes, func(n *mesh.Node) bool { return n != nil && len(n.Routes) > 0 }) {
+	if s.Rules().Steers(v.Class) && slices.ContainsFunc(nodes, func(n *mesh.Node) bool { return n != nil && len(n.Routes) > 0 }) {
 		return b.steered(s, v, shown)
 	}
 	if frame, ok := b.frames[shown]; ok || shown == 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // farewell tells a deleted node that its key has expired. A client that is merely
@@ -71,7 +72,7 @@ func without[E any](list []E, is func(E) bool) []E {
 // Filters are those of viewers that are not routers. A viewer may be among the
 // peers that changed.
 func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Response {
-	same := before == after && from.SameRules(to.World)
+	same := before == after && from.Rules() == to.Rules()
 	switch {
 	case !same || from.domain != to.domain: // the domain is part of every name
 		touched = everyone(from, to)
@@ -79,16 +80,16 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 		touched = to.ChangedNodes(from.Snapshot)
 	}
 	if same {
-		touched = union(touched, to.Reclassified(from.World))
-		if to.Steers(after.Class) {
+		touched = union(touched, policy.Reclassified(from.World, to.World))
+		if to.Rules().Steers(after.Class) {
 			touched = union(touched, rivals(from, to, touched))
 		}
 	}
 	r := compare(from, to, before, after, touched)
-	if !same || !to.SameInbound(from.World, after.Class, after.Old, after.Owner != 0) {
+	if !same || !sameInbound(from, to, after) {
 		r.PacketFilters = changedFilters(filtersOf(from, before, nil), filtersOf(to, after, nil))
 	}
-	if !same || !to.SameShells(from.World, after.Class) {
+	if !same || !policy.SameShells(from.World, to.World, after.Class) {
 		if shells := shellsOf(to, after); !reflect.DeepEqual(shells, shellsOf(from, before)) {
 			r.SSHPolicy = shells
 		}
@@ -114,15 +115,21 @@ func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 	was, _ := from.User(viewer.Owner)
 	is, _ := to.User(viewer.Owner)
 	return was == is && from.domain == to.domain && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
-		before == after && from.SameRules(to.World) && to.SameInbound(from.World, after.Class, after.Old, after.Owner != 0))
+		before == after && from.Rules() == to.Rules() && sameInbound(from, to, after))
 }
 
 // dependsOnSight reports whether the result of shared depends only on which of the
 // touched nodes a viewpoint shows.
 func dependsOnSight(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
-	return from.SameRules(to.World) && !to.Steers(v.Class) && from.domain == to.domain && to.SameInbound(from.World, v.Class, v.Old, v.Owner != 0) &&
-		to.SameShells(from.World, v.Class) && len(to.ChangedUsers(from.Snapshot)) == 0 &&
-		!slices.ContainsFunc(to.Reclassified(from.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
+	return from.Rules() == to.Rules() && !to.Rules().Steers(v.Class) && from.domain == to.domain && sameInbound(from, to, v) &&
+		policy.SameShells(from.World, to.World, v.Class) && len(to.ChangedUsers(from.Snapshot)) == 0 &&
+		!slices.ContainsFunc(policy.Reclassified(from.World, to.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
+}
+
+// sameInbound reports whether viewers with a viewpoint let in the same nodes,
+// described in the same way, in both scenes.
+func sameInbound(from, to *Scene, v Viewpoint) bool {
+	return to.Basis().SameInbound(from.Basis(), v.Class, v.Old, v.Owner != 0)
 }
 
 // rivals returns the nodes that have a route in common with one of ids. For viewers
@@ -166,7 +173,7 @@ func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Respo
 			r.addProfile(to, node)
 		case is:
 			patch, whole := change(old, node)
-			if whole || from.domain != to.domain || !to.SameMarks(node, from.World, old) || !sameRoutesFor(from, to, before, after, old, node) {
+			if whole || from.domain != to.domain || !policy.SameMarks(from.World, to.World, old, node) || !sameRoutesFor(from, to, before, after, old, node) {
 				r.PeersChanged = append(r.PeersChanged, renderPeerFor(to, after, node))
 				r.addProfile(to, node)
 			} else if patch != nil {

@@ -34,7 +34,7 @@ func isRouter(n *mesh.Node) bool { return len(n.RoutableIPs)+len(n.Routes) > 0 }
 func filtersOf(s *Scene, v Viewpoint, n *mesh.Node) map[string][]Rule {
 	filters := map[string][]Rule{filterBase: {}}
 	base, listed := rules{}, rules{}
-	for _, in := range s.Inbound(v.Class) {
+	for _, in := range s.Rules().Inbound(v.Class) {
 		marked := slices.ContainsFunc(in.Src, func(src policy.Source) bool { return src.Mark != "" })
 		list := marked && (v.Old || in.Listed)
 		to := &base
@@ -60,7 +60,7 @@ func ownRules(s *Scene, v Viewpoint, n *mesh.Node) []Rule {
 		return nil
 	}
 	own := rules{}
-	for _, in := range s.OwnInbound(v.Class) {
+	for _, in := range s.Rules().OwnInbound(v.Class) {
 		srcs := []string{"cap:" + policy.OwnMark(v.Owner)}
 		if v.Old || in.Listed {
 			var addrs []netip.Addr

@@ -44,7 +44,7 @@ func (s *Scene) Viewpoint(n *mesh.Node) Viewpoint {
 		return Viewpoint{}
 	}
 	v := Viewpoint{Class: c, Old: n.CapVersion < marksSince}
-	if s.HasOwn(c) || s.ShellsOfOwn(c) {
+	if s.Rules().HasOwn(c) || s.Rules().ShellsOfOwn(c) {
 		v.Owner = n.Owner
 	}
 	return v
@@ -53,7 +53,7 @@ func (s *Scene) Viewpoint(n *mesh.Node) Viewpoint {
 // Shows reports whether viewers with a viewpoint have a node as their peer. It may
 // report true for the viewer itself, which callers must leave out.
 func (s *Scene) Shows(v Viewpoint, n *mesh.Node) bool {
-	return s.Sees(v.Class, n) || v.Owner != 0 && n.Owner == v.Owner && s.SeesOwn(v.Class, n)
+	return s.Sees(v.Class, v.Owner, n)
 }
 
 // Full renders the whole map of a viewer. The viewer must exist.

@@ -43,7 +43,7 @@ func renderPeer(s *Scene, n *mesh.Node) *Node {
 // lead them through certain routers.
 func renderPeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
 	p := renderPeer(s, n)
-	if s.Steers(v.Class) && len(n.Routes) > 0 {
+	if s.Rules().Steers(v.Class) && len(n.Routes) > 0 {
 		routes := permitted(s, s.RoutesFor(v.Class, n))
 		p.AllowedIPs = slices.Concat(p.Addresses, routes)
 		if p.PrimaryRoutes = slices.DeleteFunc(routes, mesh.Exit); len(p.PrimaryRoutes) == 0 {
@@ -56,7 +56,7 @@ func renderPeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
 // sameRoutesFor reports whether viewers are told the same routes of a node in both
 // scenes.
 func sameRoutesFor(from, to *Scene, before, after Viewpoint, old, node *mesh.Node) bool {
-	if len(old.Routes)+len(node.Routes) == 0 || !from.Steers(before.Class) && !to.Steers(after.Class) {
+	if len(old.Routes)+len(node.Routes) == 0 || !from.Rules().Steers(before.Class) && !to.Rules().Steers(after.Class) {
 		return true // change compares the routes
 	}
 	a, b := renderPeerFor(from, before, old), renderPeerFor(to, after, node)
@@ -75,7 +75,7 @@ func renderSelf(s *Scene, n *mesh.Node) *Node {
 		"https://tailscale.com/cap/ssh":          {},
 		"magicdns-aaaa":                          {},
 	}
-	maps.Copy(p.CapMap, s.Attributes(s.Class(n)))
+	maps.Copy(p.CapMap, s.Rules().Attributes(s.Class(n)))
 	return p
 }
 
@@ -83,7 +83,7 @@ func renderSelf(s *Scene, n *mesh.Node) *Node {
 // both scenes.
 func sameAttributes(from, to *Scene, before, after *mesh.Node) bool {
 	a, b := from.Class(before), to.Class(after)
-	return a == b && from.SameRules(to.World) || reflect.DeepEqual(from.Attributes(a), to.Attributes(b))
+	return a == b && from.Rules() == to.Rules() || reflect.DeepEqual(from.Rules().Attributes(a), to.Rules().Attributes(b))
 }
 
 // plainHost returns the least information about a host that clients accept. Some

@@ -14,7 +14,7 @@ import (
 
 // Class is a set of nodes that the policy does not tell apart: they see the same
 // nodes and let in the same ones, so what they are told is rendered once. It means
-// something together with its Compiled alone.
+// something together with its Rules alone.
 type Class int32
 
 // Nobody is the class of nodes that must authenticate again: they see nobody.
@@ -121,7 +121,7 @@ type sights struct {
 
 // traitsOf finds what decides the class of a node; owner is nil for a node with
 // tags.
-func (c *Compiled) traitsOf(n *mesh.Node, owner *mesh.User) traits {
+func (c *Rules) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 	var t traits
 	t.own.AddList(c.all)
 	switch {
@@ -160,7 +160,7 @@ func (c *Compiled) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 }
 
 // covering returns the selectors with a prefix that holds all of p.
-func (c *Compiled) covering(p netip.Prefix) (list []int) {
+func (c *Rules) covering(p netip.Prefix) (list []int) {
 	lengths := c.lengths4
 	if p.Addr().Is6() {
 		lengths = c.lengths6
@@ -177,7 +177,7 @@ func (c *Compiled) covering(p netip.Prefix) (list []int) {
 }
 
 // within returns the selectors with a prefix that lies in p.
-func (c *Compiled) within(p netip.Prefix) (list []int) {
+func (c *Rules) within(p netip.Prefix) (list []int) {
 	for narrower, selectors := range c.byPrefix {
 		if narrower.Bits() > p.Bits() && p.Contains(narrower.Addr()) {
 			list = append(list, selectors...)
@@ -187,7 +187,7 @@ func (c *Compiled) within(p netip.Prefix) (list []int) {
 }
 
 // classOf finds the class of a node by what it is.
-func (c *Compiled) classOf(n *mesh.Node, owner *mesh.User) Class {
+func (c *Rules) classOf(n *mesh.Node, owner *mesh.User) Class {
 	t := c.traitsOf(n, owner)
 	key := string([]byte{t.addrs.key(), t.routes.key(), t.exit.key()}) + t.own.Key() + "/" + t.behind.Key()
 	c.mu.Lock()
@@ -202,7 +202,7 @@ func (c *Compiled) classOf(n *mesh.Node, owner *mesh.User) Class {
 	return class
 }
 
-func (c *Compiled) newClass(t traits) *classInfo {
+func (c *Rules) newClass(t traits) *classInfo {
 	i := &classInfo{traits: t}
 	for s := range t.own.All() {
 		sel := &c.selectors[s]
@@ -251,7 +251,7 @@ func (t *traits) beyond(s *selector) families {
 
 // ledElsewhere are the rules whose destinations are reached through other nodes
 // than a member of own.
-func (c *Compiled) ledElsewhere(own bitset.Set) (rules bitset.Set) {
+func (c *Rules) ledElsewhere(own bitset.Set) (rules bitset.Set) {
 	for r := range c.via.All() {
 		if !slices.ContainsFunc(c.viaTags[r], own.Has) {
 			rules.Add(r)
@@ -262,7 +262,7 @@ func (c *Compiled) ledElsewhere(own bitset.Set) (rules bitset.Set) {
 
 // attributesOf is what the document gives the members of some selectors. Of two
 // entries with one name the first counts.
-func (c *Compiled) attributesOf(own bitset.Set) map[string][]json.RawMessage {
+func (c *Rules) attributesOf(own bitset.Set) map[string][]json.RawMessage {
 	attrs := map[string][]json.RawMessage{}
 	if c.randomPort {
 		attrs["randomize-client-port"] = []json.RawMessage{}
@@ -280,11 +280,11 @@ func (c *Compiled) attributesOf(own bitset.Set) map[string][]json.RawMessage {
 	return attrs
 }
 
-func (c *Compiled) info(class Class) *classInfo { return (*c.classes.Load())[class] }
+func (c *Rules) info(class Class) *classInfo { return (*c.classes.Load())[class] }
 
 // sees reports whether some rule lets a node of either class open a connection
 // to one of the other.
-func (c *Compiled) sees(a, b Class) bool {
+func (c *Rules) sees(a, b Class) bool {
 	i := c.info(a)
 	s := i.sights.Load()
 	if s == nil || int(b) >= s.n {
@@ -293,9 +293,22 @@ func (c *Compiled) sees(a, b Class) bool {
 	return s.seen.Has(int(b))
 }
 
+// seesOwn is sees for nodes of one user.
+func (c *Rules) seesOwn(a, b Class) bool {
+	i, j := c.info(a), c.info(b)
+	return i.self.meets(j.addrs) || j.self.meets(i.addrs)
+}
+
+// HasOwn reports whether rules let the nodes of a class reach others of the same
+// user.
+func (c *Rules) HasOwn(class Class) bool { return c.info(class).self.any() }
+
+// Attributes returns what a node of a class is told about itself.
+func (c *Rules) Attributes(class Class) map[string][]json.RawMessage { return c.info(class).attrs }
+
 // look finds out about the classes that are new since old. Two who look at once
 // find the same.
-func (c *Compiled) look(i *classInfo, old *sights) *sights {
+func (c *Rules) look(i *classInfo, old *sights) *sights {
 	classes := *c.classes.Load()
 	s := &sights{n: len(classes)}
 	from := 1 // Nobody is not there to be seen

@@ -166,7 +166,7 @@ func (c *comparison) fill(jointOf map[mesh.NodeID]*joint, numberOf map[string]in
 }
 
 // ownCounts reports whether rules look at who has both nodes of a pair.
-func (c *Compiled) ownCounts() bool {
+func (c *Rules) ownCounts() bool {
 	return len(c.self) > 0 || slices.ContainsFunc(c.ssh, func(r compiledShell) bool { return r.self })
 }
 

@@ -24,7 +24,7 @@ func (s *side) behind(c Class, n *mesh.Node, yield func(rule, access int, places
 		return
 	}
 	i := s.rules.info(c)
-	inbound, k := s.Inbound(c), 0
+	inbound, k := s.rules.Inbound(c), 0
 	for r := range i.dst.any().All() {
 		for d := range inbound[k].Dst {
 			reach := &inbound[k].Dst[d]

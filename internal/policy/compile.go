@@ -12,10 +12,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Compiled is a document made ready to answer. It depends on the document alone,
+// Rules is a document made ready to answer. It depends on the document alone,
 // not on who is there: the class of a node follows from what the node is, and who
 // reaches whom follows from their classes. Making it cannot fail.
-type Compiled struct {
+type Rules struct {
 	rules []lang.Rule
 	// The selectors that each rule has as sources, and as each of its
 	// destinations.
@@ -67,12 +67,12 @@ type compiledShell struct {
 	self       bool // autogroup:self is among its destinations
 }
 
-// Compile makes a document ready; nil is one that says nothing.
-func Compile(d *lang.Doc) *Compiled {
+// compileRules makes a document ready; nil is one that says nothing.
+func compileRules(d *lang.Doc) *Rules {
 	if d == nil {
 		d = &lang.Doc{Rules: []lang.Rule{lang.AllowAll()}}
 	}
-	c := &Compiled{
+	c := &Rules{
 		rules: d.Rules, groups: d.Groups, byUser: map[string][]int{}, byTag: map[string][]int{}, byPrefix: map[netip.Prefix][]int{},
 		known: map[string]Class{},
 	}
@@ -104,7 +104,7 @@ func Compile(d *lang.Doc) *Compiled {
 	return c
 }
 
-func (c *Compiled) addRule(known map[string]int, i int) {
+func (c *Rules) addRule(known map[string]int, i int) {
 	r := &c.rules[i]
 	c.srcs[i] = c.uses(known, r.Src)
 	if needsList(r) {
@@ -139,7 +139,7 @@ func (c *Compiled) addRule(known map[string]int, i int) {
 	}
 }
 
-func (c *Compiled) addShell(known map[string]int, r *lang.SSHRule) {
+func (c *Rules) addShell(known map[string]int, r *lang.SSHRule) {
 	s := compiledShell{SSHRule: r, srcs: c.uses(known, r.Src)}
 	for _, d := range r.Dst {
 		if d.Kind == lang.Self {
@@ -152,7 +152,7 @@ func (c *Compiled) addShell(known map[string]int, r *lang.SSHRule) {
 }
 
 // uses finds or makes the selectors of targets, each once.
-func (c *Compiled) uses(known map[string]int, targets []lang.Target) (list []int) {
+func (c *Rules) uses(known map[string]int, targets []lang.Target) (list []int) {
 	for _, t := range targets {
 		list = append(list, c.use(known, t)...)
 	}
@@ -162,7 +162,7 @@ func (c *Compiled) uses(known map[string]int, targets []lang.Target) (list []int
 
 // use finds or makes the selectors of a target: addresses of two families are two,
 // of none are none.
-func (c *Compiled) use(known map[string]int, t lang.Target) []int {
+func (c *Rules) use(known map[string]int, t lang.Target) []int {
 	if t.Kind != lang.Addresses {
 		return []int{c.selector(known, t, false)}
 	}
@@ -177,7 +177,7 @@ func (c *Compiled) use(known map[string]int, t lang.Target) []int {
 	return list
 }
 
-func (c *Compiled) selector(known map[string]int, t lang.Target, six bool) int {
+func (c *Rules) selector(known map[string]int, t lang.Target, six bool) int {
 	key := string(rune('a'+t.Kind)) + t.Name
 	if t.Kind == lang.Addresses {
 		key = "="

@@ -74,8 +74,25 @@ func shared(p netip.Prefix, others []netip.Prefix) (list []netip.Prefix) {
 	return list
 }
 
+// Inbound returns the rules that let others reach nodes of a class.
+func (c *Rules) Inbound(class Class) []Inbound {
+	if class == Nobody {
+		return nil
+	}
+	return c.info(class).inbound()
+}
+
+// OwnInbound returns the rules that let the nodes of one user reach each other, for
+// nodes of a class. They have no sources: these are the nodes with OwnMark.
+func (c *Rules) OwnInbound(class Class) []Inbound {
+	if class == Nobody {
+		return nil
+	}
+	return c.ownInbound(c.info(class))
+}
+
 // inboundOf finds the rules whose destinations are nodes of a class, in order.
-func (c *Compiled) inboundOf(i *classInfo) (list []Inbound) {
+func (c *Rules) inboundOf(i *classInfo) (list []Inbound) {
 	for r := range i.dst.any().All() {
 		in := Inbound{Rule: &c.rules[r], Src: c.sources(r), Listed: c.listing.Has(r)}
 		for k, d := range in.Rule.Dst {
@@ -96,7 +113,7 @@ func (c *Compiled) inboundOf(i *classInfo) (list []Inbound) {
 
 // prefixesOf are those of a destination in the families that a class has to do
 // with: to clients, a mark opens all addresses of a rule for echoes.
-func (c *Compiled) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefix) {
+func (c *Rules) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefix) {
 	for _, s := range selectors {
 		if i.own.Has(s) || i.behind.Has(s) {
 			list = append(list, c.selectors[s].target.Prefixes...)
@@ -107,7 +124,7 @@ func (c *Compiled) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefi
 
 // ownInbound finds the rules that let the nodes of a user reach each other, if
 // the user's nodes are of this class.
-func (c *Compiled) ownInbound(i *classInfo) (list []Inbound) {
+func (c *Rules) ownInbound(i *classInfo) (list []Inbound) {
 	for r := range bitset.Both(i.src.any(), c.self) {
 		in := Inbound{Rule: &c.rules[r], Listed: c.listing.Has(r)}
 		for _, d := range in.Rule.Dst {
@@ -120,7 +137,7 @@ func (c *Compiled) ownInbound(i *classInfo) (list []Inbound) {
 	return list
 }
 
-func (c *Compiled) sources(r int) []Source {
+func (c *Rules) sources(r int) []Source {
 	list := make([]Source, len(c.srcs[r]))
 	for k, s := range c.srcs[r] {
 		list[k] = Source{c.selectors[s].target, c.selectors[s].mark, s}
@@ -147,7 +164,7 @@ func marked(protocol int) bool {
 }
 
 // noteSources finds out whom the rules let in that let others reach a class.
-func (c *Compiled) noteSources(i *classInfo) {
+func (c *Rules) noteSources(i *classInfo) {
 	rules := i.dst.any()
 	i.marked, i.anyone = rules.Meets(c.marked), rules.Meets(c.open)
 	for r := range bitset.Both(rules, c.listing) {

@@ -158,7 +158,7 @@ func TestRatioSightOfManyClasses(t *testing.T) {
 		return func() {
 			w := policy.WorldOf(s, doc)
 			for n := range s.Nodes() {
-				w.Sees(w.Class(n), n)
+				w.Sees(w.Class(n), 0, n)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ type Shell struct {
 }
 
 // noteShells finds out what the shells on nodes of a class depend on.
-func (c *Compiled) noteShells(i *classInfo) {
+func (c *Rules) noteShells(i *classInfo) {
 	for _, r := range c.ssh {
 		switch {
 		case r.on(i):
@@ -64,9 +64,9 @@ func (w *World) Shells(c Class, owner mesh.UserID) (list []Shell) {
 	return list
 }
 
-// ShellsOfOwn reports whether the shells on nodes of a class depend on who has
-// them.
-func (w *World) ShellsOfOwn(c Class) bool { return w.rules.info(c).shellOwn }
+// ShellsOfOwn reports whether the SSH rules for nodes of a class depend on who has
+// the nodes.
+func (c *Rules) ShellsOfOwn(class Class) bool { return c.info(class).shellOwn }
 
 // shellSources are the people and the nodes with tags that selectors mean, each
 // once and in order.

@@ -9,8 +9,8 @@ import (
 )
 
 // Steers reports whether rules lead nodes of a class through certain routers, so
-// that they are not told of the same routes as others.
-func (w *World) Steers(c Class) bool { return w.rules.info(c).steered }
+// that they are told of other routes than other nodes.
+func (c *Rules) Steers(class Class) bool { return c.info(class).steered }
 
 // RoutesFor returns the routes that nodes of a class use through n: those that n
 // leads to for everyone, but for those that rules with via speak of and no other

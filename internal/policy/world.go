@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -22,7 +21,7 @@ type World struct {
 	// world that is made for a question.
 	Reserved mesh.Reserved
 
-	rules   *Compiled
+	rules   *Rules
 	classes classTable // nil in a world that is only glanced at
 	known   *knowledge
 }
@@ -59,7 +58,7 @@ func stored(s *mesh.Snapshot) (*lang.Doc, lang.Problems) {
 }
 
 func (w *World) compile() *World {
-	w.rules, w.known = Compile(w.Doc), new(knowledge)
+	w.rules, w.known = compileRules(w.Doc), new(knowledge)
 	e := classEdit{table: classTable{}}
 	for n := range w.Nodes() {
 		e.put(n.ID, w.rules.classOf(n, w.ownerOf(n)))
@@ -77,7 +76,7 @@ func (w *World) Glance(s *mesh.Snapshot) *World {
 		if next.Doc, next.Problems = stored(s); len(next.Problems) > 0 {
 			next.Doc = w.Doc
 		}
-		next.rules = Compile(next.Doc)
+		next.rules = compileRules(next.Doc)
 	}
 	return &next
 }
@@ -131,8 +130,9 @@ func (w *World) ownerOf(n *mesh.Node) *mesh.User {
 	return u
 }
 
-// SameRules reports whether classes of both worlds mean the same.
-func (w *World) SameRules(v *World) bool { return w.rules == v.rules }
+// Rules returns the compiled policy. Classes of two worlds can be compared if and
+// only if both have the same rules.
+func (w *World) Rules() *Rules { return w.rules }
 
 // Class returns the class of a node as a viewer.
 func (w *World) Class(n *mesh.Node) Class {
@@ -151,25 +151,20 @@ func (w *World) Kin(n *mesh.Node) Class {
 }
 
 // Sees reports whether the nodes of a class see n: one of the two may open a
-// connection to the other. A node does not see itself, whatever this says.
-func (w *World) Sees(c Class, n *mesh.Node) bool { return c != Nobody && w.rules.sees(c, w.Kin(n)) }
-
-// SeesOwn reports whether nodes of a class see n if one person has both.
-func (w *World) SeesOwn(c Class, n *mesh.Node) bool {
+// connection to the other. Owner is the user who has the nodes of the class, or 0:
+// rules may let the nodes of one user reach each other. The result may be true for
+// a node and itself.
+func (w *World) Sees(c Class, owner mesh.UserID, n *mesh.Node) bool {
 	if c == Nobody {
 		return false
 	}
-	a, b := w.rules.info(c), w.rules.info(w.Kin(n))
-	return a.self.meets(b.addrs) || b.self.meets(a.addrs)
+	k := w.Kin(n)
+	return w.rules.sees(c, k) || owner != 0 && n.Owner == owner && w.rules.seesOwn(c, k)
 }
 
-// HasOwn reports whether rules let the nodes of a class reach others of the same
-// person.
-func (w *World) HasOwn(c Class) bool { return w.rules.info(c).self.any() }
-
-// Reclassified names the nodes that both worlds have in different classes,
-// provided that both have the same rules.
-func (w *World) Reclassified(old *World) []mesh.NodeID { return w.classes.changed(old.classes) }
+// Reclassified returns the nodes that have different classes in two worlds with the
+// same rules.
+func Reclassified(from, to *World) []mesh.NodeID { return to.classes.changed(from.classes) }
 
 // ClassBlock returns the classes of the block of nodes that starts with an id, as
 // in NodeBlocks. Two blocks with the same first element are the same.
@@ -186,61 +181,35 @@ func (w *World) Marks(n *mesh.Node) []string {
 	return i.marks
 }
 
-// SameMarks reports whether a node has the same marks in both worlds.
-func (w *World) SameMarks(n *mesh.Node, old *World, was *mesh.Node) bool {
-	if w.rules == old.rules && w.Kin(n) == old.Kin(was) && n.Owner == was.Owner {
+// SameMarks reports whether a node has the same marks in two worlds, as before in
+// the first and as after in the second.
+func SameMarks(from, to *World, before, after *mesh.Node) bool {
+	if from.rules == to.rules && from.Kin(before) == to.Kin(after) && before.Owner == after.Owner {
 		return true
 	}
-	return slices.Equal(w.Marks(n), old.Marks(was))
+	return slices.Equal(from.Marks(before), to.Marks(after))
 }
 
 // OwnMark is the mark of all nodes of a user.
 func OwnMark(u mesh.UserID) string { return "mesh/own/" + strconv.FormatInt(int64(u), 10) }
 
-// Attributes returns what a node of a class is told about itself.
-func (w *World) Attributes(c Class) map[string][]json.RawMessage { return w.rules.info(c).attrs }
-
-// Inbound returns the rules that let others reach nodes of a class.
-func (w *World) Inbound(c Class) []Inbound {
-	if c == Nobody {
-		return nil
-	}
-	return w.rules.info(c).inbound()
-}
-
-// OwnInbound returns the rules that let the nodes of one person reach each other,
-// for nodes of a class. They have no sources: it is whoever carries OwnMark.
-func (w *World) OwnInbound(c Class) []Inbound {
-	if c == Nobody {
-		return nil
-	}
-	return w.rules.ownInbound(w.rules.info(c))
-}
-
-// SameShells reports whether the rules about shells mean the same people and
-// nodes in both worlds, for nodes of a class.
-func (w *World) SameShells(old *World, c Class) bool {
+// SameShells reports whether the SSH rules for nodes of a class mean the same users
+// and nodes in two worlds.
+func SameShells(from, to *World, c Class) bool {
 	switch {
-	case w.rules != old.rules:
+	case from.rules != to.rules:
 		return false
-	case w.known == old.known || len(w.rules.ssh) == 0:
+	case from.known == to.known || len(to.rules.ssh) == 0:
 		return true
 	default:
-		return !w.rules.info(c).shellNodes && len(w.ChangedUsers(old.Snapshot)) == 0
+		return !to.rules.info(c).shellNodes && len(to.ChangedUsers(from.Snapshot)) == 0
 	}
-}
-
-// SameInbound reports whether nodes of a class let in the same nodes by the same
-// words in both worlds. Listed says that they are told addresses instead of marks,
-// own that they let in the nodes of one person.
-func (w *World) SameInbound(old *World, c Class, listed, own bool) bool {
-	return w.Basis().SameInbound(old.Basis(), c, listed, own)
 }
 
 // Basis is what the answers of a world rest on beside the nodes. It keeps no world
 // alive.
 type Basis struct {
-	rules  *Compiled
+	rules  *Rules
 	known  *knowledge
 	routes []netip.Prefix
 }
@@ -255,7 +224,9 @@ func (b Basis) SameRules(old Basis) bool { return b.rules == old.rules }
 // same.
 func (b Basis) Same(old Basis) bool { return b.rules == old.rules && b.known == old.known }
 
-// SameInbound is as that of World.
+// SameInbound reports whether nodes of a class let in the same nodes, described in
+// the same way, in both. Listed says that they are told addresses instead of marks,
+// own that they let in the nodes of one user.
 func (b Basis) SameInbound(old Basis, c Class, listed, own bool) bool {
 	switch i := b.rules.info(c); {
 	case b.rules != old.rules:
