@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// Role bounds what the holder of a key may do. The zero Role may do nothing.
+// Role limits what the holder of a key may do. The zero Role allows nothing.
 type Role string
 
-// The roles, each with all that the one before may do.
+// The roles. Each includes the one before.
 const (
-	// RoleRead looks at everything and changes nothing.
+	// RoleRead is read-only access to everything.
 	RoleRead Role = "read"
-	// RoleOperator does the daily work: all but keys, webhooks and the policy.
+	// RoleOperator allows the daily work: everything except keys, webhooks and the policy.
 	RoleOperator Role = "operator"
-	// RoleAdmin does everything.
+	// RoleAdmin allows everything.
 	RoleAdmin Role = "admin"
 )
 
-// Roles lists the roles, the least first.
+// Roles lists the roles, least powerful first.
 func Roles() []Role { return []Role{RoleRead, RoleOperator, RoleAdmin} }
 
 func (r Role) rank() int { return slices.Index(Roles(), r) }
 
-// Noun is what a scope opens.
+// Noun is what a scope gives access to.
 type Noun string
 
-// The nouns of scopes.
+// The nouns that scopes can name.
 const (
 	NounUsers       Noun = "users"
 	NounPreAuthKeys Noun = "preauthkeys"
@@ -43,7 +43,7 @@ const (
 	NounService     Noun = "service"
 )
 
-// Nouns lists what a scope can open.
+// Nouns lists the nouns that scopes can name.
 func Nouns() []Noun {
 	return []Noun{
 		NounUsers, NounPreAuthKeys, NounAPIKeys, NounNodes, NounRoutes, NounLogins, NounSSH, NounDNS, NounPolicy,
@@ -51,18 +51,18 @@ func Nouns() []Noun {
 	}
 }
 
-// scopeToRead ends a scope that opens a noun to readers alone.
+// scopeToRead is the suffix of a read-only scope.
 const scopeToRead = ":read"
 
-// Access is what a key opens.
+// Access is what a key gives access to.
 type Access struct {
 	Role Role `json:"role,omitempty"`
-	// Scopes are the nouns that Role counts for, each with or without :read; none
-	// means all. They are sorted and stand once.
+	// Scopes are the nouns that Role applies to, each with or without :read; none
+	// means all. They are sorted and unique.
 	Scopes []string `json:"scopes,omitempty"`
 }
 
-// ParseRole reads the name of a role.
+// ParseRole parses the name of a role.
 func ParseRole(text string) (Role, error) {
 	if r := Role(text); r.rank() >= 0 {
 		return r, nil
@@ -70,7 +70,7 @@ func ParseRole(text string) (Role, error) {
 	return "", fmt.Errorf("%q is no role; the roles are %s", text, listing(Roles()))
 }
 
-// ParseScopes reads scopes and puts them in their one form.
+// ParseScopes parses scopes and brings them into canonical form.
 func ParseScopes(texts []string) (scopes []string, err error) {
 	for _, s := range texts {
 		noun := strings.TrimSuffix(s, scopeToRead)
@@ -93,7 +93,7 @@ func listing[S ~string](words []S) string {
 	return strings.Join(texts, ", ")
 }
 
-// Allows reports whether a opens what asks for a role on a noun.
+// Allows reports whether a includes at least a role on a noun.
 func (a Access) Allows(n Noun, least Role) bool {
 	return least.rank() >= 0 && a.Role.rank() >= least.rank() && a.opens(string(n), least == RoleRead)
 }
@@ -102,8 +102,8 @@ func (a Access) opens(noun string, toRead bool) bool {
 	return len(a.Scopes) == 0 || slices.Contains(a.Scopes, noun) || toRead && slices.Contains(a.Scopes, noun+scopeToRead)
 }
 
-// Covers reports whether a opens all that b does: nobody hands out more than he
-// has.
+// Covers reports whether a includes all of b: a key can create only keys with equal or
+// fewer permissions.
 func (a Access) Covers(b Access) bool {
 	if a.Role.rank() < b.Role.rank() || len(b.Scopes) == 0 && len(a.Scopes) > 0 {
 		return false

@@ -10,8 +10,8 @@ import (
 
 var domainPattern = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ParseDomain gives a domain in the form that is stored: lower case, without a dot
-// at the end.
+// ParseDomain returns a domain in the form that is stored: lower case, without a
+// trailing dot.
 func ParseDomain(text string) (string, error) {
 	d := strings.ToLower(strings.TrimSuffix(text, "."))
 	if len(d) > 253 || !domainPattern.MatchString(d) {
@@ -20,10 +20,10 @@ func ParseDomain(text string) (string, error) {
 	return d, nil
 }
 
-// ErrPassword says that a URL holds what must not be shown, nor stored.
+// ErrPassword means that a URL contains credentials, which must not be stored or shown.
 var ErrPassword = errors.New("must not carry a user name or password")
 
-// ParseNameserver gives a nameserver in the form that is stored.
+// ParseNameserver returns a nameserver in the form that is stored.
 func ParseNameserver(text string) (string, error) {
 	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
 		return a.String(), nil

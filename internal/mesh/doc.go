@@ -5,10 +5,10 @@
 // nothing of the client's wire vocabulary beyond its key types. It imports no
 // other package of ours and starts no goroutine.
 //
-// The struct of a noun is the only list of its fields. Its JSON names are those of
-// the log, and with underscores those of the columns, unless a tag column names
-// another; the digest covers all of them. An event in turn has its own methods for
-// all that must be known about it here. CONTRIBUTING.md says how to add a field.
+// The struct of a noun is the only list of its fields. The log uses its JSON names,
+// the tables use the same names with underscores (or the one in a tag column), and the
+// digest covers all of them. Each event has methods for everything that this package
+// must know about it. CONTRIBUTING.md explains how to add a field.
 //
 // Words it defines:
 //

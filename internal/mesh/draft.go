@@ -57,7 +57,7 @@ func Apply(s *Snapshot, rev Revision, evs ...Event) (*Snapshot, []NodeID) {
 	return d.Freeze(), touched
 }
 
-// Stamp notes when, and with which transaction, the newest entry was written.
+// Stamp sets the time and the transaction of the newest entry.
 func (d *Draft) Stamp(at Time, batch BatchID) { d.s.At, d.s.Batch = at, batch }
 
 // Apply moves the draft to rev and returns the nodes that evs touched. It
@@ -75,13 +75,13 @@ func (d *Draft) Apply(rev Revision, evs ...Event) []NodeID {
 	return touched
 }
 
-// addID puts an id into the list of a key.
+// addID adds an id to the list of a key.
 func addID[K, ID comparable](e *edit, x *index[K, []ID], k K, id ID) {
 	ids, _ := x.at(k)
 	x.put(e, k, append(slices.Clone(ids), id))
 }
 
-// dropID takes an id out of the list of a key.
+// dropID removes an id from the list of a key.
 func dropID[K, ID comparable](e *edit, x *index[K, []ID], k K, id ID) {
 	ids, _ := x.at(k)
 	if ids = slices.DeleteFunc(slices.Clone(ids), func(i ID) bool { return i == id }); len(ids) == 0 {

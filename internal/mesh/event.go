@@ -98,12 +98,12 @@ func Events() []Event {
 	}
 }
 
-// Settle adds the consequences of evs, as events, so that nothing is derived
-// when they are applied: what goes with a user or a node goes in the same
-// revision.
+// Settle adds the consequences of evs as events of the same revision, so that nothing
+// is derived when events are applied: with a user its nodes and keys are removed, and
+// with a node its grants.
 func Settle(before *Snapshot, evs []Event) []Event {
 	settled := evs
-	// What was granted to a node ends with it, and when it becomes somebody else's.
+	// Grants of a node end when it is deleted, and when its owner or tags change.
 	users, nodes, grantees := map[UserID]bool{}, map[NodeID]bool{}, map[NodeID]bool{}
 	for _, e := range evs {
 		switch e := e.(type) {
@@ -145,7 +145,7 @@ func Settle(before *Snapshot, evs []Event) []Event {
 	return settleRoutes(before, settled)
 }
 
-// ErrUnknownKind says that a newer binary wrote the event.
+// ErrUnknownKind means that a newer binary wrote the event.
 var ErrUnknownKind = errors.New("unknown event kind")
 
 type envelope struct {
@@ -153,7 +153,7 @@ type envelope struct {
 	Data json.RawMessage `json:"d"`
 }
 
-// EncodeEvents gives the form in which the log keeps events.
+// EncodeEvents returns events in the format of the log.
 func EncodeEvents(evs []Event) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('[')

@@ -7,48 +7,46 @@ import (
 	"strings"
 )
 
-// Facts is what a device measured of the network that it is in, and what
-// troubles it. Peers are not told, so it stands beside the node: a change of it
-// touches nobody.
+// Facts are a device's measurements of its network, and its health warnings. Peers do
+// not receive them, so they are kept beside the node and touch none.
 type Facts struct {
 	Node NodeID `json:"node"`
-	// At is when the device last said any of it.
+	// At is when the device last reported any of it.
 	At Time `json:"at"`
 	NAT
-	// Latencies are in the order of their regions.
+	// Latencies are sorted by region.
 	Latencies []Latency `json:"latencies,omitempty"`
-	// Warnings are in the order of their sources.
+	// Warnings are sorted by source.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
-// NAT says how a device can be reached from outside. What it has not found out
-// is nil.
+// NAT is how a device can be reached from outside. What it does not know is nil.
 type NAT struct {
 	UDP  *bool `json:"udp,omitempty"`
 	IPv6 *bool `json:"ipv6,omitempty"`
-	// Varies says that the device appears under another port or address to
-	// everyone it speaks to, so that strangers hardly reach it.
+	// Varies means that the device's public address or port depends on the
+	// destination, which makes direct connections unlikely.
 	Varies *bool `json:"varies,omitempty"`
-	// PortMapping are the protocols by which its router would open a port, in
-	// order: pcp, pmp, upnp. PortMapped says that it has done so.
+	// PortMapping are the port mapping protocols that its router offers, in the
+	// order pcp, pmp, upnp. PortMapped means that a port is mapped.
 	PortMapping []string `json:"portMapping,omitempty"`
 	PortMapped  bool     `json:"portMapped,omitempty"`
 }
 
-// Latency is how far a relay is.
+// Latency is the latency to a relay.
 type Latency struct {
 	Region int   `json:"region"`
 	Micros int64 `json:"us"`
 }
 
-// Warning is something that a device complains of.
+// Warning is a health warning of a device.
 type Warning struct {
 	Source string `json:"source"` // a part of the device, unique among its warnings
 	Text   string `json:"text"`
 	Since  Time   `json:"since"`
 }
 
-// NodeFacts replaces what a device measured. No peer hears of it.
+// NodeFacts replaces the measurements of a device. It touches no node.
 type NodeFacts struct {
 	Facts *Facts `json:"facts"`
 }
@@ -62,26 +60,26 @@ func (e NodeFacts) apply(d *Draft) {
 	}
 }
 
-// Facts returns what a node measured, if it said so.
+// Facts returns the measurements of a node, if it reported any.
 func (s *Snapshot) Facts(id NodeID) (*Facts, bool) { return found(s.facts.at(int64(id))) }
 
-// AllFacts yields what nodes measured in the order of their ids.
+// AllFacts yields the measurements of all nodes, sorted by id.
 func (s *Snapshot) AllFacts() iter.Seq[*Facts] { return s.facts.all() }
 
-// Equal reports whether both say the same.
+// Equal reports whether both have the same values.
 func (n NAT) Equal(o NAT) bool {
 	same := func(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }
 	return same(n.UDP, o.UDP) && same(n.IPv6, o.IPv6) && same(n.Varies, o.Varies) &&
 		slices.Equal(n.PortMapping, o.PortMapping) && n.PortMapped == o.PortMapped
 }
 
-// Equal reports whether both say the same, no matter when.
+// Equal reports whether both have the same values, apart from At.
 func (f *Facts) Equal(o *Facts) bool {
 	return f.NAT.Equal(o.NAT) && slices.Equal(f.Latencies, o.Latencies) && slices.Equal(f.Warnings, o.Warnings)
 }
 
-// Warn sets the warning of a source; an empty text ends it. The list is not
-// written to: others may hold it.
+// Warn sets the warning of a source; an empty text removes it. It does not modify the
+// old list, which others may hold.
 func (f *Facts) Warn(source, text string, at Time) {
 	i, has := slices.BinarySearchFunc(f.Warnings, source, func(w Warning, s string) int { return strings.Compare(w.Source, s) })
 	switch {
@@ -100,7 +98,7 @@ func (f *Facts) Warn(source, text string, at Time) {
 	}
 }
 
-// SortLatencies brings them into their order.
+// SortLatencies sorts latencies by region.
 func SortLatencies(list []Latency) {
 	slices.SortFunc(list, func(a, b Latency) int { return cmp.Compare(a.Region, b.Region) })
 }

@@ -7,10 +7,10 @@ import (
 	"iter"
 )
 
-// Secret is what is kept of a secret value: its SHA-256.
+// Secret is the SHA-256 of a secret value, which itself is not stored.
 type Secret [32]byte
 
-// MarshalText gives the hexadecimal form.
+// MarshalText returns the hexadecimal form.
 func (s Secret) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]), nil }
 
 // UnmarshalText reads the hexadecimal form.
@@ -31,11 +31,11 @@ type KeyUse struct {
 // PreAuthKeyUse is the last use of a pre-auth key.
 type PreAuthKeyUse struct {
 	KeyUse
-	// Count is how often the key let a node in.
+	// Count is how many nodes have joined with the key.
 	Count int64 `json:"count,omitempty"`
 }
 
-// PreAuthKey lets nodes in. Prefix is its public part.
+// PreAuthKey lets nodes join. Prefix is its public part.
 type PreAuthKey struct {
 	ID        KeyID    `json:"id"`
 	Prefix    string   `json:"prefix"`
@@ -44,16 +44,16 @@ type PreAuthKey struct {
 	Reusable  bool     `json:"reusable,omitempty"`
 	Ephemeral bool     `json:"ephemeral,omitempty"`
 	Tags      []string `json:"tags,omitempty"`
-	// Used is set by the first registration, of a reusable key too.
+	// Used is set when the first node joins, also for a reusable key.
 	Used      bool `json:"used,omitempty"`
 	Expiry    Time `json:"expiry"`
 	CreatedAt Time `json:"createdAt"`
 
-	// LastUse travels in events of its own: PreAuthKeyPut leaves it as it is.
+	// LastUse has events of its own. PreAuthKeyPut leaves it as it is.
 	LastUse PreAuthKeyUse `json:"-"`
 }
 
-// PreAuthKeyPut adds or replaces a pre-auth key, all but its LastUse.
+// PreAuthKeyPut adds or replaces a pre-auth key, except its LastUse.
 type PreAuthKeyPut struct {
 	Key *PreAuthKey `json:"key"`
 }
@@ -83,7 +83,7 @@ func (e PreAuthKeyGone) apply(d *Draft) {
 	keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, e.ID, nil, preAuthPrefix)
 }
 
-// PreAuthKeyUsed says that a pre-auth key let a node in.
+// PreAuthKeyUsed records that a node joined with a pre-auth key.
 type PreAuthKeyUsed struct {
 	ID  KeyID         `json:"id"`
 	Use PreAuthKeyUse `json:"use"`
@@ -110,10 +110,10 @@ func (s *Snapshot) PreAuthKeyByPrefix(prefix string) (*PreAuthKey, bool) {
 	return s.PreAuthKey(id)
 }
 
-// PreAuthKeys yields all pre-auth keys in the order of their ids.
+// PreAuthKeys yields all pre-auth keys, sorted by id.
 func (s *Snapshot) PreAuthKeys() iter.Seq[*PreAuthKey] { return s.preAuth.all() }
 
-// APIKey opens the admin API. Prefix is its public part.
+// APIKey gives access to the API. Prefix is its public part.
 type APIKey struct {
 	ID     KeyID  `json:"id"`
 	Prefix string `json:"prefix"`
@@ -124,17 +124,17 @@ type APIKey struct {
 	Expiry    Time   `json:"expiry"`
 	CreatedAt Time   `json:"createdAt"`
 
-	// LastUse travels in events of its own: APIKeyPut leaves it as it is.
+	// LastUse has events of its own. APIKeyPut leaves it as it is.
 	LastUse KeyUse `json:"-"`
 }
 
-// APIKeyPut adds or replaces an API key, all but its LastUse.
+// APIKeyPut adds or replaces an API key, except its LastUse.
 type APIKeyPut struct {
 	Key *APIKey `json:"key"`
 }
 
-// UnmarshalJSON gives a key that was made before there were roles the one that
-// does everything, as the tables do.
+// UnmarshalJSON gives keys that are older than roles the role admin, as the
+// migration of the tables did.
 func (e *APIKeyPut) UnmarshalJSON(data []byte) error {
 	type plain APIKeyPut
 	if err := json.Unmarshal(data, (*plain)(e)); err != nil {
@@ -169,7 +169,7 @@ func (APIKeyGone) Kind() Kind       { return KindAPIKeyGone }
 func (e APIKeyGone) valid() bool    { return valid(e.ID) }
 func (e APIKeyGone) apply(d *Draft) { keep(d.e, &d.s.api, &d.s.apiByPrefix, e.ID, nil, apiPrefix) }
 
-// APIKeyUsed says that an API key was used. Not every use becomes an event.
+// APIKeyUsed records a use of an API key. Not every use becomes an event.
 type APIKeyUsed struct {
 	ID  KeyID  `json:"id"`
 	Use KeyUse `json:"use"`
@@ -196,5 +196,5 @@ func (s *Snapshot) APIKeyByPrefix(prefix string) (*APIKey, bool) {
 	return s.APIKey(id)
 }
 
-// APIKeys yields all API keys in the order of their ids.
+// APIKeys yields all API keys, sorted by id.
 func (s *Snapshot) APIKeys() iter.Seq[*APIKey] { return s.api.all() }

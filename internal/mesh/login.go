@@ -6,19 +6,19 @@ import (
 	"tailscale.com/types/key"
 )
 
-// Login is the answer of an administrator to a device that asked to join
-// without a key. It waits for the device until its end.
+// Login is an administrator's answer to a device that asked to join without a
+// pre-auth key. It is kept until the device collects it, or until Until.
 type Login struct {
 	ID         LoginID           `json:"id"`
 	MachineKey key.MachinePublic `json:"machineKey"`
 	NodeKey    key.NodePublic    `json:"nodeKey"`
 	User       UserID            `json:"user,omitempty" column:"user_id"`
-	// Rejected is the reason given to the device instead of a place.
+	// Rejected is the reason for a rejection; empty if the device was approved.
 	Rejected string `json:"rejected,omitempty"`
 	Until    Time   `json:"until"`
 }
 
-// LoginPut adds or replaces the answer to a device that waits.
+// LoginPut adds or replaces the answer to a waiting device.
 type LoginPut struct {
 	Login *Login `json:"login"`
 }
@@ -31,7 +31,7 @@ func (e LoginPut) apply(d *Draft) {
 	keep(d.e, &d.s.logins, &d.s.loginByNodeKey, e.Login.ID, e.Login, loginNodeKey)
 }
 
-// LoginGone removes an answer: the device has it, or its time is over.
+// LoginGone removes an answer that the device has collected or that has expired.
 type LoginGone struct {
 	ID LoginID `json:"id"`
 }
@@ -54,5 +54,5 @@ func (s *Snapshot) Login(k key.NodePublic) (*Login, bool) {
 	return found(s.logins.at(int64(id)))
 }
 
-// Logins yields all answers that wait for their device.
+// Logins yields all answers that have not been collected, sorted by id.
 func (s *Snapshot) Logins() iter.Seq[*Login] { return s.logins.all() }

@@ -9,13 +9,13 @@ import (
 	"tailscale.com/types/key"
 )
 
-// RegisterMethod says how a node was let in.
+// RegisterMethod is how a node joined.
 type RegisterMethod string
 
-// The ways in.
+// The ways to join.
 const (
 	RegisterAuthKey RegisterMethod = "authkey"
-	// RegisterApproved: an administrator let the node in by its link or code.
+	// RegisterApproved: an administrator approved the node by its link or code.
 	RegisterApproved RegisterMethod = "approved"
 )
 
@@ -24,17 +24,17 @@ type Node struct {
 	ID NodeID `json:"id"`
 	// Owner is zero for a tagged node: it belongs to its tags.
 	Owner UserID `json:"owner,omitempty"`
-	// CreatedBy is the user whose key let a tagged node in; that user may be
-	// gone.
+	// CreatedBy is the user whose pre-auth key a tagged node joined with. The user
+	// may have been deleted since.
 	CreatedBy  UserID            `json:"createdBy,omitempty"`
 	MachineKey key.MachinePublic `json:"machineKey"`
 	NodeKey    key.NodePublic    `json:"nodeKey"`
-	// Hostname is what the device calls itself; Name is its label in the
-	// mesh's DNS, unique among all nodes.
+	// Hostname is the device's own name. Name is its label in the mesh's DNS,
+	// unique among all nodes.
 	Hostname string `json:"hostname"`
 	Name     string `json:"name"`
-	// Renamed says that Name was chosen by a person and stays when the device
-	// calls itself something else.
+	// Renamed means that a person chose Name: it stays when the hostname
+	// changes.
 	Renamed       bool           `json:"renamed,omitempty"`
 	IPv4          netip.Addr     `json:"ipv4"`
 	IPv6          netip.Addr     `json:"ipv6"`
@@ -47,33 +47,33 @@ type Node struct {
 	ClientVersion string         `json:"clientVersion,omitempty"`
 	// CapVersion is the protocol version that the client speaks.
 	CapVersion int `json:"capVersion,omitempty"`
-	// Host is what the device says of itself, as the JSON object that peers
-	// are given.
+	// Host is the device's description of itself, as the JSON object that peers
+	// receive.
 	Host string `json:"host,omitempty"`
-	// RoutableIPs are the routes that the device announces.
+	// RoutableIPs are the routes that the device advertises.
 	RoutableIPs []netip.Prefix `json:"routableIPs,omitempty"`
-	// Routes are the routes that peers reach through this node: announced by
+	// Routes are the routes that peers can use through this node: advertised by
 	// it and approved.
 	Routes []netip.Prefix `json:"routes,omitempty"`
-	// AllRoutes is every route that the device announces or once announced, with
-	// what was decided about it, in the order of the prefixes.
+	// AllRoutes are the routes that the device advertises or has advertised, each
+	// with its approval, sorted by prefix.
 	AllRoutes []Route `json:"allRoutes,omitempty"`
-	// Primary are those of Routes that peers use through this node and no other;
-	// the internet is not among them. Settle decides.
+	// Primary are those of Routes for which this node is the one router that peers
+	// use. Exit routes are never among them. Settle decides.
 	Primary []netip.Prefix `json:"primary,omitempty" column:"primary_routes"`
-	// Unwell says that the device holds its stream and does not answer: others
-	// take over its routes.
+	// Unwell means that the device is connected but does not answer, so that other
+	// routers take over its routes.
 	Unwell bool `json:"unwell,omitempty"`
 	Expiry Time `json:"expiry,omitempty"`
-	// Lapsed says that Expiry has passed and peers are told so. What others
-	// see must change by an event, never by the mere passage of time.
+	// Lapsed means that Expiry has passed and peers have been told. It is a field
+	// because what peers see may change only by an event, not as time passes.
 	Lapsed    bool `json:"lapsed,omitempty"`
 	CreatedAt Time `json:"createdAt"`
 	// UpdatedAt is the last change other than of Net and Presence.
 	UpdatedAt Time `json:"updatedAt"`
 
-	// Net and Presence change often. They travel in events of their own:
-	// NodePut leaves them as they are.
+	// Net and Presence change often and have events of their own. NodePut leaves
+	// them as they are.
 	Net      Net      `json:"-"`
 	Presence Presence `json:"-"`
 }
@@ -85,8 +85,8 @@ type Net struct {
 	HomeRelay int              `json:"homeRelay,omitempty"`
 }
 
-// Presence says which replica holds a node's stream. Of two streams of one
-// node the one with the greater Conn is the newer.
+// Presence is whether a node is connected, and to which replica. Of two streams of
+// one node the one with the greater Conn is the newer.
 type Presence struct {
 	Online   bool   `json:"online,omitempty"`
 	Replica  string `json:"replica,omitempty"`
@@ -105,10 +105,10 @@ func (n *Node) Addrs() []netip.Addr {
 	return slices.DeleteFunc([]netip.Addr{n.IPv4, n.IPv6}, func(a netip.Addr) bool { return !a.IsValid() })
 }
 
-// Seen is when the node was last known to be there.
+// Seen is when the node was last known to be online.
 func (n *Node) Seen() Time { return max(n.Presence.LastSeen, n.CreatedAt) }
 
-// NodePut adds or replaces a node, all but its Net and Presence.
+// NodePut adds or replaces a node, except its Net and Presence.
 type NodePut struct {
 	Node *Node `json:"node"`
 }
@@ -150,7 +150,7 @@ func (e NodeNet) node() NodeID   { return e.ID }
 func (e NodeNet) apply(d *Draft) { d.changeNode(e.ID, func(n *Node) { n.Net = e.Net }) }
 func (e NodeNet) load(d *Draft)  { d.completeNode(e.ID, func(n *Node) { n.Net = e.Net }) }
 
-// Online says that a replica holds a node's stream.
+// Online records that a node is connected to a replica.
 type Online struct {
 	ID      NodeID `json:"id"`
 	Replica string `json:"replica"`
@@ -165,12 +165,12 @@ func (e Online) node() NodeID   { return e.ID }
 func (e Online) apply(d *Draft) { d.setPresence(e.ID, e.Presence()) }
 func (e Online) load(d *Draft)  { d.completeNode(e.ID, func(n *Node) { n.Presence = e.Presence() }) }
 
-// Presence is what the node has after the event.
+// Presence returns the presence of the node after the event.
 func (e Online) Presence() Presence {
 	return Presence{Online: true, Replica: e.Replica, Conn: e.Conn, LastSeen: e.At}
 }
 
-// Offline says that no replica holds a node's stream any more.
+// Offline records that a node is no longer connected.
 type Offline struct {
 	ID NodeID `json:"id"`
 	At Time   `json:"at"`
@@ -183,7 +183,7 @@ func (e Offline) node() NodeID   { return e.ID }
 func (e Offline) apply(d *Draft) { d.setPresence(e.ID, e.Presence()) }
 func (e Offline) load(d *Draft)  { d.completeNode(e.ID, func(n *Node) { n.Presence = e.Presence() }) }
 
-// Presence is what the node has after the event.
+// Presence returns the presence of the node after the event.
 func (e Offline) Presence() Presence { return Presence{LastSeen: e.At} }
 
 func (d *Draft) putNode(put *Node) {
@@ -264,15 +264,15 @@ func (d *Draft) setPresence(id NodeID, p Presence) {
 	})
 }
 
-// completeNode changes a node that was loaded, which nobody else has seen.
+// completeNode changes a loaded node in place: nobody else has seen it yet.
 func (d *Draft) completeNode(id NodeID, edit func(*Node)) {
 	if n, ok := d.s.Node(id); ok {
 		edit(n)
 	}
 }
 
-// changeNode replaces a node by a changed copy. A node that is gone meanwhile
-// stays gone.
+// changeNode replaces a node by a changed copy. It does nothing if the node has been
+// deleted.
 func (d *Draft) changeNode(id NodeID, edit func(*Node)) { change(d.e, &d.s.nodes, id, edit) }
 
 func sameIdentity(a, b *Node) bool {
@@ -289,7 +289,7 @@ func (s *Snapshot) NodesOwned(id UserID) int {
 // Node returns the node with this id.
 func (s *Snapshot) Node(id NodeID) (*Node, bool) { return found(s.nodes.at(int64(id))) }
 
-// Nodes yields all nodes in the order of their ids.
+// Nodes yields all nodes, sorted by id.
 func (s *Snapshot) Nodes() iter.Seq[*Node] { return s.nodes.all() }
 
 // NodeCount is the number of nodes.
@@ -337,7 +337,7 @@ func (s *Snapshot) nodeAt(id NodeID, ok bool) (*Node, bool) {
 // BlockSize is the number of neighbouring ids that NodeBlocks yields at once.
 const BlockSize = 64
 
-// NodeBlocks yields all nodes in the order of their ids, in blocks that start
+// NodeBlocks yields all nodes, sorted by id, in blocks that start
 // at multiples of BlockSize; ids without a node are nil. Two blocks with the
 // same first element hold the same nodes, in any snapshot.
 func (s *Snapshot) NodeBlocks() iter.Seq2[NodeID, []*Node] {
@@ -353,5 +353,5 @@ func (s *Snapshot) NodeBlocks() iter.Seq2[NodeID, []*Node] {
 }
 
 // ChangedNodes returns the nodes that differ between s and an older snapshot,
-// in the order of their ids. What both share is not looked at.
+// sorted by id. Pages that both share are skipped.
 func (s *Snapshot) ChangedNodes(old *Snapshot) []NodeID { return changed[NodeID](&s.nodes, &old.nodes) }

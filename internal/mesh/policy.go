@@ -5,22 +5,21 @@ import "crypto/sha256"
 // Policy is one version of the access policy.
 type Policy struct {
 	Version PolicyVersion `json:"version" column:"id"`
-	// Text is empty when there is no policy at all: everyone may reach
-	// everyone.
+	// Text is empty when there is no policy: then everyone may reach everyone.
 	Text   string `json:"text,omitempty"`
 	Source string `json:"source"` // api or file
-	// Author is who saved it, as people see the actor.
+	// Author is the actor who saved it, in the form shown to people.
 	Author  string `json:"author,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	SavedAt Time   `json:"savedAt"`
-	// ConfirmBy is when this version gives way to RevertTo unless it is
-	// confirmed; zero when it stays.
+	// ConfirmBy is when this version reverts to RevertTo unless it is confirmed by
+	// then; zero if it need not be confirmed.
 	ConfirmBy Time `json:"confirmBy,omitempty"`
-	// RevertTo is zero when no policy at all was in force before.
+	// RevertTo is zero when there was no policy before.
 	RevertTo PolicyVersion `json:"revertTo,omitempty"`
 }
 
-// PolicyPut adds a version of the policy, or confirms the one there is.
+// PolicyPut adds a version of the policy, or confirms the current one.
 type PolicyPut struct {
 	Policy *Policy `json:"policy"`
 }

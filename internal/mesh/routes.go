@@ -147,7 +147,8 @@ func (s *Snapshot) RoutersOf(p netip.Prefix) []NodeID {
 	return ids
 }
 
-// settleRoutes adds which node leads to each prefix that evs have to do with.
+// settleRoutes adds events that set the primary router of each prefix that evs may
+// affect.
 func settleRoutes(before *Snapshot, evs []Event) []Event {
 	prefixes, nodes := routesOf(before, evs)
 	if len(prefixes) == 0 {
@@ -167,8 +168,8 @@ func settleRoutes(before *Snapshot, evs []Event) []Event {
 	return settled
 }
 
-// routesOf are the prefixes whose routers evs may change, in order, and the nodes
-// that evs name.
+// routesOf returns the prefixes whose primary router evs may change, sorted, and the
+// nodes that evs are about.
 func routesOf(before *Snapshot, evs []Event) (prefixes []netip.Prefix, nodes []NodeID) {
 	add := func(n *Node) {
 		for _, p := range slices.Concat(n.Routes, n.Primary) {
@@ -201,15 +202,15 @@ func routesOf(before *Snapshot, evs []Event) (prefixes []netip.Prefix, nodes []N
 	return slices.Compact(prefixes), nodes
 }
 
-// election finds the router of prefixes.
+// election chooses the primary routers of prefixes.
 type election struct {
 	s       *Snapshot
 	changed map[NodeID]*Node
 }
 
-// elect decides who leads to a prefix. Who does so stays while it can: nobody
-// becomes it by preference alone, so a router that comes and goes moves the prefix
-// once. Nodes may have led to it and no longer announce it.
+// elect chooses the primary router of a prefix. The current one stays while it can: a
+// better preference alone does not replace it, so a router that comes and goes moves
+// the prefix once. The nodes may have been primary and no longer advertise it.
 func (e *election) elect(p netip.Prefix, nodes []NodeID) {
 	best := e.s.BestRouter(p, func(*Node) bool { return true })
 	for _, id := range slices.Concat(e.s.RoutersOf(p), nodes) {
@@ -219,8 +220,8 @@ func (e *election) elect(p netip.Prefix, nodes []NodeID) {
 	}
 }
 
-// BestRouter is who of the nodes that have a route, and may, leads there best; nil
-// if there is none.
+// BestRouter returns the best router of a prefix among the nodes that may be used, or
+// nil if there is none.
 func (s *Snapshot) BestRouter(p netip.Prefix, may func(*Node) bool) (best *Node) {
 	for _, id := range s.RoutersOf(p) {
 		if n, ok := s.Node(id); ok && may(n) && (best == nil || n.before(best, p)) {
@@ -230,7 +231,7 @@ func (s *Snapshot) BestRouter(p netip.Prefix, may func(*Node) bool) (best *Node)
 	return best
 }
 
-// set notes whether a node leads to a prefix.
+// set records whether a node is the primary router of a prefix.
 func (e *election) set(n *Node, p netip.Prefix, leads bool) {
 	if c, ok := e.changed[n.ID]; ok {
 		n = c
@@ -249,8 +250,8 @@ func (e *election) set(n *Node, p netip.Prefix, leads bool) {
 	e.changed[n.ID] = &c
 }
 
-// before reports whether n leads to a prefix rather than m: because it can, because
-// it does already, because it is preferred, because it was there first.
+// before reports whether n is a better router of a prefix than m: by fitness, then
+// because it is primary already, then by preference, then by age.
 func (n *Node) before(m *Node, p netip.Prefix) bool {
 	a, _ := n.Route(p)
 	b, _ := m.Route(p)
@@ -262,7 +263,7 @@ func (n *Node) before(m *Node, p netip.Prefix) bool {
 	) > 0
 }
 
-// fitness is how well a node can lead anywhere.
+// fitness ranks how well a node can serve as a router.
 func (n *Node) fitness() int {
 	return count(n.Presence.Online && !n.Lapsed) + count(n.Presence.Online && !n.Lapsed && !n.Unwell)
 }

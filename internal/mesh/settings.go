@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Setting is one value that clients are told, or one secret that replicas
-// share. Value is JSON.
+// Setting is a value that clients receive, or a secret that replicas share. Value is
+// JSON.
 type Setting struct {
 	ID     SettingID `json:"id"`
 	Key    string    `json:"key"`
 	Value  string    `json:"value"`
 	Source string    `json:"source"` // config, api or replica
-	// Pinned says that the configuration holds the value fast.
+	// Pinned means that the configuration file locks the value.
 	Pinned    bool `json:"pinned,omitempty"`
 	UpdatedAt Time `json:"updatedAt"`
 }
@@ -55,7 +55,7 @@ func (s *Snapshot) Setting(key string) (*Setting, bool) {
 	return found(s.settings.at(int64(id)))
 }
 
-// Settings yields all settings in the order of their ids.
+// Settings yields all settings, sorted by id.
 func (s *Snapshot) Settings() iter.Seq[*Setting] { return s.settings.all() }
 
 // The keys of settings.
@@ -63,16 +63,16 @@ const (
 	// SettingDNS holds a DNS.
 	SettingDNS = "dns"
 	// SettingRelays holds the relay map that was read from URLs and files, in
-	// the form of the clients.
+	// the clients' format.
 	SettingRelays = "relays"
 	// SettingRelay and a region's number hold a Relay: the region of one
 	// replica's embedded relay.
 	SettingRelay = "relay/"
-	// SettingNoise holds the key by which clients know the service.
+	// SettingNoise holds the Noise key, by which clients recognise the server.
 	SettingNoise = "secret/noise"
 )
 
-// DNS is what clients are told about names.
+// DNS is the DNS configuration of clients.
 type DNS struct {
 	MagicDNS bool `json:"magicDNS"`
 	// BaseDomain is lower case, without a dot at either end; it may be empty
@@ -84,7 +84,7 @@ type DNS struct {
 	ExtraRecords  []DNSRecord         `json:"extraRecords,omitempty"`
 }
 
-// DNSRecord is one name that clients answer by themselves.
+// DNSRecord is an extra record that clients resolve themselves.
 type DNSRecord struct {
 	Name  string     `json:"name"`
 	Type  string     `json:"type"` // A or AAAA
@@ -94,16 +94,16 @@ type DNSRecord struct {
 // Relay is the embedded relay of one replica.
 type Relay struct {
 	Replica string `json:"replica"`
-	// Region is in the form of the clients.
+	// Region is in the clients' format.
 	Region json.RawMessage `json:"region"`
 }
 
-// DNS returns the setting of that name. A value that cannot be read counts as
-// unset: it must not cost anybody the map.
+// DNS returns the DNS configuration. A value that cannot be parsed counts as unset,
+// so that clients still get their maps.
 func (s *Snapshot) DNS() DNS { return settingOf[DNS](s, SettingDNS) }
 
-// Relays returns the relay map from elsewhere and the embedded relays by the
-// number of their region, both in the form of the clients.
+// Relays returns the relay map that was read from URLs and files, and the embedded
+// relays by region number, both in the clients' format.
 func (s *Snapshot) Relays() (elsewhere string, embedded map[string]Relay) {
 	embedded = map[string]Relay{}
 	for v := range s.Settings() {
@@ -117,10 +117,10 @@ func (s *Snapshot) Relays() (elsewhere string, embedded map[string]Relay) {
 	return elsewhere, embedded
 }
 
-// Region is what people call a relay.
+// Region is the code and the name of a relay.
 type Region struct{ Code, Name string }
 
-// Regions returns the relays that clients are told of, by their numbers.
+// Regions returns the relays that clients know, by region number.
 func (s *Snapshot) Regions() map[int]Region {
 	type region struct{ RegionCode, RegionName string }
 	elsewhere, embedded := s.Relays()
@@ -152,8 +152,8 @@ func settingOf[T any](s *Snapshot, key string) (value T) {
 	return value
 }
 
-// SettingPutFor returns the event that gives a setting a value, or nothing when
-// it has it already.
+// SettingPutFor returns the event that sets a setting, or none if it has that value
+// already.
 func (s *Snapshot) SettingPutFor(key, value, source string, pinned bool, now Time) []Event {
 	old, ok := s.Setting(key)
 	if ok && old.Value == value && old.Source == source && old.Pinned == pinned {

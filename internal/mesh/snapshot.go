@@ -12,16 +12,16 @@ import (
 type Snapshot struct {
 	// Rev is the last change of any kind.
 	Rev Revision
-	// At is the time of the newest entry, and Batch the transaction it came
-	// with: two histories with the same revisions differ in it.
+	// At is the time of the newest entry, and Batch its transaction, by which two
+	// histories with the same revisions can be told apart.
 	At    Time
 	Batch BatchID
 	// IdentityRev is the last change of a user, owner, tag, address or route.
 	// It is known only as far back as this process has followed the log.
 	IdentityRev Revision
-	// SettingsRev is the last change of a setting, known as far back.
+	// SettingsRev is the last change of a setting, with the same limit.
 	SettingsRev Revision
-	// PolicyRev is the last change of the policy's text, known as far back.
+	// PolicyRev is the last change of the policy's text, with the same limit.
 	PolicyRev Revision
 	// Counters says which ids and addresses come next.
 	Counters Counters
@@ -58,8 +58,8 @@ type Snapshot struct {
 	line            *edit // shared by all snapshots that follow one Load
 }
 
-// Counters live in the head of the log, so that an id or address that was
-// given back is not handed out again soon, even after a restart.
+// Counters are stored in the head of the log, so that ids and addresses that became
+// free are not reused soon, even after a restart.
 type Counters struct {
 	User     UserID        `json:"user"` // the last one used
 	Node     NodeID        `json:"node"`
@@ -72,7 +72,7 @@ type Counters struct {
 	Route    RouteID       `json:"route,omitempty"`
 	Webhook  WebhookID     `json:"webhook,omitempty"`
 	Receipt  ReceiptID     `json:"receipt,omitempty"`
-	// DeadLetter is of the letters of all webhooks.
+	// DeadLetter counts the letters of all webhooks together.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address given last
 	V6         netip.Addr   `json:"v6"`
@@ -96,8 +96,8 @@ func (c *Counters) Count(e Event) {
 	}
 }
 
-// AddressCursor records the addresses given last, so that the next search
-// starts behind them.
+// AddressCursor records the addresses that were assigned last, so that the next search
+// starts after them.
 type AddressCursor struct {
 	V4 netip.Addr `json:"v4"`
 	V6 netip.Addr `json:"v6"`
@@ -160,5 +160,5 @@ func (s *Snapshot) SamePolicy(t *Snapshot) bool {
 	return s.line == t.line && s.PolicyRev == t.PolicyRev
 }
 
-// found turns a pointer into the usual pair.
+// found returns a pointer and whether it is set.
 func found[V any](v *V) (*V, bool) { return v, v != nil }

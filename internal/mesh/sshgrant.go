@@ -2,8 +2,8 @@ package mesh
 
 import "iter"
 
-// SSHGrant is the answer of an administrator to a checked SSH session. There is
-// at most one for each Src, Dst and User: a newer answer takes its id.
+// SSHGrant is an administrator's answer to an SSH session that needs approval. There
+// is at most one for each Src, Dst and User: a newer answer takes over its id.
 type SSHGrant struct {
 	ID  SSHGrantID `json:"id"`
 	Src NodeID     `json:"src"`
@@ -11,13 +11,13 @@ type SSHGrant struct {
 	// User is the account on Dst that the session asks for.
 	User     string `json:"user" column:"login"`
 	Rejected bool   `json:"rejected,omitempty"`
-	// By is who answered, as people see the actor.
+	// By is the actor who answered, in the form shown to people.
 	By        string `json:"by,omitempty" column:"granted_by"`
 	Until     Time   `json:"until"`
 	GrantedAt Time   `json:"grantedAt"`
 }
 
-// SSHGrantPut adds or replaces the answer to a checked SSH session.
+// SSHGrantPut adds or replaces the answer to an SSH session.
 type SSHGrantPut struct {
 	Grant *SSHGrant `json:"grant"`
 }
@@ -30,7 +30,7 @@ func (e SSHGrantPut) apply(d *Draft) {
 	keep(d.e, &d.s.sshGrants, &d.s.sshGrantByAsk, e.Grant.ID, e.Grant, sshGrantAsk)
 }
 
-// SSHGrantGone removes an answer to a checked SSH session.
+// SSHGrantGone removes the answer to an SSH session.
 type SSHGrantGone struct {
 	ID SSHGrantID `json:"id"`
 }
@@ -42,7 +42,7 @@ func (e SSHGrantGone) apply(d *Draft) {
 	keep(d.e, &d.s.sshGrants, &d.s.sshGrantByAsk, e.ID, nil, sshGrantAsk)
 }
 
-// sshAsk is what an SSHGrant answers.
+// sshAsk identifies the sessions that an SSHGrant answers.
 type sshAsk struct {
 	src, dst NodeID
 	user     string
@@ -50,7 +50,7 @@ type sshAsk struct {
 
 func sshGrantAsk(g *SSHGrant) sshAsk { return sshAsk{g.Src, g.Dst, g.User} }
 
-// SSHGrant returns the answer to a checked session from src to dst as user.
+// SSHGrant returns the answer to sessions from src to dst as user.
 func (s *Snapshot) SSHGrant(src, dst NodeID, user string) (*SSHGrant, bool) {
 	id, ok := s.sshGrantByAsk.at(sshAsk{src, dst, user})
 	if !ok {
@@ -59,5 +59,5 @@ func (s *Snapshot) SSHGrant(src, dst NodeID, user string) (*SSHGrant, bool) {
 	return found(s.sshGrants.at(int64(id)))
 }
 
-// SSHGrants yields all answers to checked sessions in the order of their ids.
+// SSHGrants yields all answers to SSH sessions, sorted by id.
 func (s *Snapshot) SSHGrants() iter.Seq[*SSHGrant] { return s.sshGrants.all() }

@@ -175,7 +175,7 @@ func valueAt[V any](p *page[V], i int) *V {
 	return p.vals[i]
 }
 
-// shards is a price between copying a long list of maps and copying long maps.
+// shards is a compromise between copying a long list of maps and copying long maps.
 const shards = 512
 
 type shard[K comparable, V any] struct {

@@ -29,7 +29,7 @@ func (e UserPut) valid() bool       { return e.User != nil && valid(e.User.ID) }
 func (e UserPut) count(c *Counters) { c.User = max(c.User, e.User.ID) }
 func (e UserPut) apply(d *Draft)    { d.putUser(e.User.ID, e.User) }
 
-// UserGone removes a user. Settle adds what goes with it.
+// UserGone removes a user. Settle adds the events that remove its nodes and keys.
 type UserGone struct {
 	ID UserID `json:"id"`
 }
@@ -57,7 +57,7 @@ func (d *Draft) putUser(id UserID, u *User) {
 // User returns the user with this id.
 func (s *Snapshot) User(id UserID) (*User, bool) { return found(s.users.at(int64(id))) }
 
-// UserByName finds a user without regard to case.
+// UserByName finds a user by name, ignoring case.
 func (s *Snapshot) UserByName(name string) (*User, bool) {
 	id, ok := s.userByName.at(FoldName(name))
 	if !ok {
@@ -66,7 +66,7 @@ func (s *Snapshot) UserByName(name string) (*User, bool) {
 	return s.User(id)
 }
 
-// KnownAs finds the users whose name or e-mail this is, without regard to case.
+// KnownAs finds users by name or e-mail address, ignoring case.
 func (s *Snapshot) KnownAs(text string) (known []*User) {
 	if u, ok := s.UserByName(text); ok {
 		known = append(known, u)
@@ -80,10 +80,10 @@ func (s *Snapshot) KnownAs(text string) (known []*User) {
 	return known
 }
 
-// FoldName is the form in which user names and e-mails are compared.
+// FoldName returns the form in which user names and e-mail addresses are compared.
 func FoldName(name string) string { return strings.ToLower(name) }
 
-// Users yields all users in the order of their ids.
+// Users yields all users, sorted by id.
 func (s *Snapshot) Users() iter.Seq[*User] { return s.users.all() }
 
 // UserCount is the number of users.

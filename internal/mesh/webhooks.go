@@ -2,44 +2,43 @@ package mesh
 
 import "iter"
 
-// Webhook is a receiver that is told of events.
+// Webhook is a URL that events are delivered to.
 type Webhook struct {
 	ID          WebhookID `json:"id"`
 	URL         string    `json:"url"`
 	Description string    `json:"description,omitempty"`
-	// Events are the names of events, or with .* at the end the beginnings of
-	// names; none means all.
+	// Events are names of events, or prefixes of names that end in .*; none means
+	// all.
 	Events   []string `json:"events,omitempty"`
 	Disabled bool     `json:"disabled,omitempty"`
-	// Salt is what the secret is made from, together with a key that is stored
-	// elsewhere.
+	// Salt and a key that is stored elsewhere make up the signing secret.
 	Salt      string `json:"salt"`
 	CreatedAt Time   `json:"createdAt"`
 	UpdatedAt Time   `json:"updatedAt"`
 
-	// Progress changes often. It travels in events of its own: WebhookPut
-	// leaves it as it is.
+	// Progress changes often and has events of its own. WebhookPut leaves it as it
+	// is.
 	Progress WebhookProgress `json:"-"`
 }
 
-// WebhookProgress is how far a receiver has been told, and by whom.
+// WebhookProgress is how far events were delivered, and by which replica.
 type WebhookProgress struct {
-	// Rev and Index are the place in the history of the last event that the
-	// receiver has, or that was given up.
+	// Rev and Index are the position in the history of the last event that was
+	// delivered or given up.
 	Rev   Revision `json:"rev"`
 	Index int      `json:"index" column:"idx"`
-	// Replica alone may speak to the receiver, until Until.
+	// Replica is the only replica that may deliver, until Until.
 	Replica string `json:"replica,omitempty"`
 	Until   Time   `json:"until,omitempty"`
-	// Failures counts the attempts since the last that succeeded.
+	// Failures counts the failed attempts since the last success.
 	Failures    int  `json:"failures,omitempty"`
 	LastSuccess Time `json:"lastSuccess,omitempty"`
 	LastFailure Time `json:"lastFailure,omitempty"`
-	// LastAnswer says what the last failure was.
+	// LastAnswer describes the last failure.
 	LastAnswer string `json:"lastAnswer,omitempty"`
 }
 
-// WebhookPut adds or replaces a webhook, all but its Progress.
+// WebhookPut adds or replaces a webhook, except its Progress.
 type WebhookPut struct {
 	Webhook *Webhook `json:"webhook"`
 }
@@ -67,8 +66,8 @@ func (WebhookGone) Kind() Kind       { return KindWebhookGone }
 func (e WebhookGone) valid() bool    { return valid(e.ID) }
 func (e WebhookGone) apply(d *Draft) { d.s.webhooks.put(d.e, int64(e.ID), nil) }
 
-// WebhookMoved replaces how far a receiver has been told. A webhook that was
-// removed meanwhile stays removed.
+// WebhookMoved replaces the progress of a webhook. It does nothing if the webhook has
+// been deleted.
 type WebhookMoved struct {
 	ID       WebhookID       `json:"id"`
 	Progress WebhookProgress `json:"progress"`
@@ -84,18 +83,18 @@ func (e WebhookMoved) apply(d *Draft) {
 // Webhook returns the webhook with this id.
 func (s *Snapshot) Webhook(id WebhookID) (*Webhook, bool) { return found(s.webhooks.at(int64(id))) }
 
-// Webhooks yields all webhooks in the order of their ids.
+// Webhooks yields all webhooks, sorted by id.
 func (s *Snapshot) Webhooks() iter.Seq[*Webhook] { return s.webhooks.all() }
 
 // WebhookCount is the number of webhooks.
 func (s *Snapshot) WebhookCount() int { return s.webhooks.count }
 
-// DeadLetter is an event that a receiver did not take in time. The history
-// keeps it; no snapshot has it.
+// DeadLetter is an event that could not be delivered in time. Only the history has
+// it, no snapshot does.
 type DeadLetter struct {
 	ID      DeadLetterID `json:"id"`
 	Webhook WebhookID    `json:"webhook"`
-	// Rev and Index are the place of the event in the history, and Event its
+	// Rev and Index are the position of the event in the history, and Event its
 	// name.
 	Rev      Revision `json:"rev"`
 	Index    int      `json:"index" column:"idx"`
@@ -105,7 +104,7 @@ type DeadLetter struct {
 	At       Time     `json:"at"` // when it was given up
 }
 
-// DeadLetterPut keeps an event that a receiver did not take in time.
+// DeadLetterPut adds an event that could not be delivered in time.
 type DeadLetterPut struct {
 	Letter *DeadLetter `json:"letter"`
 }
@@ -116,7 +115,7 @@ func (e DeadLetterPut) valid() bool       { return e.Letter != nil && valid(e.Le
 func (e DeadLetterPut) count(c *Counters) { c.DeadLetter = max(c.DeadLetter, e.Letter.ID) }
 func (DeadLetterPut) apply(*Draft)        {} // the history has it
 
-// DeadLetterGone removes one that the receiver has taken after all.
+// DeadLetterGone removes an event that was delivered after all.
 type DeadLetterGone struct {
 	ID DeadLetterID `json:"id"`
 }
