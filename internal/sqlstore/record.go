@@ -132,7 +132,11 @@ func codecOf(f reflect.StructField) (codec, bool) {
 	case *[]netip.AddrPort:
 		return listCodec(netip.AddrPort.String, netip.ParseAddrPort), true
 	case *[]byte:
-		return codec{blob, func(f reflect.Value) any { return notNil(f.Bytes()) }, func(f reflect.Value) any { return f.Addr().Interface() }}, true
+		return codec{
+			blob,
+			func(f reflect.Value) any { return notNil(f.Bytes()) },
+			func(f reflect.Value) any { return f.Addr().Interface() },
+		}, true
 	}
 	if c, ok := plainCodec(f.Type.Kind()); ok {
 		return c, true

@@ -73,7 +73,8 @@ func (t *tx) Append(c store.Command) (mesh.Revision, error) {
 	t.head.batch = t.batch
 	for i, a := range c.Audit {
 		t.changes.audit = append(t.changes.audit, schema.audit.values(auditRow{
-			Rev: rev, Idx: i, At: at, Actor: string(actor), Verb: a.Verb, ObjectKind: a.Kind, ObjectID: a.Object, Before: a.Before, After: a.After,
+			Rev: rev, Idx: i, At: at, Actor: string(actor), Verb: a.Verb, ObjectKind: a.Kind, ObjectID: a.Object,
+			Before: a.Before, After: a.After,
 			ActorKind: string(c.Actor.Kind), ActorID: c.Actor.ID, ActorName: c.Actor.Name,
 		}))
 	}
@@ -84,7 +85,8 @@ func (t *tx) Append(c store.Command) (mesh.Revision, error) {
 		})
 	}
 	for _, l := range c.Leaders {
-		t.changes.leaders = append(t.changes.leaders, schema.leaders.values(leaderRow{Prefix: l.Prefix, Rev: rev, At: at, Node: l.Node, Name: l.Name}))
+		row := leaderRow{Prefix: l.Prefix, Rev: rev, At: at, Node: l.Node, Name: l.Name}
+		t.changes.leaders = append(t.changes.leaders, schema.leaders.values(row))
 	}
 	return t.head.rev, nil
 }
