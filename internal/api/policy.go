@@ -10,6 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -206,7 +207,7 @@ func (s *Server) DiffPolicies(w http.ResponseWriter, r *http.Request, p openapi.
 		out.Diff, err = s.control.Policies.Diff(r.Context(), from, to)
 	}
 	if err == nil && or(p.Effect) {
-		var effect *policy.Effect
+		var effect *explain.Effect
 		var world *policy.World
 		if !s.inTurn(w, r, func() { effect, world, err = s.control.Policies.Compare(r.Context(), from, to) }) {
 			return
@@ -235,7 +236,7 @@ func (s *Server) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
 	if in.Retag != nil {
 		change.Retag, change.Tags = in.Retag.Nodes, in.Retag.Tags
 	}
-	var effect *policy.Effect
+	var effect *explain.Effect
 	var world *policy.World
 	var err error
 	if !s.inTurn(w, r, func() { effect, world, err = s.control.Policies.Preview(change) }) {
@@ -266,7 +267,7 @@ func (s *Server) AskPolicy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	question := control.PolicyQuestion{From: in.From, To: in.To, Port: or(in.Port), Protocol: or(in.Proto), Draft: &in.Policy}
-	var answer policy.Answer
+	var answer explain.Answer
 	var world *policy.World
 	var err error
 	if !s.inTurn(w, r, func() { answer, world, err = s.control.Policies.Why(question) }) {
@@ -286,13 +287,13 @@ func (s *Server) MapAccess(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	by := policy.Detail(or(in.By))
-	if by != "" && by != policy.ByGroups && by != policy.ByUsers && by != policy.ByNodes {
+	by := explain.Detail(or(in.By))
+	if by != "" && by != explain.ByGroups && by != explain.ByUsers && by != explain.ByNodes {
 		s.fail(w, r, &badRequest{"by", "by must be groups, users or nodes"})
 		return
 	}
-	ask := policy.MapQuestion{From: in.From, To: in.To, By: by}
-	var m *policy.AccessMap
+	ask := explain.MapQuestion{From: in.From, To: in.To, By: by}
+	var m *explain.AccessMap
 	var world *policy.World
 	var err error
 	if !s.inTurn(w, r, func() { m, world, err = s.control.Policies.MapAccess(in.Policy, ask) }) {
@@ -314,7 +315,7 @@ func (s *Server) TestPolicy(w http.ResponseWriter, r *http.Request) {
 	}
 	snap := s.ledger.World().Snapshot
 	var tests int
-	var failures []policy.TestFailure
+	var failures []explain.TestFailure
 	var err error
 	if !s.inTurn(w, r, func() { tests, failures, err = s.control.Policies.RunTests(or(in.Policy)) }) {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -75,8 +75,8 @@ func shapes[T, S any](all []T, shape func(T) S) []S {
 	return out
 }
 
-func failureShapes(failures []policy.TestFailure) []openapi.PolicyTestFailure {
-	return shapes(failures, func(f policy.TestFailure) openapi.PolicyTestFailure {
+func failureShapes(failures []explain.TestFailure) []openapi.PolicyTestFailure {
+	return shapes(failures, func(f explain.TestFailure) openapi.PolicyTestFailure {
 		return openapi.PolicyTestFailure{Line: int(f.Line), Src: f.Src, Dst: f.Dst, Want: f.Want, Text: f.Text}
 	})
 }
@@ -94,14 +94,14 @@ func (n nodeNames) one(id mesh.NodeID) openapi.NodeName {
 
 func (n nodeNames) all(ids []mesh.NodeID) []openapi.NodeName { return shapes(ids, n.one) }
 
-func (n nodeNames) pairs(all []policy.NodePair) []openapi.NodePair {
-	return shapes(all, func(p policy.NodePair) openapi.NodePair {
+func (n nodeNames) pairs(all []explain.NodePair) []openapi.NodePair {
+	return shapes(all, func(p explain.NodePair) openapi.NodePair {
 		return openapi.NodePair{From: n.one(p.From), To: n.one(p.To)}
 	})
 }
 
-func answerShape(snap *mesh.Snapshot, a policy.Answer) openapi.PolicyAnswer {
-	finding := func(f policy.Finding) openapi.PolicyFinding {
+func answerShape(snap *mesh.Snapshot, a explain.Answer) openapi.PolicyAnswer {
+	finding := func(f explain.Finding) openapi.PolicyFinding {
 		shape := openapi.PolicyFinding{Line: int(f.Line), List: "acls", Comment: f.Comment, Text: f.Text}
 		if f.Grant {
 			shape.List = "grants"
@@ -113,7 +113,7 @@ func answerShape(snap *mesh.Snapshot, a policy.Answer) openapi.PolicyAnswer {
 	}
 }
 
-func principalsShape(p policy.Principals) openapi.Principals {
+func principalsShape(p explain.Principals) openapi.Principals {
 	return openapi.Principals{Names: list(p.Names), Count: p.Count}
 }
 
@@ -133,40 +133,40 @@ func lineNumbers(all []lang.Line) []int {
 	return numbers
 }
 
-func effectShape(snap *mesh.Snapshot, e *policy.Effect) openapi.PolicyEffect {
+func effectShape(snap *mesh.Snapshot, e *explain.Effect) openapi.PolicyEffect {
 	nodes := nodeNames{snap}
-	shellUser := func(u policy.ShellUser) openapi.ShellUser { return openapi.ShellUser{Name: u.Name, Check: u.Check} }
+	shellUser := func(u explain.ShellUser) openapi.ShellUser { return openapi.ShellUser{Name: u.Name, Check: u.Check} }
 	return openapi.PolicyEffect{
 		Lost: e.Lost, Gained: e.Gained, Changed: e.Changed, Unchanged: e.Unchanged, Losers: e.Losers, LosersOnline: e.LosersOnline,
 		MoreShifts: e.MoreShifts, MoreShells: e.MoreShells, MoreRoutes: e.MoreRoutes,
-		Shifts: shapes(e.Shifts, func(s policy.Shift) openapi.PolicyShift {
+		Shifts: shapes(e.Shifts, func(s explain.Shift) openapi.PolicyShift {
 			return openapi.PolicyShift{
 				From: principalsShape(s.From), To: principalsShape(s.To), Own: s.Own, Pairs: s.Pairs, Samples: nodes.pairs(s.Samples), Online: s.Online,
 				Lost: serviceTexts(s.Lost), Gained: serviceTexts(s.Gained), LostLines: lineNumbers(s.LostLines), GainedLines: lineNumbers(s.GainedLines),
 			}
 		}),
-		Shells: shapes(e.Shells, func(s policy.ShellShift) openapi.PolicyShellShift {
+		Shells: shapes(e.Shells, func(s explain.ShellShift) openapi.PolicyShellShift {
 			return openapi.PolicyShellShift{
 				From: principalsShape(s.From), To: principalsShape(s.To), Own: s.Own, Pairs: s.Pairs, Samples: nodes.pairs(s.Samples),
 				Lost: shapes(s.Lost, shellUser), Gained: shapes(s.Gained, shellUser), LostLines: lineNumbers(s.LostLines), GainedLines: lineNumbers(s.GainedLines),
 			}
 		}),
-		Routes: shapes(e.Routes, func(r policy.RouteShift) openapi.PolicyRouteShift {
+		Routes: shapes(e.Routes, func(r explain.RouteShift) openapi.PolicyRouteShift {
 			return openapi.PolicyRouteShift{
 				From: principalsShape(r.From), Through: nodes.all(r.Through), Prefix: r.Prefix.String(),
 				Lost: serviceTexts(r.Lost), Gained: serviceTexts(r.Gained), LostLines: lineNumbers(r.LostLines), GainedLines: lineNumbers(r.GainedLines),
 			}
 		}),
 		Tests: failureShapes(e.Tests),
-		Guards: shapes(e.Guards, func(g policy.Guard) openapi.PolicyGuard {
+		Guards: shapes(e.Guards, func(g explain.Guard) openapi.PolicyGuard {
 			return openapi.PolicyGuard{Kind: string(g.Kind), Text: g.Text, Nodes: nodes.all(g.Nodes)}
 		}),
 		Notes: list(e.Notes), Truncated: e.Truncated,
 	}
 }
 
-func accessShape(m *policy.AccessMap) openapi.AccessMap {
-	principal := func(p policy.Principal) openapi.AccessPrincipal {
+func accessShape(m *explain.AccessMap) openapi.AccessMap {
+	principal := func(p explain.Principal) openapi.AccessPrincipal {
 		shape := openapi.AccessPrincipal{Kind: string(p.Kind), Name: p.Name, Nodes: p.Nodes, Online: p.Online, Expired: p.Expired}
 		switch {
 		case p.Node != 0:
@@ -178,11 +178,11 @@ func accessShape(m *policy.AccessMap) openapi.AccessMap {
 	}
 	return openapi.AccessMap{
 		From: shapes(m.From, principal), To: shapes(m.To, principal), MoreFrom: m.MoreFrom, MoreTo: m.MoreTo, MoreCells: m.MoreCells,
-		Cells: shapes(m.Cells, func(c policy.AccessCell) openapi.AccessCell {
+		Cells: shapes(m.Cells, func(c explain.AccessCell) openapi.AccessCell {
 			return openapi.AccessCell{
 				From: c.From, To: c.To, Ports: serviceTexts(c.Services), Pairs: c.Pairs, Of: c.Of, Own: c.Own, Lost: serviceTexts(c.Lost), Gained: serviceTexts(c.Gained),
 				LostPairs: c.LostPairs, GainedPairs: c.GainedPairs, ChangedPairs: c.ChangedPairs,
-				Rules: shapes(c.Rules, func(r policy.RuleShare) openapi.AccessRuleShare {
+				Rules: shapes(c.Rules, func(r explain.RuleShare) openapi.AccessRuleShare {
 					return openapi.AccessRuleShare{Rule: r.Rule, Before: r.Before, After: r.After}
 				}),
 			}
@@ -191,7 +191,7 @@ func accessShape(m *policy.AccessMap) openapi.AccessMap {
 	}
 }
 
-func accessRule(r policy.MapRule) openapi.AccessRule {
+func accessRule(r explain.MapRule) openapi.AccessRule {
 	shape := openapi.AccessRule{
 		Line: int(r.Before), DraftLine: int(r.After), List: "acls", Comment: r.Comment, Via: list(r.Via),
 		From: shapes(r.Src, func(t lang.Target) string { return t.Name }),

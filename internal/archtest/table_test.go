@@ -14,6 +14,7 @@ var table = map[string]row{
 	"mesh/meshgen":    {"mesh", "keys names"},
 	"policy":          {"mesh policy/bitset policy/lang", ""},
 	"policy/lang":     {"mesh spelling", ""},
+	"policy/explain":  {"mesh policy policy/bitset policy/lang", ""},
 	"policy/bitset":   {"", ""},
 	"netmap":          {"mesh policy policy/lang", "keys zstd"},
 	"history":         {"mesh", ""},
@@ -23,14 +24,14 @@ var table = map[string]row{
 	"ledger":          {"mesh policy policy/lang store history", "slog prometheus"},
 	"identity":        {"mesh", "keys http slog"},
 	"guard":           {"identity", "http slog prometheus"},
-	"control":         {"mesh policy policy/lang history ledger identity textdiff", "keys slog prometheus"},
+	"control":         {"mesh policy policy/lang policy/explain history ledger identity textdiff", "keys slog prometheus"},
 	"presence":        {"mesh policy ledger", "slog prometheus"},
 	"sweep":           {"mesh policy ledger", "slog prometheus"},
 	"probe":           {"mesh policy ledger", "keys slog prometheus"},
 	"secrets":         {"mesh policy ledger identity", "keys slog"},
 	"stream":          {"mesh policy netmap ledger", "keys http slog prometheus"},
 	"wire":            {"mesh netmap ledger control identity guard stream", "keys tailcfg tailscale http slog prometheus"},
-	"api":             {"mesh policy policy/lang history ledger control identity guard api/openapi apidocs ./api", "keys http slog prometheus"},
+	"api":             {"mesh policy policy/lang policy/explain history ledger control identity guard api/openapi apidocs ./api", "keys http slog prometheus"},
 	"api/openapi":     {"./apiclient", "http"},
 	"apidocs":         {"", ""},
 	"fence":           {"ledger identity", "http slog prometheus"},
@@ -49,7 +50,7 @@ var table = map[string]row{
 	"./api/gen":              {"mesh", ""},
 	"./apiclient":            {"", "http"},
 	"./cmd/fairlead":         {"app config ./cmd/fairlead/cli", "slog"},
-	"./cmd/fairlead/cli":     {"config policy policy/lang backup spelling textdiff ./apiclient", "http"},
+	"./cmd/fairlead/cli":     {"config policy/lang policy/explain backup spelling textdiff ./apiclient", "http"},
 	"./cmd/fairlead-console": {"./console/bff ./console/web", ""},
 	"./console/bff":          {"./apiclient", "http slog"},
 	"./console/web":          {"", ""},
@@ -105,7 +106,7 @@ var guards = map[string]string{
 }
 
 // pure packages know no clock, no randomness and no environment.
-var pure = map[string]bool{"mesh": true, "policy": true, "policy/bitset": true, "policy/lang": true, "netmap": true}
+var pure = map[string]bool{"mesh": true, "policy": true, "policy/bitset": true, "policy/lang": true, "policy/explain": true, "netmap": true}
 
 // goFiles may start goroutines by a go statement, each for the reason given.
 var goFiles = map[string]string{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -41,8 +42,8 @@ type PolicyDraft struct {
 
 // BadPolicy refuses a text. One of the two lists is not empty.
 type BadPolicy struct {
-	Problems lang.Problems        // the text is no policy
-	Failures []policy.TestFailure // it is one, and does not what its own tests say
+	Problems lang.Problems         // the text is no policy
+	Failures []explain.TestFailure // it is one, and does not what its own tests say
 }
 
 // Error names the first findings: a log line has no room for all.
@@ -86,7 +87,7 @@ func (s *core) checkPolicy(text string) (*lang.Doc, error) {
 	if !hasTests(doc) {
 		return doc, nil
 	}
-	if failures := policy.WorldOf(s.ledger.World().Snapshot, doc).RunTests(); len(failures) > 0 {
+	if failures := explain.RunTests(policy.WorldOf(s.ledger.World().Snapshot, doc)); len(failures) > 0 {
 		return nil, &BadPolicy{Failures: failures}
 	}
 	return doc, nil

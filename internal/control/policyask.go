@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -22,7 +23,7 @@ type PolicyChange struct {
 }
 
 // Preview says what a change would do, and in which world.
-func (s *Policies) Preview(in PolicyChange) (*policy.Effect, *policy.World, error) {
+func (s *Policies) Preview(in PolicyChange) (*explain.Effect, *policy.World, error) {
 	if in.Text == nil && len(in.Retag) == 0 {
 		return nil, nil, refuse(Invalid, "policy", "policy or retag is required: what would change")
 	}
@@ -34,15 +35,15 @@ func (s *Policies) Preview(in PolicyChange) (*policy.Effect, *policy.World, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	var end *policy.End
+	var end *explain.End
 	if in.Viewer != "" {
-		e, err := w.ParseEnd(in.Viewer)
+		e, err := explain.ParseEnd(w, in.Viewer)
 		if err != nil {
 			return nil, nil, noEnd("viewer", err)
 		}
 		end = &e
 	}
-	return policy.Preview(w, after, end), w, nil
+	return explain.Preview(w, after, end), w, nil
 }
 
 // retagged is a world in which nodes have these tags, and the routes that such
@@ -99,41 +100,41 @@ type PolicyQuestion struct {
 }
 
 // Why answers a question, and says in which world.
-func (s *Policies) Why(in PolicyQuestion) (policy.Answer, *policy.World, error) {
+func (s *Policies) Why(in PolicyQuestion) (explain.Answer, *policy.World, error) {
 	w, err := drafted(s.ledger.World(), in.Draft)
 	if err != nil {
-		return policy.Answer{}, nil, err
+		return explain.Answer{}, nil, err
 	}
-	var q policy.Question
+	var q explain.Question
 	for _, end := range []struct {
 		path, text string
-		to         *policy.End
+		to         *explain.End
 	}{{"from", in.From, &q.From}, {"to", in.To, &q.To}} {
-		e, err := w.ParseEnd(end.text)
+		e, err := explain.ParseEnd(w, end.text)
 		if err != nil {
-			return policy.Answer{}, nil, noEnd(end.path, err)
+			return explain.Answer{}, nil, noEnd(end.path, err)
 		}
 		*end.to = e
 	}
 	if in.Protocol != "" {
 		number, err := lang.ParseProtocol(in.Protocol)
 		if err != nil {
-			return policy.Answer{}, nil, refuse(Invalid, "proto", "%v", err)
+			return explain.Answer{}, nil, refuse(Invalid, "proto", "%v", err)
 		}
 		q.Protocol = number
 	}
 	if in.Port != "" {
 		port, err := strconv.ParseUint(in.Port, 10, 16)
 		if err != nil || port == 0 {
-			return policy.Answer{}, nil, refuse(Invalid, "port", "%q is not a port: write a number from 1 to 65535", in.Port)
+			return explain.Answer{}, nil, refuse(Invalid, "port", "%q is not a port: write a number from 1 to 65535", in.Port)
 		}
 		q.Port = uint16(port)
 	}
-	return w.Why(q), w, nil
+	return explain.Why(w, q), w, nil
 }
 
 func noEnd(path string, err error) error {
-	if errors.Is(err, policy.ErrNoSuchEnd) {
+	if errors.Is(err, explain.ErrNoSuchEnd) {
 		return refuse(NotFound, path, "%v", err)
 	}
 	return refuse(Invalid, path, "%v", err)
@@ -144,7 +145,7 @@ const maxNamed = 100
 
 // MapAccess says who reaches whom, and in which world. With a draft it says what
 // that would change.
-func (s *Policies) MapAccess(draft *string, ask policy.MapQuestion) (*policy.AccessMap, *policy.World, error) {
+func (s *Policies) MapAccess(draft *string, ask explain.MapQuestion) (*explain.AccessMap, *policy.World, error) {
 	for side, names := range map[string][]string{"from": ask.From, "to": ask.To} {
 		if len(names) > maxNamed {
 			return nil, nil, refuse(Invalid, side, "%s names %d; name at most %d, or a group or a tag that has them", side, len(names), maxNamed)
@@ -155,8 +156,8 @@ func (s *Policies) MapAccess(draft *string, ask policy.MapQuestion) (*policy.Acc
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := policy.MapOf(w, after, ask)
-	var side *policy.AxisError
+	m, err := explain.MapOf(w, after, ask)
+	var side *explain.AxisError
 	if errors.As(err, &side) {
 		return nil, nil, noEnd(side.Side, err)
 	}
@@ -165,7 +166,7 @@ func (s *Policies) MapAccess(draft *string, ask policy.MapQuestion) (*policy.Acc
 
 // RunTests runs the tests of a text on the network as it is, of the policy
 // in force without one, and returns how many there are and which fail.
-func (s *Policies) RunTests(text string) (tests int, failures []policy.TestFailure, err error) {
+func (s *Policies) RunTests(text string) (tests int, failures []explain.TestFailure, err error) {
 	w := s.ledger.World()
 	if text != "" {
 		if w, err = drafted(w, &text); err != nil {
@@ -175,5 +176,5 @@ func (s *Policies) RunTests(text string) (tests int, failures []policy.TestFailu
 	if !hasTests(w.Doc) {
 		return 0, nil, nil
 	}
-	return len(w.Doc.Tests) + len(w.Doc.SSHTests), w.RunTests(), nil
+	return len(w.Doc.Tests) + len(w.Doc.SSHTests), explain.RunTests(w), nil
 }

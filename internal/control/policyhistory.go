@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 	"github.com/fairlead-mesh/fairlead/internal/textdiff"
 )
@@ -75,7 +76,7 @@ func (s *Policies) text(ctx context.Context, v mesh.PolicyVersion) (string, erro
 // Compare says what one version changed of another, on the nodes that are
 // there now, and in which world. There is no effect when one of the texts, which
 // an older server saved, is no policy to this one.
-func (s *Policies) Compare(ctx context.Context, from, to mesh.PolicyVersion) (*policy.Effect, *policy.World, error) {
+func (s *Policies) Compare(ctx context.Context, from, to mesh.PolicyVersion) (*explain.Effect, *policy.World, error) {
 	snap := s.ledger.World().Snapshot
 	var worlds [2]*policy.World
 	for i, version := range []mesh.PolicyVersion{from, to} {
@@ -91,5 +92,5 @@ func (s *Policies) Compare(ctx context.Context, from, to mesh.PolicyVersion) (*p
 		}
 		worlds[i] = policy.WorldOf(snap, doc)
 	}
-	return policy.Preview(worlds[0], worlds[1], nil), worlds[1], nil
+	return explain.Preview(worlds[0], worlds[1], nil), worlds[1], nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 )
 
 const (
@@ -39,10 +40,10 @@ func newPolicyWatch(c *core, file *PolicyFile, reg prometheus.Registerer) *Polic
 
 // policyHealth is what is wrong with the policy in force, as of the last look.
 type policyHealth struct {
-	failures atomic.Pointer[[]policy.TestFailure]
+	failures atomic.Pointer[[]explain.TestFailure]
 }
 
-func (h *policyHealth) failing() []policy.TestFailure {
+func (h *policyHealth) failing() []explain.TestFailure {
 	if f := h.failures.Load(); f != nil {
 		return *f
 	}
@@ -98,9 +99,9 @@ func (s *PolicyWatch) RunTests(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if w := s.ledger.World(); tested == nil || !w.SameIdentities(tested.Snapshot) || !w.SamePolicy(tested.Snapshot) {
 			tested = w
-			var failures []policy.TestFailure
+			var failures []explain.TestFailure
 			if hasTests(w.Doc) {
-				failures = w.RunTests()
+				failures = explain.RunTests(w)
 			}
 			s.health.failures.Store(&failures)
 			said = s.logTests(failures, said)
@@ -111,7 +112,7 @@ func (s *PolicyWatch) RunTests(ctx context.Context) error {
 }
 
 // logTests logs a result that is news, and returns it as text.
-func (s *PolicyWatch) logTests(failures []policy.TestFailure, said string) string {
+func (s *PolicyWatch) logTests(failures []explain.TestFailure, said string) string {
 	texts := make([]string, len(failures))
 	for i, f := range failures {
 		texts[i] = f.Text

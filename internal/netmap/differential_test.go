@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -333,7 +334,7 @@ func (n *tally) visibility(f *reference, c *client) string {
 
 func (n *tally) agree(f *reference, scene *netmap.Scene, c *client, p packet) string {
 	want, got := f.allowed(p.src, p.dst, c.Node, p.protocol, p.port), c.accepts(p)
-	if said := scene.Allows(p.src, p.dst, c.Node, p.protocol, p.port); said != want {
+	if said := explain.Allows(scene.World, p.src, p.dst, c.Node, p.protocol, p.port); said != want {
 		return fmt.Sprintf("node %d is said to accept %s: %t, want %t", c.ID, p, said, want)
 	}
 	if n.packets++; got {

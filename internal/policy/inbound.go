@@ -12,8 +12,9 @@ import (
 // Inbound is a rule as it holds for nodes that it lets others reach.
 type Inbound struct {
 	*lang.Rule
-	Src []Source
-	Dst []Reach
+	Index int // of the rule in Rules.List
+	Src   []Source
+	Dst   []Reach
 	// Listed says that clients must be told the addresses of its sources: they
 	// look for marks only when a packet has ports, or is an echo.
 	Listed bool
@@ -59,6 +60,23 @@ func (r *Reach) On(n *mesh.Node) (list []netip.Prefix) {
 	return slices.Compact(list)
 }
 
+// Places returns what a destination means behind a node. A default route stands for
+// the internet.
+func (r *Reach) Places(n *mesh.Node) (list []netip.Prefix) {
+	if !r.Behind {
+		return nil
+	}
+	for _, route := range n.Routes {
+		switch exit := route.Bits() == 0; {
+		case exit && (r.Kind == lang.Any || r.Kind == lang.Internet), !exit && r.Kind == lang.Any:
+			list = append(list, route)
+		case !exit && r.Kind == lang.Addresses:
+			list = append(list, shared(route, r.Prefixes)...)
+		}
+	}
+	return list
+}
+
 // shared is what a prefix has in common with others.
 func shared(p netip.Prefix, others []netip.Prefix) (list []netip.Prefix) {
 	for _, o := range others {
@@ -94,7 +112,7 @@ func (c *Rules) OwnInbound(class Class) []Inbound {
 // inboundOf finds the rules whose destinations are nodes of a class, in order.
 func (c *Rules) inboundOf(i *classInfo) (list []Inbound) {
 	for r := range i.dst.any().All() {
-		in := Inbound{Rule: &c.rules[r], Src: c.sources(r), Listed: c.listing.Has(r)}
+		in := Inbound{Rule: &c.rules[r], Index: r, Src: c.sources(r), Listed: c.listing.Has(r)}
 		for k, d := range in.Rule.Dst {
 			reach := Reach{
 				Destination: d,
@@ -126,7 +144,7 @@ func (c *Rules) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefix) 
 // the user's nodes are of this class.
 func (c *Rules) ownInbound(i *classInfo) (list []Inbound) {
 	for r := range bitset.Both(i.src.any(), c.self) {
-		in := Inbound{Rule: &c.rules[r], Listed: c.listing.Has(r)}
+		in := Inbound{Rule: &c.rules[r], Index: r, Listed: c.listing.Has(r)}
 		for _, d := range in.Rule.Dst {
 			if d.Kind == lang.Self {
 				in.Dst = append(in.Dst, Reach{Destination: d, Own: true})

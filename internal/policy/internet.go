@@ -13,6 +13,11 @@ func MeshPrefixes() []netip.Prefix {
 	}
 }
 
+// IsPublic reports whether an address belongs to the public internet.
+func IsPublic(a netip.Addr) bool {
+	return slices.ContainsFunc(internet(netip.PrefixFrom(a, a.BitLen())), func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
 // internet is the part of p that belongs to the public internet.
 func internet(p netip.Prefix) []netip.Prefix {
 	if p.Addr().Is6() {

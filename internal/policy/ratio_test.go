@@ -187,23 +187,3 @@ func TestRatioRulesThatReachEveryone(t *testing.T) {
 		t.Errorf("%.1f times as much", everyone/one)
 	}
 }
-
-// However many sorts of nodes a policy tells apart, a preview ends, and says that it
-// is a part.
-func TestPreviewOfVeryManyClassesIsBounded(t *testing.T) {
-	const users = 3000
-	var b strings.Builder
-	b.WriteString(`{"acls": [`)
-	for u := range users {
-		fmt.Fprintf(&b, `%s{"action": "accept", "src": ["user%d"], "dst": ["*:%d"]}`, comma(u), u+1, u+1)
-	}
-	b.WriteString(`]}`)
-	s := people(users, users)
-	began := time.Now()
-	effect := policy.Preview(policy.WorldOf(s, nil), policy.WorldOf(s, parsed(t, b.String())), nil)
-	took := time.Since(began)
-	t.Logf("%d classes: %v", users, took)
-	if !effect.Truncated || effect.Changed == 0 || took > 20*time.Second {
-		t.Errorf("truncated %v, %d changed, after %v", effect.Truncated, effect.Changed, took)
-	}
-}

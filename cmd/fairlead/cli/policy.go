@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/apiclient"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -373,7 +373,7 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 // about other dangers, which a person at a terminal would be asked about.
 func (t *tool) lockedOut(effect apiclient.PolicyEffect) error {
 	for _, g := range effect.Guards {
-		if g.Kind == string(policy.GuardOwnWayIn) {
+		if g.Kind == string(explain.GuardOwnWayIn) {
 			return fmt.Errorf("not saved: %s; use --force to save it all the same", g.Text)
 		}
 	}

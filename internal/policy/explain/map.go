@@ -1,10 +1,11 @@
-package policy
+package explain
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
@@ -64,7 +65,7 @@ type MapRule struct {
 // MapOf finds out who reaches whom in a world, or in two that have the same nodes:
 // then it says what changes from the first to the second. Like Preview it asks what
 // is compiled for classes of nodes, and costs what there are of classes.
-func MapOf(from, to *World, ask MapQuestion) (*AccessMap, error) {
+func MapOf(from, to *policy.World, ask MapQuestion) (*AccessMap, error) {
 	s := &survey{book: newAccessBook()}
 	s.after = newSide(to, s.book)
 	s.before = s.after
@@ -134,10 +135,10 @@ type atom struct {
 }
 
 func (s *survey) sortNodes() {
-	type spotKey struct{ before, after Class }
+	type spotKey struct{ before, after policy.Class }
 	spots, atoms := map[spotKey]*spot{}, map[*spot]map[*membership]*atom{}
 	s.owned = map[mesh.UserID][]*atom{}
-	own := s.before.rules.ownCounts() || s.after.rules.ownCounts()
+	own := s.before.ownCounts() || s.after.ownCounts()
 	membersOf := s.memberships()
 	for n := range s.after.Nodes() {
 		was, ok := s.before.Node(n.ID)
@@ -198,8 +199,8 @@ func (s *survey) matchRules() {
 		return t
 	}
 	places := map[string][]int{}
-	for i := range s.after.rules.rules {
-		r := &s.after.rules.rules[i]
+	for i := range s.after.rules {
+		r := &s.after.rules[i]
 		s.rules = append(s.rules, MapRule{Rule: r, Before: r.Line, After: r.Line, Added: s.before != s.after})
 		if s.before != s.after {
 			s.rules[i].Before = 0
@@ -209,8 +210,8 @@ func (s *survey) matchRules() {
 	if s.before == s.after {
 		return
 	}
-	for i := range s.before.rules.rules {
-		r := &s.before.rules.rules[i]
+	for i := range s.before.rules {
+		r := &s.before.rules[i]
 		if same := places[text(r)]; len(same) > 0 {
 			places[text(r)] = same[1:]
 			s.rules[same[0]].Before, s.rules[same[0]].Added = r.Line, false
@@ -287,7 +288,7 @@ func (s *side) eachRule(a, b *sideClass, own bool, yield func(rule int)) {
 			yield(o.rule)
 		}
 		if own && b.has[family] {
-			for r := range bitset.Both(a.src[family], s.rules.self) {
+			for r := range bitset.Both(a.src[family], s.self) {
 				yield(r)
 			}
 		}

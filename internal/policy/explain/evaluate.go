@@ -1,10 +1,11 @@
-package policy
+package explain
 
 import (
 	"net/netip"
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -31,15 +32,16 @@ type party struct {
 	behind, beyond bool // inside of a route of at; in the internet behind at
 }
 
-// Allows reports whether node at lets in a packet; the port counts for protocols
-// that have them. It asks the rules one by one, which is slow and plain.
-func (w *World) Allows(src, dst netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
+// Allows reports whether node at accepts a packet; the port counts for protocols
+// that have ports. It asks the rules one by one, which is slow but simple.
+func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
+	w := newWorld(world)
 	if at.Lapsed || src.Is4() != dst.Is4() {
 		return false
 	}
 	s, d, ask := w.source(src), w.destination(dst, at), inquiry{protocol: protocol, port: port}
-	for i := range w.rules.rules {
-		if w.judge(&w.rules.rules[i], &s, &d, ask).allowed() {
+	for i := range w.rules {
+		if w.judge(&w.rules[i], &s, &d, ask).allowed() {
 			return true
 		}
 	}
@@ -47,7 +49,7 @@ func (w *World) Allows(src, dst netip.Addr, at *mesh.Node, protocol int, port ui
 }
 
 // source is the one who sends from an address.
-func (w *World) source(a netip.Addr) party {
+func (w *world) source(a netip.Addr) party {
 	p := party{span: netip.PrefixFrom(a, a.BitLen())}
 	if n, ok := w.NodeByAddr(a); ok {
 		w.identify(&p, n)
@@ -56,7 +58,7 @@ func (w *World) source(a netip.Addr) party {
 }
 
 // destination is an address whose packets arrive at a node.
-func (w *World) destination(a netip.Addr, at *mesh.Node) party {
+func (w *world) destination(a netip.Addr, at *mesh.Node) party {
 	p := party{span: netip.PrefixFrom(a, a.BitLen()), at: at}
 	if slices.Contains(at.Addrs(), a) {
 		w.identify(&p, at)
@@ -64,27 +66,22 @@ func (w *World) destination(a netip.Addr, at *mesh.Node) party {
 	for _, route := range at.Routes {
 		if route.Contains(a) {
 			p.behind = p.behind || route.Bits() > 0
-			p.beyond = p.beyond || route.Bits() == 0 && public(a)
+			p.beyond = p.beyond || route.Bits() == 0 && policy.IsPublic(a)
 		}
 	}
 	return p
 }
 
-func (w *World) identify(p *party, n *mesh.Node) {
+func (w *world) identify(p *party, n *mesh.Node) {
 	p.name, p.own, p.owner, p.Identity = n.Name, true, n.Owner, lang.IdentityOf(w.Snapshot, n)
 }
 
-// public reports whether an address belongs to the public internet.
-func public(a netip.Addr) bool {
-	return slices.ContainsFunc(internet(netip.PrefixFrom(a, a.BitLen())), func(p netip.Prefix) bool { return p.Contains(a) })
-}
-
 // is reports whether a target means who has the address, or the address itself.
-func (w *World) is(t *lang.Target, p *party) bool {
+func (w *world) is(t *lang.Target, p *party) bool {
 	if t.Kind == lang.Addresses {
 		return slices.ContainsFunc(t.Prefixes, p.within)
 	}
-	return p.own && t.Identifies(&p.Identity, w.rules.groups)
+	return p.own && t.Identifies(&p.Identity, w.groups)
 }
 
 // within reports whether a prefix holds all of where the address of p may be.
@@ -106,19 +103,19 @@ func (p *party) six() bool { return p.span.Addr().Is6() }
 func (p *party) imagined() bool { return !p.span.IsSingleIP() }
 
 // isSource reports whether a target of a rule's sources means s.
-func (w *World) isSource(t *lang.Target, s *party) bool {
+func (w *world) isSource(t *lang.Target, s *party) bool {
 	switch t.Kind {
 	case lang.DangerAll:
 		return true
 	case lang.Any:
-		return slices.ContainsFunc(MeshPrefixes(), s.within) || slices.ContainsFunc(w.Routes(), s.within)
+		return slices.ContainsFunc(policy.MeshPrefixes(), s.within) || slices.ContainsFunc(w.Routes(), s.within)
 	default:
 		return w.is(t, s)
 	}
 }
 
 // sourceIn is which of a rule's sources means s, or -1.
-func (w *World) sourceIn(targets []lang.Target, s *party) int {
+func (w *world) sourceIn(targets []lang.Target, s *party) int {
 	for i := range targets {
 		if w.isSource(&targets[i], s) {
 			return i
@@ -129,7 +126,7 @@ func (w *World) sourceIn(targets []lang.Target, s *party) int {
 
 // isDestination reports whether a target of a rule's destinations means d, for
 // packets from s.
-func (w *World) isDestination(t *lang.Target, s, d *party) bool {
+func (w *world) isDestination(t *lang.Target, s, d *party) bool {
 	switch t.Kind {
 	case lang.Any:
 		return d.own || d.behind || d.beyond
@@ -197,7 +194,7 @@ func (v verdict) allowed() bool { return v.src >= 0 && v.reached() }
 // reached reports whether the destination is one of the rule, whoever asks.
 func (v verdict) reached() bool { return v.dst >= 0 && v.service }
 
-func (w *World) judge(r *lang.Rule, s, d *party, ask inquiry) verdict {
+func (w *world) judge(r *lang.Rule, s, d *party, ask inquiry) verdict {
 	v := verdict{src: w.sourceIn(r.Src, s), dst: -1}
 	if !leads(r, d) {
 		return v

@@ -1,4 +1,4 @@
-package policy_test
+package explain_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -79,14 +80,14 @@ func BenchmarkPreview(b *testing.B) {
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					policy.Preview(from, to, nil)
+					explain.Preview(from, to, nil)
 				}
 			})
 		}
 	}
 }
 
-func seen(b *testing.B, s *mesh.Snapshot, text string) *policy.World {
+func seen(b testing.TB, s *mesh.Snapshot, text string) *policy.World {
 	b.Helper()
 	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {
@@ -103,7 +104,7 @@ func BenchmarkRunTests(b *testing.B) {
 	}
 	w := seen(b, staff(nodes), text+"]}")
 	for b.Loop() {
-		w.RunTests()
+		explain.RunTests(w)
 	}
 }
 
@@ -111,6 +112,6 @@ func BenchmarkWhy(b *testing.B) {
 	const nodes, rules = 5_000, 500
 	w := seen(b, staff(nodes), staffPolicy(nodes, rules, 1))
 	for b.Loop() {
-		w.Why(policy.Question{From: policy.End{Group: "group:g3"}, To: policy.End{Tag: "tag:t5"}, Port: 8443})
+		explain.Why(w, explain.Question{From: explain.End{Group: "group:g3"}, To: explain.End{Tag: "tag:t5"}, Port: 8443})
 	}
 }

@@ -1,4 +1,4 @@
-package policy
+package explain
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package policy_test
+package explain_test
 
 import (
 	"errors"
@@ -13,12 +13,13 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-func mapOf(t testing.TB, from, to *policy.World, ask policy.MapQuestion) *policy.AccessMap {
+func mapOf(t testing.TB, from, to *policy.World, ask explain.MapQuestion) *explain.AccessMap {
 	t.Helper()
-	m, err := policy.MapOf(from, to, ask)
+	m, err := explain.MapOf(from, to, ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func mapOf(t testing.TB, from, to *policy.World, ask policy.MapQuestion) *policy
 }
 
 // pairs are how many pairs a cell says are unchanged, lost, gained and changed.
-func pairs(c policy.AccessCell) [4]int {
+func pairs(c explain.AccessCell) [4]int {
 	return [4]int{c.Pairs - c.GainedPairs - c.ChangedPairs, c.LostPairs, c.GainedPairs, c.ChangedPairs}
 }
 
@@ -37,10 +38,10 @@ func TestMapSaysOfEveryPairWhatTheRulesSay(t *testing.T) {
 		text := d.text()
 		before := d.world(t, s, text)
 		after := d.world(t, s, d.edited(text))
-		m := mapOf(t, before, after, policy.MapQuestion{By: policy.ByNodes})
+		m := mapOf(t, before, after, explain.MapQuestion{By: explain.ByNodes})
 		found := map[string][4]int{}
 		for _, c := range m.Cells {
-			if m.From[c.From].Kind == policy.KindNode && m.To[c.To].Kind == policy.KindNode {
+			if m.From[c.From].Kind == explain.KindNode && m.To[c.To].Kind == explain.KindNode {
 				found[m.From[c.From].Name+" "+m.To[c.To].Name] = pairs(c)
 			}
 		}
@@ -81,14 +82,14 @@ func TestMapOfRoutesSaysWhatTheRulesSay(t *testing.T) {
 		d := dice{rand.New(rand.NewPCG(seed, 8))}
 		s := d.mesh()
 		w := d.world(t, s, d.text())
-		m := mapOf(t, w, w, policy.MapQuestion{By: policy.ByNodes})
+		m := mapOf(t, w, w, explain.MapQuestion{By: explain.ByNodes})
 		reached := map[string]bool{}
 		for _, c := range m.Cells {
 			reached[m.From[c.From].Name+" "+m.To[c.To].Name] = true
 		}
 		for _, to := range m.To {
 			for _, from := range m.From {
-				if to.Kind == policy.KindNode || from.Kind != policy.KindNode || alsoInternet(s, to.Name) {
+				if to.Kind == explain.KindNode || from.Kind != explain.KindNode || alsoInternet(s, to.Name) {
 					continue
 				}
 				a, _ := s.Node(from.Node)
@@ -141,15 +142,15 @@ func TestMapOfGroupsIsTheSumOfItsNodes(t *testing.T) {
 		s := d.mesh()
 		text := d.text()
 		before, after := d.world(t, s, text), d.world(t, s, d.edited(text))
-		for _, by := range []policy.Detail{policy.ByGroups, policy.ByUsers} {
-			m := mapOf(t, before, after, policy.MapQuestion{By: by})
-			cells := map[[2]int]policy.AccessCell{}
+		for _, by := range []explain.Detail{explain.ByGroups, explain.ByUsers} {
+			m := mapOf(t, before, after, explain.MapQuestion{By: by})
+			cells := map[[2]int]explain.AccessCell{}
 			for _, c := range m.Cells {
 				cells[[2]int{c.From, c.To}] = c
 			}
 			for i, from := range m.From {
 				for k, to := range m.To {
-					nodes := mapOf(t, before, after, policy.MapQuestion{From: []string{from.Name}, To: []string{to.Name}, By: policy.ByNodes})
+					nodes := mapOf(t, before, after, explain.MapQuestion{From: []string{from.Name}, To: []string{to.Name}, By: explain.ByNodes})
 					var want, rules [4]int
 					for _, c := range nodes.Cells {
 						for n, count := range pairs(c) {
@@ -211,7 +212,7 @@ func mapWorld(t *testing.T, text string) *policy.World {
 }
 
 // said is a map as lines of text.
-func said(m *policy.AccessMap) (lines []string) {
+func said(m *explain.AccessMap) (lines []string) {
 	for _, c := range m.Cells {
 		line := fmt.Sprintf("%s to %s: %d of %d", m.From[c.From].Name, m.To[c.To].Name, c.Pairs, c.Of)
 		for _, s := range c.Services {
@@ -242,7 +243,7 @@ func TestMapNamesGroupsNamedUsersTheOthersTagsAndRoutes(t *testing.T) {
 		"carol to tag:web: 1 of 1, port 443, rule 8>8",
 		"carol to 10.1.0.0/16: 1 of 1, port 443, rule 8>8",
 	}
-	if diff := cmp.Diff(want, said(mapOf(t, w, w, policy.MapQuestion{}))); diff != "" {
+	if diff := cmp.Diff(want, said(mapOf(t, w, w, explain.MapQuestion{}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -259,7 +260,7 @@ func TestMapOfADraftSaysWhatItChanges(t *testing.T) {
 		"carol to tag:web: 0 of 1, lost port 443, rule 8>0",
 		"carol to 10.1.0.0/16: 1 of 1, port 443, rule 0>9, rule 8>0",
 	}
-	if diff := cmp.Diff(want, said(mapOf(t, before, after, policy.MapQuestion{}))); diff != "" {
+	if diff := cmp.Diff(want, said(mapOf(t, before, after, explain.MapQuestion{}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -267,8 +268,8 @@ func TestMapOfADraftSaysWhatItChanges(t *testing.T) {
 func TestMapRefusesNamesThatMeanNothing(t *testing.T) {
 	w := mapWorld(t, mapText)
 	for _, name := range []string{"nobody", "tag:none", "10.9.0.0/16", "10.1.2.3"} {
-		var side *policy.AxisError
-		if _, err := policy.MapOf(w, w, policy.MapQuestion{To: []string{name}}); !errors.Is(err, policy.ErrNoSuchEnd) || !errors.As(err, &side) || side.Side != "to" {
+		var side *explain.AxisError
+		if _, err := explain.MapOf(w, w, explain.MapQuestion{To: []string{name}}); !errors.Is(err, explain.ErrNoSuchEnd) || !errors.As(err, &side) || side.Side != "to" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -276,7 +277,7 @@ func TestMapRefusesNamesThatMeanNothing(t *testing.T) {
 
 func TestMapIsBounded(t *testing.T) {
 	w := policy.WorldOf(staff(1_000), nil)
-	m := mapOf(t, w, w, policy.MapQuestion{By: policy.ByNodes})
+	m := mapOf(t, w, w, explain.MapQuestion{By: explain.ByNodes})
 	if len(m.From) != 500 || m.MoreFrom != 510 || len(m.Cells) != 10_000 || m.MoreCells == 0 {
 		t.Errorf("%d principals and %d more, %d cells and %d more", len(m.From), m.MoreFrom, len(m.Cells), m.MoreCells)
 	}
@@ -287,21 +288,21 @@ func BenchmarkMap(b *testing.B) {
 	s := staff(nodes)
 	text := staffPolicy(nodes, rules, 1)
 	w, draft := seen(b, s, text), seen(b, s, strings.Replace(text, "22,443", "22,444", 1))
-	for _, by := range []policy.Detail{policy.ByGroups, policy.ByUsers, policy.ByNodes} {
+	for _, by := range []explain.Detail{explain.ByGroups, explain.ByUsers, explain.ByNodes} {
 		b.Run("By="+string(by), func(b *testing.B) {
 			for b.Loop() {
-				mapOf(b, w, w, policy.MapQuestion{By: by})
+				mapOf(b, w, w, explain.MapQuestion{By: by})
 			}
 		})
 	}
 	b.Run("OfADraft", func(b *testing.B) {
 		for b.Loop() {
-			mapOf(b, w, draft, policy.MapQuestion{})
+			mapOf(b, w, draft, explain.MapQuestion{})
 		}
 	})
 	b.Run("OfOneNode", func(b *testing.B) {
 		for b.Loop() {
-			mapOf(b, w, w, policy.MapQuestion{From: []string{"17"}})
+			mapOf(b, w, w, explain.MapQuestion{From: []string{"17"}})
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package policy
+package explain
 
 import (
 	"cmp"
@@ -117,18 +117,28 @@ func (a *axis) weight(i int) int {
 func (s *survey) learn() {
 	s.groupsOf, s.named = map[string][]string{}, map[string]bool{}
 	for _, side := range []*side{s.before, s.after} {
-		for group, names := range side.rules.groups {
+		for group, names := range side.groups {
 			for _, name := range names {
 				if !slices.Contains(s.groupsOf[name], group) {
 					s.groupsOf[name] = append(s.groupsOf[name], group)
 				}
 			}
 		}
-		for i := range side.rules.selectors {
-			if sel := &side.rules.selectors[i]; sel.target.Kind == lang.User && len(sel.src)+len(sel.dst) > 0 {
-				s.named[sel.target.Name] = true
+		for i := range side.rules {
+			for _, t := range side.rules[i].Src {
+				s.noteUser(t)
+			}
+			for _, d := range side.rules[i].Dst {
+				s.noteUser(d.Target)
 			}
 		}
+	}
+}
+
+// noteUser remembers the user that a rule names.
+func (s *survey) noteUser(t lang.Target) {
+	if t.Kind == lang.User {
+		s.named[t.Name] = true
 	}
 }
 
@@ -251,15 +261,15 @@ func (s *survey) choose(a *axis, name string, by Detail) error {
 		s.addInternet(a)
 		return nil
 	case name == OtherUsers && by == ByNodes:
-		s.addNodes(a, func(n *mesh.Node) bool { u := s.after.ownerOf(n); return u != nil && s.isOther(u) })
+		s.addNodes(a, func(n *mesh.Node) bool { u := s.after.owner(n); return u != nil && s.isOther(u) })
 		return nil
 	case name == OtherUsers:
 		a.add(Principal{Kind: KindOthers, Name: OtherUsers})
 		return nil
 	}
-	e, err := s.after.ParseEnd(name)
+	e, err := s.after.parseEnd(name)
 	if err != nil {
-		was, other := s.before.ParseEnd(name)
+		was, other := s.before.parseEnd(name)
 		if other != nil {
 			return err
 		}
@@ -330,7 +340,7 @@ func (s *survey) membersOf(a *axis, n *mesh.Node) (list []int) {
 	for _, tag := range n.Tags {
 		list = a.find(list, KindTag, tag)
 	}
-	u := s.after.ownerOf(n)
+	u := s.after.owner(n)
 	if n.Tagged() || u == nil {
 		return list
 	}
@@ -380,11 +390,7 @@ func (s *side) comingFrom(p netip.Prefix) *sideClass {
 	if p.Addr().Is6() {
 		family = 1
 	}
-	for _, list := range [][]int{s.rules.all, s.rules.covering(p), s.rules.within(p)} {
-		for _, sel := range list {
-			k.src[family].AddAll(s.rules.selectors[sel].src, nil)
-		}
-	}
+	k.src[family] = s.Rules().SourcesAt(p)
 	k.few[family] = k.src[family].Few()
 	return k
 }

@@ -1,4 +1,4 @@
-package policy
+package explain
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -55,8 +56,9 @@ func (f Finding) String() string {
 
 // Why answers a question by the rules in force. Of a user, a group or a tag it
 // asks whether some node that they have, or might have, is allowed.
-func (w *World) Why(q Question) Answer {
+func Why(world *policy.World, q Question) Answer {
 	var a Answer
+	w := newWorld(world)
 	ask := inquiry{protocol: cmp.Or(q.Protocol, lang.TCP), port: q.Port, anyPort: q.Port == 0}
 	src, dst := w.parties(q.From), w.parties(q.To)
 	if q.To.Node == 0 && q.To.Addr.IsValid() {
@@ -91,11 +93,11 @@ type pair struct{ src, dst party }
 
 // weigh finds the rules that allow one of some packets, or those that come
 // nearest.
-func (w *World) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
+func (w *world) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
 	const tooFar = 3
 	var near []nearMiss
-	for i := range w.rules.rules {
-		r, best := &w.rules.rules[i], nearMiss{misses: tooFar}
+	for i := range w.rules {
+		r, best := &w.rules[i], nearMiss{misses: tooFar}
 		for _, six := range []bool{false, true} {
 			p, v, ok := w.closest(r, e, six, ask)
 			if !ok {
@@ -122,7 +124,7 @@ func (w *World) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
 // closest finds the packet of one family that a rule lets come farthest. What a
 // rule says of a source and of a destination does not depend on the other, but for
 // autogroup:self.
-func (w *World) closest(r *lang.Rule, e ends, six bool, ask inquiry) (p pair, v verdict, ok bool) {
+func (w *world) closest(r *lang.Rule, e ends, six bool, ask inquiry) (p pair, v verdict, ok bool) {
 	var s, d *party
 	v = verdict{src: -1, dst: -1}
 	for i := range e.src {
@@ -157,7 +159,7 @@ func (w *World) closest(r *lang.Rule, e ends, six bool, ask inquiry) (p pair, v 
 }
 
 // closestOwn tries all pairs of one person.
-func (w *World) closestOwn(r *lang.Rule, e ends, p pair, v verdict, ask inquiry) (pair, verdict, bool) {
+func (w *world) closestOwn(r *lang.Rule, e ends, p pair, v verdict, ask inquiry) (pair, verdict, bool) {
 	for i := range e.src {
 		for k := range e.dst {
 			s, d := &e.src[i], &e.dst[k]
@@ -173,7 +175,7 @@ func (w *World) closestOwn(r *lang.Rule, e ends, p pair, v verdict, ask inquiry)
 
 // routersTo is an address at all nodes that lead there; at an imagined one if
 // there are none.
-func (w *World) routersTo(addr netip.Addr, a *Answer) (list []party) {
+func (w *world) routersTo(addr netip.Addr, a *Answer) (list []party) {
 	announced := ""
 	for n := range w.Nodes() {
 		switch p := w.destination(addr, n); {
@@ -195,11 +197,11 @@ func (w *World) routersTo(addr netip.Addr, a *Answer) (list []party) {
 
 // somewhere is an address to which some router leads.
 func somewhere(a netip.Addr) party {
-	return party{span: netip.PrefixFrom(a, a.BitLen()), behind: true, beyond: public(a)}
+	return party{span: netip.PrefixFrom(a, a.BitLen()), behind: true, beyond: policy.IsPublic(a)}
 }
 
 // because says why a rule allows a packet.
-func (w *World) because(r *lang.Rule, v verdict, p *pair) Finding {
+func (w *world) because(r *lang.Rule, v verdict, p *pair) Finding {
 	f := Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment}
 	switch {
 	case w.Doc == nil:
@@ -216,14 +218,14 @@ func (w *World) because(r *lang.Rule, v verdict, p *pair) Finding {
 	return f
 }
 
-func (w *World) sourceReason(t *lang.Target, p *party) string {
+func (w *world) sourceReason(t *lang.Target, p *party) string {
 	if t.Kind == lang.Any || t.Kind == lang.DangerAll {
 		return "everyone is meant"
 	}
 	return w.reason(t, p)
 }
 
-func (w *World) destinationReason(t *lang.Target, s, d *party) string {
+func (w *world) destinationReason(t *lang.Target, s, d *party) string {
 	where := ""
 	if d.at != nil && !d.own {
 		where = " behind " + d.at.Name
@@ -245,7 +247,7 @@ func (w *World) destinationReason(t *lang.Target, s, d *party) string {
 }
 
 // reason says why a target means somebody.
-func (w *World) reason(t *lang.Target, p *party) string {
+func (w *world) reason(t *lang.Target, p *party) string {
 	switch t.Kind {
 	case lang.User:
 		if p.called() == t.Name {
@@ -253,8 +255,8 @@ func (w *World) reason(t *lang.Target, p *party) string {
 		}
 		return p.called() + p.relation() + t.Name
 	case lang.Group:
-		i := p.MemberOf(w.rules.groups[t.Name])
-		text := w.rules.groups[t.Name][i]
+		i := p.MemberOf(w.groups[t.Name])
+		text := w.groups[t.Name][i]
 		if p.called() != text {
 			text = p.called() + p.relation() + text + ", who"
 		}
@@ -293,14 +295,14 @@ func (p *party) relation() string {
 	return " is "
 }
 
-func (w *World) lineOfMember(group string, i int) string {
+func (w *world) lineOfMember(group string, i int) string {
 	if w.Doc == nil || i >= len(w.Doc.MemberLines[group]) {
 		return ""
 	}
 	return fmt.Sprintf(" (line %d)", w.Doc.MemberLines[group][i])
 }
 
-func (w *World) personOf(p *party) string {
+func (w *world) personOf(p *party) string {
 	if u, ok := w.User(p.owner); ok {
 		return u.Name
 	}
@@ -336,7 +338,7 @@ func misses(r *lang.Rule, v verdict, p pair, ask inquiry) nearMiss {
 }
 
 // finding says why not.
-func (w *World) finding(m *nearMiss) Finding {
+func (w *world) finding(m *nearMiss) Finding {
 	r, reasons := m.rule, []string(nil)
 	if m.far.dst >= 0 && !m.far.service {
 		reasons = append(reasons, refusal(r.Dst[m.far.dst].Services))
@@ -351,7 +353,7 @@ func (w *World) finding(m *nearMiss) Finding {
 }
 
 // elsewhere says where a rule leads instead.
-func (w *World) elsewhere(r *lang.Rule, p *pair) string {
+func (w *world) elsewhere(r *lang.Rule, p *pair) string {
 	fits := slices.ContainsFunc(r.Dst, func(d lang.Destination) bool { return w.isDestination(&d.Target, &p.src, &p.dst) })
 	switch {
 	case fits && p.dst.own:
@@ -370,7 +372,7 @@ func (w *World) elsewhere(r *lang.Rule, p *pair) string {
 }
 
 // nearestOf are the rules that miss by one thing, or by two if there are none.
-func (w *World) nearestOf(all []nearMiss) (list []Finding) {
+func (w *world) nearestOf(all []nearMiss) (list []Finding) {
 	slices.SortStableFunc(all, func(a, b nearMiss) int { return cmp.Or(a.misses-b.misses, a.order-b.order) })
 	for i := range all[:min(len(all), maxNearest)] {
 		if all[i].misses == all[0].misses {

@@ -1,4 +1,4 @@
-package policy
+package explain
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
@@ -79,11 +80,11 @@ type shift struct {
 }
 
 // principalOf is a node's tags, or its owner's name.
-func (w *World) principalOf(n *mesh.Node) string {
+func (w *world) principalOf(n *mesh.Node) string {
 	if n.Tagged() {
 		return strings.Join(n.Tags, ", ")
 	}
-	if u := w.ownerOf(n); u != nil {
+	if u := w.owner(n); u != nil {
 		return u.Name
 	}
 	return n.Name
@@ -92,7 +93,7 @@ func (w *World) principalOf(n *mesh.Node) string {
 // sort finds the joints and cells of all nodes that both worlds have.
 func (c *comparison) sort() {
 	type jointKey struct {
-		before, after             Class
+		before, after             policy.Class
 		lapsedBefore, lapsedAfter bool
 	}
 	joints := map[jointKey]*joint{}
@@ -138,7 +139,7 @@ func (c *comparison) fill(jointOf map[mesh.NodeID]*joint, numberOf map[string]in
 	}
 	cells := map[cellKey]*cell{}
 	c.homes = make(map[mesh.NodeID]*cell, len(jointOf))
-	own := c.before.rules.ownCounts() || c.after.rules.ownCounts()
+	own := c.before.ownCounts() || c.after.ownCounts()
 	for n := range c.after.Nodes() {
 		j := jointOf[n.ID]
 		if j == nil {
@@ -163,11 +164,6 @@ func (c *comparison) fill(jointOf map[mesh.NodeID]*joint, numberOf map[string]in
 	}
 	c.shifts, c.shells = map[shiftKey]*shift{}, map[shiftKey]*ShellShift{}
 	c.fullBefore, c.fullAfter = true, true
-}
-
-// ownCounts reports whether rules look at who has both nodes of a pair.
-func (c *Rules) ownCounts() bool {
-	return len(c.self) > 0 || slices.ContainsFunc(c.ssh, func(r compiledShell) bool { return r.self })
 }
 
 // same reports whether one person has two cells, before or after.

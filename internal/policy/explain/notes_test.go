@@ -1,4 +1,4 @@
-package policy_test
+package explain_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -27,10 +28,10 @@ func TestNotesNameWhatMeansNobody(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	if diff := cmp.Diff(want, policy.WorldOf(s, doc).Notes()); diff != "" {
+	if diff := cmp.Diff(want, explain.Notes(policy.WorldOf(s, doc))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if notes := policy.WorldOf(s, nil).Notes(); notes != nil {
+	if notes := explain.Notes(policy.WorldOf(s, nil)); notes != nil {
 		t.Errorf("no policy: %v", notes)
 	}
 }

@@ -1,4 +1,4 @@
-package policy_test
+package explain_test
 
 import (
 	"flag"
@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 	"github.com/fairlead-mesh/fairlead/internal/policy/policytest"
 )
@@ -111,7 +112,7 @@ func answers(t testing.TB, w *policy.World, questions string) string {
 		b.WriteString(line)
 		words := strings.Fields(line)
 		if len(words) == 1 && words[0] == "tests" {
-			failures := w.RunTests()
+			failures := explain.RunTests(w)
 			for _, f := range failures {
 				fmt.Fprintf(&b, "\t%s\n", f.Text)
 			}
@@ -125,19 +126,19 @@ func answers(t testing.TB, w *policy.World, questions string) string {
 			fmt.Fprintf(&b, "\t%v\n", err)
 			continue
 		}
-		b.WriteString(answerText(w, w.Why(q)))
+		b.WriteString(answerText(w, explain.Why(w, q)))
 	}
 	return b.String()
 }
 
-func question(w *policy.World, words []string) (q policy.Question, err error) {
+func question(w *policy.World, words []string) (q explain.Question, err error) {
 	if len(words) < 2 {
 		return q, fmt.Errorf("a question is who, whom, and maybe a port or a protocol")
 	}
-	if q.From, err = w.ParseEnd(words[0]); err != nil {
+	if q.From, err = explain.ParseEnd(w, words[0]); err != nil {
 		return q, err
 	}
-	if q.To, err = w.ParseEnd(words[1]); err != nil {
+	if q.To, err = explain.ParseEnd(w, words[1]); err != nil {
 		return q, err
 	}
 	for _, word := range words[2:] {
@@ -155,7 +156,7 @@ func question(w *policy.World, words []string) (q policy.Question, err error) {
 	return q, nil
 }
 
-func answerText(w *policy.World, a policy.Answer) string {
+func answerText(w *policy.World, a explain.Answer) string {
 	var b strings.Builder
 	verdict := "not allowed"
 	if a.Allowed {
@@ -178,7 +179,7 @@ func answerText(w *policy.World, a policy.Answer) string {
 	return b.String()
 }
 
-func findingText(f policy.Finding) string {
+func findingText(f explain.Finding) string {
 	text := f.String()
 	if f.Grant {
 		text += " [grant]"

@@ -1,4 +1,4 @@
-package policy_test
+package explain_test
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -162,7 +163,7 @@ func openings(w *policy.World, src, dst netip.Addr, at *mesh.Node) string {
 	var b strings.Builder
 	for _, protocol := range []int{6, 17, 132} {
 		for _, port := range []uint16{0, 22, 23, 53, 80, 443, 444, 8000, 8101, 65535} {
-			fmt.Fprintf(&b, "%t ", w.Allows(src, dst, at, protocol, port))
+			fmt.Fprintf(&b, "%t ", explain.Allows(w, src, dst, at, protocol, port))
 		}
 	}
 	echo := 1
@@ -170,7 +171,7 @@ func openings(w *policy.World, src, dst netip.Addr, at *mesh.Node) string {
 		echo = 58
 	}
 	for _, protocol := range []int{echo, 47, 50} {
-		fmt.Fprintf(&b, "%t ", w.Allows(src, dst, at, protocol, 0))
+		fmt.Fprintf(&b, "%t ", explain.Allows(w, src, dst, at, protocol, 0))
 	}
 	return b.String()
 }
@@ -249,7 +250,7 @@ func compareAll(from, to *policy.World) (n totals) {
 	return n
 }
 
-func totalsOf(e *policy.Effect) totals {
+func totalsOf(e *explain.Effect) totals {
 	n := totals{e.Lost, e.Gained, e.Changed, e.Unchanged, e.Losers, e.LosersOnline, 0}
 	for _, s := range e.Shells {
 		n.Shells += s.Pairs
@@ -269,7 +270,7 @@ func TestPreviewCountsWhatAllowsSaysOfEachPair(t *testing.T) {
 		}
 		from, to := d.world(t, s, old), d.world(t, s, text)
 		want := compareAll(from, to)
-		effect := policy.Preview(from, to, nil)
+		effect := explain.Preview(from, to, nil)
 		if diff := cmp.Diff(want, totalsOf(effect)); diff != "" {
 			t.Fatalf("seed %d (-want +got):\n%s\nfrom %s\nto %s\n%s", seed, diff, old, text, meshText(s))
 		}
@@ -313,7 +314,7 @@ func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 			edited, _ = mesh.Apply(edited, edited.Rev+1, mesh.NodePut{Node: &same})
 		}
 		from, to := policy.WorldOf(s, doc), policy.WorldOf(edited, doc)
-		if diff := cmp.Diff(compareAll(from, to), totalsOf(policy.Preview(from, to, nil))); diff != "" {
+		if diff := cmp.Diff(compareAll(from, to), totalsOf(explain.Preview(from, to, nil))); diff != "" {
 			t.Fatalf("seed %d (-want +got):\n%s\n%s\n%s\nthen %s", seed, diff, text, meshText(s), meshText(edited))
 		}
 	}
@@ -321,7 +322,7 @@ func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 
 // routesAgree holds that an address behind a router changes for somebody if and
 // only if the effect says so.
-func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *policy.Effect) {
+func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *explain.Effect) {
 	t.Helper()
 	var pool []netip.Addr
 	for _, text := range []string{"10.1.0.1", "10.1.2.1", "10.1.2.130", "8.8.8.8", "2001:db8::1", "2001:db8:0:0:8000::1", "2606:4700::1"} {
@@ -347,7 +348,7 @@ func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *policy.Ef
 				if !changed {
 					continue
 				}
-				if !slices.ContainsFunc(e.Routes, func(s policy.RouteShift) bool {
+				if !slices.ContainsFunc(e.Routes, func(s explain.RouteShift) bool {
 					return slices.Contains(s.Through, router.ID) && slices.Contains(s.From.Names, principal) && s.Prefix.Contains(dst)
 				}) {
 					t.Fatalf("seed %d: %s reaches %s through %s in another way, which is not told: %+v", seed, a.Name, dst, router.Name, e.Routes)
@@ -378,10 +379,10 @@ func TestWhyAgreesWithAllows(t *testing.T) {
 					want := false
 					for _, src := range a.Addrs() {
 						for _, dst := range b.Addrs() {
-							want = want || !a.Lapsed && w.Allows(src, dst, b, 6, port)
+							want = want || !a.Lapsed && explain.Allows(w, src, dst, b, 6, port)
 						}
 					}
-					got := w.Why(policy.Question{From: policy.End{Node: a.ID}, To: policy.End{Node: b.ID}, Port: port})
+					got := explain.Why(w, explain.Question{From: explain.End{Node: a.ID}, To: explain.End{Node: b.ID}, Port: port})
 					if got.Allowed != want {
 						t.Fatalf("seed %d: %s to %s port %d: %+v, want %t\n%s\n%s", seed, a.Name, b.Name, port, got, want, text, meshText(s))
 					}

@@ -1,4 +1,4 @@
-package policy
+package explain
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -35,7 +36,9 @@ type End struct {
 // ParseEnd finds what a text names: a node by name, id or address; a user by name
 // or e-mail, with or without "@" at its end; a tag; a group; a host of the policy;
 // an address. A node counts before a host and a host before a user.
-func (w *World) ParseEnd(text string) (End, error) {
+func ParseEnd(w *policy.World, text string) (End, error) { return newWorld(w).parseEnd(text) }
+
+func (w *world) parseEnd(text string) (End, error) {
 	if strings.HasPrefix(text, lang.PrefixTag) || strings.HasPrefix(text, lang.PrefixGroup) {
 		return w.parsePrefixed(text)
 	}
@@ -70,7 +73,7 @@ func (w *World) ParseEnd(text string) (End, error) {
 	return End{}, fmt.Errorf("%w: %q is not the name or the id of a node, nor a user or a host of the policy%s", ErrNoSuchEnd, text, lang.Nearest(text, w.endNames()))
 }
 
-func (w *World) parsePrefixed(text string) (End, error) {
+func (w *world) parsePrefixed(text string) (End, error) {
 	var groups, tags []string
 	if w.Doc != nil {
 		groups, tags = slices.Sorted(maps.Keys(w.Doc.Groups)), slices.Sorted(maps.Keys(w.Doc.TagOwners))
@@ -91,7 +94,7 @@ func (w *World) parsePrefixed(text string) (End, error) {
 	return End{}, fmt.Errorf("%w: no node has %s, nor does the policy know it%s", ErrNoSuchEnd, text, lang.Nearest(text, slices.Compact(tags)))
 }
 
-func (w *World) endAt(a netip.Addr) End {
+func (w *world) endAt(a netip.Addr) End {
 	if n, ok := w.NodeByAddr(a); ok {
 		return End{Node: n.ID, Addr: a}
 	}
@@ -99,7 +102,7 @@ func (w *World) endAt(a netip.Addr) End {
 }
 
 // endNames are the names that ParseEnd looks for without a prefix.
-func (w *World) endNames() (names []string) {
+func (w *world) endNames() (names []string) {
 	for n := range w.Nodes() {
 		names = append(names, n.Name)
 	}
@@ -116,7 +119,7 @@ func (w *World) endNames() (names []string) {
 // those of an imagined node, and of one existing node of each class: nodes of one
 // class are the same to all rules but those about autogroup:self, which look at
 // people alone.
-func (w *World) parties(e End) (list []party) {
+func (w *world) parties(e End) (list []party) {
 	switch {
 	case e.Node != 0:
 		n, ok := w.Node(e.Node)
@@ -127,7 +130,7 @@ func (w *World) parties(e End) (list []party) {
 	case e.User != "":
 		list = imagine(party{name: e.User, Identity: lang.Identity{Names: w.namesFor(e.User)}})
 	case e.Group != "":
-		for _, name := range w.rules.groups[e.Group] {
+		for _, name := range w.groups[e.Group] {
 			list = append(list, imagine(party{name: name, Identity: lang.Identity{Names: w.namesFor(name)}})...)
 		}
 	case e.Tag != "":
@@ -135,7 +138,7 @@ func (w *World) parties(e End) (list []party) {
 	case e.Addr.IsValid():
 		return []party{w.source(e.Addr)}
 	}
-	seen := map[Class]bool{}
+	seen := map[policy.Class]bool{}
 	for n := range w.Nodes() {
 		if class := w.Kin(n); !seen[class] && w.isPartOf(n, e) {
 			seen[class] = true
@@ -146,7 +149,7 @@ func (w *World) parties(e End) (list []party) {
 }
 
 // partiesOf is a node by all its addresses, or by one.
-func (w *World) partiesOf(n *mesh.Node, only netip.Addr) (list []party) {
+func (w *world) partiesOf(n *mesh.Node, only netip.Addr) (list []party) {
 	for _, a := range n.Addrs() {
 		if !only.IsValid() || a == only {
 			list = append(list, w.destination(a, n))
@@ -158,14 +161,14 @@ func (w *World) partiesOf(n *mesh.Node, only netip.Addr) (list []party) {
 // imagine is a node of which the identity is known, in each family.
 func imagine(p party) (list []party) {
 	p.own = true
-	for _, p.span = range MeshPrefixes() {
+	for _, p.span = range policy.MeshPrefixes() {
 		list = append(list, p)
 	}
 	return list
 }
 
 // namesFor are all names of the user who has one.
-func (w *World) namesFor(name string) []string {
+func (w *world) namesFor(name string) []string {
 	for u := range w.Users() {
 		if names := lang.NamesOf(u); slices.Contains(names, name) {
 			return names
@@ -176,7 +179,7 @@ func (w *World) namesFor(name string) []string {
 
 // isPartOf reports whether a node is one of those that a user, a group or a tag
 // means.
-func (w *World) isPartOf(n *mesh.Node, e End) bool {
+func (w *world) isPartOf(n *mesh.Node, e End) bool {
 	p := party{}
 	w.identify(&p, n)
 	switch {
@@ -190,7 +193,7 @@ func (w *World) isPartOf(n *mesh.Node, e End) bool {
 }
 
 // text names an end in a sentence.
-func (w *World) text(e End) string {
+func (w *world) text(e End) string {
 	if n, ok := w.Node(e.Node); ok {
 		return n.Name
 	}

@@ -1,4 +1,4 @@
-package policy_test
+package explain_test
 
 import (
 	"os"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -27,7 +28,7 @@ type docExample struct {
 // of meshFor, and the examples.
 func readDocumentation(t *testing.T) (devices string, list []*docExample) {
 	t.Helper()
-	raw, err := os.ReadFile("../../docs/policy.md")
+	raw, err := os.ReadFile("../../../docs/policy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +69,14 @@ func TestExamplesOfTheDocumentationMeanWhatTheirTablesSay(t *testing.T) {
 	for _, e := range list {
 		t.Run(e.name, func(t *testing.T) {
 			w := worldFor(t, e.text, devices)
-			for _, f := range w.RunTests() {
+			for _, f := range explain.RunTests(w) {
 				t.Error(f.Text)
 			}
 			if len(e.claims) == 0 {
 				t.Error("no table says what the example means")
 			}
 			for _, c := range e.claims {
-				a := w.Why(claim(t, w, c[0], c[1]))
+				a := explain.Why(w, claim(t, w, c[0], c[1]))
 				if want := c[2] == "yes"; a.Allowed != want || !want && c[2] != "no" {
 					t.Errorf("%s to %s is said to be %q; it is:\n%s", c[0], c[1], c[2], answerText(w, a))
 				}
@@ -86,15 +87,15 @@ func TestExamplesOfTheDocumentationMeanWhatTheirTablesSay(t *testing.T) {
 
 // claim reads the first two cells of a row: who, and whom, with a port or a
 // protocol or both.
-func claim(t *testing.T, w *policy.World, from, to string) (q policy.Question) {
+func claim(t *testing.T, w *policy.World, from, to string) (q explain.Question) {
 	t.Helper()
 	to, protocol, named := strings.Cut(to, " ")
 	host, port, ported := strings.Cut(to, ":")
 	var err error
-	if q.From, err = w.ParseEnd(from); err != nil {
+	if q.From, err = explain.ParseEnd(w, from); err != nil {
 		t.Fatal(err)
 	}
-	if q.To, err = w.ParseEnd(host); err != nil {
+	if q.To, err = explain.ParseEnd(w, host); err != nil {
 		t.Fatal(err)
 	}
 	if named {

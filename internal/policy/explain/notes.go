@@ -1,15 +1,17 @@
-package policy
+package explain
 
 import (
 	"fmt"
 	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // maxNotes bounds the notes of one kind.
 const maxNotes = 20
 
 // Notes returns WarningsFor, and the tags that nodes carry but the document does not define.
-func (w *World) Notes() (notes []string) {
+func Notes(w *policy.World) (notes []string) {
 	if w.Doc == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package policy
+package explain
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
@@ -33,13 +34,13 @@ const (
 // name, every member of this group, a node with this tag alone. An address that a
 // node has means this node. What a test denies, no node that is there may have
 // either, by whatever other tags or addresses it has.
-func (w *World) RunTests() []TestFailure {
+func RunTests(w *policy.World) []TestFailure {
 	if w.Doc == nil || len(w.Doc.Tests)+len(w.Doc.SSHTests) == 0 {
 		return nil
 	}
-	run := &testRun{World: w, subjects: map[string]*subject{}}
+	run := &testRun{world: newWorld(w), subjects: map[string]*subject{}}
 	for n := range w.Nodes() {
-		run.nodes = append(run.nodes, w.partiesOf(n, netip.Addr{})...)
+		run.nodes = append(run.nodes, run.partiesOf(n, netip.Addr{})...)
 	}
 	for i := range w.Doc.Tests {
 		t := &w.Doc.Tests[i]
@@ -68,7 +69,7 @@ func (w *World) RunTests() []TestFailure {
 
 // testRun is the work on the tests of a document.
 type testRun struct {
-	*World
+	*world
 	nodes    []party // each by all its addresses
 	subjects map[string]*subject
 	failures []TestFailure
@@ -96,8 +97,8 @@ func (run *testRun) subject(t lang.Target) *subject {
 	s := &subject{individuals: run.individuals(t), present: run.present(&t)}
 	run.subjects[key] = s
 	for _, parties := range append(s.individuals, s.present) {
-		for i := range run.rules.rules {
-			r := &run.rules.rules[i]
+		for i := range run.rules {
+			r := &run.rules[i]
 			if !s.src.Has(i) && slices.ContainsFunc(parties, func(p party) bool { return run.sourceIn(r.Src, &p) >= 0 }) {
 				s.src.Add(i)
 			}
@@ -110,18 +111,18 @@ func (run *testRun) subject(t lang.Target) *subject {
 }
 
 // leadsTo reports whether a rule has a destination, whoever asks.
-func (w *World) leadsTo(r *lang.Rule, d *party) bool {
+func (w *world) leadsTo(r *lang.Rule, d *party) bool {
 	nobody := &party{}
 	return leads(r, d) && slices.ContainsFunc(r.Dst, func(t lang.Destination) bool { return w.isDestination(&t.Target, nobody, d) })
 }
 
-func (w *World) individuals(t lang.Target) (list [][]party) {
+func (w *world) individuals(t lang.Target) (list [][]party) {
 	somebody, something := imagine(party{name: "somebody"}), imagine(party{name: "a node with tags", Identity: lang.Identity{Tags: []string{lang.PrefixTag}}})
 	switch t.Kind {
 	case lang.User:
 		return [][]party{imagine(party{name: t.Name, Identity: lang.Identity{Names: w.namesFor(t.Name)}})}
 	case lang.Group:
-		for _, name := range w.rules.groups[t.Name] {
+		for _, name := range w.groups[t.Name] {
 			list = append(list, imagine(party{name: name, Identity: lang.Identity{Names: w.namesFor(name)}}))
 		}
 		return list
@@ -147,7 +148,7 @@ func (w *World) individuals(t lang.Target) (list [][]party) {
 
 // atAddress is the node that has an address, or an address to which some router
 // leads.
-func (w *World) atAddress(a netip.Addr) party {
+func (w *world) atAddress(a netip.Addr) party {
 	if n, ok := w.NodeByAddr(a); ok {
 		return w.destination(a, n)
 	}
@@ -155,7 +156,7 @@ func (w *World) atAddress(a netip.Addr) party {
 }
 
 func (run *testRun) present(t *lang.Target) (list []party) {
-	seen := map[Class][]*mesh.Node{}
+	seen := map[policy.Class][]*mesh.Node{}
 	for i := range run.nodes {
 		p := &run.nodes[i]
 		if t.Kind != lang.Any && !run.is(t, p) {
@@ -174,7 +175,7 @@ func (run *testRun) present(t *lang.Target) (list []party) {
 
 // partsOf are the parts of prefixes that rules tell apart.
 func (run *testRun) partsOf(whole []netip.Prefix) (list []party) {
-	for q := range run.rules.byPrefix {
+	for q := range run.Rules().Prefixes() {
 		if slices.ContainsFunc(whole, func(p netip.Prefix) bool { return p.Bits() < q.Bits() && p.Contains(q.Addr()) }) {
 			list = append(list, party{name: q.String(), span: q})
 		}
@@ -200,7 +201,7 @@ func (run *testRun) question(src, dst lang.Target) (list []ends, rules bitset.Se
 		}
 	}
 	for r := range from.src.All() {
-		if to.dst.Has(r) || run.rules.self.Has(r) {
+		if to.dst.Has(r) || run.self.Has(r) {
 			rules.Add(r)
 		}
 	}
@@ -208,9 +209,9 @@ func (run *testRun) question(src, dst lang.Target) (list []ends, rules bitset.Se
 }
 
 // by finds the first of some rules that lets one end reach the other.
-func (w *World) by(rules bitset.Set, e ends, ask inquiry) (Finding, bool) {
+func (w *world) by(rules bitset.Set, e ends, ask inquiry) (Finding, bool) {
 	for i := range rules.All() {
-		r := &w.rules.rules[i]
+		r := &w.rules[i]
 		for _, six := range []bool{false, true} {
 			if p, v, ok := w.closest(r, e, six, ask); ok && v.allowed() {
 				return w.because(r, v, &p), true
@@ -312,7 +313,7 @@ func (run *testRun) someNode(src, dst lang.Target, rules bitset.Set, ask inquiry
 	}
 	from, to := run.subject(src).present, run.subject(dst).present
 	for i := range rules.All() {
-		r := &run.rules.rules[i]
+		r := &run.rules[i]
 		p, ok := apart(from, to, func(s *party) bool { return run.sourceIn(r.Src, s) >= 0 },
 			func(d *party) bool { return run.judge(r, new(party), d, ask).reached() })
 		if ok {
@@ -323,9 +324,9 @@ func (run *testRun) someNode(src, dst lang.Target, rules bitset.Set, ask inquiry
 }
 
 // shellRule is the first rule about shells that lets s in at d as a user, or nil.
-func (w *World) shellRule(s, d *party, user string) *lang.SSHRule {
-	for i := range w.rules.ssh {
-		r := w.rules.ssh[i].SSHRule
+func (w *world) shellRule(s, d *party, user string) *lang.SSHRule {
+	for i := range w.ssh {
+		r := &w.ssh[i]
 		if !r.HasUser(user) || !w.opensFrom(r, s) {
 			continue
 		}
@@ -340,8 +341,8 @@ func (w *World) shellRule(s, d *party, user string) *lang.SSHRule {
 // someShell finds a rule by which a node that is there opens a shell on another.
 func (run *testRun) someShell(src, dst lang.Target, user string) *lang.SSHRule {
 	from, to := run.subject(src).present, run.subject(dst).present
-	for i := range run.rules.ssh {
-		r := run.rules.ssh[i].SSHRule
+	for i := range run.ssh {
+		r := &run.ssh[i]
 		if !r.HasUser(user) {
 			continue
 		}
@@ -352,12 +353,12 @@ func (run *testRun) someShell(src, dst lang.Target, user string) *lang.SSHRule {
 	return nil
 }
 
-func (w *World) opensFrom(r *lang.SSHRule, s *party) bool {
+func (w *world) opensFrom(r *lang.SSHRule, s *party) bool {
 	return slices.ContainsFunc(r.Src, func(t lang.Target) bool { return t.Kind == lang.Any || w.is(&t, s) })
 }
 
 // opensAt leaves out autogroup:self.
-func (w *World) opensAt(r *lang.SSHRule, d *party) bool {
+func (w *world) opensAt(r *lang.SSHRule, d *party) bool {
 	return slices.ContainsFunc(r.Dst, func(t lang.Target) bool { return t.Kind == lang.Any || w.is(&t, d) })
 }
 

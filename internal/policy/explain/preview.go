@@ -1,9 +1,10 @@
-package policy
+package explain
 
 import (
 	"net/netip"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
@@ -110,9 +111,9 @@ type Guard struct {
 //
 // It asks what is compiled for classes of nodes, the same that nodes are told, and
 // so costs what there are of classes and not of nodes.
-func Preview(from, to *World, viewer *End) *Effect {
+func Preview(from, to *policy.World, viewer *End) *Effect {
 	book := newAccessBook()
-	c := &comparison{before: newSide(from, book), after: newSide(to, book), book: book, effect: &Effect{Tests: to.RunTests(), Notes: to.Notes()}}
+	c := &comparison{before: newSide(from, book), after: newSide(to, book), book: book, effect: &Effect{Tests: RunTests(to), Notes: Notes(to)}}
 	c.sort()
 	c.comparePairs()
 	c.compareOwn()

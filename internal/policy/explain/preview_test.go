@@ -1,4 +1,4 @@
-package policy_test
+package explain_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 	"github.com/fairlead-mesh/fairlead/internal/policy/policytest"
 )
@@ -27,20 +28,20 @@ func TestPreviewSaysWhatItsCorpusSays(t *testing.T) {
 		}
 		nodes, name, _ := strings.Cut(nodes, "viewer ")
 		from, to := worldFor(t, before, nodes), worldFor(t, after, nodes)
-		var viewer *policy.End
+		var viewer *explain.End
 		if name != "" {
-			end, err := to.ParseEnd(strings.TrimSpace(name))
+			end, err := explain.ParseEnd(to, strings.TrimSpace(name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			viewer = &end
 		}
-		return effectText(to, policy.Preview(from, to, viewer))
+		return effectText(to, explain.Preview(from, to, viewer))
 	})
 }
 
 // effectText says all of an effect.
-func effectText(w *policy.World, e *policy.Effect) string {
+func effectText(w *policy.World, e *explain.Effect) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d lost, %d gained, %d changed, %d unchanged; %d reach less, %d of them online\n",
 		e.Lost, e.Gained, e.Changed, e.Unchanged, e.Losers, e.LosersOnline)
@@ -68,7 +69,7 @@ func effectText(w *policy.World, e *policy.Effect) string {
 	return b.String()
 }
 
-func principalsText(p policy.Principals) string {
+func principalsText(p explain.Principals) string {
 	text := strings.Join(p.Names, " | ")
 	if more := p.Count - len(p.Names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -83,7 +84,7 @@ func ownText(own bool) string {
 	return ""
 }
 
-func samplesText(w *policy.World, pairs []policy.NodePair) (text string) {
+func samplesText(w *policy.World, pairs []explain.NodePair) (text string) {
 	for _, p := range pairs {
 		text += " " + nodeNames(w, []mesh.NodeID{p.From}) + ">" + nodeNames(w, []mesh.NodeID{p.To})
 	}
@@ -107,7 +108,7 @@ func servicesText(all []lang.Service, lines []lang.Line) string {
 	return at(texts, lines)
 }
 
-func shellsText(all []policy.ShellUser, lines []lang.Line) string {
+func shellsText(all []explain.ShellUser, lines []lang.Line) string {
 	var texts []string
 	for _, u := range all {
 		text := u.Name

@@ -1,4 +1,4 @@
-package policy_test
+package explain_test
 
 import (
 	"os"
@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // FuzzCompile holds that what parses answers every question, and that the way back
 // loses what the way there gains.
 func FuzzCompile(f *testing.F) {
-	for _, pattern := range []string{"lang/testdata/language/*.txt", "testdata/access/*.txt", "testdata/preview/*.txt"} {
+	for _, pattern := range []string{"../lang/testdata/language/*.txt", "testdata/access/*.txt", "testdata/preview/*.txt"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)
@@ -42,13 +43,13 @@ old alice expired
 			return
 		}
 		w := policy.WorldOf(s, doc)
-		for _, from := range []policy.End{{Node: 1}, {User: "ana"}, {Tag: "tag:db"}} {
+		for _, from := range []explain.End{{Node: 1}, {User: "ana"}, {Tag: "tag:db"}} {
 			for _, to := range []string{"3", "4", "bo", "tag:web", "10.1.2.3", "8.8.8.8", "100.64.0.6"} {
-				end, err := w.ParseEnd(to)
+				end, err := explain.ParseEnd(w, to)
 				if err != nil {
 					continue // a host of the document that is more than one address
 				}
-				a := w.Why(policy.Question{From: from, To: end, Port: 22})
+				a := explain.Why(w, explain.Question{From: from, To: end, Port: 22})
 				if a.Allowed && len(a.Rules) == 0 || len(a.Rules) > 0 && len(a.Nearest) > 0 {
 					t.Fatalf("from %+v to %s: %+v", from, to, a)
 				}
@@ -57,8 +58,8 @@ old alice expired
 		for n := range w.Nodes() {
 			w.Shells(w.Class(n), n.Owner)
 		}
-		w.RunTests()
-		there, back := policy.Preview(everything, w, &policy.End{User: "ana"}), policy.Preview(w, everything, nil)
+		explain.RunTests(w)
+		there, back := explain.Preview(everything, w, &explain.End{User: "ana"}), explain.Preview(w, everything, nil)
 		if there.Lost != back.Gained || there.Gained != back.Lost || there.Changed != back.Changed || there.Unchanged != back.Unchanged {
 			t.Fatalf("there %+v, back %+v", there, back)
 		}

@@ -1,4 +1,4 @@
-package policy
+package explain
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
@@ -19,38 +20,18 @@ type way struct {
 }
 
 // behind yields the rules that lead to something behind a node, and where to.
-func (s *side) behind(c Class, n *mesh.Node, yield func(rule, access int, places []netip.Prefix)) {
-	if c == Nobody {
+func (s *side) behind(c policy.Class, n *mesh.Node, yield func(rule, access int, places []netip.Prefix)) {
+	if c == policy.Nobody {
 		return
 	}
-	i := s.rules.info(c)
-	inbound, k := s.rules.Inbound(c), 0
-	for r := range i.dst.any().All() {
-		for d := range inbound[k].Dst {
-			reach := &inbound[k].Dst[d]
-			if places := reach.places(n); len(places) > 0 && len(reach.Services) > 0 {
-				yield(r, s.book.number(accessOf(reach.Services)), places)
+	for _, in := range s.Rules().Inbound(c) {
+		for d := range in.Dst {
+			reach := &in.Dst[d]
+			if places := reach.Places(n); len(places) > 0 && len(reach.Services) > 0 {
+				yield(in.Index, s.book.number(accessOf(reach.Services)), places)
 			}
 		}
-		k++
 	}
-}
-
-// places are what a destination means behind a node. The internet is a default
-// route.
-func (r *Reach) places(n *mesh.Node) (list []netip.Prefix) {
-	if !r.Behind {
-		return nil
-	}
-	for _, route := range n.Routes {
-		switch exit := route.Bits() == 0; {
-		case exit && (r.Kind == lang.Any || r.Kind == lang.Internet), !exit && r.Kind == lang.Any:
-			list = append(list, route)
-		case !exit && r.Kind == lang.Addresses:
-			list = append(list, shared(route, r.Prefixes)...)
-		}
-	}
-	return list
 }
 
 // ways are the places behind a node that some rule of either world names.
@@ -201,7 +182,7 @@ func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeS
 func (s *side) leadingLines(list []lang.Line, src bitset.Set, rules []offer, what int) []lang.Line {
 	for _, l := range rules {
 		if what != nothing && src.Has(l.rule) && s.book.meets(l.access, what) {
-			list = addLine(list, s.rules.rules[l.rule].Line)
+			list = addLine(list, s.rules[l.rule].Line)
 		}
 	}
 	return list

@@ -1,4 +1,4 @@
-package policy
+package explain
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func (s *shellBook) matched(a, b *sideClass, own bool) (rules bitset.Set) {
 	}
 	if own {
 		for r := range a.shellOf.All() {
-			if s.rules.ssh[r].self && b.info.addrs.any() {
+			if s.shellSelf.Has(r) && (b.has[0] || b.has[1]) {
 				rules.Add(r)
 			}
 		}
@@ -39,9 +39,9 @@ func (s *shellBook) users(rules bitset.Set) []ShellUser {
 	}
 	var list []ShellUser
 	for r := range rules.All() {
-		for _, name := range s.rules.ssh[r].Users {
+		for _, name := range s.ssh[r].Users {
 			if resolve(list, name) == nil {
-				list = append(list, ShellUser{name, s.rules.ssh[r].Check})
+				list = append(list, ShellUser{name, s.ssh[r].Check})
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func shellsWithout(a, b []ShellUser) (list []ShellUser) {
 // lines are where the rules stand that let users in.
 func (s *shellBook) lines(list []lang.Line, rules bitset.Set, users []ShellUser) []lang.Line {
 	for r := range rules.All() {
-		rule := s.rules.ssh[r].SSHRule
+		rule := &s.ssh[r]
 		if slices.ContainsFunc(users, func(u ShellUser) bool { return rule.Check == u.Check && rule.HasUser(u.Name) }) {
 			list = addLine(list, rule.Line)
 		}
@@ -86,7 +86,7 @@ func (s *shellBook) lines(list []lang.Line, rules bitset.Set, users []ShellUser)
 // compareShells finds out who may open shells where, and could not, or the other
 // way round.
 func (c *comparison) compareShells() {
-	if len(c.before.rules.ssh)+len(c.after.rules.ssh) == 0 {
+	if len(c.before.ssh)+len(c.after.ssh) == 0 {
 		return
 	}
 	before, after := &shellBook{c.before, map[string][]ShellUser{}}, &shellBook{c.after, map[string][]ShellUser{}}

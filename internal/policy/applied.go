@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"iter"
+	"maps"
+	"net/netip"
+
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
+)
+
+// Applied says which rules apply to the nodes of a class themselves, as opposed to
+// what lies behind them: first for IPv4, then for IPv6. Rules are named by their
+// place in Rules.List, those about SSH by their place in the document.
+type Applied struct {
+	Has [2]bool          // the nodes have addresses of the family
+	Src [2]bitset.Set    // rules that have the nodes as sources
+	Dst [2][]AppliedRule // rules that have them as destinations, except by autogroup:self
+	// SSH rules that have the nodes as sources, and as destinations.
+	ShellSrc, ShellDst bitset.Set
+}
+
+// AppliedRule is a rule with those of its destinations that apply.
+type AppliedRule struct {
+	Rule         int
+	Destinations []int
+}
+
+// Applied returns the rules that apply to nodes of a class.
+func (c *Rules) Applied(class Class) (a Applied) {
+	i := c.info(class)
+	a.Has = [2]bool{i.addrs.four, i.addrs.six}
+	if class == Nobody {
+		return a
+	}
+	var dst [2]bitset.Set
+	for s := range i.own.All() {
+		sel := &c.selectors[s]
+		f := i.familiesOf(sel, i.addrs)
+		for family, counts := range [2]bool{f.four, f.six} {
+			if counts {
+				a.Src[family].AddAll(sel.src, nil)
+				dst[family].AddAll(sel.dst, c.via)
+			}
+		}
+	}
+	for family := range dst {
+		for r := range dst[family].All() {
+			a.Dst[family] = append(a.Dst[family], AppliedRule{r, c.destinationsOf(i, r, family == 1)})
+		}
+	}
+	for n := range c.ssh {
+		r := &c.ssh[n]
+		if r.on(i) {
+			a.ShellDst.Add(n)
+		}
+		for _, src := range r.srcs {
+			if i.own.Has(src) {
+				a.ShellSrc.Add(n)
+			}
+		}
+	}
+	return a
+}
+
+// destinationsOf returns those destinations of a rule that are nodes of a class, by
+// their addresses of one family.
+func (c *Rules) destinationsOf(i *classInfo, rule int, six bool) (list []int) {
+	for k, selectors := range c.dsts[rule] {
+		for _, s := range selectors {
+			f := i.familiesOf(&c.selectors[s], i.addrs)
+			if i.own.Has(s) && (six && f.six || !six && f.four) {
+				list = append(list, k)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// SourcesAt returns the rules that have addresses of a prefix as sources, whoever
+// has them.
+func (c *Rules) SourcesAt(p netip.Prefix) (rules bitset.Set) {
+	for _, list := range [][]int{c.all, c.covering(p), c.within(p)} {
+		for _, s := range list {
+			rules.AddAll(c.selectors[s].src, nil)
+		}
+	}
+	return rules
+}
+
+// List returns who may reach what, as lang.Doc.Rules does. Without a policy it is
+// one rule that lets everyone reach everyone.
+func (c *Rules) List() []lang.Rule { return c.rules }
+
+// Prefixes yields the prefixes by which rules tell addresses apart.
+func (c *Rules) Prefixes() iter.Seq[netip.Prefix] { return maps.Keys(c.byPrefix) }

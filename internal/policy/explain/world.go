@@ -1,0 +1,46 @@
+package explain
+
+import (
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
+)
+
+// world is a world with its rules at hand.
+type world struct {
+	*policy.World
+	rules           []lang.Rule
+	ssh             []lang.SSHRule
+	groups          map[string][]string
+	self, shellSelf bitset.Set // those of rules, and of ssh, with the destination autogroup:self
+}
+
+func newWorld(w *policy.World) *world {
+	v := &world{World: w, rules: w.Rules().List()}
+	if w.Doc != nil {
+		v.ssh, v.groups = w.Doc.SSH, w.Doc.Groups
+	}
+	for i := range v.rules {
+		if slices.ContainsFunc(v.rules[i].Dst, func(d lang.Destination) bool { return d.Kind == lang.Self }) {
+			v.self.Add(i)
+		}
+	}
+	for i := range v.ssh {
+		if slices.ContainsFunc(v.ssh[i].Dst, func(t lang.Target) bool { return t.Kind == lang.Self }) {
+			v.shellSelf.Add(i)
+		}
+	}
+	return v
+}
+
+// owner returns the user who has a node; nil for a node with tags.
+func (w *world) owner(n *mesh.Node) *mesh.User {
+	u, _ := w.User(n.Owner)
+	return u
+}
+
+// ownCounts reports whether rules look at who has both nodes of a pair.
+func (w *world) ownCounts() bool { return len(w.self)+len(w.shellSelf) > 0 }
