@@ -13,18 +13,15 @@ import (
 // what lies behind them: first for IPv4, then for IPv6. Rules are named by their
 // place in Rules.List, those about SSH by their place in the document.
 type Applied struct {
-	Has [2]bool          // the nodes have addresses of the family
-	Src [2]bitset.Set    // rules that have the nodes as sources
-	Dst [2][]AppliedRule // rules that have them as destinations, except by autogroup:self
+	Has [2]bool             // the nodes have addresses of the family
+	Src [2]bitset.Set       // rules that have the nodes as sources
+	Dst [2][]DestinationRef // destinations that mean the nodes, except by autogroup:self; by rule
 	// SSH rules that have the nodes as sources, and as destinations.
 	ShellSrc, ShellDst bitset.Set
 }
 
-// AppliedRule is a rule with those of its destinations that apply.
-type AppliedRule struct {
-	Rule         int
-	Destinations []int
-}
+// DestinationRef names one of the destinations of a rule.
+type DestinationRef struct{ Rule, Destination int }
 
 // Applied returns the rules that apply to nodes of a class.
 func (c *Rules) Applied(class Class) (a Applied) {
@@ -46,7 +43,7 @@ func (c *Rules) Applied(class Class) (a Applied) {
 	}
 	for family := range dst {
 		for r := range dst[family].All() {
-			a.Dst[family] = append(a.Dst[family], AppliedRule{r, c.destinationsOf(i, r, family == 1)})
+			a.Dst[family] = c.addDestinations(a.Dst[family], i, r, family == 1)
 		}
 	}
 	for n := range c.ssh {
@@ -63,14 +60,14 @@ func (c *Rules) Applied(class Class) (a Applied) {
 	return a
 }
 
-// destinationsOf returns those destinations of a rule that are nodes of a class, by
+// addDestinations adds those destinations of a rule that mean nodes of a class, by
 // their addresses of one family.
-func (c *Rules) destinationsOf(i *classInfo, rule int, six bool) (list []int) {
+func (c *Rules) addDestinations(list []DestinationRef, i *classInfo, rule int, six bool) []DestinationRef {
 	for k, selectors := range c.dsts[rule] {
 		for _, s := range selectors {
 			f := i.familiesOf(&c.selectors[s], i.addrs)
 			if i.own.Has(s) && (six && f.six || !six && f.four) {
-				list = append(list, k)
+				list = append(list, DestinationRef{rule, k})
 				break
 			}
 		}

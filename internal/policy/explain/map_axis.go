@@ -437,12 +437,7 @@ func (s *side) goingTo(prefixes []netip.Prefix, all []led) *sideClass {
 		if l.place.Addr().Is6() {
 			family = 1
 		}
-		offers := k.dst[family]
-		if last := len(offers) - 1; last >= 0 && offers[last].rule == l.rule {
-			offers[last].access = s.book.plus(offers[last].access, l.access)
-			continue
-		}
-		k.dst[family] = append(offers, l.offer)
+		k.dst[family] = s.addOffer(k.dst[family], l.offer)
 	}
 	return k
 }

@@ -54,19 +54,24 @@ func (s *side) class(c policy.Class) *sideClass {
 	applied := s.Rules().Applied(c)
 	k := &sideClass{has: applied.Has, src: applied.Src, shellOf: applied.ShellSrc, shellAt: applied.ShellDst}
 	s.classes[c] = k
-	for family, rules := range applied.Dst {
-		for _, r := range rules {
-			sum := nothing
-			for _, d := range r.Destinations {
-				sum = s.book.plus(sum, s.access[r.Rule][d])
-			}
-			if sum != nothing {
-				k.dst[family] = append(k.dst[family], offer{r.Rule, sum})
+	for family, destinations := range applied.Dst {
+		for _, d := range destinations {
+			if access := s.access[d.Rule][d.Destination]; access != nothing {
+				k.dst[family] = s.addOffer(k.dst[family], offer{d.Rule, access})
 			}
 		}
 		k.few[family] = k.src[family].Few()
 	}
 	return k
+}
+
+// addOffer adds what a rule lets in to a list that is in the order of rules.
+func (s *side) addOffer(list []offer, o offer) []offer {
+	if last := len(list) - 1; last >= 0 && list[last].rule == o.rule {
+		list[last].access = s.book.plus(list[last].access, o.access)
+		return list
+	}
+	return append(list, o)
 }
 
 // between yields what rules let nodes of class a reach of those of class b, in the
