@@ -18,7 +18,6 @@ func wideTypes() map[string]string {
 	return map[string]string{
 		"api.Server":    "implements the generated interface: one method per operation",
 		"mesh.Snapshot": "to be split by noun",
-		"policy.World":  "to be split: decisions and explanations",
 	}
 }
 
