@@ -120,7 +120,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 			if s.PolicyRev != read {
 				w, read = l.World(), s.PolicyRev
 			}
-			w = w.Glance(s)
+			w = w.WithSnapshot(s)
 			if a.results[i], err = l.run(tx, id, f, w, c); err != nil {
 				return err
 			}

@@ -13,23 +13,22 @@ import (
 )
 
 // Class is a set of nodes that the policy does not tell apart: they see the same
-// nodes and let in the same ones, so what they are told is rendered once. It means
-// something together with its Rules alone.
+// peers and let in the same ones, so what they are sent is rendered once. Classes
+// are numbered by Rules and mean nothing without them.
 type Class int32
 
-// Nobody is the class of nodes that must authenticate again: they see nobody.
+// Nobody is the class of nodes whose key has expired. They see no peers.
 const Nobody Class = 0
 
-// traits are what makes a class.
+// traits decide the class of a node.
 type traits struct {
-	own    bitset.Set // the selectors that a node is a member of itself
-	behind bitset.Set // those that its routes lead to
-	// The families that count: of its addresses, of its routes, and of the
-	// internet behind it.
+	own    bitset.Set // the selectors that mean the node itself
+	behind bitset.Set // the selectors that mean what is behind its routes
+	// The families of its addresses, of its routes, and of the internet behind it.
 	addrs, routes, exit families
 }
 
-// families is a set of the two families of addresses.
+// families is a set of address families.
 type families struct{ four, six bool }
 
 func (f families) meets(g families) bool { return f.four && g.four || f.six && g.six }
@@ -55,8 +54,8 @@ func (f families) key() byte {
 	return k
 }
 
-// ruleSets are sets of rules, by the family of addresses for which they hold. When
-// they are complete, sparse ones are listed too.
+// ruleSets are sets of rules by address family. Once they are complete, small ones
+// are also kept as lists.
 type ruleSets struct {
 	four, six       bitset.Set
 	fewFour, fewSix []int
@@ -73,7 +72,7 @@ func (r *ruleSets) addAll(rules, but bitset.Set, f families) {
 	}
 }
 
-// any are the rules that hold for one family or the other.
+// any returns the rules that apply to either family.
 func (r ruleSets) any() (rules bitset.Set) {
 	rules.AddAll(r.four, nil)
 	rules.AddAll(r.six, nil)
@@ -84,7 +83,8 @@ func (r *ruleSets) meets(s *ruleSets) bool {
 	return meet(r.four, s.four, r.fewFour, s.fewFour) || meet(r.six, s.six, r.fewSix, s.fewSix)
 }
 
-// meet reports whether two sets share an element, of which the lists may be known.
+// meet reports whether two sets share an element. FewA and fewB are their elements
+// as lists, or nil.
 func meet(a, b bitset.Set, fewA, fewB []int) bool {
 	if fewA != nil {
 		return slices.ContainsFunc(fewA, b.Has)
@@ -95,18 +95,18 @@ func meet(a, b bitset.Set, fewA, fewB []int) bool {
 	return a.Meets(b)
 }
 
-// classInfo is what the nodes of a class have in common.
+// classInfo describes the nodes of a class.
 type classInfo struct {
 	traits
 	src, dst ruleSets
-	self     families // for which it is a source of rules about autogroup:self
+	self     families // in which it is a source of rules with autogroup:self
 	marks    []string
 	attrs    map[string][]json.RawMessage
-	// Some rule lets in nodes by their marks, nodes that must be listed all the
-	// same, or everyone.
+	// Some inbound rule identifies nodes by marks, must list the addresses of nodes
+	// that have marks, must list those of the owner's nodes, or lets in everyone.
 	marked, listed, ownListed, anyone bool
 	steered                           bool // it is a source of rules with via
-	// Rules about shells list nodes with tags, or say who may by who has the node.
+	// SSH rules list nodes with tags, or depend on who has the node.
 	shellNodes, shellOwn bool
 
 	inbound func() []Inbound
@@ -119,7 +119,7 @@ type sights struct {
 	seen bitset.Set
 }
 
-// traitsOf finds what decides the class of a node; owner is nil for a node with
+// traitsOf returns what decides the class of a node; owner is nil for a node with
 // tags.
 func (c *Rules) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 	var t traits
@@ -159,7 +159,7 @@ func (c *Rules) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 	return t
 }
 
-// covering returns the selectors with a prefix that holds all of p.
+// covering returns the selectors with a prefix that contains all of p.
 func (c *Rules) covering(p netip.Prefix) (list []int) {
 	lengths := c.lengths4
 	if p.Addr().Is6() {
@@ -176,7 +176,7 @@ func (c *Rules) covering(p netip.Prefix) (list []int) {
 	return list
 }
 
-// within returns the selectors with a prefix that lies in p.
+// within returns the selectors with a prefix that is part of p.
 func (c *Rules) within(p netip.Prefix) (list []int) {
 	for narrower, selectors := range c.byPrefix {
 		if narrower.Bits() > p.Bits() && p.Contains(narrower.Addr()) {
@@ -186,7 +186,7 @@ func (c *Rules) within(p netip.Prefix) (list []int) {
 	return list
 }
 
-// classOf finds the class of a node by what it is.
+// classOf returns the class of a node, a new one if no node was like it before.
 func (c *Rules) classOf(n *mesh.Node, owner *mesh.User) Class {
 	t := c.traitsOf(n, owner)
 	key := string([]byte{t.addrs.key(), t.routes.key(), t.exit.key()}) + t.own.Key() + "/" + t.behind.Key()
@@ -195,7 +195,7 @@ func (c *Rules) classOf(n *mesh.Node, owner *mesh.User) Class {
 	if class, ok := c.known[key]; ok {
 		return class
 	}
-	classes := append(*c.classes.Load(), c.newClass(t)) // nobody reads beyond the length of what was stored
+	classes := append(*c.classes.Load(), c.newClass(t)) // readers do not look beyond the length that was stored
 	c.classes.Store(&classes)
 	class := Class(len(classes) - 1)
 	c.known[key] = class
@@ -230,7 +230,8 @@ func (c *Rules) newClass(t traits) *classInfo {
 	return i
 }
 
-// familiesOf is for which families a selector counts: addresses are of one.
+// familiesOf returns the families in which a selector applies. One of addresses
+// applies in theirs, others as given.
 func (t *traits) familiesOf(s *selector, otherwise families) families {
 	if s.target.Kind == lang.Addresses {
 		return families{!s.six, s.six}
@@ -238,7 +239,7 @@ func (t *traits) familiesOf(s *selector, otherwise families) families {
 	return otherwise
 }
 
-// beyond is for which families a selector is a destination behind a node.
+// beyond returns the families in which a selector is a destination behind a node.
 func (t *traits) beyond(s *selector) families {
 	if s.target.Kind == lang.Any {
 		return families{t.routes.four || t.exit.four, t.routes.six || t.exit.six}
@@ -249,8 +250,8 @@ func (t *traits) beyond(s *selector) families {
 	return t.familiesOf(s, t.routes)
 }
 
-// ledElsewhere are the rules whose destinations are reached through other nodes
-// than a member of own.
+// ledElsewhere returns the rules with via whose destinations are not reached through
+// nodes with these selectors.
 func (c *Rules) ledElsewhere(own bitset.Set) (rules bitset.Set) {
 	for r := range c.via.All() {
 		if !slices.ContainsFunc(c.viaTags[r], own.Has) {
@@ -260,8 +261,8 @@ func (c *Rules) ledElsewhere(own bitset.Set) (rules bitset.Set) {
 	return rules
 }
 
-// attributesOf is what the document gives the members of some selectors. Of two
-// entries with one name the first counts.
+// attributesOf returns the attributes of nodes with these selectors. Of two entries
+// with the same name the first applies.
 func (c *Rules) attributesOf(own bitset.Set) map[string][]json.RawMessage {
 	attrs := map[string][]json.RawMessage{}
 	if c.randomPort {
@@ -306,12 +307,12 @@ func (c *Rules) HasOwn(class Class) bool { return c.info(class).self.any() }
 // Attributes returns what a node of a class is told about itself.
 func (c *Rules) Attributes(class Class) map[string][]json.RawMessage { return c.info(class).attrs }
 
-// look finds out about the classes that are new since old. Two who look at once
-// find the same.
+// look extends the sights of a class by the classes that are new since old. Two
+// goroutines that do so at once get the same result.
 func (c *Rules) look(i *classInfo, old *sights) *sights {
 	classes := *c.classes.Load()
 	s := &sights{n: len(classes)}
-	from := 1 // Nobody is not there to be seen
+	from := 1 // nobody sees class Nobody
 	if old != nil {
 		from, s.seen = old.n, slices.Clone(old.seen)
 	}

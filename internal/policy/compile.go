@@ -12,27 +12,26 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Rules is a document made ready to answer. It depends on the document alone,
-// not on who is there: the class of a node follows from what the node is, and who
-// reaches whom follows from their classes. Making it cannot fail.
+// Rules are a compiled document. They depend on the document alone: the class of a
+// node follows from its properties, and who reaches whom follows from classes. The
+// table of classes grows as nodes with new properties appear.
 type Rules struct {
 	rules []lang.Rule
-	// The selectors that each rule has as sources, and as each of its
-	// destinations.
+	// By rule: the selectors of its sources, and those of each destination.
 	srcs [][]int
 	dsts [][][]int
 
 	selectors []selector
 	groups    map[string][]string
-	// The selectors that a node is a member of, by what decides it.
+	// Selectors by the property of a node that decides whether they mean it.
 	all, member, tagged []int
 	byUser, byTag       map[string][]int
 	byPrefix            map[netip.Prefix][]int
 	lengths4, lengths6  []int // of these prefixes
 	internet            []int
 	self, via           bitset.Set // rules with a destination autogroup:self; rules with via
-	// Rules that let in nodes by their marks, that must list nodes all the same,
-	// and that let in everyone.
+	// Rules that identify nodes by marks, that must list addresses although nodes
+	// have marks, and that let in everyone.
 	marked, listing, open bitset.Set
 	viaTags               [][]int
 
@@ -41,16 +40,16 @@ type Rules struct {
 	ssh        []compiledShell
 
 	mu      sync.Mutex
-	known   map[string]Class             // guarded by mu; by what makes the class
+	known   map[string]Class             // guarded by mu; by the key of traits
 	classes atomic.Pointer[[]*classInfo] // by Class; grows under mu
 }
 
-// selector is a target as the document uses it. Addresses of one family make a
-// selector of their own, because nobody reaches one family from the other.
+// selector is a target of the document. A target with addresses of both families
+// becomes two selectors, because no packet goes from one family to the other.
 type selector struct {
 	target lang.Target
-	mark   string // see World.Marks; empty if the selector needs none
-	six    bool   // addresses of IPv6
+	mark   string // see World.Marks; empty if it needs none
+	six    bool   // its addresses are IPv6
 	// The rules that have it as a source, and as a destination.
 	src, dst bitset.Set
 }
@@ -60,14 +59,14 @@ type compiledAttribute struct {
 	holders []int
 }
 
-// compiledShell is a rule about shells.
+// compiledShell is an SSH rule.
 type compiledShell struct {
 	*lang.SSHRule
 	srcs, dsts []int
 	self       bool // autogroup:self is among its destinations
 }
 
-// compileRules makes a document ready; nil is one that says nothing.
+// compileRules compiles a document; nil means that there is no policy.
 func compileRules(d *lang.Doc) *Rules {
 	if d == nil {
 		d = &lang.Doc{Rules: []lang.Rule{lang.AllowAll()}}
@@ -151,7 +150,7 @@ func (c *Rules) addShell(known map[string]int, r *lang.SSHRule) {
 	c.ssh = append(c.ssh, s)
 }
 
-// uses finds or makes the selectors of targets, each once.
+// uses returns the selectors of targets, each once.
 func (c *Rules) uses(known map[string]int, targets []lang.Target) (list []int) {
 	for _, t := range targets {
 		list = append(list, c.use(known, t)...)
@@ -160,8 +159,8 @@ func (c *Rules) uses(known map[string]int, targets []lang.Target) (list []int) {
 	return slices.Compact(list)
 }
 
-// use finds or makes the selectors of a target: addresses of two families are two,
-// of none are none.
+// use returns the selectors of a target, which it adds if they are new: two for
+// addresses of both families, none for an empty list of addresses.
 func (c *Rules) use(known map[string]int, t lang.Target) []int {
 	if t.Kind != lang.Addresses {
 		return []int{c.selector(known, t, false)}
@@ -212,14 +211,14 @@ func (c *Rules) selector(known map[string]int, t lang.Target, six bool) int {
 		}
 	case lang.Internet:
 		c.internet = append(c.internet, i)
-	case lang.Self: // no node is a member by what it is
+	case lang.Self: // depends on who asks
 	}
 	return i
 }
 
-// addMark gives a selector that tells nodes apart by what they are its mark. It
-// depends on the name alone, so that another document does not change it; it does
-// not show the name to whoever sees the mark.
+// addMark gives a mark to a selector that identifies nodes by owner or tags. The
+// mark depends on the name alone, so that it is the same in another document. It is
+// a hash, so that it does not reveal the name.
 func (s *selector) addMark() {
 	if s.target.Kind.IsIdentity() {
 		sum := sha256.Sum256([]byte(string(rune('a'+s.target.Kind)) + s.target.Name))

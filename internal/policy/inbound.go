@@ -9,28 +9,28 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Inbound is a rule as it holds for nodes that it lets others reach.
+// Inbound is a rule as it applies to nodes that it lets others reach.
 type Inbound struct {
 	*lang.Rule
 	Index int // of the rule in Rules.List
 	Src   []Source
 	Dst   []Reach
-	// Listed says that clients must be told the addresses of its sources: they
-	// look for marks only when a packet has ports, or is an echo.
+	// Listed says that clients must be told the addresses of its sources, because
+	// they check marks only for TCP, UDP, SCTP and ICMP.
 	Listed bool
 }
 
-// Source is one who may.
+// Source is a source of a rule.
 type Source struct {
 	lang.Target
-	// Mark is what the nodes of this source carry, see World.Marks; empty for
+	// Mark is the mark of the nodes of this source, see World.Marks; empty for
 	// addresses and for everyone.
 	Mark     string
 	selector int
 }
 
-// Reach is a destination of a rule, and whether it means a node itself or what
-// lies behind it.
+// Reach is a destination of a rule. It may mean a node itself, what is behind the
+// node, or both.
 type Reach struct {
 	lang.Destination
 	Own, Behind bool
@@ -77,7 +77,7 @@ func (r *Reach) Places(n *mesh.Node) (list []netip.Prefix) {
 	return list
 }
 
-// shared is what a prefix has in common with others.
+// shared returns what a prefix has in common with others.
 func shared(p netip.Prefix, others []netip.Prefix) (list []netip.Prefix) {
 	for _, o := range others {
 		if !p.Overlaps(o) {
@@ -109,7 +109,7 @@ func (c *Rules) OwnInbound(class Class) []Inbound {
 	return c.ownInbound(c.info(class))
 }
 
-// inboundOf finds the rules whose destinations are nodes of a class, in order.
+// inboundOf returns the rules that have nodes of a class as destinations, in order.
 func (c *Rules) inboundOf(i *classInfo) (list []Inbound) {
 	for r := range i.dst.any().All() {
 		in := Inbound{Rule: &c.rules[r], Index: r, Src: c.sources(r), Listed: c.listing.Has(r)}
@@ -129,8 +129,9 @@ func (c *Rules) inboundOf(i *classInfo) (list []Inbound) {
 	return list
 }
 
-// prefixesOf are those of a destination in the families that a class has to do
-// with: to clients, a mark opens all addresses of a rule for echoes.
+// prefixesOf returns the prefixes of a destination in the families that apply to a
+// class. Clients answer echo requests on all addresses of a rule whose mark matches,
+// so other prefixes must not be there.
 func (c *Rules) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefix) {
 	for _, s := range selectors {
 		if i.own.Has(s) || i.behind.Has(s) {
@@ -140,8 +141,8 @@ func (c *Rules) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefix) 
 	return list
 }
 
-// ownInbound finds the rules that let the nodes of a user reach each other, if
-// the user's nodes are of this class.
+// ownInbound returns the rules that let the nodes of a user reach each other, for
+// nodes of this class.
 func (c *Rules) ownInbound(i *classInfo) (list []Inbound) {
 	for r := range bitset.Both(i.src.any(), c.self) {
 		in := Inbound{Rule: &c.rules[r], Index: r, Listed: c.listing.Has(r)}
@@ -163,7 +164,8 @@ func (c *Rules) sources(r int) []Source {
 	return list
 }
 
-// needsList reports whether a rule grants what clients do not look for marks for.
+// needsList reports whether a rule has capabilities or protocols for which clients
+// do not check marks.
 func needsList(r *lang.Rule) bool {
 	return len(r.App) > 0 || slices.ContainsFunc(r.Dst, func(d lang.Destination) bool {
 		return slices.ContainsFunc(d.Services, func(s lang.Service) bool {
@@ -172,7 +174,7 @@ func needsList(r *lang.Rule) bool {
 	})
 }
 
-// marked reports whether clients look for marks in packets of a protocol.
+// marked reports whether clients check marks for a protocol.
 func marked(protocol int) bool {
 	switch protocol {
 	case lang.ICMP, lang.TCP, lang.UDP, lang.ICMPv6, lang.SCTP:
@@ -181,7 +183,7 @@ func marked(protocol int) bool {
 	return false
 }
 
-// noteSources finds out whom the rules let in that let others reach a class.
+// noteSources finds out how the inbound rules of a class identify their sources.
 func (c *Rules) noteSources(i *classInfo) {
 	rules := i.dst.any()
 	i.marked, i.anyone = rules.Meets(c.marked), rules.Meets(c.open)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// MeshPrefixes are where the addresses of nodes come from.
+// MeshPrefixes returns the ranges that the addresses of nodes come from.
 func MeshPrefixes() []netip.Prefix {
 	return []netip.Prefix{
 		netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10),
@@ -18,7 +18,7 @@ func IsPublic(a netip.Addr) bool {
 	return slices.ContainsFunc(internet(netip.PrefixFrom(a, a.BitLen())), func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// internet is the part of p that belongs to the public internet.
+// internet returns the part of p that belongs to the public internet.
 func internet(p netip.Prefix) []netip.Prefix {
 	if p.Addr().Is6() {
 		return shared(p, parsed("2000::/3"))
@@ -28,7 +28,7 @@ func internet(p netip.Prefix) []netip.Prefix {
 	return less(p, private)
 }
 
-// less is p without others, as few prefixes as possible.
+// less returns p without others, as few prefixes as possible.
 func less(p netip.Prefix, others []netip.Prefix) []netip.Prefix {
 	switch {
 	case !slices.ContainsFunc(others, p.Overlaps):

@@ -9,16 +9,16 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Shell is a rule about shells as it holds on a node.
+// Shell is an SSH rule as it applies to a node.
 type Shell struct {
 	*lang.SSHRule
-	// People are let in from any of their nodes without tags; Addrs are those of
-	// the nodes with tags that are let in.
+	// People may log in from any of their nodes without tags. Addrs are the
+	// addresses of nodes with tags that may.
 	People []*mesh.User
 	Addrs  []netip.Addr
 }
 
-// noteShells finds out what the shells on nodes of a class depend on.
+// noteShells finds out what the SSH rules for nodes of a class depend on.
 func (c *Rules) noteShells(i *classInfo) {
 	for _, r := range c.ssh {
 		switch {
@@ -30,10 +30,10 @@ func (c *Rules) noteShells(i *classInfo) {
 	}
 }
 
-// on reports whether all sources are let in on nodes of a class.
+// on reports whether a rule applies to nodes of a class, whoever asks.
 func (r *compiledShell) on(i *classInfo) bool { return slices.ContainsFunc(r.dsts, i.own.Has) }
 
-// onOwn reports whether people of a class are let in on their own nodes.
+// onOwn reports whether a rule lets users with nodes of a class log in on them.
 func (r *compiledShell) onOwn(i *classInfo) bool {
 	return r.self && slices.ContainsFunc(r.srcs, i.own.Has)
 }
@@ -42,8 +42,8 @@ func mayBeTagged(t *lang.Target) bool {
 	return t.Kind == lang.Tag || t.Kind == lang.Tagged || t.Kind == lang.Any
 }
 
-// Shells returns the rules that let someone open shells on nodes of a class that
-// one user has, in order; zero for nodes with tags.
+// Shells returns the SSH rules that let someone log in on nodes of a class, in
+// order. Owner is the user who has the nodes; zero for nodes with tags.
 func (w *World) Shells(c Class, owner mesh.UserID) (list []Shell) {
 	if c == Nobody {
 		return nil
@@ -68,8 +68,8 @@ func (w *World) Shells(c Class, owner mesh.UserID) (list []Shell) {
 // the nodes.
 func (c *Rules) ShellsOfOwn(class Class) bool { return c.info(class).shellOwn }
 
-// shellSources are the people and the nodes with tags that selectors mean, each
-// once and in order.
+// shellSources returns the users, and the addresses of nodes with tags, that
+// selectors mean, each once and sorted.
 func (w *World) shellSources(selectors []int) (people []*mesh.User, addrs []netip.Addr) {
 	for _, s := range selectors {
 		people = append(people, w.peopleOf(s)...)

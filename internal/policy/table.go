@@ -4,8 +4,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// classTable holds the class of each node, in pages of neighbouring ids that
-// worlds share; Nobody where there is no node.
+// classTable holds the class of each node, in pages of consecutive ids that worlds
+// share. It has Nobody where there is no node.
 type classTable []*classPage
 
 type classPage [pageSize]Class
@@ -19,7 +19,7 @@ func (t classTable) at(id mesh.NodeID) Class {
 	return Nobody
 }
 
-// block is nil when all of it is Nobody.
+// block returns a block of classes, nil if all are Nobody.
 func (t classTable) block(first mesh.NodeID) []Class {
 	if i := int(first) / pageSize; i < len(t) && t[i] != nil {
 		return t[i][first%pageSize : first%pageSize+mesh.BlockSize]
@@ -27,7 +27,7 @@ func (t classTable) block(first mesh.NodeID) []Class {
 	return nil
 }
 
-// changed names the nodes that have another class in old.
+// changed returns the nodes that have another class in old.
 func (t classTable) changed(old classTable) (ids []mesh.NodeID) {
 	for i := range max(len(t), len(old)) {
 		var a, b *classPage
@@ -49,10 +49,11 @@ func (t classTable) changed(old classTable) (ids []mesh.NodeID) {
 	return ids
 }
 
-// classEdit changes a table whose pages others may share.
+// classEdit modifies a table whose pages may be shared: it copies a page before the
+// first change.
 type classEdit struct {
 	table classTable
-	own   map[*classPage]bool // pages that nobody shares yet
+	own   map[*classPage]bool // pages that are not shared yet
 }
 
 func (e *classEdit) put(id mesh.NodeID, c Class) {

@@ -12,9 +12,9 @@ import (
 // that they are told of other routes than other nodes.
 func (c *Rules) Steers(class Class) bool { return c.info(class).steered }
 
-// RoutesFor returns the routes that nodes of a class use through n: those that n
-// leads to for everyone, but for those that rules with via speak of and no other
-// rule does. They lead through the best of the routers that are named.
+// RoutesFor returns the routes that nodes of a class use through n. By default these
+// are the routes whose router n is for everyone. A route that only rules with via
+// lead to is used through the best of the routers that they name.
 func (w *World) RoutesFor(c Class, n *mesh.Node) (list []netip.Prefix) {
 	for _, p := range n.Routes {
 		tags := w.viaTags(c, p)
@@ -30,8 +30,8 @@ func (w *World) RoutesFor(c Class, n *mesh.Node) (list []netip.Prefix) {
 	return list
 }
 
-// viaTags names the routers through which a class reaches a route; none if it does
-// not matter.
+// viaTags returns the tags of the routers through which a class reaches a route;
+// none if any router will do.
 func (w *World) viaTags(c Class, route netip.Prefix) (tags []string) {
 	for r := range w.rules.info(c).src.any().All() {
 		rule := &w.rules.rules[r]
@@ -46,7 +46,7 @@ func (w *World) viaTags(c Class, route netip.Prefix) (tags []string) {
 	return tags
 }
 
-// behind reports whether a destination is, in part, where a route leads.
+// behind reports whether a destination and a route overlap.
 func behind(d *lang.Destination, route netip.Prefix) bool {
 	switch d.Kind {
 	case lang.Any:
@@ -60,7 +60,7 @@ func behind(d *lang.Destination, route netip.Prefix) bool {
 	return false
 }
 
-// Forbids returns the mesh addresses that a route would take traffic from, if any: a
+// Forbids returns the mesh addresses whose traffic a route would attract, if any: a
 // reserved range, or the address of a node from an earlier range.
 func (w *World) Forbids(route netip.Prefix) (netip.Prefix, bool) {
 	if own, ok := w.Reserved.Overlap(route); ok {

@@ -9,26 +9,26 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// World is a snapshot seen through its policy.
+// World is a snapshot with the policy applied to it.
 type World struct {
 	*mesh.Snapshot
-	// Doc is the policy; nil means that there is none.
+	// Doc is the policy in force; nil if there is none.
 	Doc *lang.Doc
 	// Problems say why the stored text is not in force. Doc is then the last one
-	// that could be read.
+	// that was valid.
 	Problems lang.Problems
-	// Reserved are the ranges that no route may overlap. Nothing is reserved in a
-	// world that is made for a question.
+	// Reserved are the ranges that no route may overlap. A world that only
+	// answers questions about a policy has none.
 	Reserved mesh.Reserved
 
 	rules   *Rules
-	classes classTable // nil in a world that is only glanced at
-	known   *knowledge
+	classes classTable // nil in a world that WithSnapshot returned
+	lookups *lookups
 }
 
-// NewWorld sees a snapshot through the policy that is stored in it. When the
-// stored text cannot be read, fallback gives the document that counts instead; a
-// nil fallback, or one that gives nil, means that nobody reaches anyone.
+// NewWorld applies the policy that is stored in a snapshot. If the stored text is
+// not valid, the document that fallback returns applies instead; if fallback or its
+// result is nil, nobody reaches anyone.
 func NewWorld(s *mesh.Snapshot, fallback func() *lang.Doc) *World {
 	w := &World{Snapshot: s}
 	if w.Doc, w.Problems = stored(s); len(w.Problems) > 0 {
@@ -43,12 +43,12 @@ func NewWorld(s *mesh.Snapshot, fallback func() *lang.Doc) *World {
 	return w.compile()
 }
 
-// WorldOf sees a snapshot through a document, whatever is stored.
+// WorldOf applies a document to a snapshot, whatever policy is stored in it.
 func WorldOf(s *mesh.Snapshot, doc *lang.Doc) *World {
 	return (&World{Snapshot: s, Doc: doc}).compile()
 }
 
-// stored reads the policy of a snapshot; nil means that there is none.
+// stored parses the policy of a snapshot; nil means that there is none.
 func stored(s *mesh.Snapshot) (*lang.Doc, lang.Problems) {
 	p, ok := s.Policy()
 	if !ok || p.Text == "" {
@@ -58,7 +58,7 @@ func stored(s *mesh.Snapshot) (*lang.Doc, lang.Problems) {
 }
 
 func (w *World) compile() *World {
-	w.rules, w.known = compileRules(w.Doc), new(knowledge)
+	w.rules, w.lookups = compileRules(w.Doc), new(lookups)
 	e := classEdit{table: classTable{}}
 	for n := range w.Nodes() {
 		e.put(n.ID, w.rules.classOf(n, w.ownerOf(n)))
@@ -67,11 +67,12 @@ func (w *World) compile() *World {
 	return w
 }
 
-// Glance sees a snapshot that follows that of w, for a look that is not worth
-// preparing for.
-func (w *World) Glance(s *mesh.Snapshot) *World {
+// WithSnapshot returns the world of a snapshot that follows that of w, without the
+// table of classes. It is cheap to make and slow to ask about many nodes: for
+// one-off checks, not for Reclassified or ClassBlock.
+func (w *World) WithSnapshot(s *mesh.Snapshot) *World {
 	next := *w
-	next.Snapshot, next.classes, next.known = s, nil, new(knowledge)
+	next.Snapshot, next.classes, next.lookups = s, nil, new(lookups)
 	if !s.SamePolicy(w.Snapshot) {
 		if next.Doc, next.Problems = stored(s); len(next.Problems) > 0 {
 			next.Doc = w.Doc
@@ -81,15 +82,15 @@ func (w *World) Glance(s *mesh.Snapshot) *World {
 	return &next
 }
 
-// Next sees a snapshot that follows that of w. Touched names at least the nodes
-// that changed in between.
+// Next returns the world of a snapshot that follows that of w. Touched names at
+// least the nodes that changed in between.
 func (w *World) Next(s *mesh.Snapshot, touched []mesh.NodeID) *World {
-	next := w.Glance(s)
+	next := w.WithSnapshot(s)
 	switch {
 	case next.rules != w.rules:
 		return next.compile()
 	case s.SameIdentities(w.Snapshot):
-		next.classes, next.known = w.classes, w.known
+		next.classes, next.lookups = w.classes, w.lookups
 		return next
 	}
 	e := classEdit{table: slices.Clone(w.classes)}
@@ -112,7 +113,7 @@ func (w *World) Next(s *mesh.Snapshot, touched []mesh.NodeID) *World {
 	return next
 }
 
-// renamed are the users that have other names in s.
+// renamed returns the users whose names are different in s.
 func (w *World) renamed(s *mesh.Snapshot) (list []mesh.UserID) {
 	for _, id := range s.ChangedUsers(w.Snapshot) {
 		was, had := w.User(id)
@@ -124,7 +125,7 @@ func (w *World) renamed(s *mesh.Snapshot) (list []mesh.UserID) {
 	return list
 }
 
-// ownerOf is nil for a node with tags.
+// ownerOf returns the user who has a node; nil for a node with tags.
 func (w *World) ownerOf(n *mesh.Node) *mesh.User {
 	u, _ := w.User(n.Owner)
 	return u
@@ -134,16 +135,17 @@ func (w *World) ownerOf(n *mesh.Node) *mesh.User {
 // only if both have the same rules.
 func (w *World) Rules() *Rules { return w.rules }
 
-// Class returns the class of a node as a viewer.
+// Class returns the class of a node as a viewer: Nobody if its key has expired.
 func (w *World) Class(n *mesh.Node) Class {
 	if n.Lapsed {
 		return Nobody
 	}
-	return w.Kin(n)
+	return w.PeerClass(n)
 }
 
-// Kin returns the class of a node as others see it.
-func (w *World) Kin(n *mesh.Node) Class {
+// PeerClass returns the class of a node as its peers see it, who still see a node
+// whose key has expired.
+func (w *World) PeerClass(n *mesh.Node) Class {
 	if w.classes == nil {
 		return w.rules.classOf(n, w.ownerOf(n))
 	}
@@ -158,7 +160,7 @@ func (w *World) Sees(c Class, owner mesh.UserID, n *mesh.Node) bool {
 	if c == Nobody {
 		return false
 	}
-	k := w.Kin(n)
+	k := w.PeerClass(n)
 	return w.rules.sees(c, k) || owner != 0 && n.Owner == owner && w.rules.seesOwn(c, k)
 }
 
@@ -166,15 +168,15 @@ func (w *World) Sees(c Class, owner mesh.UserID, n *mesh.Node) bool {
 // same rules.
 func Reclassified(from, to *World) []mesh.NodeID { return to.classes.changed(from.classes) }
 
-// ClassBlock returns the classes of the block of nodes that starts with an id, as
-// in NodeBlocks. Two blocks with the same first element are the same.
+// ClassBlock returns the classes of the block of nodes that begins with an id, as in
+// NodeBlocks. Blocks that share their memory are the same.
 func (w *World) ClassBlock(first mesh.NodeID) []Class { return w.classes.block(first) }
 
-// Marks returns what a node is marked with, in order: rules know by them whom
-// they let in. Clients are told the marks of a node together with the node, so
-// that what they let in need not be told again when a node comes or goes.
+// Marks returns the marks of a node, sorted. Filters identify nodes by their marks.
+// Clients are told the marks of a peer together with the peer, so that their
+// filters do not change when a node is added or removed.
 func (w *World) Marks(n *mesh.Node) []string {
-	i := w.rules.info(w.Kin(n))
+	i := w.rules.info(w.PeerClass(n))
 	if n.Owner != 0 && i.self.any() {
 		return append(slices.Clip(i.marks), OwnMark(n.Owner))
 	}
@@ -184,13 +186,13 @@ func (w *World) Marks(n *mesh.Node) []string {
 // SameMarks reports whether a node has the same marks in two worlds, as before in
 // the first and as after in the second.
 func SameMarks(from, to *World, before, after *mesh.Node) bool {
-	if from.rules == to.rules && from.Kin(before) == to.Kin(after) && before.Owner == after.Owner {
+	if from.rules == to.rules && from.PeerClass(before) == to.PeerClass(after) && before.Owner == after.Owner {
 		return true
 	}
 	return slices.Equal(from.Marks(before), to.Marks(after))
 }
 
-// OwnMark is the mark of all nodes of a user.
+// OwnMark returns the mark of all nodes of a user.
 func OwnMark(u mesh.UserID) string { return "mesh/own/" + strconv.FormatInt(int64(u), 10) }
 
 // SameShells reports whether the SSH rules for nodes of a class mean the same users
@@ -199,25 +201,25 @@ func SameShells(from, to *World, c Class) bool {
 	switch {
 	case from.rules != to.rules:
 		return false
-	case from.known == to.known || len(to.rules.ssh) == 0:
+	case from.lookups == to.lookups || len(to.rules.ssh) == 0:
 		return true
 	default:
 		return !to.rules.info(c).shellNodes && len(to.ChangedUsers(from.Snapshot)) == 0
 	}
 }
 
-// Basis is what the answers of a world rest on beside the nodes. It keeps no world
-// alive.
+// Basis identifies what the answers of a world depend on besides the nodes. Unlike
+// a World, it keeps no snapshot in memory.
 type Basis struct {
 	rules  *Rules
-	known  *knowledge
+	known  *lookups
 	routes []netip.Prefix
 }
 
-// Basis returns that of w.
-func (w *World) Basis() Basis { return Basis{w.rules, w.known, w.Routes()} }
+// Basis returns the basis of w.
+func (w *World) Basis() Basis { return Basis{w.rules, w.lookups, w.Routes()} }
 
-// SameRules reports whether classes of both mean the same.
+// SameRules reports whether classes mean the same in both.
 func (b Basis) SameRules(old Basis) bool { return b.rules == old.rules }
 
 // Same reports whether rules, users, owners, tags, addresses and routes are the

@@ -104,7 +104,7 @@ func (c *comparison) sort() {
 		if !ok {
 			continue
 		}
-		key := jointKey{c.before.Kin(was), c.after.Kin(n), was.Lapsed, n.Lapsed}
+		key := jointKey{c.before.PeerClass(was), c.after.PeerClass(n), was.Lapsed, n.Lapsed}
 		j := joints[key]
 		if j == nil {
 			j = &joint{

@@ -140,7 +140,7 @@ func (w *world) parties(e End) (list []party) {
 	}
 	seen := map[policy.Class]bool{}
 	for n := range w.Nodes() {
-		if class := w.Kin(n); !seen[class] && w.isPartOf(n, e) {
+		if class := w.PeerClass(n); !seen[class] && w.isPartOf(n, e) {
 			seen[class] = true
 			list = append(list, w.partiesOf(n, netip.Addr{})...)
 		}

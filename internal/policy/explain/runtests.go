@@ -162,7 +162,7 @@ func (run *testRun) present(t *lang.Target) (list []party) {
 		if t.Kind != lang.Any && !run.is(t, p) {
 			continue
 		}
-		class := run.Kin(p.at)
+		class := run.PeerClass(p.at)
 		if known := slices.Contains(seen[class], p.at); known || len(seen[class]) < 2 {
 			if !known {
 				seen[class] = append(seen[class], p.at)

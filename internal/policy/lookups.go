@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
+)
+
+// lookups are lists that follow from users, owners, tags, addresses and routes.
+// Worlds in which these are the same share them. Each list is made when it is first
+// needed.
+type lookups struct {
+	routes, owned, holders, people sync.Once
+
+	routeList []netip.Prefix
+	ownedBy   map[mesh.UserID][]mesh.NodeID
+	heldBy    map[int][]netip.Addr // the addresses of a selector's nodes
+	users     map[int][]*mesh.User // the users of a selector
+}
+
+// Routes returns the approved routes, sorted, without those to the internet.
+func (w *World) Routes() []netip.Prefix {
+	w.lookups.routes.Do(func() {
+		var list []netip.Prefix
+		for n := range w.Nodes() {
+			for _, p := range n.Routes {
+				if p.Bits() > 0 {
+					list = append(list, p)
+				}
+			}
+		}
+		slices.SortFunc(list, netip.Prefix.Compare)
+		w.lookups.routeList = slices.Compact(list)
+	})
+	return w.lookups.routeList
+}
+
+// Owned returns the nodes of a user, sorted.
+func (w *World) Owned(u mesh.UserID) []mesh.NodeID {
+	w.lookups.owned.Do(func() {
+		w.lookups.ownedBy = make(map[mesh.UserID][]mesh.NodeID, w.UserCount())
+		for n := range w.Nodes() {
+			if n.Owner != 0 {
+				w.lookups.ownedBy[n.Owner] = append(w.lookups.ownedBy[n.Owner], n.ID)
+			}
+		}
+	})
+	return w.lookups.ownedBy[u]
+}
+
+// Holders returns the addresses of the nodes that have the mark of a source, sorted.
+func (w *World) Holders(s Source) []netip.Addr {
+	w.lookups.holders.Do(func() {
+		w.lookups.heldBy = map[int][]netip.Addr{}
+		for n := range w.Nodes() {
+			for s := range w.rules.info(w.PeerClass(n)).own.All() {
+				if w.rules.selectors[s].mark != "" {
+					w.lookups.heldBy[s] = append(w.lookups.heldBy[s], n.Addrs()...)
+				}
+			}
+		}
+		for _, addrs := range w.lookups.heldBy {
+			slices.SortFunc(addrs, netip.Addr.Compare)
+		}
+	})
+	return w.lookups.heldBy[s.selector]
+}
+
+// peopleOf returns the users whom a selector means.
+func (w *World) peopleOf(selector int) []*mesh.User {
+	w.lookups.people.Do(func() {
+		w.lookups.users = map[int][]*mesh.User{}
+		for u := range w.Users() {
+			var selectors bitset.Set
+			selectors.AddList(w.rules.member)
+			selectors.AddList(w.rules.all)
+			for _, name := range lang.NamesOf(u) {
+				selectors.AddList(w.rules.byUser[name])
+			}
+			for s := range selectors.All() {
+				w.lookups.users[s] = append(w.lookups.users[s], u)
+			}
+		}
+	})
+	return w.lookups.users[selector]
+}
