@@ -136,9 +136,9 @@ func (a access) full() bool {
 // nothing is the number of the empty access.
 const nothing = 0
 
-// accessBook numbers accesses, so that many of them are compared and put together
+// accessTable numbers accesses, so that many of them are compared and put together
 // at the cost of a look. Equal ones have equal numbers.
-type accessBook struct {
+type accessTable struct {
 	all     []access
 	full    []bool // by number: all ports are open
 	port22  []bool // by number: port 22 is
@@ -147,13 +147,13 @@ type accessBook struct {
 	lost    map[[2]int]int
 }
 
-func newAccessBook() *accessBook {
-	b := &accessBook{numbers: map[string]int{}, lost: map[[2]int]int{}}
+func newAccessTable() *accessTable {
+	b := &accessTable{numbers: map[string]int{}, lost: map[[2]int]int{}}
 	b.number(access{}) // it is nothing
 	return b
 }
 
-func (b *accessBook) number(a access) int {
+func (b *accessTable) number(a access) int {
 	key := fmt.Sprint(a)
 	n, ok := b.numbers[key]
 	if !ok {
@@ -165,7 +165,7 @@ func (b *accessBook) number(a access) int {
 }
 
 // plus is the number of the sum of two.
-func (b *accessBook) plus(x, y int) int {
+func (b *accessTable) plus(x, y int) int {
 	switch {
 	case x == y || y == nothing:
 		return x
@@ -187,7 +187,7 @@ func (b *accessBook) plus(x, y int) int {
 }
 
 // minus is the number of what is in x and not in y.
-func (b *accessBook) minus(x, y int) int {
+func (b *accessTable) minus(x, y int) int {
 	switch {
 	case x == y:
 		return nothing
@@ -203,6 +203,6 @@ func (b *accessBook) minus(x, y int) int {
 }
 
 // ssh reports whether port 22 is open in one family or the other.
-func (b *accessBook) ssh(has [2]int) bool { return b.port22[has[0]] || b.port22[has[1]] }
+func (b *accessTable) ssh(has [2]int) bool { return b.port22[has[0]] || b.port22[has[1]] }
 
-func (b *accessBook) meets(x, y int) bool { return b.all[x].meets(b.all[y]) }
+func (b *accessTable) meets(x, y int) bool { return b.all[x].meets(b.all[y]) }

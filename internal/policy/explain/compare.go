@@ -19,7 +19,7 @@ const (
 	maxSamples    = 20
 	maxPrincipals = 20
 	maxLines      = 20
-	// maxWork bounds how many pairs of joints are looked at; one in which
+	// maxWork bounds how many pairs of buckets are looked at; one in which
 	// something changes counts as changeWork.
 	maxWork    = 8_000_000
 	changeWork = 8
@@ -27,14 +27,14 @@ const (
 
 // comparison finds the difference of two worlds.
 type comparison struct {
-	before, after *side
-	book          *accessBook
+	before, after *evaluator
+	accesses      *accessTable
 	effect        *Effect
 
-	joints     []*joint
-	cells      []*cell
-	homes      map[mesh.NodeID]*cell
-	sets       [][]string // the names of principals that are always in the same joints
+	buckets    []*bucket
+	subsets    []*subset
+	subsetOf   map[mesh.NodeID]*subset
+	sets       [][]string // the names of principals that are always in the same buckets
 	fullBefore bool       // every pair reached everything
 	fullAfter  bool
 	some       bool // there is a pair
@@ -43,22 +43,22 @@ type comparison struct {
 	shells map[shiftKey]*ShellShift
 }
 
-// joint is the nodes that neither world tells apart.
-type joint struct {
+// bucket is the nodes that neither world tells apart.
+type bucket struct {
 	index               int
-	srcBefore, srcAfter *sideClass // as those who reach
-	dstBefore, dstAfter *sideClass // as those who are reached: nobody reaches an expired node
+	srcBefore, srcAfter *classRules // as those who reach
+	dstBefore, dstAfter *classRules // as those who are reached: nobody reaches an expired node
 	nodes               int
-	cells               []*cell
-	sshBefore, sshAfter bool     // somebody reached port 22
-	lost                bool     // every node reaches less
-	lostTo              []*joint // some of the nodes reach less of these
+	subsets             []*subset
+	sshBefore, sshAfter bool      // somebody reached port 22
+	lost                bool      // every node reaches less
+	lostTo              []*bucket // some of the nodes reach less of these
 }
 
-// cell is the nodes of a joint with the same sort of principal, and the same owner
+// subset is the nodes of a bucket with the same sort of principal, and the same owner
 // where rules speak of autogroup:self.
-type cell struct {
-	*joint
+type subset struct {
+	*bucket
 	principals              int
 	ownerBefore, ownerAfter mesh.UserID
 	nodes                   []*mesh.Node
@@ -76,7 +76,7 @@ type shiftKey struct {
 type shift struct {
 	Shift
 	lost, gained int
-	losers       map[*cell]bool
+	losers       map[*subset]bool
 }
 
 // principalOf is a node's tags, or its owner's name.
@@ -90,30 +90,30 @@ func (w *world) principalOf(n *mesh.Node) string {
 	return n.Name
 }
 
-// sort finds the joints and cells of all nodes that both worlds have.
+// sort finds the buckets and subsets of all nodes that both worlds have.
 func (c *comparison) sort() {
-	type jointKey struct {
+	type bucketKey struct {
 		before, after             policy.Class
 		lapsedBefore, lapsedAfter bool
 	}
-	joints := map[jointKey]*joint{}
-	jointOf := map[mesh.NodeID]*joint{}
-	of := map[string]bitset.Set{} // the joints of a principal
+	buckets := map[bucketKey]*bucket{}
+	bucketOf := map[mesh.NodeID]*bucket{}
+	of := map[string]bitset.Set{} // the buckets of a principal
 	for n := range c.after.Nodes() {
 		was, ok := c.before.Node(n.ID)
 		if !ok {
 			continue
 		}
-		key := jointKey{c.before.PeerClass(was), c.after.PeerClass(n), was.Lapsed, n.Lapsed}
-		j := joints[key]
+		key := bucketKey{c.before.PeerClass(was), c.after.PeerClass(n), was.Lapsed, n.Lapsed}
+		j := buckets[key]
 		if j == nil {
-			j = &joint{
-				index: len(c.joints), srcBefore: c.before.class(key.before), srcAfter: c.after.class(key.after),
+			j = &bucket{
+				index: len(c.buckets), srcBefore: c.before.class(key.before), srcAfter: c.after.class(key.after),
 				dstBefore: c.before.class(c.before.Class(was)), dstAfter: c.after.class(c.after.Class(n)),
 			}
-			joints[key], c.joints = j, append(c.joints, j)
+			buckets[key], c.buckets = j, append(c.buckets, j)
 		}
-		jointOf[n.ID] = j
+		bucketOf[n.ID] = j
 		p := c.after.principalOf(n)
 		s := of[p]
 		s.Add(j.index)
@@ -129,35 +129,35 @@ func (c *comparison) sort() {
 		numberOf[p] = numbers[key]
 		c.sets[numbers[key]] = append(c.sets[numbers[key]], p)
 	}
-	c.fill(jointOf, numberOf)
+	c.fill(bucketOf, numberOf)
 }
 
-func (c *comparison) fill(jointOf map[mesh.NodeID]*joint, numberOf map[string]int) {
-	type cellKey struct {
-		joint, principals int
-		before, after     mesh.UserID
+func (c *comparison) fill(bucketOf map[mesh.NodeID]*bucket, numberOf map[string]int) {
+	type subsetKey struct {
+		bucket, principals int
+		before, after      mesh.UserID
 	}
-	cells := map[cellKey]*cell{}
-	c.homes = make(map[mesh.NodeID]*cell, len(jointOf))
+	subsets := map[subsetKey]*subset{}
+	c.subsetOf = make(map[mesh.NodeID]*subset, len(bucketOf))
 	own := c.before.ownCounts() || c.after.ownCounts()
 	for n := range c.after.Nodes() {
-		j := jointOf[n.ID]
+		j := bucketOf[n.ID]
 		if j == nil {
 			continue
 		}
-		key := cellKey{joint: j.index, principals: numberOf[c.after.principalOf(n)]}
+		key := subsetKey{bucket: j.index, principals: numberOf[c.after.principalOf(n)]}
 		if own {
 			was, _ := c.before.Node(n.ID)
 			key.before, key.after = was.Owner, n.Owner
 		}
-		e := cells[key]
+		e := subsets[key]
 		if e == nil {
-			e = &cell{joint: j, principals: key.principals, ownerBefore: key.before, ownerAfter: key.after}
-			cells[key], c.cells, j.cells = e, append(c.cells, e), append(j.cells, e)
+			e = &subset{bucket: j, principals: key.principals, ownerBefore: key.before, ownerAfter: key.after}
+			subsets[key], c.subsets, j.subsets = e, append(c.subsets, e), append(j.subsets, e)
 		}
 		j.nodes++
 		e.nodes = append(e.nodes, n)
-		c.homes[n.ID] = e
+		c.subsetOf[n.ID] = e
 		if n.Presence.Online {
 			e.online++
 		}
@@ -166,23 +166,23 @@ func (c *comparison) fill(jointOf map[mesh.NodeID]*joint, numberOf map[string]in
 	c.fullBefore, c.fullAfter = true, true
 }
 
-// same reports whether one person has two cells, before or after.
-func same(a, b *cell) bool {
+// same reports whether one person has two subsets, before or after.
+func same(a, b *subset) bool {
 	return a.ownerBefore != 0 && a.ownerBefore == b.ownerBefore || a.ownerAfter != 0 && a.ownerAfter == b.ownerAfter
 }
 
-// pairsBetween is how many ordered pairs two cells make.
-func pairsBetween(a, b *cell) int {
+// pairsBetween is how many ordered pairs two subsets make.
+func pairsBetween(a, b *subset) int {
 	if a == b {
 		return len(a.nodes) * (len(a.nodes) - 1)
 	}
 	return len(a.nodes) * len(b.nodes)
 }
 
-// ownPairs yields the pairs of cells that one person has.
-func (c *comparison) ownPairs(yield func(a, b *cell) bool) {
-	byBefore, byAfter := map[mesh.UserID][]*cell{}, map[mesh.UserID][]*cell{}
-	for _, e := range c.cells {
+// ownPairs yields the pairs of subsets that one person has.
+func (c *comparison) ownPairs(yield func(a, b *subset) bool) {
+	byBefore, byAfter := map[mesh.UserID][]*subset{}, map[mesh.UserID][]*subset{}
+	for _, e := range c.subsets {
 		if e.ownerBefore != 0 {
 			byBefore[e.ownerBefore] = append(byBefore[e.ownerBefore], e)
 		}
@@ -190,7 +190,7 @@ func (c *comparison) ownPairs(yield func(a, b *cell) bool) {
 			byAfter[e.ownerAfter] = append(byAfter[e.ownerAfter], e)
 		}
 	}
-	for _, a := range c.cells {
+	for _, a := range c.subsets {
 		for _, b := range byBefore[a.ownerBefore] {
 			if !yield(a, b) {
 				return
@@ -206,7 +206,7 @@ func (c *comparison) ownPairs(yield func(a, b *cell) bool) {
 
 // comparePairs looks at all pairs but those that one person has.
 func (c *comparison) comparePairs() {
-	own := make([]map[int]int, len(c.joints)) // by both joints
+	own := make([]map[int]int, len(c.buckets)) // by both buckets
 	for a, b := range c.ownPairs {
 		if own[a.index] == nil {
 			own[a.index] = map[int]int{}
@@ -214,12 +214,12 @@ func (c *comparison) comparePairs() {
 		own[a.index][b.index] += pairsBetween(a, b)
 	}
 	work := 0
-	for _, a := range c.joints {
+	for _, a := range c.buckets {
 		if work > maxWork {
 			c.effect.Truncated = true
 			return
 		}
-		for _, b := range c.joints {
+		for _, b := range c.buckets {
 			work++
 			n := a.nodes * b.nodes
 			if a == b {
@@ -238,8 +238,8 @@ func (c *comparison) comparePairs() {
 			if lost != nothing {
 				a.losesTo(b, own[a.index] != nil)
 			}
-			for _, x := range a.cells {
-				for _, y := range b.cells {
+			for _, x := range a.subsets {
+				for _, y := range b.subsets {
 					work += changeWork
 					if !same(x, y) {
 						c.note(x, y, false, false, false, lost, gained)
@@ -250,9 +250,9 @@ func (c *comparison) comparePairs() {
 	}
 }
 
-// losesTo notes that nodes of a joint no longer reach something of another, all of
+// losesTo notes that nodes of a bucket no longer reach something of another, all of
 // them if none has nodes of its own there.
-func (j *joint) losesTo(b *joint, own bool) {
+func (j *bucket) losesTo(b *bucket, own bool) {
 	if own {
 		j.lostTo = append(j.lostTo, b)
 		return
@@ -295,9 +295,9 @@ func (c *comparison) count(before, after [2]int, n int) (sshBefore, sshAfter boo
 		c.effect.Changed += n
 	}
 	c.some = true
-	full := func(has [2]int) bool { return c.book.full[has[0]] || c.book.full[has[1]] }
+	full := func(has [2]int) bool { return c.accesses.full[has[0]] || c.accesses.full[has[1]] }
 	c.fullBefore, c.fullAfter = c.fullBefore && full(before), c.fullAfter && full(after)
-	return c.book.ssh(before), c.book.ssh(after)
+	return c.accesses.ssh(before), c.accesses.ssh(after)
 }
 
 // difference is what is in a and not in b, in one family or the other.
@@ -305,11 +305,11 @@ func (c *comparison) difference(a, b [2]int) int {
 	if b == ([2]int{}) && a[0] == a[1] {
 		return a[0]
 	}
-	return c.book.plus(c.book.minus(a[0], b[0]), c.book.minus(a[1], b[1]))
+	return c.accesses.plus(c.accesses.minus(a[0], b[0]), c.accesses.minus(a[1], b[1]))
 }
 
-// note remembers what changes between two cells.
-func (c *comparison) note(a, b *cell, own, ownBefore, ownAfter bool, lost, gained int) {
+// note remembers what changes between two subsets.
+func (c *comparison) note(a, b *subset, own, ownBefore, ownAfter bool, lost, gained int) {
 	n := pairsBetween(a, b)
 	if n == 0 {
 		return
@@ -321,11 +321,11 @@ func (c *comparison) note(a, b *cell, own, ownBefore, ownAfter bool, lost, gaine
 			c.effect.MoreShifts++
 			return
 		}
-		s = &shift{Shift: Shift{From: c.principals(key.from), To: c.principals(key.to), Own: own}, losers: map[*cell]bool{}}
+		s = &shift{Shift: Shift{From: c.principals(key.from), To: c.principals(key.to), Own: own}, losers: map[*subset]bool{}}
 		c.shifts[key] = s
 	}
 	s.Pairs += n
-	s.lost, s.gained = c.book.plus(s.lost, lost), c.book.plus(s.gained, gained)
+	s.lost, s.gained = c.accesses.plus(s.lost, lost), c.accesses.plus(s.gained, gained)
 	if lost != nothing {
 		s.LostLines = c.before.lines(s.LostLines, a.srcBefore, b.dstBefore, ownBefore, lost)
 		if !s.losers[a] {
@@ -344,8 +344,8 @@ func (c *comparison) principals(set int) Principals {
 	return Principals{Names: names[:min(len(names), maxPrincipals)], Count: len(names)}
 }
 
-// sample adds pairs of two cells up to a limit.
-func sample(list []NodePair, a, b *cell) []NodePair {
+// sample adds pairs of two subsets up to a limit.
+func sample(list []NodePair, a, b *subset) []NodePair {
 	for _, x := range a.nodes {
 		for _, y := range b.nodes {
 			if len(list) >= maxSamples {
@@ -368,19 +368,19 @@ func addLine(list []lang.Line, l lang.Line) []lang.Line {
 	return slices.Insert(list, i, l)
 }
 
-// countLosers counts the nodes that no longer reach something. Between two joints
-// a cell has a part in the loss if not all of the other is of the same person.
+// countLosers counts the nodes that no longer reach something. Between two buckets
+// a subset has a part in the loss if not all of the other is of the same person.
 func (c *comparison) countLosers() {
-	for _, e := range c.cells {
-		e.lost = e.lost || e.joint.lost
+	for _, e := range c.subsets {
+		e.lost = e.lost || e.bucket.lost
 		for _, b := range e.lostTo {
 			others := b.nodes
-			for _, d := range b.cells {
+			for _, d := range b.subsets {
 				if same(e, d) {
 					others -= len(d.nodes)
 				}
 			}
-			if b == e.joint && !same(e, e) {
+			if b == e.bucket && !same(e, e) {
 				others--
 			}
 			if e.lost = e.lost || others > 0; e.lost {
@@ -400,7 +400,7 @@ func (c *comparison) finish() {
 		return cmp.Or(b.Pairs-a.Pairs, compareEnds(a.From, a.To, b.From, b.To))
 	})
 	for _, s := range list[:min(len(list), maxShifts)] {
-		s.Lost, s.Gained = c.book.all[s.lost].services(), c.book.all[s.gained].services()
+		s.Lost, s.Gained = c.accesses.all[s.lost].services(), c.accesses.all[s.gained].services()
 		c.effect.Shifts = append(c.effect.Shifts, s.Shift)
 	}
 	c.effect.MoreShifts += max(0, len(list)-maxShifts)

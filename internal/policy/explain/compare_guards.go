@@ -28,7 +28,7 @@ func (c *comparison) guard(viewer *End) {
 func (c *comparison) guardUnreachable() {
 	left, all := map[string][]mesh.NodeID{}, map[string]int{}
 	for n := range c.after.Nodes() {
-		e := c.homes[n.ID]
+		e := c.subsetOf[n.ID]
 		if e == nil || !n.Tagged() && len(n.Routes) == 0 {
 			continue
 		}
@@ -37,7 +37,7 @@ func (c *comparison) guardUnreachable() {
 			principal = c.after.principalOf(n)
 		}
 		all[principal]++
-		before, after := e.sshBefore || e.joint.sshBefore, e.sshAfter || e.joint.sshAfter
+		before, after := e.sshBefore || e.bucket.sshBefore, e.sshAfter || e.bucket.sshAfter
 		if before && !after {
 			left[principal] = append(left[principal], n.ID)
 		}
@@ -58,18 +58,18 @@ func (c *comparison) guardUnreachable() {
 // guardOwnWayIn warns of nodes whose port 22 the viewer reaches by none of their
 // nodes any more.
 func (c *comparison) guardOwnWayIn(viewer *End) {
-	var own []*cell
+	var own []*subset
 	for n := range c.after.Nodes() {
-		e := c.homes[n.ID]
+		e := c.subsetOf[n.ID]
 		if e != nil && (n.ID == viewer.Node || viewer.Node == 0 && !viewer.Addr.IsValid() && c.after.isPartOf(n, *viewer)) && !slices.Contains(own, e) {
 			own = append(own, e)
 		}
 	}
-	ssh := func(s *side, a, b *sideClass, own bool) bool {
-		return c.book.ssh(s.reach(a, b, own))
+	ssh := func(s *evaluator, a, b *classRules, own bool) bool {
+		return c.accesses.ssh(s.reach(a, b, own))
 	}
 	var lost []mesh.NodeID
-	for _, b := range c.cells {
+	for _, b := range c.subsets {
 		before, after := false, false
 		for _, a := range own {
 			if pairsBetween(a, b) == 0 {

@@ -20,7 +20,7 @@ type way struct {
 }
 
 // behind yields the rules that lead to something behind a node, and where to.
-func (s *side) behind(c policy.Class, n *mesh.Node, yield func(rule, access int, places []netip.Prefix)) {
+func (s *evaluator) behind(c policy.Class, n *mesh.Node, yield func(rule, access int, places []netip.Prefix)) {
 	if c == policy.Nobody {
 		return
 	}
@@ -28,7 +28,7 @@ func (s *side) behind(c policy.Class, n *mesh.Node, yield func(rule, access int,
 		for d := range in.Dst {
 			reach := &in.Dst[d]
 			if places := reach.Places(n); len(places) > 0 && len(reach.Services) > 0 {
-				yield(in.Index, s.book.number(accessOf(reach.Services)), places)
+				yield(in.Index, s.accesses.number(accessOf(reach.Services)), places)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func (c *comparison) ways(was, is *mesh.Node) []way {
 	}
 	var before, after []led
 	var places []netip.Prefix
-	collect := func(s *side, n *mesh.Node, list *[]led) {
+	collect := func(s *evaluator, n *mesh.Node, list *[]led) {
 		s.behind(s.Class(n), n, func(rule, access int, at []netip.Prefix) {
 			*list, places = append(*list, led{offer{rule, access}, at}), append(places, at...)
 		})
@@ -84,7 +84,7 @@ type routeShift struct {
 // lead to the same by the same rules are looked at once.
 func (c *comparison) compareRoutes() {
 	type group struct {
-		*joint
+		*bucket
 		was, is *mesh.Node
 		through []mesh.NodeID
 	}
@@ -95,10 +95,10 @@ func (c *comparison) compareRoutes() {
 		if !ok || len(n.Routes)+len(was.Routes) == 0 {
 			continue
 		}
-		j := c.homes[n.ID].joint
+		j := c.subsetOf[n.ID].bucket
 		key := fmt.Sprint(j.index, was.Routes, n.Routes)
 		if groups[key] == nil {
-			groups[key] = &group{joint: j, was: was, is: n}
+			groups[key] = &group{bucket: j, was: was, is: n}
 			order = append(order, groups[key])
 		}
 		groups[key].through = append(groups[key].through, n.ID)
@@ -107,8 +107,8 @@ func (c *comparison) compareRoutes() {
 	for _, g := range order {
 		shifts := map[string]*routeShift{}
 		ways := c.ways(g.was, g.is)
-		for _, j := range c.joints {
-			if j != g.joint || j.nodes > 1 {
+		for _, j := range c.buckets {
+			if j != g.bucket || j.nodes > 1 {
 				c.compareWays(j, ways, shifts)
 			}
 		}
@@ -131,9 +131,9 @@ func (c *comparison) compareRoutes() {
 	c.effect.MoreRoutes = max(0, len(all)-maxShifts)
 }
 
-// compareWays looks at what nodes of a joint reach behind a router. A part of a
+// compareWays looks at what nodes of a bucket reach behind a router. A part of a
 // place is told apart only if it changes in another way.
-func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeShift) {
+func (c *comparison) compareWays(j *bucket, ways []way, shifts map[string]*routeShift) {
 	type change struct {
 		prefix        netip.Prefix
 		before, after int
@@ -147,7 +147,7 @@ func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeS
 		sum := func(src bitset.Set, rules []offer) (sum int) {
 			for _, l := range rules {
 				if src.Has(l.rule) {
-					sum = c.book.plus(sum, l.access)
+					sum = c.accesses.plus(sum, l.access)
 				}
 			}
 			return sum
@@ -164,14 +164,14 @@ func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeS
 		}
 		key := fmt.Sprintf("%s %d %d", w.prefix, before, after)
 		s := shifts[key]
-		lost, gained := c.book.minus(before, after), c.book.minus(after, before)
+		lost, gained := c.accesses.minus(before, after), c.accesses.minus(after, before)
 		if s == nil {
 			s = &routeShift{from: map[int]bool{}, RouteShift: RouteShift{
-				Prefix: w.prefix, Lost: c.book.all[lost].services(), Gained: c.book.all[gained].services(),
+				Prefix: w.prefix, Lost: c.accesses.all[lost].services(), Gained: c.accesses.all[gained].services(),
 			}}
 			shifts[key] = s
 		}
-		for _, e := range j.cells {
+		for _, e := range j.subsets {
 			s.from[e.principals] = true
 		}
 		s.LostLines = c.before.leadingLines(s.LostLines, j.srcBefore.src[family], w.before, lost)
@@ -179,9 +179,9 @@ func (c *comparison) compareWays(j *joint, ways []way, shifts map[string]*routeS
 	}
 }
 
-func (s *side) leadingLines(list []lang.Line, src bitset.Set, rules []offer, what int) []lang.Line {
+func (s *evaluator) leadingLines(list []lang.Line, src bitset.Set, rules []offer, what int) []lang.Line {
 	for _, l := range rules {
-		if what != nothing && src.Has(l.rule) && s.book.meets(l.access, what) {
+		if what != nothing && src.Has(l.rule) && s.accesses.meets(l.access, what) {
 			list = addLine(list, s.rules[l.rule].Line)
 		}
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// shellBook says what rules about shells mean together. Those of one world have
+// shellTable says what rules about shells mean together. Those of one world have
 // equal keys when they are the same.
-type shellBook struct {
-	*side
+type shellTable struct {
+	*evaluator
 	known map[string][]ShellUser
 }
 
 // matched are the rules by which nodes of class a open shells on those of class b.
-func (s *shellBook) matched(a, b *sideClass, own bool) (rules bitset.Set) {
+func (s *shellTable) matched(a, b *classRules, own bool) (rules bitset.Set) {
 	for r := range bitset.Both(a.shellOf, b.shellAt) {
 		rules.Add(r)
 	}
@@ -32,7 +32,7 @@ func (s *shellBook) matched(a, b *sideClass, own bool) (rules bitset.Set) {
 
 // users are the users of the operating system for whom rules let somebody in. The
 // first rule for a user counts.
-func (s *shellBook) users(rules bitset.Set) []ShellUser {
+func (s *shellTable) users(rules bitset.Set) []ShellUser {
 	key := rules.Key()
 	if list, ok := s.known[key]; ok {
 		return list
@@ -73,7 +73,7 @@ func shellsWithout(a, b []ShellUser) (list []ShellUser) {
 }
 
 // lines are where the rules stand that let users in.
-func (s *shellBook) lines(list []lang.Line, rules bitset.Set, users []ShellUser) []lang.Line {
+func (s *shellTable) lines(list []lang.Line, rules bitset.Set, users []ShellUser) []lang.Line {
 	for r := range rules.All() {
 		rule := &s.ssh[r]
 		if slices.ContainsFunc(users, func(u ShellUser) bool { return rule.Check == u.Check && rule.HasUser(u.Name) }) {
@@ -89,7 +89,7 @@ func (c *comparison) compareShells() {
 	if len(c.before.ssh)+len(c.after.ssh) == 0 {
 		return
 	}
-	before, after := &shellBook{c.before, map[string][]ShellUser{}}, &shellBook{c.after, map[string][]ShellUser{}}
+	before, after := &shellTable{c.before, map[string][]ShellUser{}}, &shellTable{c.after, map[string][]ShellUser{}}
 	equal := map[string]bool{} // by both keys
 	changes := func(was, is bitset.Set) bool {
 		key := fmt.Sprintf("%q %q", was.Key(), is.Key())
@@ -101,8 +101,8 @@ func (c *comparison) compareShells() {
 		}
 		return !same
 	}
-	for _, a := range c.joints {
-		for _, b := range c.joints {
+	for _, a := range c.buckets {
+		for _, b := range c.buckets {
 			if !a.srcBefore.shellOf.Meets(b.dstBefore.shellAt) && !a.srcAfter.shellOf.Meets(b.dstAfter.shellAt) {
 				continue
 			}
@@ -110,8 +110,8 @@ func (c *comparison) compareShells() {
 			if !changes(was, is) {
 				continue
 			}
-			for _, x := range a.cells {
-				for _, y := range b.cells {
+			for _, x := range a.subsets {
+				for _, y := range b.subsets {
 					if !same(x, y) {
 						c.noteShells(before, after, x, y, false, was, is)
 					}
@@ -128,7 +128,7 @@ func (c *comparison) compareShells() {
 	}
 }
 
-func (c *comparison) noteShells(before, after *shellBook, a, b *cell, own bool, was, is bitset.Set) {
+func (c *comparison) noteShells(before, after *shellTable, a, b *subset, own bool, was, is bitset.Set) {
 	n := pairsBetween(a, b)
 	if n == 0 {
 		return

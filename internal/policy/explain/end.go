@@ -115,41 +115,41 @@ func (w *world) endNames() (names []string) {
 	return names
 }
 
-// parties are the addresses that an end may have. Of people and tags they are
+// endpoints are the addresses that an end may have. Of people and tags they are
 // those of an imagined node, and of one existing node of each class: nodes of one
 // class are the same to all rules but those about autogroup:self, which look at
 // people alone.
-func (w *world) parties(e End) (list []party) {
+func (w *world) endpoints(e End) (list []endpoint) {
 	switch {
 	case e.Node != 0:
 		n, ok := w.Node(e.Node)
 		if !ok {
 			return nil
 		}
-		return w.partiesOf(n, e.Addr)
+		return w.endpointsOf(n, e.Addr)
 	case e.User != "":
-		list = imagine(party{name: e.User, Identity: lang.Identity{Names: w.namesFor(e.User)}})
+		list = imagine(endpoint{name: e.User, Identity: lang.Identity{Names: w.namesFor(e.User)}})
 	case e.Group != "":
 		for _, name := range w.groups[e.Group] {
-			list = append(list, imagine(party{name: name, Identity: lang.Identity{Names: w.namesFor(name)}})...)
+			list = append(list, imagine(endpoint{name: name, Identity: lang.Identity{Names: w.namesFor(name)}})...)
 		}
 	case e.Tag != "":
-		list = imagine(party{name: "a node with " + e.Tag, Identity: lang.Identity{Tags: []string{e.Tag}}})
+		list = imagine(endpoint{name: "a node with " + e.Tag, Identity: lang.Identity{Tags: []string{e.Tag}}})
 	case e.Addr.IsValid():
-		return []party{w.source(e.Addr)}
+		return []endpoint{w.source(e.Addr)}
 	}
 	seen := map[policy.Class]bool{}
 	for n := range w.Nodes() {
 		if class := w.PeerClass(n); !seen[class] && w.isPartOf(n, e) {
 			seen[class] = true
-			list = append(list, w.partiesOf(n, netip.Addr{})...)
+			list = append(list, w.endpointsOf(n, netip.Addr{})...)
 		}
 	}
 	return list
 }
 
-// partiesOf is a node by all its addresses, or by one.
-func (w *world) partiesOf(n *mesh.Node, only netip.Addr) (list []party) {
+// endpointsOf is a node by all its addresses, or by one.
+func (w *world) endpointsOf(n *mesh.Node, only netip.Addr) (list []endpoint) {
 	for _, a := range n.Addrs() {
 		if !only.IsValid() || a == only {
 			list = append(list, w.destination(a, n))
@@ -159,7 +159,7 @@ func (w *world) partiesOf(n *mesh.Node, only netip.Addr) (list []party) {
 }
 
 // imagine is a node of which the identity is known, in each family.
-func imagine(p party) (list []party) {
+func imagine(p endpoint) (list []endpoint) {
 	p.own = true
 	for _, p.span = range policy.MeshPrefixes() {
 		list = append(list, p)
@@ -180,15 +180,15 @@ func (w *world) namesFor(name string) []string {
 // isPartOf reports whether a node is one of those that a user, a group or a tag
 // means.
 func (w *world) isPartOf(n *mesh.Node, e End) bool {
-	p := party{}
+	p := endpoint{}
 	w.identify(&p, n)
 	switch {
 	case e.User != "":
-		return w.is(&lang.Target{Kind: lang.User, Name: e.User}, &p)
+		return w.means(&lang.Target{Kind: lang.User, Name: e.User}, &p)
 	case e.Group != "":
-		return w.is(&lang.Target{Kind: lang.Group, Name: e.Group}, &p)
+		return w.means(&lang.Target{Kind: lang.Group, Name: e.Group}, &p)
 	default:
-		return w.is(&lang.Target{Kind: lang.Tag, Name: e.Tag}, &p)
+		return w.means(&lang.Target{Kind: lang.Tag, Name: e.Tag}, &p)
 	}
 }
 

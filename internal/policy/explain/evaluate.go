@@ -12,10 +12,10 @@ import (
 // This file is the definition of the language, rule by rule and packet by packet.
 // What compiled rules answer for many nodes at once must agree with it.
 
-// party is one end of a packet as rules look at it: an address of a node, an
+// endpoint is one end of a packet as rules look at it: an address of a node, an
 // address that no node has, or an address of an imagined node of which only the
 // identity is known.
-type party struct {
+type endpoint struct {
 	name string // empty for an address that no node has
 	// span is where the address is. That of an imagined node may be any that
 	// nodes have.
@@ -39,7 +39,7 @@ func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol in
 	if at.Lapsed || src.Is4() != dst.Is4() {
 		return false
 	}
-	s, d, ask := w.source(src), w.destination(dst, at), inquiry{protocol: protocol, port: port}
+	s, d, ask := w.source(src), w.destination(dst, at), portQuery{protocol: protocol, port: port}
 	for i := range w.rules {
 		if w.judge(&w.rules[i], &s, &d, ask).allowed() {
 			return true
@@ -49,8 +49,8 @@ func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol in
 }
 
 // source is the one who sends from an address.
-func (w *world) source(a netip.Addr) party {
-	p := party{span: netip.PrefixFrom(a, a.BitLen())}
+func (w *world) source(a netip.Addr) endpoint {
+	p := endpoint{span: netip.PrefixFrom(a, a.BitLen())}
 	if n, ok := w.NodeByAddr(a); ok {
 		w.identify(&p, n)
 	}
@@ -58,8 +58,8 @@ func (w *world) source(a netip.Addr) party {
 }
 
 // destination is an address whose packets arrive at a node.
-func (w *world) destination(a netip.Addr, at *mesh.Node) party {
-	p := party{span: netip.PrefixFrom(a, a.BitLen()), at: at}
+func (w *world) destination(a netip.Addr, at *mesh.Node) endpoint {
+	p := endpoint{span: netip.PrefixFrom(a, a.BitLen()), at: at}
 	if slices.Contains(at.Addrs(), a) {
 		w.identify(&p, at)
 	}
@@ -72,12 +72,12 @@ func (w *world) destination(a netip.Addr, at *mesh.Node) party {
 	return p
 }
 
-func (w *world) identify(p *party, n *mesh.Node) {
+func (w *world) identify(p *endpoint, n *mesh.Node) {
 	p.name, p.own, p.owner, p.Identity = n.Name, true, n.Owner, lang.IdentityOf(w.Snapshot, n)
 }
 
-// is reports whether a target means who has the address, or the address itself.
-func (w *world) is(t *lang.Target, p *party) bool {
+// means reports whether a target means who has the address, or the address itself.
+func (w *world) means(t *lang.Target, p *endpoint) bool {
 	if t.Kind == lang.Addresses {
 		return slices.ContainsFunc(t.Prefixes, p.within)
 	}
@@ -85,37 +85,37 @@ func (w *world) is(t *lang.Target, p *party) bool {
 }
 
 // within reports whether a prefix holds all of where the address of p may be.
-func (p *party) within(q netip.Prefix) bool {
+func (p *endpoint) within(q netip.Prefix) bool {
 	return q.Bits() <= p.span.Bits() && q.Contains(p.span.Addr())
 }
 
 // called is what sentences say of p.
-func (p *party) called() string {
+func (p *endpoint) called() string {
 	if p.name == "" {
 		return p.span.Addr().String()
 	}
 	return p.name
 }
 
-func (p *party) six() bool { return p.span.Addr().Is6() }
+func (p *endpoint) six() bool { return p.span.Addr().Is6() }
 
 // imagined reports whether only the identity of p is known.
-func (p *party) imagined() bool { return !p.span.IsSingleIP() }
+func (p *endpoint) imagined() bool { return !p.span.IsSingleIP() }
 
 // isSource reports whether a target of a rule's sources means s.
-func (w *world) isSource(t *lang.Target, s *party) bool {
+func (w *world) isSource(t *lang.Target, s *endpoint) bool {
 	switch t.Kind {
 	case lang.DangerAll:
 		return true
 	case lang.Any:
 		return slices.ContainsFunc(policy.MeshPrefixes(), s.within) || slices.ContainsFunc(w.Routes(), s.within)
 	default:
-		return w.is(t, s)
+		return w.means(t, s)
 	}
 }
 
 // sourceIn is which of a rule's sources means s, or -1.
-func (w *world) sourceIn(targets []lang.Target, s *party) int {
+func (w *world) sourceIn(targets []lang.Target, s *endpoint) int {
 	for i := range targets {
 		if w.isSource(&targets[i], s) {
 			return i
@@ -126,7 +126,7 @@ func (w *world) sourceIn(targets []lang.Target, s *party) int {
 
 // isDestination reports whether a target of a rule's destinations means d, for
 // packets from s.
-func (w *world) isDestination(t *lang.Target, s, d *party) bool {
+func (w *world) isDestination(t *lang.Target, s, d *endpoint) bool {
 	switch t.Kind {
 	case lang.Any:
 		return d.own || d.behind || d.beyond
@@ -135,13 +135,13 @@ func (w *world) isDestination(t *lang.Target, s, d *party) bool {
 	case lang.Self:
 		return d.own && samePerson(s, d)
 	case lang.Addresses:
-		return (d.own || d.behind) && w.is(t, d)
+		return (d.own || d.behind) && w.means(t, d)
 	default:
-		return w.is(t, d)
+		return w.means(t, d)
 	}
 }
 
-func samePerson(a, b *party) bool {
+func samePerson(a, b *endpoint) bool {
 	if !a.own || !b.own || len(a.Tags) > 0 || len(b.Tags) > 0 {
 		return false
 	}
@@ -152,13 +152,13 @@ func samePerson(a, b *party) bool {
 }
 
 // leads reports whether a rule with via counts where the packets for d arrive.
-func leads(r *lang.Rule, d *party) bool {
+func leads(r *lang.Rule, d *endpoint) bool {
 	return len(r.Via) == 0 || !d.own &&
 		(d.at == nil || slices.ContainsFunc(r.Via, func(tag string) bool { return slices.Contains(d.at.Tags, tag) }))
 }
 
-// inquiry is what one wants to reach a destination with.
-type inquiry struct {
+// portQuery is what one wants to reach a destination with.
+type portQuery struct {
 	protocol int
 	port     uint16
 	anyPort  bool // one port is enough, whichever
@@ -166,7 +166,7 @@ type inquiry struct {
 
 // serves reports whether services let in what is asked for. Clients answer an echo
 // for whoever may reach anything of them.
-func (q inquiry) serves(services []lang.Service, six bool) bool {
+func (q portQuery) serves(services []lang.Service, six bool) bool {
 	return slices.ContainsFunc(services, func(s lang.Service) bool {
 		if !six && q.protocol == lang.ICMP || six && q.protocol == lang.ICMPv6 {
 			return true
@@ -194,7 +194,7 @@ func (v verdict) allowed() bool { return v.src >= 0 && v.reached() }
 // reached reports whether the destination is one of the rule, whoever asks.
 func (v verdict) reached() bool { return v.dst >= 0 && v.service }
 
-func (w *world) judge(r *lang.Rule, s, d *party, ask inquiry) verdict {
+func (w *world) judge(r *lang.Rule, s, d *endpoint, ask portQuery) verdict {
 	v := verdict{src: w.sourceIn(r.Src, s), dst: -1}
 	if !leads(r, d) {
 		return v

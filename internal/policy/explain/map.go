@@ -66,13 +66,13 @@ type MapRule struct {
 // then it says what changes from the first to the second. Like Preview it asks what
 // is compiled for classes of nodes, and costs what there are of classes.
 func MapOf(from, to *policy.World, ask MapQuestion) (*AccessMap, error) {
-	s := &survey{book: newAccessBook()}
-	s.after = newSide(to, s.book)
+	s := &mapBuilder{accesses: newAccessTable()}
+	s.after = newEvaluator(to, s.accesses)
 	s.before = s.after
 	if from != to {
-		s.before = newSide(from, s.book)
+		s.before = newEvaluator(from, s.accesses)
 	}
-	s.learn()
+	s.collectNames()
 	var err error
 	if s.from, err = s.axis(ask.From, ask.By, false); err != nil {
 		return nil, &AxisError{"from", err}
@@ -84,7 +84,7 @@ func MapOf(from, to *policy.World, ask MapQuestion) (*AccessMap, error) {
 	s.sortRoutes()
 	s.matchRules()
 	s.cells = make([]*tally, len(s.from.all)*len(s.to.all))
-	s.compareSpots()
+	s.compareBuckets()
 	s.compareOwn()
 	return s.finish(), nil
 }
@@ -100,44 +100,44 @@ func (e *AxisError) Error() string { return e.Err.Error() }
 // Unwrap returns why.
 func (e *AxisError) Unwrap() error { return e.Err }
 
-// survey draws an AccessMap.
-type survey struct {
-	before, after *side // one and the same without a draft
-	book          *accessBook
+// mapBuilder draws an AccessMap.
+type mapBuilder struct {
+	before, after *evaluator // one and the same without a draft
+	accesses      *accessTable
 	groupsOf      map[string][]string // of a name of a user, in either world
 	named         map[string]bool     // names of users in rules of either world
 	from, to      *axis
-	spots         []*spot
-	owned         map[mesh.UserID][]*atom
+	buckets       []*mapBucket
+	owned         map[mesh.UserID][]*mapSubset
 	rules         []MapRule
 	ruleBefore    []int // places in rules, by rule of the world before
 	cells         []*tally
-	row           []tally // of one spot, by principals of to
+	row           []tally // of one bucket, by principals of to
 }
 
-// spot is nodes that neither world tells apart, or what lies behind routers.
-type spot struct {
-	srcBefore, srcAfter, dstBefore, dstAfter *sideClass
+// mapBucket is nodes that neither world tells apart, or what lies behind routers.
+type mapBucket struct {
+	srcBefore, srcAfter, dstBefore, dstAfter *classRules
 	from, to                                 []share
-	atoms                                    []*atom
+	subsets                                  []*mapSubset
 	route                                    string
 }
 
-// share is how many nodes of a spot a principal has.
+// share is how many nodes of a bucket a principal has.
 type share struct{ principal, nodes int }
 
-// atom is the nodes of a spot that are of the same principals, and of the same
+// mapSubset is the nodes of a bucket that are of the same principals, and of the same
 // person.
-type atom struct {
-	*spot
+type mapSubset struct {
+	*mapBucket
 	members *membership
 	nodes   int
 }
 
-func (s *survey) sortNodes() {
-	type spotKey struct{ before, after policy.Class }
-	spots, atoms := map[spotKey]*spot{}, map[*spot]map[*membership]*atom{}
-	s.owned = map[mesh.UserID][]*atom{}
+func (s *mapBuilder) sortNodes() {
+	type bucketKey struct{ before, after policy.Class }
+	buckets, subsets := map[bucketKey]*mapBucket{}, map[*mapBucket]map[*membership]*mapSubset{}
+	s.owned = map[mesh.UserID][]*mapSubset{}
 	own := s.before.ownCounts() || s.after.ownCounts()
 	membersOf := s.memberships()
 	for n := range s.after.Nodes() {
@@ -148,28 +148,28 @@ func (s *survey) sortNodes() {
 		members := membersOf(n)
 		s.from.count(n, members.from)
 		s.to.count(n, members.to)
-		key := spotKey{s.before.Class(was), s.after.Class(n)}
-		if key == (spotKey{}) || len(members.from)+len(members.to) == 0 {
+		key := bucketKey{s.before.Class(was), s.after.Class(n)}
+		if key == (bucketKey{}) || len(members.from)+len(members.to) == 0 {
 			continue
 		}
-		p := spots[key]
+		p := buckets[key]
 		if p == nil {
 			before, after := s.before.class(key.before), s.after.class(key.after)
-			p = &spot{srcBefore: before, dstBefore: before, srcAfter: after, dstAfter: after}
-			spots[key], atoms[p], s.spots = p, map[*membership]*atom{}, append(s.spots, p)
+			p = &mapBucket{srcBefore: before, dstBefore: before, srcAfter: after, dstAfter: after}
+			buckets[key], subsets[p], s.buckets = p, map[*membership]*mapSubset{}, append(s.buckets, p)
 		}
-		a := atoms[p][members]
+		a := subsets[p][members]
 		if a == nil {
-			a = &atom{spot: p, members: members}
-			atoms[p][members], p.atoms = a, append(p.atoms, a)
+			a = &mapSubset{mapBucket: p, members: members}
+			subsets[p][members], p.subsets = a, append(p.subsets, a)
 			if own && n.Owner != 0 {
 				s.owned[n.Owner] = append(s.owned[n.Owner], a)
 			}
 		}
 		a.nodes++
 	}
-	for _, p := range s.spots {
-		for _, a := range p.atoms {
+	for _, p := range s.buckets {
+		for _, a := range p.subsets {
 			for _, k := range a.members.from {
 				p.from = addShare(p.from, k, a.nodes)
 			}
@@ -190,7 +190,7 @@ func addShare(list []share, principal, nodes int) []share {
 }
 
 // matchRules finds out which rules both worlds have.
-func (s *survey) matchRules() {
+func (s *mapBuilder) matchRules() {
 	text := func(r *lang.Rule) string {
 		t := fmt.Sprint(r.Grant, targetTexts(r.Src), r.Via, r.App)
 		for _, d := range r.Dst {
@@ -231,8 +231,8 @@ func targetTexts(targets []lang.Target) string {
 	return text
 }
 
-// meeting is what nodes of one spot reach of those of another.
-type meeting struct {
+// reachability is what nodes of one bucket reach of those of another.
+type reachability struct {
 	before, after     [2]int // by family
 	has, lost, gained int
 	rules             []ruleHit
@@ -243,11 +243,11 @@ type ruleHit struct {
 	before, after bool
 }
 
-func (m *meeting) none() bool { return m.before == [2]int{} && m.after == [2]int{} }
+func (m *reachability) none() bool { return m.before == [2]int{} && m.after == [2]int{} }
 
-// meet finds what spot a reaches of spot b; own says that one person has the nodes.
-func (s *survey) meet(m *meeting, a, b *spot, own bool) {
-	*m = meeting{rules: m.rules[:0]}
+// reach finds what bucket a reaches of bucket b; own says that one person has the nodes.
+func (s *mapBuilder) reach(m *reachability, a, b *mapBucket, own bool) {
+	*m = reachability{rules: m.rules[:0]}
 	m.after = s.after.reach(a.srcAfter, b.dstAfter, own)
 	m.before = m.after
 	if s.before != s.after {
@@ -256,10 +256,10 @@ func (s *survey) meet(m *meeting, a, b *spot, own bool) {
 	if m.none() {
 		return
 	}
-	m.has = s.book.plus(m.after[0], m.after[1])
+	m.has = s.accesses.plus(m.after[0], m.after[1])
 	if m.before != m.after {
-		m.lost = s.book.plus(s.book.minus(m.before[0], m.after[0]), s.book.minus(m.before[1], m.after[1]))
-		m.gained = s.book.plus(s.book.minus(m.after[0], m.before[0]), s.book.minus(m.after[1], m.before[1]))
+		m.lost = s.accesses.plus(s.accesses.minus(m.before[0], m.after[0]), s.accesses.minus(m.before[1], m.after[1]))
+		m.gained = s.accesses.plus(s.accesses.minus(m.after[0], m.before[0]), s.accesses.minus(m.after[1], m.before[1]))
 	}
 	s.after.eachRule(a.srcAfter, b.dstAfter, own, func(r int) {
 		m.hit(r).after = true
@@ -272,7 +272,7 @@ func (s *survey) meet(m *meeting, a, b *spot, own bool) {
 	}
 }
 
-func (m *meeting) hit(rule int) *ruleHit {
+func (m *reachability) hit(rule int) *ruleHit {
 	i := slices.IndexFunc(m.rules, func(h ruleHit) bool { return h.rule == rule })
 	if i < 0 {
 		i, m.rules = len(m.rules), append(m.rules, ruleHit{rule: rule})
@@ -282,7 +282,7 @@ func (m *meeting) hit(rule int) *ruleHit {
 
 // eachRule names the rules by which nodes of class a reach those of class b, one of
 // them maybe once for each family.
-func (s *side) eachRule(a, b *sideClass, own bool, yield func(rule int)) {
+func (s *evaluator) eachRule(a, b *classRules, own bool, yield func(rule int)) {
 	for family := range a.src {
 		for o := range between(a, b, family) {
 			yield(o.rule)
@@ -303,7 +303,7 @@ type tally struct {
 }
 
 // add counts n pairs that meet in one way; n is negative to take them back.
-func (t *tally) add(b *accessBook, m *meeting, n int) {
+func (t *tally) add(b *accessTable, m *reachability, n int) {
 	switch none := ([2]int{}); {
 	case m.none():
 		return
@@ -329,7 +329,7 @@ func (t *tally) add(b *accessBook, m *meeting, n int) {
 }
 
 // addAll counts another tally n times.
-func (t *tally) addAll(b *accessBook, o *tally, n int) {
+func (t *tally) addAll(b *accessTable, o *tally, n int) {
 	t.unchanged, t.lost, t.gained, t.changed = t.unchanged+n*o.unchanged, t.lost+n*o.lost, t.gained+n*o.gained, t.changed+n*o.changed
 	t.has, t.less, t.more = b.plus(t.has, o.has), b.plus(t.less, o.less), b.plus(t.more, o.more)
 	for _, share := range o.rules {
@@ -348,7 +348,7 @@ func (t *tally) rule(rule int) *RuleShare {
 
 func (t *tally) pairs() int { return t.unchanged + t.gained + t.changed }
 
-func (s *survey) cell(from, to int) *tally {
+func (s *mapBuilder) cell(from, to int) *tally {
 	c := &s.cells[from*len(s.to.all)+to]
 	if *c == nil {
 		*c = &tally{}
@@ -356,30 +356,30 @@ func (s *survey) cell(from, to int) *tally {
 	return *c
 }
 
-// compareSpots looks at all pairs of nodes as if no person had both. A spot meets
+// compareBuckets looks at all pairs of nodes as if no person had both. A bucket meets
 // the others once, whatever principals its nodes are of.
-func (s *survey) compareSpots() {
-	var m meeting
+func (s *mapBuilder) compareBuckets() {
+	var m reachability
 	s.row = make([]tally, len(s.to.all))
-	for _, a := range s.spots {
+	for _, a := range s.buckets {
 		if len(a.from) == 0 {
 			continue
 		}
-		for _, b := range s.spots {
+		for _, b := range s.buckets {
 			if len(b.to) == 0 || a == b || a.route != "" && a.route == b.route {
 				continue
 			}
-			if s.meet(&m, a, b, false); m.none() {
+			if s.reach(&m, a, b, false); m.none() {
 				continue
 			}
 			for _, t := range b.to {
-				s.row[t.principal].add(s.book, &m, t.nodes)
+				s.row[t.principal].add(s.accesses, &m, t.nodes)
 			}
 		}
 		for to := range s.row {
 			if r := &s.row[to]; r.pairs()+r.lost > 0 {
 				for _, f := range a.from {
-					s.cell(f.principal, to).addAll(s.book, r, f.nodes)
+					s.cell(f.principal, to).addAll(s.accesses, r, f.nodes)
 				}
 				*r = tally{rules: r.rules[:0]}
 			}
@@ -388,30 +388,30 @@ func (s *survey) compareSpots() {
 	}
 }
 
-// compareWithin looks at the pairs of nodes of one spot: a node is no pair with
+// compareWithin looks at the pairs of nodes of one bucket: a node is no pair with
 // itself.
-func (s *survey) compareWithin(p *spot) {
-	var m meeting
-	if len(p.atoms) == 0 || len(p.to) == 0 {
+func (s *mapBuilder) compareWithin(p *mapBucket) {
+	var m reachability
+	if len(p.subsets) == 0 || len(p.to) == 0 {
 		return
 	}
-	if s.meet(&m, p, p, false); m.none() {
+	if s.reach(&m, p, p, false); m.none() {
 		return
 	}
 	same := p.inBoth()
 	for _, f := range p.from {
 		for _, t := range p.to {
 			if n := f.nodes*t.nodes - same[[2]int{f.principal, t.principal}]; n > 0 {
-				s.cell(f.principal, t.principal).add(s.book, &m, n)
+				s.cell(f.principal, t.principal).add(s.accesses, &m, n)
 			}
 		}
 	}
 }
 
 // inBoth counts the nodes that two principals share.
-func (p *spot) inBoth() map[[2]int]int {
+func (p *mapBucket) inBoth() map[[2]int]int {
 	shared := map[[2]int]int{}
-	for _, a := range p.atoms {
+	for _, a := range p.subsets {
 		for _, f := range a.members.from {
 			for _, t := range a.members.to {
 				shared[[2]int{f, t}] += a.nodes
@@ -422,11 +422,11 @@ func (p *spot) inBoth() map[[2]int]int {
 }
 
 // compareOwn looks again at the pairs that one person has.
-func (s *survey) compareOwn() {
-	var others, own meeting
-	for _, atoms := range s.owned {
-		for _, a := range atoms {
-			for _, b := range atoms {
+func (s *mapBuilder) compareOwn() {
+	var others, own reachability
+	for _, subsets := range s.owned {
+		for _, a := range subsets {
+			for _, b := range subsets {
 				n := a.nodes * b.nodes
 				if a == b {
 					n -= a.nodes
@@ -434,15 +434,15 @@ func (s *survey) compareOwn() {
 				if len(a.members.from) == 0 || len(b.members.to) == 0 || n == 0 {
 					continue
 				}
-				if s.meet(&own, a.spot, b.spot, true); own.none() {
+				if s.reach(&own, a.mapBucket, b.mapBucket, true); own.none() {
 					continue
 				}
-				s.meet(&others, a.spot, b.spot, false)
+				s.reach(&others, a.mapBucket, b.mapBucket, false)
 				for _, f := range a.members.from {
 					for _, t := range b.members.to {
 						c := s.cell(f, t)
-						c.add(s.book, &others, -n)
-						c.add(s.book, &own, n)
+						c.add(s.accesses, &others, -n)
+						c.add(s.accesses, &own, n)
 						if others.after == ([2]int{}) && own.after != others.after {
 							c.own += n
 						}
@@ -453,10 +453,10 @@ func (s *survey) compareOwn() {
 	}
 }
 
-func (s *survey) finish() *AccessMap {
+func (s *mapBuilder) finish() *AccessMap {
 	m := &AccessMap{From: s.from.all, To: s.to.all, MoreFrom: s.from.more, MoreTo: s.to.more}
 	shared := map[[2]int]int{}
-	for _, p := range s.spots {
+	for _, p := range s.buckets {
 		for key, n := range p.inBoth() {
 			shared[key] += n
 		}
@@ -475,7 +475,7 @@ func (s *survey) finish() *AccessMap {
 			From: from, To: to, Pairs: t.pairs(), Own: t.own > 0 && t.own == t.pairs(),
 			Of:        s.from.weight(from)*s.to.weight(to) - shared[[2]int{from, to}],
 			LostPairs: t.lost, GainedPairs: t.gained, ChangedPairs: t.changed,
-			Services: s.book.all[t.has].services(), Lost: s.book.all[t.less].services(), Gained: s.book.all[t.more].services(),
+			Services: s.accesses.all[t.has].services(), Lost: s.accesses.all[t.less].services(), Gained: s.accesses.all[t.more].services(),
 		}
 		slices.SortFunc(t.rules, func(a, b RuleShare) int { return a.Rule - b.Rule })
 		for _, r := range t.rules {

@@ -113,10 +113,10 @@ func (a *axis) weight(i int) int {
 	return a.all[i].Nodes - a.all[i].Expired
 }
 
-// learn finds out who is in groups or in rules, before or after.
-func (s *survey) learn() {
+// collectNames finds out who is in groups or in rules, before or after.
+func (s *mapBuilder) collectNames() {
 	s.groupsOf, s.named = map[string][]string{}, map[string]bool{}
-	for _, side := range []*side{s.before, s.after} {
+	for _, side := range []*evaluator{s.before, s.after} {
 		for group, names := range side.groups {
 			for _, name := range names {
 				if !slices.Contains(s.groupsOf[name], group) {
@@ -136,20 +136,20 @@ func (s *survey) learn() {
 }
 
 // noteUser remembers the user that a rule names.
-func (s *survey) noteUser(t lang.Target) {
+func (s *mapBuilder) noteUser(t lang.Target) {
 	if t.Kind == lang.User {
 		s.named[t.Name] = true
 	}
 }
 
 // isOther reports whether somebody is one of OtherUsers.
-func (s *survey) isOther(u *mesh.User) bool {
+func (s *mapBuilder) isOther(u *mesh.User) bool {
 	return !slices.ContainsFunc(lang.NamesOf(u), func(name string) bool { return s.named[name] || len(s.groupsOf[name]) > 0 })
 }
 
 // axis finds the principals that are asked for. The internet is reached, and reaches
 // nobody.
-func (s *survey) axis(names []string, by Detail, reached bool) (*axis, error) {
+func (s *mapBuilder) axis(names []string, by Detail, reached bool) (*axis, error) {
 	a := &axis{places: map[string]int{}, routes: map[int][]netip.Prefix{}}
 	if len(names) == 0 {
 		s.everyone(a, by, reached)
@@ -163,7 +163,7 @@ func (s *survey) axis(names []string, by Detail, reached bool) (*axis, error) {
 	return a, nil
 }
 
-func (s *survey) everyone(a *axis, by Detail, reached bool) {
+func (s *mapBuilder) everyone(a *axis, by Detail, reached bool) {
 	if by == ByNodes {
 		s.addNodes(a, func(*mesh.Node) bool { return true })
 	} else {
@@ -190,7 +190,7 @@ func (s *survey) everyone(a *axis, by Detail, reached bool) {
 }
 
 // addPeople adds those who have nodes without tags.
-func (s *survey) addPeople(a *axis, by Detail) {
+func (s *mapBuilder) addPeople(a *axis, by Detail) {
 	var users []*mesh.User
 	groups, others := map[string]bool{}, false
 	for u := range s.after.Users() {
@@ -222,7 +222,7 @@ func (s *survey) addPeople(a *axis, by Detail) {
 	}
 }
 
-func (s *survey) addNodes(a *axis, chosen func(*mesh.Node) bool) {
+func (s *mapBuilder) addNodes(a *axis, chosen func(*mesh.Node) bool) {
 	var nodes []*mesh.Node
 	for n := range s.after.Nodes() {
 		if chosen(n) {
@@ -235,20 +235,20 @@ func (s *survey) addNodes(a *axis, chosen func(*mesh.Node) bool) {
 	}
 }
 
-func (s *survey) addRoute(a *axis, p netip.Prefix) {
+func (s *mapBuilder) addRoute(a *axis, p netip.Prefix) {
 	if i := a.add(Principal{Kind: KindRoute, Name: p.String()}); i >= 0 {
 		a.routes[i] = []netip.Prefix{p}
 	}
 }
 
-func (s *survey) addInternet(a *axis) {
+func (s *mapBuilder) addInternet(a *axis) {
 	if i := a.add(Principal{Kind: KindInternet, Name: internetName}); i >= 0 {
 		a.routes[i] = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 	}
 }
 
 // choose adds what a name means.
-func (s *survey) choose(a *axis, name string, by Detail) error {
+func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 	if p, err := netip.ParsePrefix(name); err == nil {
 		if !slices.Contains(s.after.Routes(), p) {
 			return fmt.Errorf("%w: no approved route is %s", ErrNoSuchEnd, name)
@@ -304,7 +304,7 @@ type membership struct{ from, to []int }
 
 // memberships returns a function that finds that of a node. Nodes of one person, or
 // with the same tags, share it unless nodes are told apart.
-func (s *survey) memberships() func(*mesh.Node) *membership {
+func (s *mapBuilder) memberships() func(*mesh.Node) *membership {
 	people, tagged := map[mesh.UserID]*membership{}, map[string]*membership{}
 	shared := func(n *mesh.Node) *membership {
 		tags := strings.Join(n.Tags, " ")
@@ -336,7 +336,7 @@ func (s *survey) memberships() func(*mesh.Node) *membership {
 }
 
 // membersOf finds the principals that a node is of by who has it.
-func (s *survey) membersOf(a *axis, n *mesh.Node) (list []int) {
+func (s *mapBuilder) membersOf(a *axis, n *mesh.Node) (list []int) {
 	for _, tag := range n.Tags {
 		list = a.find(list, KindTag, tag)
 	}
@@ -356,8 +356,8 @@ func (s *survey) membersOf(a *axis, n *mesh.Node) (list []int) {
 	return list
 }
 
-// sortRoutes adds what lies behind routers to the spots.
-func (s *survey) sortRoutes() {
+// sortRoutes adds what lies behind routers to the buckets.
+func (s *mapBuilder) sortRoutes() {
 	for n := range s.after.Nodes() {
 		for _, a := range []*axis{s.from, s.to} {
 			for i, prefixes := range a.routes {
@@ -367,17 +367,17 @@ func (s *survey) sortRoutes() {
 			}
 		}
 	}
-	nobody := &sideClass{}
+	nobody := &classRules{}
 	for _, i := range slices.Sorted(maps.Keys(s.from.routes)) {
-		p := &spot{route: s.from.all[i].Name, from: []share{{i, 1}}, dstBefore: nobody, dstAfter: nobody, srcBefore: nobody, srcAfter: nobody}
+		p := &mapBucket{route: s.from.all[i].Name, from: []share{{i, 1}}, dstBefore: nobody, dstAfter: nobody, srcBefore: nobody, srcAfter: nobody}
 		if s.from.all[i].Kind == KindRoute {
 			p.srcBefore, p.srcAfter = s.before.comingFrom(s.from.routes[i][0]), s.after.comingFrom(s.from.routes[i][0])
 		}
-		s.spots = append(s.spots, p)
+		s.buckets = append(s.buckets, p)
 	}
 	before, after := s.before.leading(), s.after.leading()
 	for _, i := range slices.Sorted(maps.Keys(s.to.routes)) {
-		s.spots = append(s.spots, &spot{
+		s.buckets = append(s.buckets, &mapBucket{
 			route: s.to.all[i].Name, to: []share{{i, 1}}, srcBefore: nobody, srcAfter: nobody,
 			dstBefore: s.before.goingTo(s.to.routes[i], before), dstAfter: s.after.goingTo(s.to.routes[i], after),
 		})
@@ -385,8 +385,8 @@ func (s *survey) sortRoutes() {
 }
 
 // comingFrom is what addresses behind routers may.
-func (s *side) comingFrom(p netip.Prefix) *sideClass {
-	k, family := &sideClass{}, 0
+func (s *evaluator) comingFrom(p netip.Prefix) *classRules {
+	k, family := &classRules{}, 0
 	if p.Addr().Is6() {
 		family = 1
 	}
@@ -404,7 +404,7 @@ type led struct {
 
 // leading finds all places behind routers. Routers that lead to the same by the
 // same rules are looked at once.
-func (s *side) leading() (list []led) {
+func (s *evaluator) leading() (list []led) {
 	seen := map[string]bool{}
 	for n := range s.Nodes() {
 		if len(n.Routes) == 0 {
@@ -427,8 +427,8 @@ func (s *side) leading() (list []led) {
 }
 
 // goingTo is what rules let others reach of routes, through their own routers.
-func (s *side) goingTo(prefixes []netip.Prefix, all []led) *sideClass {
-	k := &sideClass{}
+func (s *evaluator) goingTo(prefixes []netip.Prefix, all []led) *classRules {
+	k := &classRules{}
 	for _, l := range all {
 		if !slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return slices.Contains(l.routes, p) && holds(p, l.place) }) {
 			continue

@@ -112,8 +112,8 @@ type Guard struct {
 // It asks what is compiled for classes of nodes, the same that nodes are told, and
 // so costs what there are of classes and not of nodes.
 func Preview(from, to *policy.World, viewer *End) *Effect {
-	book := newAccessBook()
-	c := &comparison{before: newSide(from, book), after: newSide(to, book), book: book, effect: &Effect{Tests: RunTests(to), Notes: Notes(to)}}
+	accesses := newAccessTable()
+	c := &comparison{before: newEvaluator(from, accesses), after: newEvaluator(to, accesses), accesses: accesses, effect: &Effect{Tests: RunTests(to), Notes: Notes(to)}}
 	c.sort()
 	c.comparePairs()
 	c.compareOwn()

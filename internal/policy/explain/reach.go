@@ -9,19 +9,19 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// side is a world of which is asked what classes of nodes reach of each other, by
+// evaluator is a world of which is asked what classes of nodes reach of each other, by
 // the rules that were compiled for their classes.
-type side struct {
+type evaluator struct {
 	*world
-	book    *accessBook
-	classes map[policy.Class]*sideClass
-	own     []int   // by rule: what it lets nodes of one person reach
-	access  [][]int // by rule and destination: what it lets others reach
+	accesses *accessTable
+	classes  map[policy.Class]*classRules
+	own      []int   // by rule: what it lets nodes of one person reach
+	access   [][]int // by rule and destination: what it lets others reach
 }
 
-// sideClass is what nodes of a class may by their own addresses, and what others
+// classRules is what nodes of a class may by their own addresses, and what others
 // may there; first IPv4, then IPv6.
-type sideClass struct {
+type classRules struct {
 	has     [2]bool       // addresses of the family
 	src     [2]bitset.Set // rules
 	dst     [2][]offer    // by rules other than those about autogroup:self
@@ -33,26 +33,26 @@ type sideClass struct {
 // offer is what a rule lets in.
 type offer struct{ rule, access int }
 
-func newSide(w *policy.World, book *accessBook) *side {
-	s := &side{world: newWorld(w), book: book, classes: map[policy.Class]*sideClass{}}
+func newEvaluator(w *policy.World, accesses *accessTable) *evaluator {
+	s := &evaluator{world: newWorld(w), accesses: accesses, classes: map[policy.Class]*classRules{}}
 	s.own, s.access = make([]int, len(s.rules)), make([][]int, len(s.rules))
 	for r := range s.rules {
 		for k, d := range s.rules[r].Dst {
-			s.access[r] = append(s.access[r], book.number(accessOf(d.Services)))
+			s.access[r] = append(s.access[r], accesses.number(accessOf(d.Services)))
 			if d.Kind == lang.Self {
-				s.own[r] = book.plus(s.own[r], s.access[r][k])
+				s.own[r] = accesses.plus(s.own[r], s.access[r][k])
 			}
 		}
 	}
 	return s
 }
 
-func (s *side) class(c policy.Class) *sideClass {
+func (s *evaluator) class(c policy.Class) *classRules {
 	if known, ok := s.classes[c]; ok {
 		return known
 	}
 	applied := s.Rules().Applied(c)
-	k := &sideClass{has: applied.Has, src: applied.Src, shellOf: applied.ShellSrc, shellAt: applied.ShellDst}
+	k := &classRules{has: applied.Has, src: applied.Src, shellOf: applied.ShellSrc, shellAt: applied.ShellDst}
 	s.classes[c] = k
 	for family, destinations := range applied.Dst {
 		for _, d := range destinations {
@@ -66,9 +66,9 @@ func (s *side) class(c policy.Class) *sideClass {
 }
 
 // addOffer adds what a rule lets in to a list that is in the order of rules.
-func (s *side) addOffer(list []offer, o offer) []offer {
+func (s *evaluator) addOffer(list []offer, o offer) []offer {
 	if last := len(list) - 1; last >= 0 && list[last].rule == o.rule {
-		list[last].access = s.book.plus(list[last].access, o.access)
+		list[last].access = s.accesses.plus(list[last].access, o.access)
 		return list
 	}
 	return append(list, o)
@@ -76,7 +76,7 @@ func (s *side) addOffer(list []offer, o offer) []offer {
 
 // between yields what rules let nodes of class a reach of those of class b, in the
 // order of the rules.
-func between(a, b *sideClass, family int) iter.Seq[offer] {
+func between(a, b *classRules, family int) iter.Seq[offer] {
 	return func(yield func(offer) bool) {
 		offers, few := b.dst[family], a.few[family]
 		if few != nil && len(few) < len(offers)/8 {
@@ -98,14 +98,14 @@ func between(a, b *sideClass, family int) iter.Seq[offer] {
 
 // reach is what nodes of class a reach of those of class b, in each family; own
 // says that one person has both.
-func (s *side) reach(a, b *sideClass, own bool) (sums [2]int) {
+func (s *evaluator) reach(a, b *classRules, own bool) (sums [2]int) {
 	for family := range sums {
 		for o := range between(a, b, family) {
-			sums[family] = s.book.plus(sums[family], o.access)
+			sums[family] = s.accesses.plus(sums[family], o.access)
 		}
 		if own && b.has[family] {
 			for r := range bitset.Both(a.src[family], s.self) {
-				sums[family] = s.book.plus(sums[family], s.own[r])
+				sums[family] = s.accesses.plus(sums[family], s.own[r])
 			}
 		}
 	}
@@ -114,16 +114,16 @@ func (s *side) reach(a, b *sideClass, own bool) (sums [2]int) {
 
 // lines adds where the rules stand by which nodes of class a reach what was lost or
 // gained of class b.
-func (s *side) lines(list []lang.Line, a, b *sideClass, own bool, what int) []lang.Line {
+func (s *evaluator) lines(list []lang.Line, a, b *classRules, own bool, what int) []lang.Line {
 	for family := range a.src {
 		for o := range between(a, b, family) {
-			if s.book.meets(o.access, what) {
+			if s.accesses.meets(o.access, what) {
 				list = addLine(list, s.rules[o.rule].Line)
 			}
 		}
 		if own && b.has[family] {
 			for r := range bitset.Both(a.src[family], s.self) {
-				if s.book.meets(s.own[r], what) {
+				if s.accesses.meets(s.own[r], what) {
 					list = addLine(list, s.rules[r].Line)
 				}
 			}

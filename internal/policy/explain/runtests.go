@@ -40,7 +40,7 @@ func RunTests(w *policy.World) []TestFailure {
 	}
 	run := &testRun{world: newWorld(w), subjects: map[string]*subject{}}
 	for n := range w.Nodes() {
-		run.nodes = append(run.nodes, run.partiesOf(n, netip.Addr{})...)
+		run.nodes = append(run.nodes, run.endpointsOf(n, netip.Addr{})...)
 	}
 	for i := range w.Doc.Tests {
 		t := &w.Doc.Tests[i]
@@ -70,7 +70,7 @@ func RunTests(w *policy.World) []TestFailure {
 // testRun is the work on the tests of a document.
 type testRun struct {
 	*world
-	nodes    []party // each by all its addresses
+	nodes    []endpoint // each by all its addresses
 	subjects map[string]*subject
 	failures []TestFailure
 }
@@ -79,11 +79,11 @@ type testRun struct {
 type subject struct {
 	// individuals are those for whom it must hold, each by the addresses that it
 	// may have.
-	individuals [][]party
+	individuals [][]endpoint
 	// present are the nodes that are meant, two of each class: one may be on both
 	// ends of a question, and what it may do to itself is nobody's concern. Parts
 	// of prefixes are among them.
-	present []party
+	present []endpoint
 	// The rules that have one of them as a source, and as a destination.
 	src, dst bitset.Set
 }
@@ -99,10 +99,10 @@ func (run *testRun) subject(t lang.Target) *subject {
 	for _, parties := range append(s.individuals, s.present) {
 		for i := range run.rules {
 			r := &run.rules[i]
-			if !s.src.Has(i) && slices.ContainsFunc(parties, func(p party) bool { return run.sourceIn(r.Src, &p) >= 0 }) {
+			if !s.src.Has(i) && slices.ContainsFunc(parties, func(p endpoint) bool { return run.sourceIn(r.Src, &p) >= 0 }) {
 				s.src.Add(i)
 			}
-			if !s.dst.Has(i) && slices.ContainsFunc(parties, func(p party) bool { return run.leadsTo(r, &p) }) {
+			if !s.dst.Has(i) && slices.ContainsFunc(parties, func(p endpoint) bool { return run.leadsTo(r, &p) }) {
 				s.dst.Add(i)
 			}
 		}
@@ -111,36 +111,36 @@ func (run *testRun) subject(t lang.Target) *subject {
 }
 
 // leadsTo reports whether a rule has a destination, whoever asks.
-func (w *world) leadsTo(r *lang.Rule, d *party) bool {
-	nobody := &party{}
+func (w *world) leadsTo(r *lang.Rule, d *endpoint) bool {
+	nobody := &endpoint{}
 	return leads(r, d) && slices.ContainsFunc(r.Dst, func(t lang.Destination) bool { return w.isDestination(&t.Target, nobody, d) })
 }
 
-func (w *world) individuals(t lang.Target) (list [][]party) {
-	somebody, something := imagine(party{name: "somebody"}), imagine(party{name: "a node with tags", Identity: lang.Identity{Tags: []string{lang.PrefixTag}}})
+func (w *world) individuals(t lang.Target) (list [][]endpoint) {
+	somebody, something := imagine(endpoint{name: "somebody"}), imagine(endpoint{name: "a node with tags", Identity: lang.Identity{Tags: []string{lang.PrefixTag}}})
 	switch t.Kind {
 	case lang.User:
-		return [][]party{imagine(party{name: t.Name, Identity: lang.Identity{Names: w.namesFor(t.Name)}})}
+		return [][]endpoint{imagine(endpoint{name: t.Name, Identity: lang.Identity{Names: w.namesFor(t.Name)}})}
 	case lang.Group:
 		for _, name := range w.groups[t.Name] {
-			list = append(list, imagine(party{name: name, Identity: lang.Identity{Names: w.namesFor(name)}}))
+			list = append(list, imagine(endpoint{name: name, Identity: lang.Identity{Names: w.namesFor(name)}}))
 		}
 		return list
 	case lang.Tag:
-		return [][]party{imagine(party{name: "a node with " + t.Name, Identity: lang.Identity{Tags: []string{t.Name}}})}
+		return [][]endpoint{imagine(endpoint{name: "a node with " + t.Name, Identity: lang.Identity{Tags: []string{t.Name}}})}
 	case lang.Member:
-		return [][]party{somebody}
+		return [][]endpoint{somebody}
 	case lang.Tagged:
-		return [][]party{something}
+		return [][]endpoint{something}
 	case lang.Any:
-		return [][]party{somebody, something}
+		return [][]endpoint{somebody, something}
 	default:
 		for _, p := range t.Prefixes {
-			end := party{name: t.Name, span: p}
+			end := endpoint{name: t.Name, span: p}
 			if p.IsSingleIP() {
 				end = w.atAddress(p.Addr())
 			}
-			list = append(list, []party{end})
+			list = append(list, []endpoint{end})
 		}
 		return list
 	}
@@ -148,18 +148,18 @@ func (w *world) individuals(t lang.Target) (list [][]party) {
 
 // atAddress is the node that has an address, or an address to which some router
 // leads.
-func (w *world) atAddress(a netip.Addr) party {
+func (w *world) atAddress(a netip.Addr) endpoint {
 	if n, ok := w.NodeByAddr(a); ok {
 		return w.destination(a, n)
 	}
 	return somewhere(a)
 }
 
-func (run *testRun) present(t *lang.Target) (list []party) {
+func (run *testRun) present(t *lang.Target) (list []endpoint) {
 	seen := map[policy.Class][]*mesh.Node{}
 	for i := range run.nodes {
 		p := &run.nodes[i]
-		if t.Kind != lang.Any && !run.is(t, p) {
+		if t.Kind != lang.Any && !run.means(t, p) {
 			continue
 		}
 		class := run.PeerClass(p.at)
@@ -174,19 +174,19 @@ func (run *testRun) present(t *lang.Target) (list []party) {
 }
 
 // partsOf are the parts of prefixes that rules tell apart.
-func (run *testRun) partsOf(whole []netip.Prefix) (list []party) {
+func (run *testRun) partsOf(whole []netip.Prefix) (list []endpoint) {
 	for q := range run.Rules().Prefixes() {
 		if slices.ContainsFunc(whole, func(p netip.Prefix) bool { return p.Bits() < q.Bits() && p.Contains(q.Addr()) }) {
-			list = append(list, party{name: q.String(), span: q})
+			list = append(list, endpoint{name: q.String(), span: q})
 		}
 	}
-	slices.SortFunc(list, func(a, b party) int { return a.span.Compare(b.span) })
+	slices.SortFunc(list, func(a, b endpoint) int { return a.span.Compare(b.span) })
 	return list
 }
 
 // question pairs each one that a test asks about with each that it must reach, and
 // says which rules could let them.
-func (run *testRun) question(src, dst lang.Target) (list []ends, rules bitset.Set) {
+func (run *testRun) question(src, dst lang.Target) (list []candidates, rules bitset.Set) {
 	from := run.subject(src)
 	to := &subject{}
 	if dst.Kind != lang.Self {
@@ -194,10 +194,10 @@ func (run *testRun) question(src, dst lang.Target) (list []ends, rules bitset.Se
 	}
 	for _, s := range from.individuals {
 		if dst.Kind == lang.Self {
-			list = append(list, ends{s, s})
+			list = append(list, candidates{s, s})
 		}
 		for _, d := range to.individuals {
-			list = append(list, ends{s, d})
+			list = append(list, candidates{s, d})
 		}
 	}
 	for r := range from.src.All() {
@@ -209,7 +209,7 @@ func (run *testRun) question(src, dst lang.Target) (list []ends, rules bitset.Se
 }
 
 // by finds the first of some rules that lets one end reach the other.
-func (w *world) by(rules bitset.Set, e ends, ask inquiry) (Finding, bool) {
+func (w *world) by(rules bitset.Set, e candidates, ask portQuery) (Finding, bool) {
 	for i := range rules.All() {
 		r := &w.rules[i]
 		for _, six := range []bool{false, true} {
@@ -221,18 +221,18 @@ func (w *world) by(rules bitset.Set, e ends, ask inquiry) (Finding, bool) {
 	return Finding{}, false
 }
 
-// inquiries are what a test means: without a protocol, TCP or UDP.
-func inquiries(t *lang.Test, port uint16) []inquiry {
+// queriesOf are what a test means: without a protocol, TCP or UDP.
+func queriesOf(t *lang.Test, port uint16) []portQuery {
 	if t.Protocol != 0 {
-		return []inquiry{{protocol: t.Protocol, port: port}}
+		return []portQuery{{protocol: t.Protocol, port: port}}
 	}
-	return []inquiry{{protocol: lang.TCP, port: port}, {protocol: lang.UDP, port: port}}
+	return []portQuery{{protocol: lang.TCP, port: port}, {protocol: lang.UDP, port: port}}
 }
 
 func (run *testRun) accept(t *lang.Test, d *lang.TestDestination) {
 	all, rules := run.question(t.Src, d.Target)
 	for _, e := range all {
-		if slices.ContainsFunc(inquiries(t, d.Port), func(ask inquiry) bool { _, ok := run.by(rules, e, ask); return ok }) {
+		if slices.ContainsFunc(queriesOf(t, d.Port), func(ask portQuery) bool { _, ok := run.by(rules, e, ask); return ok }) {
 			continue
 		}
 		who := t.Src.Name
@@ -240,7 +240,7 @@ func (run *testRun) accept(t *lang.Test, d *lang.TestDestination) {
 			who = e.src[0].called() + " of " + t.Src.Name
 		}
 		text := fmt.Sprintf("%s should reach %s and does not: ", who, d.Text)
-		if _, near := run.weigh(e, inquiries(t, d.Port)[0]); len(near) > 0 {
+		if _, near := run.findRules(e, queriesOf(t, d.Port)[0]); len(near) > 0 {
 			text += "the nearest rule is that on " + near[0].String()
 		} else {
 			text += "no rule comes near"
@@ -252,7 +252,7 @@ func (run *testRun) accept(t *lang.Test, d *lang.TestDestination) {
 
 func (run *testRun) deny(t *lang.Test, d *lang.TestDestination) {
 	all, rules := run.question(t.Src, d.Target)
-	for _, ask := range inquiries(t, d.Port) {
+	for _, ask := range queriesOf(t, d.Port) {
 		for _, e := range all {
 			if f, ok := run.by(rules, e, ask); ok {
 				run.fail(t, d, wantDeny, fmt.Sprintf("%s should not reach %s and does by %s", t.Src.Name, d.Text, f.where()))
@@ -283,9 +283,9 @@ func (run *testRun) fail(t *lang.Test, d *lang.TestDestination, want, text strin
 
 // apart finds two different nodes of one family of which the one may be a source
 // and the other a destination. Two of each are enough to tell.
-func apart(from, to []party, isSource, isDestination func(*party) bool) (pair, bool) {
+func apart(from, to []endpoint, isSource, isDestination func(*endpoint) bool) (pair, bool) {
 	for _, six := range []bool{false, true} {
-		few := func(all []party, is func(*party) bool) (list []*party) {
+		few := func(all []endpoint, is func(*endpoint) bool) (list []*endpoint) {
 			for i := range all {
 				if p := &all[i]; len(list) < 2 && p.six() == six && is(p) {
 					list = append(list, p)
@@ -307,15 +307,15 @@ func apart(from, to []party, isSource, isDestination func(*party) bool) (pair, b
 
 // someNode finds a node that is there and reaches another. Rules about
 // autogroup:self know people, so what they say does not depend on who is there.
-func (run *testRun) someNode(src, dst lang.Target, rules bitset.Set, ask inquiry) (Finding, pair, bool) {
+func (run *testRun) someNode(src, dst lang.Target, rules bitset.Set, ask portQuery) (Finding, pair, bool) {
 	if dst.Kind == lang.Self {
 		return Finding{}, pair{}, false
 	}
 	from, to := run.subject(src).present, run.subject(dst).present
 	for i := range rules.All() {
 		r := &run.rules[i]
-		p, ok := apart(from, to, func(s *party) bool { return run.sourceIn(r.Src, s) >= 0 },
-			func(d *party) bool { return run.judge(r, new(party), d, ask).reached() })
+		p, ok := apart(from, to, func(s *endpoint) bool { return run.sourceIn(r.Src, s) >= 0 },
+			func(d *endpoint) bool { return run.judge(r, new(endpoint), d, ask).reached() })
 		if ok {
 			return run.because(r, run.judge(r, &p.src, &p.dst, ask), &p), p, true
 		}
@@ -324,7 +324,7 @@ func (run *testRun) someNode(src, dst lang.Target, rules bitset.Set, ask inquiry
 }
 
 // shellRule is the first rule about shells that lets s in at d as a user, or nil.
-func (w *world) shellRule(s, d *party, user string) *lang.SSHRule {
+func (w *world) shellRule(s, d *endpoint, user string) *lang.SSHRule {
 	for i := range w.ssh {
 		r := &w.ssh[i]
 		if !r.HasUser(user) || !w.opensFrom(r, s) {
@@ -346,20 +346,20 @@ func (run *testRun) someShell(src, dst lang.Target, user string) *lang.SSHRule {
 		if !r.HasUser(user) {
 			continue
 		}
-		if _, ok := apart(from, to, func(s *party) bool { return run.opensFrom(r, s) }, func(d *party) bool { return run.opensAt(r, d) }); ok {
+		if _, ok := apart(from, to, func(s *endpoint) bool { return run.opensFrom(r, s) }, func(d *endpoint) bool { return run.opensAt(r, d) }); ok {
 			return r
 		}
 	}
 	return nil
 }
 
-func (w *world) opensFrom(r *lang.SSHRule, s *party) bool {
-	return slices.ContainsFunc(r.Src, func(t lang.Target) bool { return t.Kind == lang.Any || w.is(&t, s) })
+func (w *world) opensFrom(r *lang.SSHRule, s *endpoint) bool {
+	return slices.ContainsFunc(r.Src, func(t lang.Target) bool { return t.Kind == lang.Any || w.means(&t, s) })
 }
 
 // opensAt leaves out autogroup:self.
-func (w *world) opensAt(r *lang.SSHRule, d *party) bool {
-	return slices.ContainsFunc(r.Dst, func(t lang.Target) bool { return t.Kind == lang.Any || w.is(&t, d) })
+func (w *world) opensAt(r *lang.SSHRule, d *endpoint) bool {
+	return slices.ContainsFunc(r.Dst, func(t lang.Target) bool { return t.Kind == lang.Any || w.means(&t, d) })
 }
 
 // actionOf is what a rule says to those whom it lets in.

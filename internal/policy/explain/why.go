@@ -59,12 +59,12 @@ func (f Finding) String() string {
 func Why(world *policy.World, q Question) Answer {
 	var a Answer
 	w := newWorld(world)
-	ask := inquiry{protocol: cmp.Or(q.Protocol, lang.TCP), port: q.Port, anyPort: q.Port == 0}
-	src, dst := w.parties(q.From), w.parties(q.To)
+	ask := portQuery{protocol: cmp.Or(q.Protocol, lang.TCP), port: q.Port, anyPort: q.Port == 0}
+	src, dst := w.endpoints(q.From), w.endpoints(q.To)
 	if q.To.Node == 0 && q.To.Addr.IsValid() {
 		dst = w.routersTo(q.To.Addr, &a)
 	}
-	e := ends{src, dst}
+	e := candidates{src, dst}
 	if len(src) > 0 && len(dst) > 0 && !e.meet() {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s and %s have no addresses of the same family", w.text(q.From), w.text(q.To)))
 	}
@@ -73,27 +73,27 @@ func Why(world *policy.World, q Question) Answer {
 			a.Notes = append(a.Notes, n.Name+" has expired: it must sign in again before it reaches anyone or is reached")
 		}
 	}
-	a.Rules, a.Nearest = w.weigh(e, ask)
+	a.Rules, a.Nearest = w.findRules(e, ask)
 	a.Allowed = len(a.Rules) > 0 && len(a.Notes) == 0
 	return a
 }
 
-// ends are those who may ask, and those who may be asked; one of each is enough.
-type ends struct{ src, dst []party }
+// candidates are those who may ask, and those who may be asked; one of each is enough.
+type candidates struct{ src, dst []endpoint }
 
 // meet reports whether some of both are of one family.
-func (e ends) meet() bool {
-	return slices.ContainsFunc(e.src, func(s party) bool {
-		return slices.ContainsFunc(e.dst, func(d party) bool { return s.six() == d.six() })
+func (e candidates) meet() bool {
+	return slices.ContainsFunc(e.src, func(s endpoint) bool {
+		return slices.ContainsFunc(e.dst, func(d endpoint) bool { return s.six() == d.six() })
 	})
 }
 
 // pair is a packet.
-type pair struct{ src, dst party }
+type pair struct{ src, dst endpoint }
 
-// weigh finds the rules that allow one of some packets, or those that come
+// findRules finds the rules that allow one of some packets, or those that come
 // nearest.
-func (w *world) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
+func (w *world) findRules(e candidates, ask portQuery) (rules, nearest []Finding) {
 	const tooFar = 3
 	var near []nearMiss
 	for i := range w.rules {
@@ -124,8 +124,8 @@ func (w *world) weigh(e ends, ask inquiry) (rules, nearest []Finding) {
 // closest finds the packet of one family that a rule lets come farthest. What a
 // rule says of a source and of a destination does not depend on the other, but for
 // autogroup:self.
-func (w *world) closest(r *lang.Rule, e ends, six bool, ask inquiry) (p pair, v verdict, ok bool) {
-	var s, d *party
+func (w *world) closest(r *lang.Rule, e candidates, six bool, ask portQuery) (p pair, v verdict, ok bool) {
+	var s, d *endpoint
 	v = verdict{src: -1, dst: -1}
 	for i := range e.src {
 		if c := &e.src[i]; c.six() == six && (s == nil || v.src < 0) {
@@ -159,7 +159,7 @@ func (w *world) closest(r *lang.Rule, e ends, six bool, ask inquiry) (p pair, v 
 }
 
 // closestOwn tries all pairs of one person.
-func (w *world) closestOwn(r *lang.Rule, e ends, p pair, v verdict, ask inquiry) (pair, verdict, bool) {
+func (w *world) closestOwn(r *lang.Rule, e candidates, p pair, v verdict, ask portQuery) (pair, verdict, bool) {
 	for i := range e.src {
 		for k := range e.dst {
 			s, d := &e.src[i], &e.dst[k]
@@ -175,7 +175,7 @@ func (w *world) closestOwn(r *lang.Rule, e ends, p pair, v verdict, ask inquiry)
 
 // routersTo is an address at all nodes that lead there; at an imagined one if
 // there are none.
-func (w *world) routersTo(addr netip.Addr, a *Answer) (list []party) {
+func (w *world) routersTo(addr netip.Addr, a *Answer) (list []endpoint) {
 	announced := ""
 	for n := range w.Nodes() {
 		switch p := w.destination(addr, n); {
@@ -192,12 +192,12 @@ func (w *world) routersTo(addr netip.Addr, a *Answer) (list []party) {
 		return list
 	}
 	a.Notes = append(a.Notes, addr.String()+" is the address of no node, and no approved route leads there"+announced)
-	return []party{somewhere(addr)}
+	return []endpoint{somewhere(addr)}
 }
 
 // somewhere is an address to which some router leads.
-func somewhere(a netip.Addr) party {
-	return party{span: netip.PrefixFrom(a, a.BitLen()), behind: true, beyond: policy.IsPublic(a)}
+func somewhere(a netip.Addr) endpoint {
+	return endpoint{span: netip.PrefixFrom(a, a.BitLen()), behind: true, beyond: policy.IsPublic(a)}
 }
 
 // because says why a rule allows a packet.
@@ -218,14 +218,14 @@ func (w *world) because(r *lang.Rule, v verdict, p *pair) Finding {
 	return f
 }
 
-func (w *world) sourceReason(t *lang.Target, p *party) string {
+func (w *world) sourceReason(t *lang.Target, p *endpoint) string {
 	if t.Kind == lang.Any || t.Kind == lang.DangerAll {
 		return "everyone is meant"
 	}
 	return w.reason(t, p)
 }
 
-func (w *world) destinationReason(t *lang.Target, s, d *party) string {
+func (w *world) destinationReason(t *lang.Target, s, d *endpoint) string {
 	where := ""
 	if d.at != nil && !d.own {
 		where = " behind " + d.at.Name
@@ -247,7 +247,7 @@ func (w *world) destinationReason(t *lang.Target, s, d *party) string {
 }
 
 // reason says why a target means somebody.
-func (w *world) reason(t *lang.Target, p *party) string {
+func (w *world) reason(t *lang.Target, p *endpoint) string {
 	switch t.Kind {
 	case lang.User:
 		if p.called() == t.Name {
@@ -288,7 +288,7 @@ func (w *world) reason(t *lang.Target, p *party) string {
 }
 
 // relation is what somebody or a node has to do with the name of a person.
-func (p *party) relation() string {
+func (p *endpoint) relation() string {
 	if !p.imagined() {
 		return " belongs to "
 	}
@@ -302,7 +302,7 @@ func (w *world) lineOfMember(group string, i int) string {
 	return fmt.Sprintf(" (line %d)", w.Doc.MemberLines[group][i])
 }
 
-func (w *world) personOf(p *party) string {
+func (w *world) personOf(p *endpoint) string {
 	if u, ok := w.User(p.owner); ok {
 		return u.Name
 	}
@@ -320,7 +320,7 @@ type nearMiss struct {
 
 // misses counts what is in the way of a packet. Where a rule leads elsewhere,
 // nothing was asked of its services yet.
-func misses(r *lang.Rule, v verdict, p pair, ask inquiry) nearMiss {
+func misses(r *lang.Rule, v verdict, p pair, ask portQuery) nearMiss {
 	m := nearMiss{rule: r, pair: p, far: v}
 	if v.src < 0 {
 		m.misses, m.order = 1, 1
