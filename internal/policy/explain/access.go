@@ -7,9 +7,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// access is what somebody reaches of an address, in one form for all ways to say
-// it. An echo is answered for whoever reaches anything, so ICMP makes no
-// difference but between nothing and something.
+// access is what can be reached of an address, in a normal form that does not depend
+// on how rules say it. Clients answer echo requests of anyone who may reach anything
+// of them, so ICMP alone makes only the difference between nothing and something.
 type access struct {
 	something      bool
 	tcp, udp, sctp []lang.PortRange
@@ -37,7 +37,7 @@ func accessOf(services []lang.Service) (a access) {
 	return a.normal()
 }
 
-// normal puts an access that nobody shares in order.
+// normal brings an access into normal form. Its lists must not be shared.
 func (a access) normal() access {
 	a.tcp, a.udp, a.sctp = lang.MergePorts(a.tcp), lang.MergePorts(a.udp), lang.MergePorts(a.sctp)
 	slices.Sort(a.others)
@@ -52,7 +52,8 @@ func (a access) plus(b access) access {
 	}.normal()
 }
 
-// minus is what is in a and not in b. Echoes are lost with the last of it alone.
+// minus returns what is in a and not in b. Echo requests are lost only if b allows
+// nothing at all.
 func (a access) minus(b access) access {
 	if !b.something {
 		return a
@@ -65,8 +66,8 @@ func (a access) minus(b access) access {
 	return less
 }
 
-// meets is what is in both. What reaches something answers echoes, so two that
-// have no port in common still meet if one of them is echoes alone.
+// meets reports whether a and b have something in common. Any access includes echo
+// requests, so one that has nothing else meets every other.
 func (a access) meets(b access) bool {
 	alone := func(x access) bool { return len(x.tcp)+len(x.udp)+len(x.sctp)+len(x.others) == 0 }
 	if !a.something || !b.something {
@@ -82,7 +83,7 @@ func portsMeet(a, b []lang.PortRange) bool {
 	})
 }
 
-// portsWithout is a without b, both in order.
+// portsWithout returns a without b. Both are sorted.
 func portsWithout(a, b []lang.PortRange) (list []lang.PortRange) {
 	for _, p := range a {
 		first := int(p.First)
@@ -102,7 +103,7 @@ func portsWithout(a, b []lang.PortRange) (list []lang.PortRange) {
 	return list
 }
 
-// services says it as a document would.
+// services returns the access as services of a rule.
 func (a access) services() (list []lang.Service) {
 	if slices.Equal(a.tcp, a.udp) && len(a.tcp) > 0 {
 		list, a.tcp, a.udp = append(list, lang.Service{Ports: a.tcp}), nil, nil
@@ -136,8 +137,8 @@ func (a access) full() bool {
 // nothing is the number of the empty access.
 const nothing = 0
 
-// accessTable numbers accesses, so that many of them are compared and put together
-// at the cost of a look. Equal ones have equal numbers.
+// accessTable numbers accesses, so that comparing and joining them is a lookup. Equal
+// accesses have equal numbers.
 type accessTable struct {
 	all     []access
 	full    []bool // by number: all ports are open
@@ -164,7 +165,7 @@ func (b *accessTable) number(a access) int {
 	return n
 }
 
-// plus is the number of the sum of two.
+// plus returns the number of the union of two accesses.
 func (b *accessTable) plus(x, y int) int {
 	switch {
 	case x == y || y == nothing:
@@ -186,7 +187,7 @@ func (b *accessTable) plus(x, y int) int {
 	return int(b.sums[x][y])
 }
 
-// minus is the number of what is in x and not in y.
+// minus returns the number of what is in x and not in y.
 func (b *accessTable) minus(x, y int) int {
 	switch {
 	case x == y:
@@ -202,7 +203,7 @@ func (b *accessTable) minus(x, y int) int {
 	return n
 }
 
-// ssh reports whether port 22 is open in one family or the other.
+// ssh reports whether port 22 is open in either family.
 func (b *accessTable) ssh(has [2]int) bool { return b.port22[has[0]] || b.port22[has[1]] }
 
 func (b *accessTable) meets(x, y int) bool { return b.all[x].meets(b.all[y]) }

@@ -12,15 +12,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// How much an effect lists of what it counts.
+// Limits of what an effect lists.
 const (
 	maxShifts     = 200
-	maxFollowed   = 20_000 // shifts of which is known who they are about
+	maxFollowed   = 20_000 // shifts that are told apart
 	maxSamples    = 20
 	maxPrincipals = 20
 	maxLines      = 20
-	// maxWork bounds how many pairs of buckets are looked at; one in which
-	// something changes counts as changeWork.
+	// maxWork bounds how many pairs of buckets are compared. A pair in which
+	// something changes counts as changeWork for each pair of subsets.
 	maxWork    = 8_000_000
 	changeWork = 8
 )
@@ -34,7 +34,7 @@ type comparison struct {
 	buckets    []*bucket
 	subsets    []*subset
 	subsetOf   map[mesh.NodeID]*subset
-	sets       [][]string // the names of principals that are always in the same buckets
+	sets       [][]string // the names of principals with nodes in the same buckets
 	fullBefore bool       // every pair reached everything
 	fullAfter  bool
 	some       bool // there is a pair
@@ -43,11 +43,11 @@ type comparison struct {
 	shells map[shiftKey]*ShellShift
 }
 
-// bucket is the nodes that neither world tells apart.
+// bucket is a set of nodes that neither world tells apart.
 type bucket struct {
 	index               int
-	srcBefore, srcAfter *classRules // as those who reach
-	dstBefore, dstAfter *classRules // as those who are reached: nobody reaches an expired node
+	srcBefore, srcAfter *classRules // as sources
+	dstBefore, dstAfter *classRules // as destinations: nobody reaches an expired node
 	nodes               int
 	subsets             []*subset
 	sshBefore, sshAfter bool      // somebody reached port 22
@@ -55,8 +55,8 @@ type bucket struct {
 	lostTo              []*bucket // some of the nodes reach less of these
 }
 
-// subset is the nodes of a bucket with the same sort of principal, and the same owner
-// where rules speak of autogroup:self.
+// subset is the nodes of a bucket whose principals are in the same set and, if rules
+// use autogroup:self, that have the same owner.
 type subset struct {
 	*bucket
 	principals              int
@@ -72,14 +72,14 @@ type shiftKey struct {
 	own      bool
 }
 
-// shift is a Shift that is not complete.
+// shift is a Shift in the making.
 type shift struct {
 	Shift
 	lost, gained int
 	losers       map[*subset]bool
 }
 
-// principalOf is a node's tags, or its owner's name.
+// principalOf returns the tags of a node, or the name of its owner.
 func (w *world) principalOf(n *mesh.Node) string {
 	if n.Tagged() {
 		return strings.Join(n.Tags, ", ")
@@ -90,7 +90,7 @@ func (w *world) principalOf(n *mesh.Node) string {
 	return n.Name
 }
 
-// sort finds the buckets and subsets of all nodes that both worlds have.
+// sort puts all nodes that both worlds have into buckets and subsets.
 func (c *comparison) sort() {
 	type bucketKey struct {
 		before, after             policy.Class
@@ -166,12 +166,12 @@ func (c *comparison) fill(bucketOf map[mesh.NodeID]*bucket, numberOf map[string]
 	c.fullBefore, c.fullAfter = true, true
 }
 
-// same reports whether one person has two subsets, before or after.
+// same reports whether one user has both subsets, before or after.
 func same(a, b *subset) bool {
 	return a.ownerBefore != 0 && a.ownerBefore == b.ownerBefore || a.ownerAfter != 0 && a.ownerAfter == b.ownerAfter
 }
 
-// pairsBetween is how many ordered pairs two subsets make.
+// pairsBetween returns the number of ordered pairs of nodes of two subsets.
 func pairsBetween(a, b *subset) int {
 	if a == b {
 		return len(a.nodes) * (len(a.nodes) - 1)
@@ -179,7 +179,7 @@ func pairsBetween(a, b *subset) int {
 	return len(a.nodes) * len(b.nodes)
 }
 
-// ownPairs yields the pairs of subsets that one person has.
+// ownPairs yields the pairs of subsets that one user has.
 func (c *comparison) ownPairs(yield func(a, b *subset) bool) {
 	byBefore, byAfter := map[mesh.UserID][]*subset{}, map[mesh.UserID][]*subset{}
 	for _, e := range c.subsets {
@@ -204,7 +204,7 @@ func (c *comparison) ownPairs(yield func(a, b *subset) bool) {
 	}
 }
 
-// comparePairs looks at all pairs but those that one person has.
+// comparePairs compares all pairs except for those that one user has.
 func (c *comparison) comparePairs() {
 	own := make([]map[int]int, len(c.buckets)) // by both buckets
 	for a, b := range c.ownPairs {
@@ -250,8 +250,8 @@ func (c *comparison) comparePairs() {
 	}
 }
 
-// losesTo notes that nodes of a bucket no longer reach something of another, all of
-// them if none has nodes of its own there.
+// losesTo notes that nodes of a bucket no longer reach something of another. These
+// are all nodes, unless some users have nodes in both.
 func (j *bucket) losesTo(b *bucket, own bool) {
 	if own {
 		j.lostTo = append(j.lostTo, b)
@@ -260,7 +260,7 @@ func (j *bucket) losesTo(b *bucket, own bool) {
 	j.lost = true
 }
 
-// compareOwn looks at the pairs that one person has, before or after.
+// compareOwn compares the pairs that one user has, before or after.
 func (c *comparison) compareOwn() {
 	for a, b := range c.ownPairs {
 		n := pairsBetween(a, b)
@@ -280,7 +280,7 @@ func (c *comparison) compareOwn() {
 	}
 }
 
-// count adds pairs to the totals, and says whether they reach port 22.
+// count adds pairs to the totals, and reports whether they reach port 22.
 func (c *comparison) count(before, after [2]int, n int) (sshBefore, sshAfter bool) {
 	none := [2]int{}
 	switch {
@@ -300,7 +300,7 @@ func (c *comparison) count(before, after [2]int, n int) (sshBefore, sshAfter boo
 	return c.accesses.ssh(before), c.accesses.ssh(after)
 }
 
-// difference is what is in a and not in b, in one family or the other.
+// difference returns what is in a and not in b, in either family.
 func (c *comparison) difference(a, b [2]int) int {
 	if b == ([2]int{}) && a[0] == a[1] {
 		return a[0]
@@ -308,7 +308,7 @@ func (c *comparison) difference(a, b [2]int) int {
 	return c.accesses.plus(c.accesses.minus(a[0], b[0]), c.accesses.minus(a[1], b[1]))
 }
 
-// note remembers what changes between two subsets.
+// note records what changes between two subsets.
 func (c *comparison) note(a, b *subset, own, ownBefore, ownAfter bool, lost, gained int) {
 	n := pairsBetween(a, b)
 	if n == 0 {
@@ -344,7 +344,7 @@ func (c *comparison) principals(set int) Principals {
 	return Principals{Names: names[:min(len(names), maxPrincipals)], Count: len(names)}
 }
 
-// sample adds pairs of two subsets up to a limit.
+// sample adds pairs of two subsets, up to a limit.
 func sample(list []NodePair, a, b *subset) []NodePair {
 	for _, x := range a.nodes {
 		for _, y := range b.nodes {
@@ -359,7 +359,7 @@ func sample(list []NodePair, a, b *subset) []NodePair {
 	return list
 }
 
-// addLine keeps lines in order, once, and up to a limit.
+// addLine adds a line to a sorted list without duplicates, up to a limit.
 func addLine(list []lang.Line, l lang.Line) []lang.Line {
 	i, found := slices.BinarySearch(list, l)
 	if found || len(list) >= maxLines {
@@ -368,8 +368,8 @@ func addLine(list []lang.Line, l lang.Line) []lang.Line {
 	return slices.Insert(list, i, l)
 }
 
-// countLosers counts the nodes that no longer reach something. Between two buckets
-// a subset has a part in the loss if not all of the other is of the same person.
+// countLosers counts the nodes that no longer reach something. What a bucket loses of
+// another, a subset loses if the other has nodes that are not of the same user.
 func (c *comparison) countLosers() {
 	for _, e := range c.subsets {
 		e.lost = e.lost || e.bucket.lost
@@ -394,7 +394,7 @@ func (c *comparison) countLosers() {
 	}
 }
 
-// finish puts what was found in order.
+// finish sorts the results into the effect.
 func (c *comparison) finish() {
 	list := slices.SortedFunc(maps.Values(c.shifts), func(a, b *shift) int {
 		return cmp.Or(b.Pairs-a.Pairs, compareEnds(a.From, a.To, b.From, b.To))

@@ -9,10 +9,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// maxGuards is how many warnings of one kind are given.
+// maxGuards bounds the warnings of one kind.
 const maxGuards = 20
 
-// guard finds what nobody should miss.
+// guard adds warnings about changes that are easily a mistake.
 func (c *comparison) guard(viewer *End) {
 	c.guardUnreachable()
 	if viewer != nil {
@@ -23,8 +23,8 @@ func (c *comparison) guard(viewer *End) {
 	}
 }
 
-// guardUnreachable warns of nodes with tags or routes on which nobody reaches port
-// 22 any more.
+// guardUnreachable warns of nodes with tags or routes whose port 22 nobody reaches
+// any more.
 func (c *comparison) guardUnreachable() {
 	left, all := map[string][]mesh.NodeID{}, map[string]int{}
 	for n := range c.after.Nodes() {
@@ -55,8 +55,8 @@ func (c *comparison) guardUnreachable() {
 	}
 }
 
-// guardOwnWayIn warns of nodes whose port 22 the viewer reaches by none of their
-// nodes any more.
+// guardOwnWayIn warns of nodes whose port 22 the viewer no longer reaches from any of
+// the viewer's nodes.
 func (c *comparison) guardOwnWayIn(viewer *End) {
 	var own []*subset
 	for n := range c.after.Nodes() {
@@ -102,7 +102,7 @@ func (c *comparison) nodeNames(ids []mesh.NodeID) string {
 	return inWords(names)
 }
 
-// inWords is a list in a sentence, of many only the first.
+// inWords joins names with "and"; of many it names only the first.
 func inWords(names []string) string {
 	const most = 3
 	switch {

@@ -13,13 +13,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// way is a place behind routers, and the rules that lead there.
+// way is a prefix behind routers, with the rules that lead there.
 type way struct {
 	prefix        netip.Prefix // a default route stands for the internet
-	before, after []offer      // by rules that lead to all of it
+	before, after []offer      // of rules that lead to all of it
 }
 
-// behind yields the rules that lead to something behind a node, and where to.
+// behind yields the rules that lead to something behind a node, and to which places.
 func (s *evaluator) behind(c policy.Class, n *mesh.Node, yield func(rule, access int, places []netip.Prefix)) {
 	if c == policy.Nobody {
 		return
@@ -34,7 +34,7 @@ func (s *evaluator) behind(c policy.Class, n *mesh.Node, yield func(rule, access
 	}
 }
 
-// ways are the places behind a node that some rule of either world names.
+// ways returns the places behind a node that rules of either world lead to.
 func (c *comparison) ways(was, is *mesh.Node) []way {
 	type led struct {
 		offer
@@ -65,8 +65,8 @@ func (c *comparison) ways(was, is *mesh.Node) []way {
 	return list
 }
 
-// holds reports whether a place is part of another. The internet is no part of
-// anything, nor has it parts.
+// holds reports whether one place is part of another. The internet is part only of
+// itself and has no other parts.
 func holds(whole, part netip.Prefix) bool {
 	if whole.Bits() == 0 || part.Bits() == 0 {
 		return whole == part
@@ -74,14 +74,14 @@ func holds(whole, part netip.Prefix) bool {
 	return whole.Bits() <= part.Bits() && whole.Contains(part.Addr())
 }
 
-// routeShift is a RouteShift that is not complete.
+// routeShift is a RouteShift in the making.
 type routeShift struct {
 	RouteShift
 	from map[int]bool // sets of principals
 }
 
-// compareRoutes finds out who reaches other places behind routers. Routers that
-// lead to the same by the same rules are looked at once.
+// compareRoutes finds out for whom access to places behind routers changes. Routers
+// of one bucket with the same routes are compared once.
 func (c *comparison) compareRoutes() {
 	type group struct {
 		*bucket
@@ -131,8 +131,8 @@ func (c *comparison) compareRoutes() {
 	c.effect.MoreRoutes = max(0, len(all)-maxShifts)
 }
 
-// compareWays looks at what nodes of a bucket reach behind a router. A part of a
-// place is told apart only if it changes in another way.
+// compareWays compares what nodes of a bucket reach behind a router. A part of a place
+// is listed only if it changes in another way than the whole.
 func (c *comparison) compareWays(j *bucket, ways []way, shifts map[string]*routeShift) {
 	type change struct {
 		prefix        netip.Prefix
@@ -153,7 +153,7 @@ func (c *comparison) compareWays(j *bucket, ways []way, shifts map[string]*route
 			return sum
 		}
 		before, after := sum(j.srcBefore.src[family], w.before), sum(j.srcAfter.src[family], w.after)
-		// Of the wider places the narrowest speaks for this one.
+		// The narrowest place around this one decides whether this one is listed.
 		i := len(told) - 1
 		for i >= 0 && !holds(told[i].prefix, w.prefix) {
 			i--

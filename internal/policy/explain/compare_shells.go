@@ -8,14 +8,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// shellTable says what rules about shells mean together. Those of one world have
-// equal keys when they are the same.
+// shellTable finds out what sets of SSH rules of one world allow, and remembers it by
+// the key of the set.
 type shellTable struct {
 	*evaluator
 	known map[string][]ShellUser
 }
 
-// matched are the rules by which nodes of class a open shells on those of class b.
+// matched returns the SSH rules by which nodes of class a may log in on those of
+// class b.
 func (s *shellTable) matched(a, b *classRules, own bool) (rules bitset.Set) {
 	for r := range bitset.Both(a.shellOf, b.shellAt) {
 		rules.Add(r)
@@ -30,8 +31,8 @@ func (s *shellTable) matched(a, b *classRules, own bool) (rules bitset.Set) {
 	return rules
 }
 
-// users are the users of the operating system for whom rules let somebody in. The
-// first rule for a user counts.
+// users returns the users of the operating system as whom rules allow a login. The
+// first rule for a user applies.
 func (s *shellTable) users(rules bitset.Set) []ShellUser {
 	key := rules.Key()
 	if list, ok := s.known[key]; ok {
@@ -49,7 +50,7 @@ func (s *shellTable) users(rules bitset.Set) []ShellUser {
 	return list
 }
 
-// resolve finds the first that means a user, or nil.
+// resolve returns the first entry that means a user, or nil.
 func resolve(list []ShellUser, name string) *ShellUser {
 	i := slices.IndexFunc(list, func(u ShellUser) bool { return u.Name == name || u.Name == lang.NonRoot && name != "root" })
 	if i < 0 {
@@ -58,7 +59,7 @@ func resolve(list []ShellUser, name string) *ShellUser {
 	return &list[i]
 }
 
-// shellsWithout are the users of a whom b does not let in, or not in the same way.
+// shellsWithout returns the users in a that b does not have, or not in the same way.
 func shellsWithout(a, b []ShellUser) (list []ShellUser) {
 	for _, u := range slices.Concat(a, b) {
 		has, other := resolve(a, u.Name), resolve(b, u.Name)
@@ -72,7 +73,7 @@ func shellsWithout(a, b []ShellUser) (list []ShellUser) {
 	return list
 }
 
-// lines are where the rules stand that let users in.
+// lines adds the lines of the rules that allow a login as one of some users.
 func (s *shellTable) lines(list []lang.Line, rules bitset.Set, users []ShellUser) []lang.Line {
 	for r := range rules.All() {
 		rule := &s.ssh[r]
@@ -83,8 +84,7 @@ func (s *shellTable) lines(list []lang.Line, rules bitset.Set, users []ShellUser
 	return list
 }
 
-// compareShells finds out who may open shells where, and could not, or the other
-// way round.
+// compareShells finds out for whom SSH access changes.
 func (c *comparison) compareShells() {
 	if len(c.before.ssh)+len(c.after.ssh) == 0 {
 		return

@@ -14,28 +14,28 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// ErrNoSuchEnd says that a text names nothing that could open a connection or be
-// reached.
+// ErrNoSuchEnd says that a text does not name anything that could be the end of a
+// connection.
 var ErrNoSuchEnd = errors.New("there is no such node, user, tag or address")
 
-// End is one who reaches, or is reached. One of Node, User, Group and Tag is set,
-// or Addr alone.
+// End is one end of a connection. One of Node, User, Group and Tag is set, or Addr
+// alone.
 type End struct {
-	// Node is a node, by any of its addresses or by Addr.
+	// Node is a node: with Addr by this address, without it by any.
 	Node mesh.NodeID
 	Addr netip.Addr
-	// User is somebody, in the form in which names are compared, from any node
-	// without tags; it need not exist.
+	// User is a user, in the form of lang.UserName, on any node without tags. The
+	// user need not exist.
 	User string
-	// Group is somebody of a group.
+	// Group is any member of a group.
 	Group string
-	// Tag is a node that has a tag.
+	// Tag is any node with a tag.
 	Tag string
 }
 
-// ParseEnd finds what a text names: a node by name, id or address; a user by name
-// or e-mail, with or without "@" at its end; a tag; a group; a host of the policy;
-// an address. A node counts before a host and a host before a user.
+// ParseEnd returns what a text names: a node by name, id or address; a user by name
+// or e-mail address, with or without "@" at the end; a tag; a group; a host of the
+// policy; an address. Nodes take precedence over hosts, and hosts over users.
 func ParseEnd(w *policy.World, text string) (End, error) { return newWorld(w).parseEnd(text) }
 
 func (w *world) parseEnd(text string) (End, error) {
@@ -101,7 +101,7 @@ func (w *world) endAt(a netip.Addr) End {
 	return End{Addr: a}
 }
 
-// endNames are the names that ParseEnd looks for without a prefix.
+// endNames returns the names that ParseEnd accepts without a prefix.
 func (w *world) endNames() (names []string) {
 	for n := range w.Nodes() {
 		names = append(names, n.Name)
@@ -115,10 +115,10 @@ func (w *world) endNames() (names []string) {
 	return names
 }
 
-// endpoints are the addresses that an end may have. Of people and tags they are
-// those of an imagined node, and of one existing node of each class: nodes of one
-// class are the same to all rules but those about autogroup:self, which look at
-// people alone.
+// endpoints returns the endpoints that an end stands for. For users, groups and tags
+// these are an imagined node and one existing node of each class. One is enough:
+// rules do not tell nodes of a class apart, except by autogroup:self, and that
+// depends on the user alone.
 func (w *world) endpoints(e End) (list []endpoint) {
 	switch {
 	case e.Node != 0:
@@ -148,7 +148,7 @@ func (w *world) endpoints(e End) (list []endpoint) {
 	return list
 }
 
-// endpointsOf is a node by all its addresses, or by one.
+// endpointsOf returns a node by all its addresses, or by one.
 func (w *world) endpointsOf(n *mesh.Node, only netip.Addr) (list []endpoint) {
 	for _, a := range n.Addrs() {
 		if !only.IsValid() || a == only {
@@ -158,7 +158,7 @@ func (w *world) endpointsOf(n *mesh.Node, only netip.Addr) (list []endpoint) {
 	return list
 }
 
-// imagine is a node of which the identity is known, in each family.
+// imagine returns an imagined node in each address family.
 func imagine(p endpoint) (list []endpoint) {
 	p.own = true
 	for _, p.span = range policy.MeshPrefixes() {
@@ -167,7 +167,7 @@ func imagine(p endpoint) (list []endpoint) {
 	return list
 }
 
-// namesFor are all names of the user who has one.
+// namesFor returns all names of the user who has one of them.
 func (w *world) namesFor(name string) []string {
 	for u := range w.Users() {
 		if names := lang.NamesOf(u); slices.Contains(names, name) {
@@ -177,8 +177,7 @@ func (w *world) namesFor(name string) []string {
 	return []string{name}
 }
 
-// isPartOf reports whether a node is one of those that a user, a group or a tag
-// means.
+// isPartOf reports whether a user, a group or a tag means a node.
 func (w *world) isPartOf(n *mesh.Node, e End) bool {
 	p := endpoint{}
 	w.identify(&p, n)
@@ -192,7 +191,7 @@ func (w *world) isPartOf(n *mesh.Node, e End) bool {
 	}
 }
 
-// text names an end in a sentence.
+// text returns the name of an end in sentences.
 func (w *world) text(e End) string {
 	if n, ok := w.Node(e.Node); ok {
 		return n.Name

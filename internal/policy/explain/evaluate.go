@@ -9,25 +9,24 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// This file is the definition of the language, rule by rule and packet by packet.
-// What compiled rules answer for many nodes at once must agree with it.
+// This file defines what a policy means, rule by rule and packet by packet. What
+// package policy answers for whole classes of nodes must agree with it.
 
-// endpoint is one end of a packet as rules look at it: an address of a node, an
-// address that no node has, or an address of an imagined node of which only the
-// identity is known.
+// endpoint is the source or destination of a packet as rules see it: an address of a
+// node, an address that no node has, or an address of an imagined node, of which
+// only the identity is known.
 type endpoint struct {
 	name string // empty for an address that no node has
-	// span is where the address is. That of an imagined node may be any that
-	// nodes have.
+	// span contains the address. For an imagined node it is all of a mesh prefix.
 	span netip.Prefix
-	// own says that the address is that of a node, which has tags or belongs to a
-	// person. The owner of an imagined one is 0.
+	// own says that the address belongs to a node, which has tags or an owner. The
+	// owner of an imagined node is 0.
 	own   bool
 	owner mesh.UserID
 	lang.Identity
 
-	// Of a destination: where its packets arrive. A nil node stands for some
-	// router, of which only is known that it leads there.
+	// For a destination: the node where its packets arrive. A nil node stands for
+	// any router that leads there.
 	at             *mesh.Node
 	behind, beyond bool // inside of a route of at; in the internet behind at
 }
@@ -48,7 +47,7 @@ func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol in
 	return false
 }
 
-// source is the one who sends from an address.
+// source returns the endpoint that sends from an address.
 func (w *world) source(a netip.Addr) endpoint {
 	p := endpoint{span: netip.PrefixFrom(a, a.BitLen())}
 	if n, ok := w.NodeByAddr(a); ok {
@@ -57,7 +56,7 @@ func (w *world) source(a netip.Addr) endpoint {
 	return p
 }
 
-// destination is an address whose packets arrive at a node.
+// destination returns the endpoint of an address whose packets arrive at a node.
 func (w *world) destination(a netip.Addr, at *mesh.Node) endpoint {
 	p := endpoint{span: netip.PrefixFrom(a, a.BitLen()), at: at}
 	if slices.Contains(at.Addrs(), a) {
@@ -76,7 +75,7 @@ func (w *world) identify(p *endpoint, n *mesh.Node) {
 	p.name, p.own, p.owner, p.Identity = n.Name, true, n.Owner, lang.IdentityOf(w.Snapshot, n)
 }
 
-// means reports whether a target means who has the address, or the address itself.
+// means reports whether a target means an endpoint, by its identity or its address.
 func (w *world) means(t *lang.Target, p *endpoint) bool {
 	if t.Kind == lang.Addresses {
 		return slices.ContainsFunc(t.Prefixes, p.within)
@@ -84,12 +83,12 @@ func (w *world) means(t *lang.Target, p *endpoint) bool {
 	return p.own && t.Identifies(&p.Identity, w.groups)
 }
 
-// within reports whether a prefix holds all of where the address of p may be.
+// within reports whether a prefix contains the address of p, wherever in span it is.
 func (p *endpoint) within(q netip.Prefix) bool {
 	return q.Bits() <= p.span.Bits() && q.Contains(p.span.Addr())
 }
 
-// called is what sentences say of p.
+// called returns the name of p in sentences.
 func (p *endpoint) called() string {
 	if p.name == "" {
 		return p.span.Addr().String()
@@ -114,7 +113,7 @@ func (w *world) isSource(t *lang.Target, s *endpoint) bool {
 	}
 }
 
-// sourceIn is which of a rule's sources means s, or -1.
+// sourceIn returns which of a rule's sources means s, or -1.
 func (w *world) sourceIn(targets []lang.Target, s *endpoint) int {
 	for i := range targets {
 		if w.isSource(&targets[i], s) {
@@ -151,21 +150,22 @@ func samePerson(a, b *endpoint) bool {
 	return slices.ContainsFunc(a.Names, func(name string) bool { return slices.Contains(b.Names, name) })
 }
 
-// leads reports whether a rule with via counts where the packets for d arrive.
+// leads reports whether a rule applies where the packets for d arrive: one with via
+// applies only behind the routers that it names.
 func leads(r *lang.Rule, d *endpoint) bool {
 	return len(r.Via) == 0 || !d.own &&
 		(d.at == nil || slices.ContainsFunc(r.Via, func(tag string) bool { return slices.Contains(d.at.Tags, tag) }))
 }
 
-// portQuery is what one wants to reach a destination with.
+// portQuery is the protocol and the port of a connection.
 type portQuery struct {
 	protocol int
 	port     uint16
 	anyPort  bool // one port is enough, whichever
 }
 
-// serves reports whether services let in what is asked for. Clients answer an echo
-// for whoever may reach anything of them.
+// serves reports whether services include what is asked for. Clients answer echo
+// requests of anyone who may reach anything of them.
 func (q portQuery) serves(services []lang.Service, six bool) bool {
 	return slices.ContainsFunc(services, func(s lang.Service) bool {
 		if !six && q.protocol == lang.ICMP || six && q.protocol == lang.ICMPv6 {
@@ -181,9 +181,9 @@ func (q portQuery) serves(services []lang.Service, six bool) bool {
 	})
 }
 
-// verdict is how far a rule lets a packet come: the first source and the first
-// destination that fit, or -1. When several destinations fit, the first with the
-// service counts.
+// verdict says how much of a rule matches a packet: the first source and the first
+// destination that match, or -1. If several destinations match, the first that has
+// the service is preferred.
 type verdict struct {
 	src, dst int
 	service  bool
@@ -191,7 +191,7 @@ type verdict struct {
 
 func (v verdict) allowed() bool { return v.src >= 0 && v.reached() }
 
-// reached reports whether the destination is one of the rule, whoever asks.
+// reached reports whether a destination matches with its service, for any source.
 func (v verdict) reached() bool { return v.dst >= 0 && v.service }
 
 func (w *world) judge(r *lang.Rule, s, d *endpoint, ask portQuery) verdict {

@@ -10,61 +10,61 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// How much an AccessMap lists of what it counts.
+// Limits of what an AccessMap lists.
 const (
 	maxAxis  = 500
 	maxCells = 10_000
 )
 
-// AccessMap is what some reach of others, and what a draft would change of that.
-// Nodes that must authenticate again reach nobody, and nobody reaches them.
+// AccessMap says who reaches whom, and what a draft would change. Nodes whose key has
+// expired reach nobody, and nobody reaches them.
 type AccessMap struct {
-	// From are those who reach and To those who are reached, up to a limit.
+	// From are the sources and To the destinations, up to a limit.
 	From, To         []Principal
 	MoreFrom, MoreTo int
-	// Cells are the pairs of principals of which some nodes reach others, before
-	// or after, in the order of From and To and up to a limit.
+	// Cells are the pairs of principals with nodes that reach each other, before or
+	// after, in the order of From and To and up to a limit.
 	Cells     []AccessCell
 	MoreCells int
-	// Rules are those that the cells name.
+	// Rules are those that cells refer to.
 	Rules []MapRule
 }
 
-// AccessCell is what nodes of one principal reach of those of another. A route
+// AccessCell says what nodes of one principal reach of those of another. A route
 // counts as one node.
 type AccessCell struct {
-	From, To int // their places in AccessMap.From and AccessMap.To
-	// Services are what some of the nodes reach: Pairs of them, Of all that there
-	// are.
+	From, To int // indexes in AccessMap.From and AccessMap.To
+	// Services are what some pairs of nodes allow: Pairs is their number, Of that of
+	// all pairs.
 	Services  []lang.Service
 	Pairs, Of int
-	// Own says that all of these pairs are nodes of one person.
+	// Own says that all of these pairs are nodes of the same user.
 	Own bool
-	// What a draft changes: of how many pairs, and what.
+	// What a draft changes, and for how many pairs.
 	LostPairs, GainedPairs, ChangedPairs int
 	Lost, Gained                         []lang.Service
-	// Rules are those by which they do, up to a limit.
+	// Rules are those that allow it, up to a limit.
 	Rules []RuleShare
 }
 
-// RuleShare is how many pairs reach something by a rule.
+// RuleShare says how many pairs of nodes a rule allows something.
 type RuleShare struct {
-	Rule          int // its place in AccessMap.Rules
+	Rule          int // index in AccessMap.Rules
 	Before, After int
 }
 
 // MapRule is a rule of the policy in force, of the draft, or of both.
 type MapRule struct {
 	*lang.Rule
-	// Before is where it stands in the policy in force, After where in the draft;
-	// they are the same without a draft.
+	// Before is its line in the policy in force, After that in the draft. They are
+	// the same without a draft.
 	Before, After  lang.Line
 	Added, Removed bool // by the draft
 }
 
-// MapOf finds out who reaches whom in a world, or in two that have the same nodes:
-// then it says what changes from the first to the second. Like Preview it asks what
-// is compiled for classes of nodes, and costs what there are of classes.
+// MapOf finds out who reaches whom. Given two different worlds with the same nodes,
+// it also says what changes from the first to the second. Like Preview it asks the
+// compiled rules, and its cost depends on the number of classes, not of nodes.
 func MapOf(from, to *policy.World, ask MapQuestion) (*AccessMap, error) {
 	s := &mapBuilder{accesses: newAccessTable()}
 	s.after = newEvaluator(to, s.accesses)
@@ -89,7 +89,7 @@ func MapOf(from, to *policy.World, ask MapQuestion) (*AccessMap, error) {
 	return s.finish(), nil
 }
 
-// AxisError says which side of a map asks for what is not there.
+// AxisError says on which side of a map something unknown was asked for.
 type AxisError struct {
 	Side string // "from" or "to"
 	Err  error
@@ -97,12 +97,12 @@ type AxisError struct {
 
 func (e *AxisError) Error() string { return e.Err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *AxisError) Unwrap() error { return e.Err }
 
-// mapBuilder draws an AccessMap.
+// mapBuilder makes an AccessMap.
 type mapBuilder struct {
-	before, after *evaluator // one and the same without a draft
+	before, after *evaluator // the same one without a draft
 	accesses      *accessTable
 	groupsOf      map[string][]string // of a name of a user, in either world
 	named         map[string]bool     // names of users in rules of either world
@@ -110,12 +110,13 @@ type mapBuilder struct {
 	buckets       []*mapBucket
 	owned         map[mesh.UserID][]*mapSubset
 	rules         []MapRule
-	ruleBefore    []int // places in rules, by rule of the world before
+	ruleBefore    []int // indexes in rules, by rule of the world before
 	cells         []*tally
 	row           []tally // of one bucket, by principals of to
 }
 
-// mapBucket is nodes that neither world tells apart, or what lies behind routers.
+// mapBucket is a set of nodes that neither world tells apart, or what is behind
+// routers.
 type mapBucket struct {
 	srcBefore, srcAfter, dstBefore, dstAfter *classRules
 	from, to                                 []share
@@ -123,11 +124,11 @@ type mapBucket struct {
 	route                                    string
 }
 
-// share is how many nodes of a bucket a principal has.
+// share says how many nodes of a bucket a principal has.
 type share struct{ principal, nodes int }
 
-// mapSubset is the nodes of a bucket that are of the same principals, and of the same
-// person.
+// mapSubset is the nodes of a bucket that belong to the same principals and the same
+// user.
 type mapSubset struct {
 	*mapBucket
 	members *membership
@@ -231,7 +232,7 @@ func targetTexts(targets []lang.Target) string {
 	return text
 }
 
-// reachability is what nodes of one bucket reach of those of another.
+// reachability says what nodes of one bucket reach of those of another.
 type reachability struct {
 	before, after     [2]int // by family
 	has, lost, gained int
@@ -245,7 +246,8 @@ type ruleHit struct {
 
 func (m *reachability) none() bool { return m.before == [2]int{} && m.after == [2]int{} }
 
-// reach finds what bucket a reaches of bucket b; own says that one person has the nodes.
+// reach finds out what bucket a reaches of bucket b; own says that the same user has
+// the nodes.
 func (s *mapBuilder) reach(m *reachability, a, b *mapBucket, own bool) {
 	*m = reachability{rules: m.rules[:0]}
 	m.after = s.after.reach(a.srcAfter, b.dstAfter, own)
@@ -280,8 +282,8 @@ func (m *reachability) hit(rule int) *ruleHit {
 	return &m.rules[i]
 }
 
-// eachRule names the rules by which nodes of class a reach those of class b, one of
-// them maybe once for each family.
+// eachRule calls yield with each rule by which nodes of class a reach those of class
+// b, perhaps once for each address family.
 func (s *evaluator) eachRule(a, b *classRules, own bool, yield func(rule int)) {
 	for family := range a.src {
 		for o := range between(a, b, family) {
@@ -295,14 +297,14 @@ func (s *evaluator) eachRule(a, b *classRules, own bool, yield func(rule int)) {
 	}
 }
 
-// tally is a cell that is not complete.
+// tally is a cell in the making.
 type tally struct {
 	unchanged, lost, gained, changed, own int // pairs
 	has, less, more                       int // accesses
 	rules                                 []RuleShare
 }
 
-// add counts n pairs that meet in one way; n is negative to take them back.
+// add counts n pairs with the same reachability; a negative n removes them again.
 func (t *tally) add(b *accessTable, m *reachability, n int) {
 	switch none := ([2]int{}); {
 	case m.none():
@@ -328,7 +330,7 @@ func (t *tally) add(b *accessTable, m *reachability, n int) {
 	}
 }
 
-// addAll counts another tally n times.
+// addAll adds another tally n times.
 func (t *tally) addAll(b *accessTable, o *tally, n int) {
 	t.unchanged, t.lost, t.gained, t.changed = t.unchanged+n*o.unchanged, t.lost+n*o.lost, t.gained+n*o.gained, t.changed+n*o.changed
 	t.has, t.less, t.more = b.plus(t.has, o.has), b.plus(t.less, o.less), b.plus(t.more, o.more)
@@ -356,8 +358,8 @@ func (s *mapBuilder) cell(from, to int) *tally {
 	return *c
 }
 
-// compareBuckets looks at all pairs of nodes as if no person had both. A bucket meets
-// the others once, whatever principals its nodes are of.
+// compareBuckets compares all pairs of nodes as if no user had both. Two buckets are
+// compared once, whatever principals their nodes belong to.
 func (s *mapBuilder) compareBuckets() {
 	var m reachability
 	s.row = make([]tally, len(s.to.all))
@@ -388,8 +390,8 @@ func (s *mapBuilder) compareBuckets() {
 	}
 }
 
-// compareWithin looks at the pairs of nodes of one bucket: a node is no pair with
-// itself.
+// compareWithin compares the nodes of one bucket with each other. A node and itself
+// are not a pair.
 func (s *mapBuilder) compareWithin(p *mapBucket) {
 	var m reachability
 	if len(p.subsets) == 0 || len(p.to) == 0 {
@@ -408,7 +410,7 @@ func (s *mapBuilder) compareWithin(p *mapBucket) {
 	}
 }
 
-// inBoth counts the nodes that two principals share.
+// inBoth counts the nodes that two principals have in common.
 func (p *mapBucket) inBoth() map[[2]int]int {
 	shared := map[[2]int]int{}
 	for _, a := range p.subsets {
@@ -421,7 +423,7 @@ func (p *mapBucket) inBoth() map[[2]int]int {
 	return shared
 }
 
-// compareOwn looks again at the pairs that one person has.
+// compareOwn corrects the counts for pairs that one user has.
 func (s *mapBuilder) compareOwn() {
 	var others, own reachability
 	for _, subsets := range s.owned {

@@ -12,26 +12,25 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Detail is how finely an AccessMap tells nodes apart.
+// Detail is how finely an AccessMap divides nodes.
 type Detail string
 
-// The details.
+// The levels of detail.
 const (
 	ByGroups Detail = "groups" // groups, users that rules name, all other users, tags
 	ByUsers  Detail = "users"  // users, tags
 	ByNodes  Detail = "nodes"
 )
 
-// OtherUsers names the principal of users that are in no group and in no rule.
+// OtherUsers is the principal of users that no group and no rule names.
 const OtherUsers = "other users"
 
-// internetName names what lies beyond exit nodes.
+// internetName is the principal of everything behind exit nodes.
 const internetName = "autogroup:internet"
 
-// MapQuestion says of whom an AccessMap speaks. From and To name them as
-// World.ParseEnd reads them, or are a route, autogroup:internet or OtherUsers;
-// nothing means everyone, told apart as By says. By nodes, those who are named are
-// told apart too.
+// MapQuestion says what an AccessMap is about. From and To are names that ParseEnd
+// accepts, routes, autogroup:internet or OtherUsers. An empty list means everyone,
+// divided as By says. ByNodes also divides principals that are named.
 type MapQuestion struct {
 	From, To []string
 	By       Detail
@@ -51,8 +50,8 @@ const (
 	KindInternet PrincipalKind = "internet"
 )
 
-// Principal is whom rules speak of, with the nodes that it has. Those of a route
-// are its routers.
+// Principal is someone or something that rules name, with its number of nodes. The
+// nodes of a route are its routers.
 type Principal struct {
 	Kind                   PrincipalKind
 	Name                   string
@@ -61,8 +60,7 @@ type Principal struct {
 	Nodes, Online, Expired int
 }
 
-// axis is the principals of one side of a map, and who is among them. A node may be
-// of several.
+// axis holds the principals of one side of a map. A node may belong to several.
 type axis struct {
 	all    []Principal
 	more   int
@@ -105,7 +103,7 @@ func (a *axis) count(n *mesh.Node, members []int) {
 	}
 }
 
-// weight is as how many nodes a principal counts.
+// weight returns as how many nodes a principal counts.
 func (a *axis) weight(i int) int {
 	if a.routes[i] != nil {
 		return 1
@@ -113,7 +111,7 @@ func (a *axis) weight(i int) int {
 	return a.all[i].Nodes - a.all[i].Expired
 }
 
-// collectNames finds out who is in groups or in rules, before or after.
+// collectNames collects the users that groups and rules name, before or after.
 func (s *mapBuilder) collectNames() {
 	s.groupsOf, s.named = map[string][]string{}, map[string]bool{}
 	for _, side := range []*evaluator{s.before, s.after} {
@@ -142,13 +140,13 @@ func (s *mapBuilder) noteUser(t lang.Target) {
 	}
 }
 
-// isOther reports whether somebody is one of OtherUsers.
+// isOther reports whether a user is one of OtherUsers.
 func (s *mapBuilder) isOther(u *mesh.User) bool {
 	return !slices.ContainsFunc(lang.NamesOf(u), func(name string) bool { return s.named[name] || len(s.groupsOf[name]) > 0 })
 }
 
-// axis finds the principals that are asked for. The internet is reached, and reaches
-// nobody.
+// axis returns the principals that are asked for. The internet is only ever a
+// destination.
 func (s *mapBuilder) axis(names []string, by Detail, reached bool) (*axis, error) {
 	a := &axis{places: map[string]int{}, routes: map[int][]netip.Prefix{}}
 	if len(names) == 0 {
@@ -189,7 +187,7 @@ func (s *mapBuilder) everyone(a *axis, by Detail, reached bool) {
 	}
 }
 
-// addPeople adds those who have nodes without tags.
+// addPeople adds users who have nodes without tags, and their groups.
 func (s *mapBuilder) addPeople(a *axis, by Detail) {
 	var users []*mesh.User
 	groups, others := map[string]bool{}, false
@@ -247,7 +245,7 @@ func (s *mapBuilder) addInternet(a *axis) {
 	}
 }
 
-// choose adds what a name means.
+// choose adds the principal that a name means.
 func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 	if p, err := netip.ParsePrefix(name); err == nil {
 		if !slices.Contains(s.after.Routes(), p) {
@@ -299,11 +297,12 @@ func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 	return nil
 }
 
-// membership is the principals that nodes are of, on both sides.
+// membership is the principals that a node belongs to, on both sides of a map.
 type membership struct{ from, to []int }
 
-// memberships returns a function that finds that of a node. Nodes of one person, or
-// with the same tags, share it unless nodes are told apart.
+// memberships returns a function that finds the membership of a node. Nodes of the
+// same user, or with the same tags, share one unless there are principals for single
+// nodes.
 func (s *mapBuilder) memberships() func(*mesh.Node) *membership {
 	people, tagged := map[mesh.UserID]*membership{}, map[string]*membership{}
 	shared := func(n *mesh.Node) *membership {
@@ -335,7 +334,7 @@ func (s *mapBuilder) memberships() func(*mesh.Node) *membership {
 	}
 }
 
-// membersOf finds the principals that a node is of by who has it.
+// membersOf returns the principals that a node belongs to by its tags or owner.
 func (s *mapBuilder) membersOf(a *axis, n *mesh.Node) (list []int) {
 	for _, tag := range n.Tags {
 		list = a.find(list, KindTag, tag)
@@ -356,7 +355,7 @@ func (s *mapBuilder) membersOf(a *axis, n *mesh.Node) (list []int) {
 	return list
 }
 
-// sortRoutes adds what lies behind routers to the buckets.
+// sortRoutes adds what is behind routers to the buckets.
 func (s *mapBuilder) sortRoutes() {
 	for n := range s.after.Nodes() {
 		for _, a := range []*axis{s.from, s.to} {
@@ -384,7 +383,7 @@ func (s *mapBuilder) sortRoutes() {
 	}
 }
 
-// comingFrom is what addresses behind routers may.
+// comingFrom returns the rules that apply to addresses behind routers as sources.
 func (s *evaluator) comingFrom(p netip.Prefix) *classRules {
 	k, family := &classRules{}, 0
 	if p.Addr().Is6() {
@@ -395,15 +394,15 @@ func (s *evaluator) comingFrom(p netip.Prefix) *classRules {
 	return k
 }
 
-// led is a place behind a router to which a rule leads.
+// led is a place behind a router, with the offer of a rule that leads there.
 type led struct {
 	offer
 	place  netip.Prefix
 	routes []netip.Prefix // of the router
 }
 
-// leading finds all places behind routers. Routers that lead to the same by the
-// same rules are looked at once.
+// leading returns all places behind routers. Routers of one class with the same
+// routes are looked at once.
 func (s *evaluator) leading() (list []led) {
 	seen := map[string]bool{}
 	for n := range s.Nodes() {
@@ -426,7 +425,7 @@ func (s *evaluator) leading() (list []led) {
 	return list
 }
 
-// goingTo is what rules let others reach of routes, through their own routers.
+// goingTo returns the rules that apply to routes as destinations.
 func (s *evaluator) goingTo(prefixes []netip.Prefix, all []led) *classRules {
 	k := &classRules{}
 	for _, l := range all {

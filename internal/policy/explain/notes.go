@@ -10,7 +10,8 @@ import (
 // maxNotes bounds the notes of one kind.
 const maxNotes = 20
 
-// Notes returns WarningsFor, and the tags that nodes carry but the document does not define.
+// Notes returns the warnings about a policy, and about tags of nodes that it does not
+// define.
 func Notes(w *policy.World) (notes []string) {
 	if w.Doc == nil {
 		return nil

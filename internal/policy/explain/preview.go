@@ -8,60 +8,60 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Effect is what another policy, or other tags, would do to the nodes that are
-// there. Pairs are ordered: who reaches, and whom.
+// Effect is what another policy, or other tags, would change for the existing nodes.
+// Pairs are ordered: source, destination.
 type Effect struct {
-	// Lost are the pairs that reach each other no more, Gained those that newly
-	// do, Changed those that do by other ports or protocols, and Unchanged those
-	// that do as before.
+	// Lost counts the pairs that lose all access, Gained those that had none and get
+	// some, Changed those whose ports or protocols change, and Unchanged those that
+	// keep the same access.
 	Lost, Gained, Changed, Unchanged int
-	// Losers are the nodes that no longer reach something they reached, and
+	// Losers counts the nodes that no longer reach something that they reached, and
 	// LosersOnline those of them that are online.
 	Losers, LosersOnline int
 
-	// Shifts, Shells and Routes say what changes for whom, the most pairs first
-	// and up to a limit; the others are counted.
+	// Shifts, Shells and Routes say what changes for whom, the most pairs first and
+	// up to a limit. The rest is only counted.
 	Shifts                             []Shift
 	Shells                             []ShellShift
 	Routes                             []RouteShift
 	MoreShifts, MoreShells, MoreRoutes int
 
-	// Tests are those of the new policy that do not hold.
+	// Tests are those of the new policy that fail.
 	Tests []TestFailure
-	// Guards are warnings that nobody should miss.
+	// Guards are warnings about changes that are easily a mistake.
 	Guards []Guard
 	// Notes are those of the new policy.
 	Notes []string
-	// Truncated says that the policies tell so many sorts of nodes apart that not
-	// all pairs were looked at: what is counted and listed is a part.
+	// Truncated says that there are too many classes of nodes to compare all pairs:
+	// the counts and lists are incomplete.
 	Truncated bool
 }
 
-// Principals are people, or tags of nodes, for whom the same changes.
+// Principals are users, or tags of nodes, for whom the same changes.
 type Principals struct {
 	Names []string // some of them, in order
 	Count int
 }
 
-// Shift is a change of what some reach of others.
+// Shift is a change in what some principals reach of others.
 type Shift struct {
 	From, To Principals
-	Own      bool // only between nodes of one person
+	Own      bool // only between nodes of the same user
 	Pairs    int
 	Samples  []NodePair
-	// Online is how many of the nodes that reach less are online.
+	// Online counts the nodes that reach less and are online.
 	Online       int
 	Lost, Gained []lang.Service
-	// LostLines are of the old text: rules that allowed what is lost. GainedLines
-	// are of the new one.
+	// LostLines are lines of the old text: rules that allowed what is lost.
+	// GainedLines are lines of the new text.
 	LostLines, GainedLines []lang.Line
 }
 
-// NodePair is one who reaches, and whom.
+// NodePair is a source and a destination.
 type NodePair struct{ From, To mesh.NodeID }
 
-// ShellShift is a change of who may open shells. Users are those of the operating
-// system.
+// ShellShift is a change in who may log in by SSH, and as which users of the
+// operating system.
 type ShellShift struct {
 	From, To               Principals
 	Own                    bool
@@ -71,17 +71,17 @@ type ShellShift struct {
 	LostLines, GainedLines []lang.Line
 }
 
-// ShellUser is a user of an operating system, or NonRoot, and whether somebody must
-// agree first.
+// ShellUser is a user of an operating system, or lang.NonRoot. Check says that a login
+// needs approval.
 type ShellUser struct {
 	Name  string
 	Check bool
 }
 
-// RouteShift is a change of what some reach behind routers.
+// RouteShift is a change in what some principals reach behind routers.
 type RouteShift struct {
 	From Principals
-	// Through are the routers, or the exit nodes.
+	// Through are the routers or exit nodes.
 	Through []mesh.NodeID
 	// Prefix is where they lead; a default route stands for the internet.
 	Prefix                 netip.Prefix
@@ -95,7 +95,7 @@ type GuardKind string
 // The warnings.
 const (
 	GuardUnreachable GuardKind = "unreachable" // nobody reaches nodes on port 22 any more
-	GuardOwnWayIn    GuardKind = "ownWayIn"    // the viewer does not
+	GuardOwnWayIn    GuardKind = "ownWayIn"    // the viewer no longer reaches nodes on port 22
 	GuardEverything  GuardKind = "everything"  // everything may reach everything
 )
 
@@ -106,11 +106,11 @@ type Guard struct {
 	Nodes []mesh.NodeID
 }
 
-// Preview compares two worlds. They have the same nodes, seen through two
-// documents or with other tags. The viewer is who wants to know, or nil.
+// Preview compares two worlds that have the same nodes, with different policies or
+// different tags. The viewer is the one who asks, or nil.
 //
-// It asks what is compiled for classes of nodes, the same that nodes are told, and
-// so costs what there are of classes and not of nodes.
+// It asks the compiled rules, from which nodes are told what they may do, so its cost
+// depends on the number of classes and not of nodes.
 func Preview(from, to *policy.World, viewer *End) *Effect {
 	accesses := newAccessTable()
 	c := &comparison{before: newEvaluator(from, accesses), after: newEvaluator(to, accesses), accesses: accesses, effect: &Effect{Tests: RunTests(to), Notes: Notes(to)}}

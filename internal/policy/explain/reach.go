@@ -9,28 +9,28 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// evaluator is a world of which is asked what classes of nodes reach of each other, by
-// the rules that were compiled for their classes.
+// evaluator finds out what nodes of one class reach of those of another, by the
+// compiled rules. It remembers what it found.
 type evaluator struct {
 	*world
 	accesses *accessTable
 	classes  map[policy.Class]*classRules
-	own      []int   // by rule: what it lets nodes of one person reach
-	access   [][]int // by rule and destination: what it lets others reach
+	own      []int   // by rule: the access that it gives to nodes of the same user
+	access   [][]int // by rule and destination: the access that it gives
 }
 
-// classRules is what nodes of a class may by their own addresses, and what others
-// may there; first IPv4, then IPv6.
+// classRules are the rules that apply to the nodes of a class themselves, first for
+// IPv4, then for IPv6.
 type classRules struct {
 	has     [2]bool       // addresses of the family
-	src     [2]bitset.Set // rules
-	dst     [2][]offer    // by rules other than those about autogroup:self
-	few     [2][]int      // src as a list, if that is short
-	shellOf bitset.Set    // rules about shells that let it in
-	shellAt bitset.Set    // rules about shells on it
+	src     [2]bitset.Set // rules that have the nodes as sources
+	dst     [2][]offer    // what rules let others reach, except by autogroup:self
+	few     [2][]int      // src as a list, if it is short
+	shellOf bitset.Set    // SSH rules that have the nodes as sources
+	shellAt bitset.Set    // SSH rules that have them as destinations
 }
 
-// offer is what a rule lets in.
+// offer is the access that a rule gives.
 type offer struct{ rule, access int }
 
 func newEvaluator(w *policy.World, accesses *accessTable) *evaluator {
@@ -65,7 +65,7 @@ func (s *evaluator) class(c policy.Class) *classRules {
 	return k
 }
 
-// addOffer adds what a rule lets in to a list that is in the order of rules.
+// addOffer adds an offer to a list that is in the order of the rules.
 func (s *evaluator) addOffer(list []offer, o offer) []offer {
 	if last := len(list) - 1; last >= 0 && list[last].rule == o.rule {
 		list[last].access = s.accesses.plus(list[last].access, o.access)
@@ -74,8 +74,7 @@ func (s *evaluator) addOffer(list []offer, o offer) []offer {
 	return append(list, o)
 }
 
-// between yields what rules let nodes of class a reach of those of class b, in the
-// order of the rules.
+// between yields the offers of class b for class a, in the order of the rules.
 func between(a, b *classRules, family int) iter.Seq[offer] {
 	return func(yield func(offer) bool) {
 		offers, few := b.dst[family], a.few[family]
@@ -96,8 +95,8 @@ func between(a, b *classRules, family int) iter.Seq[offer] {
 	}
 }
 
-// reach is what nodes of class a reach of those of class b, in each family; own
-// says that one person has both.
+// reach returns what nodes of class a reach of those of class b, in each address
+// family; own says that the same user has both.
 func (s *evaluator) reach(a, b *classRules, own bool) (sums [2]int) {
 	for family := range sums {
 		for o := range between(a, b, family) {
@@ -112,8 +111,8 @@ func (s *evaluator) reach(a, b *classRules, own bool) (sums [2]int) {
 	return sums
 }
 
-// lines adds where the rules stand by which nodes of class a reach what was lost or
-// gained of class b.
+// lines adds the lines of the rules by which nodes of class a reach any of an access
+// at those of class b.
 func (s *evaluator) lines(list []lang.Line, a, b *classRules, own bool, what int) []lang.Line {
 	for family := range a.src {
 		for o := range between(a, b, family) {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// TestFailure is a statement of the policy about itself that does not hold.
+// TestFailure is a test of a policy that fails.
 type TestFailure struct {
 	Line lang.Line // of the test
 	Src  string
@@ -20,19 +20,18 @@ type TestFailure struct {
 	Text string // names the test, what happened, and the rule by which it did
 }
 
-// What a test wants, or what rules about shells say.
+// What a test expects, and what SSH rules do.
 const (
 	wantAccept = "accept"
 	wantCheck  = "check"
 	wantDeny   = "deny"
 )
 
-// RunTests returns the tests of the document that do not hold, in the order of the
-// text.
+// RunTests returns the tests of a document that fail, in the order of the text.
 //
-// A test is about identities, whether or not someone has them: a person of this
-// name, every member of this group, a node with this tag alone. An address that a
-// node has means this node. What a test denies, no node that is there may have
+// A test is about identities, whether or not anyone has them: a user of this name,
+// every member of this group, a node with only this tag. An address that a node has
+// means this node. What a test denies must not be possible for any existing node
 // either, by whatever other tags or addresses it has.
 func RunTests(w *policy.World) []TestFailure {
 	if w.Doc == nil || len(w.Doc.Tests)+len(w.Doc.SSHTests) == 0 {
@@ -67,7 +66,7 @@ func RunTests(w *policy.World) []TestFailure {
 	return run.failures
 }
 
-// testRun is the work on the tests of a document.
+// testRun runs the tests of a document.
 type testRun struct {
 	*world
 	nodes    []endpoint // each by all its addresses
@@ -75,20 +74,20 @@ type testRun struct {
 	failures []TestFailure
 }
 
-// subject is what a test speaks of.
+// subject is the source or a destination of a test.
 type subject struct {
-	// individuals are those for whom it must hold, each by the addresses that it
-	// may have.
+	// individuals are those for whom the test must hold, each by the addresses
+	// that it may have.
 	individuals [][]endpoint
-	// present are the nodes that are meant, two of each class: one may be on both
-	// ends of a question, and what it may do to itself is nobody's concern. Parts
-	// of prefixes are among them.
+	// present are existing nodes that the subject means, two of each class: a node
+	// may be at both ends of a test, and reaching itself does not count. Parts of
+	// prefixes that rules name are here too.
 	present []endpoint
 	// The rules that have one of them as a source, and as a destination.
 	src, dst bitset.Set
 }
 
-// subject finds what a target means, once for all tests.
+// subject returns what a target means; it is found once for all tests.
 func (run *testRun) subject(t lang.Target) *subject {
 	key := string(rune('a'+t.Kind)) + t.Name
 	if s, ok := run.subjects[key]; ok {
@@ -96,13 +95,13 @@ func (run *testRun) subject(t lang.Target) *subject {
 	}
 	s := &subject{individuals: run.individuals(t), present: run.present(&t)}
 	run.subjects[key] = s
-	for _, parties := range append(s.individuals, s.present) {
+	for _, endpoints := range append(s.individuals, s.present) {
 		for i := range run.rules {
 			r := &run.rules[i]
-			if !s.src.Has(i) && slices.ContainsFunc(parties, func(p endpoint) bool { return run.sourceIn(r.Src, &p) >= 0 }) {
+			if !s.src.Has(i) && slices.ContainsFunc(endpoints, func(p endpoint) bool { return run.sourceIn(r.Src, &p) >= 0 }) {
 				s.src.Add(i)
 			}
-			if !s.dst.Has(i) && slices.ContainsFunc(parties, func(p endpoint) bool { return run.leadsTo(r, &p) }) {
+			if !s.dst.Has(i) && slices.ContainsFunc(endpoints, func(p endpoint) bool { return run.leadsTo(r, &p) }) {
 				s.dst.Add(i)
 			}
 		}
@@ -110,7 +109,7 @@ func (run *testRun) subject(t lang.Target) *subject {
 	return s
 }
 
-// leadsTo reports whether a rule has a destination, whoever asks.
+// leadsTo reports whether a rule has d as a destination, for any source.
 func (w *world) leadsTo(r *lang.Rule, d *endpoint) bool {
 	nobody := &endpoint{}
 	return leads(r, d) && slices.ContainsFunc(r.Dst, func(t lang.Destination) bool { return w.isDestination(&t.Target, nobody, d) })
@@ -146,8 +145,8 @@ func (w *world) individuals(t lang.Target) (list [][]endpoint) {
 	}
 }
 
-// atAddress is the node that has an address, or an address to which some router
-// leads.
+// atAddress returns the node that has an address, or the address behind an imagined
+// router.
 func (w *world) atAddress(a netip.Addr) endpoint {
 	if n, ok := w.NodeByAddr(a); ok {
 		return w.destination(a, n)
@@ -173,7 +172,7 @@ func (run *testRun) present(t *lang.Target) (list []endpoint) {
 	return append(list, run.partsOf(t.Prefixes)...)
 }
 
-// partsOf are the parts of prefixes that rules tell apart.
+// partsOf returns the parts of prefixes that rules tell apart.
 func (run *testRun) partsOf(whole []netip.Prefix) (list []endpoint) {
 	for q := range run.Rules().Prefixes() {
 		if slices.ContainsFunc(whole, func(p netip.Prefix) bool { return p.Bits() < q.Bits() && p.Contains(q.Addr()) }) {
@@ -184,8 +183,8 @@ func (run *testRun) partsOf(whole []netip.Prefix) (list []endpoint) {
 	return list
 }
 
-// question pairs each one that a test asks about with each that it must reach, and
-// says which rules could let them.
+// question returns a pair of candidates for each source and destination of a test,
+// and the rules that could allow one of them.
 func (run *testRun) question(src, dst lang.Target) (list []candidates, rules bitset.Set) {
 	from := run.subject(src)
 	to := &subject{}
@@ -208,7 +207,7 @@ func (run *testRun) question(src, dst lang.Target) (list []candidates, rules bit
 	return list, rules
 }
 
-// by finds the first of some rules that lets one end reach the other.
+// by returns the first of some rules that allows one of the candidates.
 func (w *world) by(rules bitset.Set, e candidates, ask portQuery) (Finding, bool) {
 	for i := range rules.All() {
 		r := &w.rules[i]
@@ -221,7 +220,7 @@ func (w *world) by(rules bitset.Set, e candidates, ask portQuery) (Finding, bool
 	return Finding{}, false
 }
 
-// queriesOf are what a test means: without a protocol, TCP or UDP.
+// queriesOf returns what a test asks for: without a protocol, TCP or UDP.
 func queriesOf(t *lang.Test, port uint16) []portQuery {
 	if t.Protocol != 0 {
 		return []portQuery{{protocol: t.Protocol, port: port}}
@@ -267,7 +266,7 @@ func (run *testRun) deny(t *lang.Test, d *lang.TestDestination) {
 	}
 }
 
-// where names the rule first and then why it fits.
+// where names the rule, and then why it matches.
 func (f Finding) where() string {
 	if f.Line == 0 {
 		return "no rule: " + f.Text
@@ -281,8 +280,8 @@ func (run *testRun) fail(t *lang.Test, d *lang.TestDestination, want, text strin
 	})
 }
 
-// apart finds two different nodes of one family of which the one may be a source
-// and the other a destination. Two of each are enough to tell.
+// apart returns two different nodes of one address family, one of which may be the
+// source and the other the destination. Looking at two of each is enough.
 func apart(from, to []endpoint, isSource, isDestination func(*endpoint) bool) (pair, bool) {
 	for _, six := range []bool{false, true} {
 		few := func(all []endpoint, is func(*endpoint) bool) (list []*endpoint) {
@@ -305,8 +304,8 @@ func apart(from, to []endpoint, isSource, isDestination func(*endpoint) bool) (p
 	return pair{}, false
 }
 
-// someNode finds a node that is there and reaches another. Rules about
-// autogroup:self know people, so what they say does not depend on who is there.
+// someNode returns an existing node that reaches another. Rules with autogroup:self
+// are about users, so they do not depend on which nodes exist.
 func (run *testRun) someNode(src, dst lang.Target, rules bitset.Set, ask portQuery) (Finding, pair, bool) {
 	if dst.Kind == lang.Self {
 		return Finding{}, pair{}, false
@@ -323,7 +322,7 @@ func (run *testRun) someNode(src, dst lang.Target, rules bitset.Set, ask portQue
 	return Finding{}, pair{}, false
 }
 
-// shellRule is the first rule about shells that lets s in at d as a user, or nil.
+// shellRule returns the first SSH rule that lets s log in at d as a user, or nil.
 func (w *world) shellRule(s, d *endpoint, user string) *lang.SSHRule {
 	for i := range w.ssh {
 		r := &w.ssh[i]
@@ -338,7 +337,7 @@ func (w *world) shellRule(s, d *endpoint, user string) *lang.SSHRule {
 	return nil
 }
 
-// someShell finds a rule by which a node that is there opens a shell on another.
+// someShell returns an SSH rule by which an existing node may log in on another.
 func (run *testRun) someShell(src, dst lang.Target, user string) *lang.SSHRule {
 	from, to := run.subject(src).present, run.subject(dst).present
 	for i := range run.ssh {
@@ -357,12 +356,12 @@ func (w *world) opensFrom(r *lang.SSHRule, s *endpoint) bool {
 	return slices.ContainsFunc(r.Src, func(t lang.Target) bool { return t.Kind == lang.Any || w.means(&t, s) })
 }
 
-// opensAt leaves out autogroup:self.
+// opensAt reports whether an SSH rule applies to d, without autogroup:self.
 func (w *world) opensAt(r *lang.SSHRule, d *endpoint) bool {
 	return slices.ContainsFunc(r.Dst, func(t lang.Target) bool { return t.Kind == lang.Any || w.means(&t, d) })
 }
 
-// actionOf is what a rule says to those whom it lets in.
+// actionOf returns what an SSH rule does; nil stands for no rule.
 func actionOf(r *lang.SSHRule) string {
 	switch {
 	case r == nil:

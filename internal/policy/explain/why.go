@@ -12,34 +12,32 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// maxNearest is how many rules are named that almost allow what was asked.
+// maxNearest bounds Answer.Nearest.
 const maxNearest = 3
 
 // Question asks whether one end may open a connection to another.
 type Question struct {
 	From, To End
 	Protocol int // by its number; 0 means TCP
-	// Port counts for protocols that have them; 0 asks for any port.
+	// Port counts for protocols that have ports; 0 asks for any port.
 	Port uint16
 }
 
-// Answer says whether, and by which rules.
+// Answer says whether a connection is allowed, and by which rules.
 type Answer struct {
 	Allowed bool
-	// Rules are those that allow it, in the order of the text. They do not help
-	// when one of the Notes is in the way.
+	// Rules are those that allow it, in the order of the text. Even so it is not
+	// allowed if there are Notes.
 	Rules []Finding
-	// Nearest are rules that would allow it if one thing were different, if no
-	// rule does.
+	// Nearest are rules that almost allow it, if no rule does.
 	Nearest []Finding
-	// Notes say what beside the rules is in the way.
+	// Notes are reasons other than the rules why it is not allowed.
 	Notes []string
-	// At are the routers and exit nodes where packets for an address arrive that
-	// is no node's.
+	// At are the routers and exit nodes that lead to an address that no node has.
 	At []mesh.NodeID
 }
 
-// Finding is a rule and why it fits, or why not.
+// Finding is a rule with the reason why it allows something, or why not.
 type Finding struct {
 	Line    lang.Line // 0 for the rule that holds where nothing is said about access
 	Grant   bool      // it stands in grants, not in acls
@@ -54,8 +52,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("line %d: %s", f.Line, f.Text)
 }
 
-// Why answers a question by the rules in force. Of a user, a group or a tag it
-// asks whether some node that they have, or might have, is allowed.
+// Why answers a question by the rules in force. A user, a group or a tag is allowed
+// something if any node that they have, or could have, is allowed it.
 func Why(world *policy.World, q Question) Answer {
 	var a Answer
 	w := newWorld(world)
@@ -78,21 +76,21 @@ func Why(world *policy.World, q Question) Answer {
 	return a
 }
 
-// candidates are those who may ask, and those who may be asked; one of each is enough.
+// candidates are possible sources and destinations; one allowed pair is enough.
 type candidates struct{ src, dst []endpoint }
 
-// meet reports whether some of both are of one family.
+// meet reports whether a source and a destination are of the same address family.
 func (e candidates) meet() bool {
 	return slices.ContainsFunc(e.src, func(s endpoint) bool {
 		return slices.ContainsFunc(e.dst, func(d endpoint) bool { return s.six() == d.six() })
 	})
 }
 
-// pair is a packet.
+// pair is the source and the destination of a packet.
 type pair struct{ src, dst endpoint }
 
-// findRules finds the rules that allow one of some packets, or those that come
-// nearest.
+// findRules returns the rules that allow one of the candidates, or those that almost
+// do.
 func (w *world) findRules(e candidates, ask portQuery) (rules, nearest []Finding) {
 	const tooFar = 3
 	var near []nearMiss
@@ -121,9 +119,8 @@ func (w *world) findRules(e candidates, ask portQuery) (rules, nearest []Finding
 	return nil, w.nearestOf(near)
 }
 
-// closest finds the packet of one family that a rule lets come farthest. What a
-// rule says of a source and of a destination does not depend on the other, but for
-// autogroup:self.
+// closest returns the pair of one address family that matches most of a rule. Sources
+// and destinations match independently of each other, except by autogroup:self.
 func (w *world) closest(r *lang.Rule, e candidates, six bool, ask portQuery) (p pair, v verdict, ok bool) {
 	var s, d *endpoint
 	v = verdict{src: -1, dst: -1}
@@ -158,7 +155,7 @@ func (w *world) closest(r *lang.Rule, e candidates, six bool, ask portQuery) (p 
 	return pair{*s, *d}, v, true
 }
 
-// closestOwn tries all pairs of one person.
+// closestOwn tries all pairs of the same user.
 func (w *world) closestOwn(r *lang.Rule, e candidates, p pair, v verdict, ask portQuery) (pair, verdict, bool) {
 	for i := range e.src {
 		for k := range e.dst {
@@ -173,8 +170,8 @@ func (w *world) closestOwn(r *lang.Rule, e candidates, p pair, v verdict, ask po
 	return p, v, true
 }
 
-// routersTo is an address at all nodes that lead there; at an imagined one if
-// there are none.
+// routersTo returns an address as a destination at each node that leads there, or at
+// an imagined router if there is none.
 func (w *world) routersTo(addr netip.Addr, a *Answer) (list []endpoint) {
 	announced := ""
 	for n := range w.Nodes() {
@@ -195,12 +192,12 @@ func (w *world) routersTo(addr netip.Addr, a *Answer) (list []endpoint) {
 	return []endpoint{somewhere(addr)}
 }
 
-// somewhere is an address to which some router leads.
+// somewhere returns an address behind an imagined router.
 func somewhere(a netip.Addr) endpoint {
 	return endpoint{span: netip.PrefixFrom(a, a.BitLen()), behind: true, beyond: policy.IsPublic(a)}
 }
 
-// because says why a rule allows a packet.
+// because returns the reason why a rule allows a packet.
 func (w *world) because(r *lang.Rule, v verdict, p *pair) Finding {
 	f := Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment}
 	switch {
@@ -246,7 +243,7 @@ func (w *world) destinationReason(t *lang.Target, s, d *endpoint) string {
 	}
 }
 
-// reason says why a target means somebody.
+// reason says why a target means an endpoint.
 func (w *world) reason(t *lang.Target, p *endpoint) string {
 	switch t.Kind {
 	case lang.User:
@@ -287,7 +284,7 @@ func (w *world) reason(t *lang.Target, p *endpoint) string {
 	}
 }
 
-// relation is what somebody or a node has to do with the name of a person.
+// relation says how an endpoint relates to the name of a user.
 func (p *endpoint) relation() string {
 	if !p.imagined() {
 		return " belongs to "
@@ -314,12 +311,12 @@ type nearMiss struct {
 	rule   *lang.Rule
 	pair   pair
 	far    verdict
-	misses int // things that would have to be different
-	order  int // of these the one that is easiest to see
+	misses int // how many things would have to be different
+	order  int // breaks ties; the easiest to see first
 }
 
-// misses counts what is in the way of a packet. Where a rule leads elsewhere,
-// nothing was asked of its services yet.
+// misses counts what would have to be different for a rule to allow a packet. If the
+// destination does not match, its services have not been compared yet.
 func misses(r *lang.Rule, v verdict, p pair, ask portQuery) nearMiss {
 	m := nearMiss{rule: r, pair: p, far: v}
 	if v.src < 0 {
@@ -337,7 +334,7 @@ func misses(r *lang.Rule, v verdict, p pair, ask portQuery) nearMiss {
 	return m
 }
 
-// finding says why not.
+// finding returns the reason why a rule does not allow a packet.
 func (w *world) finding(m *nearMiss) Finding {
 	r, reasons := m.rule, []string(nil)
 	if m.far.dst >= 0 && !m.far.service {
@@ -352,7 +349,7 @@ func (w *world) finding(m *nearMiss) Finding {
 	return Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment, Text: strings.Join(reasons, ", and ")}
 }
 
-// elsewhere says where a rule leads instead.
+// elsewhere says what destination a rule has instead.
 func (w *world) elsewhere(r *lang.Rule, p *pair) string {
 	fits := slices.ContainsFunc(r.Dst, func(d lang.Destination) bool { return w.isDestination(&d.Target, &p.src, &p.dst) })
 	switch {
@@ -371,7 +368,7 @@ func (w *world) elsewhere(r *lang.Rule, p *pair) string {
 	return "destination must be " + targetNames(targets)
 }
 
-// nearestOf are the rules that miss by one thing, or by two if there are none.
+// nearestOf returns the rules with the fewest misses.
 func (w *world) nearestOf(all []nearMiss) (list []Finding) {
 	slices.SortStableFunc(all, func(a, b nearMiss) int { return cmp.Or(a.misses-b.misses, a.order-b.order) })
 	for i := range all[:min(len(all), maxNearest)] {
@@ -382,7 +379,7 @@ func (w *world) nearestOf(all []nearMiss) (list []Finding) {
 	return list
 }
 
-// refusal says what services let in instead of what was asked for.
+// refusal says what services allow instead of what was asked for.
 func refusal(services []lang.Service) string {
 	var parts []string
 	for _, s := range services {
@@ -405,7 +402,7 @@ func targetNames(targets []lang.Target) string {
 	return either(names)
 }
 
-// either lists names, of many only the first.
+// either joins names with "or"; of many it names only the first.
 func either(names []string) string {
 	const most = 3
 	names = slices.Compact(slices.Clone(names))
