@@ -50,7 +50,7 @@ type bucket struct {
 	dstBefore, dstAfter *classRules // as destinations: nobody reaches an expired node
 	nodes               int
 	subsets             []*subset
-	sshBefore, sshAfter bool      // somebody reached port 22
+	sshBefore, sshAfter bool      // port 22 was reached
 	lost                bool      // every node reaches less
 	lostTo              []*bucket // some of the nodes reach less of these
 }
@@ -63,7 +63,7 @@ type subset struct {
 	ownerBefore, ownerAfter mesh.UserID
 	nodes                   []*mesh.Node
 	online                  int
-	sshBefore, sshAfter     bool // by nodes of the same person
+	sshBefore, sshAfter     bool // port 22 was reached by nodes of the same user
 	lost                    bool
 }
 

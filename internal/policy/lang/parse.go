@@ -12,23 +12,23 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// What a document may be at most. Existing policies are far smaller; the limits
-// keep a hostile text from costing more than a moment.
+// Limits of a document. Real policies are far smaller. The limits keep a hostile text
+// from taking more than a moment.
 const (
 	maxDoc = 1 << 20
-	// maxBrackets bounds how deep values can lie in each other while the text is
-	// read, which takes that much of the stack.
+	// maxBrackets bounds how deeply values can be nested, and with it how much of the
+	// stack reading takes.
 	maxBrackets = 100_000
-	// maxDepth bounds the same for values that are passed on to clients.
+	// maxDepth bounds the nesting of values that are passed on to clients.
 	maxDepth    = 32
 	maxRules    = 10_000 // of each list
 	maxTargets  = 100_000
-	maxSetSteps = 100_000 // ranges that are put into sets or taken out
+	maxSetSteps = 100_000 // ranges that are added to ipsets or removed
 	maxProblems = 20
 )
 
-// The members of a document, in the order in which they are read: names come
-// before what uses them.
+// The members of a document, in the order in which they are read: names before what
+// uses them.
 const (
 	memberGroups        = "groups"
 	memberHosts         = "hosts"
@@ -44,8 +44,8 @@ const (
 	memberSSHTests      = "sshTests"
 )
 
-// Parse reads a policy in HuJSON: JSON with comments and trailing commas. Either
-// the document is nil or there are no problems.
+// Parse reads a policy in HuJSON, which is JSON with comments and trailing commas. If
+// there are problems, the document is nil.
 func Parse(text []byte) (*Doc, Problems) {
 	r := &reader{text: text, doc: &Doc{
 		Groups: map[string][]string{}, MemberLines: map[string][]Line{}, Hosts: map[string]netip.Prefix{},
@@ -119,7 +119,7 @@ func (r *reader) document(root hujson.Value) {
 	}
 }
 
-// invalidAt is where a text stops being UTF-8.
+// invalidAt returns the offset at which a text is not valid UTF-8.
 func invalidAt(text []byte) int {
 	for i := 0; ; {
 		c, size := utf8.DecodeRune(text[i:])
@@ -130,10 +130,10 @@ func invalidAt(text []byte) int {
 	}
 }
 
-// reader collects what a document says and what is wrong with it.
+// reader reads a document and collects its problems.
 type reader struct {
 	text     []byte
-	newlines []int // where they are
+	newlines []int // their offsets
 	doc      *Doc
 	hosts    map[string][]netip.Prefix
 	sets     map[string]*ipset
@@ -142,13 +142,13 @@ type reader struct {
 	problems Problems
 }
 
-// line says on which line a place is.
+// line returns the line of an offset.
 func (r *reader) line(at int) Line {
 	before, _ := slices.BinarySearch(r.newlines, at)
 	return Line(before + 1)
 }
 
-// column counts the characters of the line, from 1.
+// column returns the column of an offset in characters, from 1.
 func (r *reader) column(at int) int {
 	start := 0
 	if line := r.line(at); line > 1 {
@@ -157,7 +157,7 @@ func (r *reader) column(at int) int {
 	return 1 + utf8.RuneCount(r.text[start:at])
 }
 
-// full reports that enough was found wrong: reading may stop.
+// full reports whether there are enough problems to stop reading.
 func (r *reader) full() bool { return len(r.problems) >= maxProblems }
 
 func (r *reader) problem(at int, format string, args ...any) {
@@ -171,7 +171,7 @@ func (r *reader) found(at int, format string, args ...any) Problem {
 	return Problem{Line: int(r.line(at)), Column: r.column(at), Text: shortened(fmt.Sprintf(format, args...))}
 }
 
-// warn notes what has a meaning, but perhaps not the one that was meant.
+// warn adds a warning about text that is valid but may not mean what was intended.
 func (r *reader) warn(at int, format string, args ...any) {
 	if len(r.doc.Warnings) >= maxWarnings {
 		return
@@ -179,8 +179,8 @@ func (r *reader) warn(at int, format string, args ...any) {
 	r.doc.Warnings = append(r.doc.Warnings, r.found(at, format, args...))
 }
 
-// syntax turns an error of the JSON reader into a problem. Its columns count
-// bytes.
+// syntax turns an error of the JSON parser, whose columns count bytes, into a
+// problem.
 func (r *reader) syntax(err error) {
 	text := strings.TrimPrefix(err.Error(), "hujson: ")
 	var line, column int
@@ -196,9 +196,9 @@ func (r *reader) syntax(err error) {
 	r.problem(min(at, len(r.text)), "%s", text)
 }
 
-// fields reads an object with members of fixed names, whose case does not count.
-// A member that is unknown or comes twice is a problem; one whose name begins with
-// "#" is a comment.
+// fields reads an object with members of known names, regardless of case. A member
+// that is unknown or appears twice is a problem; one whose name begins with "#" is a
+// comment.
 func (r *reader) fields(v hujson.Value, what string, known ...string) (map[string]hujson.Value, bool) {
 	found := map[string]hujson.Value{}
 	ok := r.members(v, what, func(name string, key, value hujson.Value) {
@@ -219,8 +219,8 @@ func (r *reader) fields(v hujson.Value, what string, known ...string) (map[strin
 	return found, ok
 }
 
-// unsupported reports whether a member means something elsewhere that cannot be
-// had here.
+// unsupported reports whether a member is part of Tailscale's language that is not
+// supported here.
 func unsupported(name string) bool {
 	switch strings.ToLower(name) {
 	case "postures", "srcposture", "defaultsrcposture", "srcpostureattrs", "derpmap", "disableipv4",
@@ -230,7 +230,7 @@ func unsupported(name string) bool {
 	return false
 }
 
-// require reports the members that an object lacks.
+// require adds a problem for each member that an object lacks.
 func (r *reader) require(v hujson.Value, what string, m map[string]hujson.Value, names ...string) bool {
 	all := true
 	for _, name := range names {
@@ -242,8 +242,8 @@ func (r *reader) require(v hujson.Value, what string, m map[string]hujson.Value,
 	return all
 }
 
-// members calls each with the members of an object. A name that comes twice is a
-// problem: readers disagree on which of the two counts.
+// members calls each with the members of an object. A name that appears twice is a
+// problem: parsers disagree on which of the two applies.
 func (r *reader) members(v hujson.Value, what string, each func(name string, key, value hujson.Value)) bool {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -279,7 +279,7 @@ func (r *reader) list(v hujson.Value, what string, each func(hujson.Value)) {
 	}
 }
 
-// rulesOf is list for what is compiled one by one.
+// rulesOf is list with a limit, for entries that are compiled one by one.
 func (r *reader) rulesOf(v hujson.Value, what string, each func(hujson.Value)) {
 	n := 0
 	r.list(v, what, func(e hujson.Value) {
@@ -292,7 +292,7 @@ func (r *reader) rulesOf(v hujson.Value, what string, each func(hujson.Value)) {
 	})
 }
 
-// names calls each with the texts of a list.
+// names calls each with the strings of a list.
 func (r *reader) names(v hujson.Value, what string, each func(name string, at int)) {
 	r.list(v, what, func(e hujson.Value) {
 		if name, ok := r.string(e, "each of "+what); ok {
@@ -317,7 +317,7 @@ func (r *reader) boolean(v hujson.Value, what string) bool {
 	return literal.Bool()
 }
 
-// textOf is the text of a value that is one, as the names of members always are.
+// textOf returns the text of a string. The names of members always are strings.
 func textOf(v hujson.Value) string {
 	literal, _ := v.Value.(hujson.Literal)
 	return literal.String()

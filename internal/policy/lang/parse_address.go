@@ -10,7 +10,7 @@ import (
 	"go4.org/netipx"
 )
 
-// parsePrefix reads an address or a prefix. An IPv6 one may stand in brackets.
+// parsePrefix reads an address or a prefix. IPv6 may be in brackets.
 func parsePrefix(text string) (netip.Prefix, error) {
 	prefix, err := parseLoosePrefix(text)
 	if err == nil && prefix != prefix.Masked() {
@@ -19,8 +19,8 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix, err
 }
 
-// parseLoosePrefix is parsePrefix for places where bits beyond the length of the
-// prefix may be set.
+// parseLoosePrefix is parsePrefix, but bits beyond the length of the prefix may be
+// set.
 func parseLoosePrefix(text string) (netip.Prefix, error) {
 	bare := text
 	if inner, ok := strings.CutPrefix(bare, "["); ok {
@@ -84,13 +84,13 @@ func parseRange(text string) (netipx.IPRange, error) {
 // ipset is a named set of addresses.
 type ipset struct {
 	steps []setStep
-	// prefixes are masked, in order, none within another. They are there once
-	// the set is resolved.
+	// prefixes are masked, sorted and do not overlap. They are set once the ipset is
+	// resolved.
 	prefixes []netip.Prefix
 	resolved bool
 }
 
-// setStep is one entry of a set. Entries count in their order.
+// setStep is one entry of an ipset. Entries apply in their order.
 type setStep struct {
 	remove bool
 	text   string
@@ -123,7 +123,7 @@ func (r *reader) readSets(v hujson.Value) {
 		r.sets[name], order = s, append(order, name)
 	})
 	before := len(r.problems)
-	r.circles(chain, "sets contain each other", " contains ")
+	r.cycles(chain, "sets contain each other", " contains ")
 	if len(r.problems) > before {
 		return
 	}
@@ -132,7 +132,7 @@ func (r *reader) readSets(v hujson.Value) {
 	}
 }
 
-// resolve finds the addresses of a set. Sets do not contain each other.
+// resolve finds the addresses of an ipset. There are no cycles.
 func (r *reader) resolve(s *ipset) {
 	if s.resolved || r.setSteps > maxSetSteps {
 		return
@@ -149,7 +149,7 @@ func (r *reader) resolve(s *ipset) {
 		}
 		steps := len(ranges)
 		if size += len(ranges); step.remove != removing {
-			steps += size // the builder starts over
+			steps += size // the builder starts again
 		}
 		if !r.buildSteps(steps, step.at) {
 			return
@@ -172,7 +172,8 @@ func (r *reader) resolve(s *ipset) {
 	}
 }
 
-// buildSteps counts what building sets costs, and reports whether that goes on.
+// buildSteps counts the cost of building ipsets. It returns false once the limit is
+// exceeded.
 func (r *reader) buildSteps(n, at int) bool {
 	if r.setSteps > maxSetSteps {
 		return false
@@ -184,7 +185,7 @@ func (r *reader) buildSteps(n, at int) bool {
 	return true
 }
 
-// operand is what an entry of a set names.
+// operand returns the addresses that an entry of an ipset names.
 func (r *reader) operand(text string) ([]netipx.IPRange, error) {
 	var found []netip.Prefix
 	other, isSet := r.sets[text]
@@ -224,8 +225,8 @@ func hasPrefix(text string) bool {
 	return slices.ContainsFunc(prefixes(), func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
-// looksLikeAddress reports whether a text was meant as an address or a prefix:
-// names of users and hosts begin with a letter and have neither ":" nor "/".
+// looksLikeAddress reports whether a text is meant to be an address or a prefix. Names
+// of users and hosts begin with a letter and contain neither ":" nor "/".
 func looksLikeAddress(text string) bool {
 	return text != "" && !strings.Contains(text, "@") &&
 		(text[0] >= '0' && text[0] <= '9' || strings.ContainsAny(text, ":/["))

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The prefixes that tell names apart.
+// The prefixes of the kinds of names.
 const (
 	PrefixTag       = "tag:"
 	PrefixGroup     = "group:"
@@ -28,13 +28,13 @@ const ownedByAll = "autogroup:member"
 
 var (
 	groupPattern = regexp.MustCompile(`^group:[^\s:*,@]{1,128}$`)
-	// userPattern leaves out what would be taken for something else.
+	// userPattern excludes what would be taken for something else.
 	userPattern = regexp.MustCompile(`^[^\s:*,/\[\]@][^\s:*,/\[\]]{0,127}$`)
 	hostPattern = regexp.MustCompile(`^[^\s:*,@/\[\]]{1,128}$`)
 	setPattern  = regexp.MustCompile(`^ipset:[^\s:*,@]{1,128}$`)
 )
 
-// user is UserName, and remembers the name.
+// user returns UserName of a name, and records that the document names the user.
 func (r *reader) user(name string) string {
 	user := UserName(name)
 	r.doc.users[user] = true
@@ -75,18 +75,18 @@ func (r *reader) readHosts(v hujson.Value) {
 		if err != nil {
 			r.problem(value.StartOffset, "%s", err.Error())
 		}
-		// Policies for Headscale have such hosts, and there it is the network, too.
+		// Policies for Headscale have such hosts. There they mean the network, too.
 		if masked := prefix.Masked(); masked != prefix {
 			r.warn(value.StartOffset, "host %s is %q, which means the network %s: write that, or the address alone", name, text, masked)
 			prefix = masked
 		}
-		// A host whose address is wrong is known all the same: what names it is
-		// not a second problem.
+		// A host with an invalid address counts as known, so that using it is not a
+		// second problem.
 		r.hosts[name], r.doc.Hosts[name] = []netip.Prefix{prefix}, prefix
 	})
 }
 
-// link is a place where one name names another of its sort.
+// link says that one tag or ipset refers to another.
 type link struct {
 	from, to string
 	at       int
@@ -108,7 +108,7 @@ func (r *reader) owners(v hujson.Value) {
 			r.names(value, tag, func(owner string, at int) {
 				if owner, ok := r.owner(tag, owner, at); ok {
 					r.doc.TagOwners[tag] = append(r.doc.TagOwners[tag], owner)
-					// A tag that owns itself says nothing and is let pass.
+					// A tag that owns itself means nothing, and is allowed.
 					if strings.HasPrefix(owner, PrefixTag) && owner != tag {
 						chain = append(chain, link{tag, owner, at})
 					}
@@ -116,11 +116,11 @@ func (r *reader) owners(v hujson.Value) {
 			})
 		})
 	})
-	// Tags own each other, so all of them are known before owners are looked at.
+	// Tags may own each other, so all tags must be known before owners are read.
 	for _, read := range lists {
 		read()
 	}
-	r.circles(chain, "tags own each other", " is owned by ")
+	r.cycles(chain, "tags own each other", " is owned by ")
 }
 
 func (r *reader) owner(tag, owner string, at int) (string, bool) {
@@ -143,42 +143,41 @@ func (r *reader) owner(tag, owner string, at int) (string, bool) {
 	return "", false
 }
 
-// known is the names of what is defined, in order, so that hints are too.
+// known returns the names of a map, sorted, so that hints do not vary.
 func known[V any](defined map[string]V) []string {
 	return slices.Sorted(maps.Keys(defined))
 }
 
-// passage says how far the search for circles is with a name.
-type passage int
+// visit is the state of a name in the search for cycles.
+type visit int
 
 const (
-	onTheWay passage = iota + 1
-	through
+	inProgress visit = iota + 1
+	finished
 )
 
-// circles follows names that name others, and reports each way that comes back to
-// itself.
-func (r *reader) circles(chain []link, what, verb string) {
+// cycles adds a problem for each cycle of names that refer to each other.
+func (r *reader) cycles(chain []link, what, verb string) {
 	next := map[string][]link{}
 	for _, l := range chain {
 		next[l.from] = append(next[l.from], l)
 	}
-	passed := map[string]passage{}
+	passed := map[string]visit{}
 	var follow func(way []string, name string)
 	follow = func(way []string, name string) {
-		if passed[name] == through {
+		if passed[name] == finished {
 			return
 		}
-		way, passed[name] = append(way, name), onTheWay
+		way, passed[name] = append(way, name), inProgress
 		for _, l := range next[name] {
-			if passed[l.to] == onTheWay {
+			if passed[l.to] == inProgress {
 				circle := append(slices.Clone(way[slices.Index(way, l.to):]), l.to)
 				r.problem(l.at, "%s: %s", what, strings.Join(circle, verb))
 				continue
 			}
 			follow(way, l.to)
 		}
-		passed[name] = through
+		passed[name] = finished
 	}
 	for _, l := range chain {
 		follow(nil, l.from)

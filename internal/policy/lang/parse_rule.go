@@ -50,8 +50,8 @@ func (r *reader) acls(v hujson.Value) {
 	})
 }
 
-// self checks the sources of a rule one of whose destinations is t: only people
-// have nodes of their own.
+// self checks the sources of a rule that has t as a destination: autogroup:self needs
+// sources that are users.
 func (r *reader) self(t Target, at int, sources []Target, allowed kinds) {
 	if t.Kind != Self {
 		return
@@ -92,7 +92,7 @@ func (r *reader) grants(v hujson.Value) {
 	})
 }
 
-// offers reads what a grant allows. It must be something.
+// offers reads what a grant allows, which must not be empty.
 func (r *reader) offers(v hujson.Value, m map[string]hujson.Value, rule *Rule) (services []Service) {
 	before := len(r.problems)
 	if ip, ok := m["ip"]; ok {
@@ -132,8 +132,8 @@ func (r *reader) comment(m map[string]hujson.Value) string {
 	return text
 }
 
-// capabilities reads an object of names with lists of values, which mean nothing
-// here.
+// capabilities reads an object of names with lists of values. The values are passed
+// on to clients and not interpreted.
 func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.RawMessage {
 	all := map[string][]json.RawMessage{}
 	r.members(v, what, func(name string, key, value hujson.Value) {
@@ -155,8 +155,8 @@ func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.Raw
 	return all
 }
 
-// passable checks a value that is passed on. One that lies deep or has a member
-// twice would be read by some programs and refused by others.
+// passable checks a value that is passed on. Programs disagree on values that are
+// deeply nested or have a member twice.
 func (r *reader) passable(v hujson.Value, levels int) bool {
 	if levels == 0 {
 		r.problem(v.StartOffset, "the value lies more than %d levels deep", maxDepth)

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// protocol reads the member proto. No text means no protocol.
+// protocol reads the member proto. An empty text means no protocol.
 func (r *reader) protocol(v hujson.Value, what string) int {
 	if kind := v.Value.Kind(); kind != '"' && kind != '0' {
 		r.problem(v.StartOffset, "%s must be the name or the number of a protocol", what)
@@ -27,7 +27,7 @@ func (r *reader) protocol(v hujson.Value, what string) int {
 	return number
 }
 
-// ParseProtocol reads the name or the number of a protocol as rules have it.
+// ParseProtocol reads the name or the number of a protocol, as in rules.
 func ParseProtocol(text string) (int, error) {
 	switch strings.ToLower(text) {
 	case "icmp":
@@ -65,8 +65,8 @@ func ParseProtocol(text string) (int, error) {
 	return int(number), nil
 }
 
-// parsePorts reads "*" or ports and ranges with commas between them. What it
-// returns is in order and does not overlap.
+// parsePorts reads "*", or ports and ranges separated by commas. The result is sorted
+// and does not overlap.
 func parsePorts(text string) ([]PortRange, error) {
 	if text == "*" {
 		return []PortRange{AllPorts()}, nil
@@ -90,7 +90,7 @@ func parsePorts(text string) ([]PortRange, error) {
 	return MergePorts(ports), nil
 }
 
-// MergePorts puts ranges in order and joins those that touch.
+// MergePorts sorts ranges in place and merges those that overlap or touch.
 func MergePorts(ports []PortRange) []PortRange {
 	slices.SortFunc(ports, func(a, b PortRange) int { return cmp.Compare(a.First, b.First) })
 	merged := ports[:0]
@@ -104,7 +104,7 @@ func MergePorts(ports []PortRange) []PortRange {
 	return merged
 }
 
-// service reads ports for one protocol; 0 means the usual ones.
+// service reads ports for one protocol; 0 means TCP, UDP and ICMP.
 func service(protocol int, text string) (Service, error) {
 	ports, err := parsePorts(text)
 	if err != nil {
@@ -120,8 +120,8 @@ func service(protocol int, text string) (Service, error) {
 	return s, nil
 }
 
-// services reads the member ip of a grant: ports, or a protocol, ":" and ports.
-// Each protocol comes once.
+// services reads the member ip of a grant: ports, or a protocol, ":" and ports. Each
+// protocol appears once in the result.
 func (r *reader) services(v hujson.Value, what string) (all []Service) {
 	r.names(v, what, func(text string, at int) {
 		name, ports, found := strings.Cut(text, ":")
@@ -156,9 +156,9 @@ func (r *reader) services(v hujson.Value, what string) (all []Service) {
 	return all
 }
 
-// splitPorts divides a destination at its last colon. An IPv6 address without
-// brackets can be read in two ways; the one with ports counts. A tag that has colons
-// cannot: the last part of a tag never looks like ports.
+// splitPorts splits a destination at its last colon. An IPv6 address without brackets
+// is ambiguous; it is read as one with ports. A tag with colons is not: the last part
+// of a tag never looks like ports.
 func splitPorts(text string) (target, ports string, err error) {
 	text = strings.TrimSuffix(text, ":")
 	i := strings.LastIndexByte(text, ':')

@@ -8,10 +8,10 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// NonRoot stands for every user of a node's operating system but root.
+// NonRoot stands for every user of the operating system except root.
 const NonRoot = "autogroup:nonroot"
 
-// How long an agreement to open shells may hold, and does where nothing is said.
+// The longest and the default period for which an approval of SSH sessions is valid.
 const (
 	maxCheckPeriod     = 168 * time.Hour
 	defaultCheckPeriod = 12 * time.Hour
@@ -96,7 +96,7 @@ func (r *reader) checkPeriod(v hujson.Value) time.Duration {
 	return period
 }
 
-// parsePeriod takes days beside Go's units.
+// parsePeriod accepts days in addition to Go's units.
 func parsePeriod(text string) (time.Duration, error) {
 	days, ok := strings.CutSuffix(text, "d")
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // kinds is a set of kinds of target.
 type kinds uint
 
-// What may stand where.
+// The kinds of target that each place accepts.
 const (
 	asPerson kinds = 1<<User | 1<<Group | 1<<Member
 	asNode         = asPerson | 1<<Tag | 1<<Tagged
@@ -27,7 +27,7 @@ const (
 
 func (ks kinds) has(k Kind) bool { return ks&(1<<k) != 0 }
 
-// String lists the kinds as one would write them.
+// String lists the kinds for a message.
 func (ks kinds) String() string {
 	forms := []string{
 		Any: "*", User: "users", Group: "groups", Tag: "tags", Member: "autogroup:member", Tagged: "autogroup:tagged",
@@ -50,7 +50,7 @@ func (r *reader) targetsOf(v hujson.Value, what string, allowed kinds) (targets 
 	return targets
 }
 
-// target reads what stands in one place.
+// target reads one target and checks that its kind is allowed there.
 func (r *reader) target(text string, at int, what string, allowed kinds) (Target, bool) {
 	if r.targets++; r.targets > maxTargets {
 		if r.targets == maxTargets+1 {
@@ -71,7 +71,7 @@ func (r *reader) target(text string, at int, what string, allowed kinds) (Target
 	return t, true
 }
 
-// name finds what a text names.
+// name returns the target that a text names.
 func (r *reader) name(text string) (Target, error) {
 	host, isHost := r.hosts[text]
 	switch {

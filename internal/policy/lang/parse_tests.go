@@ -64,7 +64,7 @@ func (r *reader) testDestinations(m map[string]hujson.Value, what string, src Ta
 	return all
 }
 
-// single checks that a target which is an address is only one.
+// single checks that a target with addresses has only one.
 func (r *reader) single(t Target, at int) bool {
 	if t.Kind == Addresses && (len(t.Prefixes) != 1 || !t.Prefixes[0].IsSingleIP()) {
 		r.problem(at, "%s is not one address: a test is about one connection", t.Name)

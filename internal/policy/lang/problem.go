@@ -7,10 +7,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/spelling"
 )
 
-// Problem is one reason why a text is not a policy, or a warning about one.
+// Problem is one reason why a text is not a valid policy, or a warning.
 type Problem struct {
-	// Line and Column say where it is, both from 1 and in characters. They are 0
-	// for what is wrong with the text as a whole.
+	// Line and Column count from 1, columns in characters. They are 0 for a problem
+	// of the text as a whole.
 	Line, Column int
 	Text         string
 }
@@ -22,11 +22,10 @@ func (p Problem) String() string {
 	return fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Text)
 }
 
-// Problems is all that was found wrong with a text, in its order and up to a
-// limit.
+// Problems are all problems of a text, in its order and up to a limit.
 type Problems []Problem
 
-// Error has a line for each problem.
+// Error returns a line for each problem.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -37,13 +36,13 @@ func (ps Problems) Error() string {
 
 const (
 	maxText = 500 // bytes of a problem
-	// maxEdits is how far a name may be from what was meant, and maxKnown is
-	// among how many that is looked for.
+	// maxEdits bounds the edit distance to a suggested name, and maxKnown among how
+	// many names it is searched.
 	maxEdits = 3
 	maxKnown = 1_000
 )
 
-// shortened cuts a text that quotes something enormous.
+// shortened truncates a text that quotes something enormous.
 func shortened(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -51,8 +50,9 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// Nearest says which known name was probably meant, or nothing. What stands
-// before a colon is the same in all names of a sort and makes none nearer.
+// Nearest returns a hint at the known name that was probably meant, or an empty
+// string. The prefix up to a colon is the same in all names of a kind, so it does not
+// count as similarity.
 func Nearest(name string, known []string) string {
 	own := len(name) - 1 - strings.IndexByte(strings.TrimSuffix(name, ":"), ':')
 	best := spelling.Nearest(name, known[:min(len(known), maxKnown)], min(maxEdits, (own+1)/2, own-1))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Line is where something stands in the text, from 1; 0 means nowhere.
+// Line is a line of the text, from 1; 0 means none.
 type Line int
 
 // Kind says what a target names.
@@ -15,15 +15,15 @@ type Kind int
 
 // The kinds of target.
 const (
-	Any       Kind = iota // "*": every node, and what routers lead to
-	User                  // the nodes of a person that have no tags
-	Group                 // the same of several people
+	Any       Kind = iota // "*": every node, and everything behind routers
+	User                  // the nodes of a user that have no tags
+	Group                 // the same for several users
 	Tag                   // the nodes with a tag
 	Member                // autogroup:member: all nodes without tags
 	Tagged                // autogroup:tagged: all nodes with tags
-	Self                  // autogroup:self, a destination: the nodes of whoever asks
-	Internet              // autogroup:internet, a destination: the world beyond exit nodes
-	DangerAll             // autogroup:danger-all, a source: every address there is
+	Self                  // autogroup:self, a destination: the nodes of the source's user
+	Internet              // autogroup:internet, a destination: the public internet behind exit nodes
+	DangerAll             // autogroup:danger-all, a source: every address
 	Addresses             // an address, a prefix, a host or an ipset
 )
 
@@ -31,14 +31,13 @@ const (
 // their tags.
 func (k Kind) IsIdentity() bool { return asNode.has(k) }
 
-// Target is one who may, or where to.
+// Target is a source or a destination.
 type Target struct {
 	Kind Kind
-	// Name is the user (as userOf gives it), group:… or tag:…; for Addresses it
-	// is the text as written.
+	// Name is the user in the form of UserName, group:… or tag:…; for Addresses it is
+	// the text as written.
 	Name string
-	// Prefixes of a target of kind Addresses, masked, in order, none within
-	// another.
+	// Prefixes are set for Addresses. They are masked, sorted and do not overlap.
 	Prefixes []netip.Prefix
 	Line     Line
 }
@@ -46,35 +45,34 @@ type Target struct {
 // PortRange is a range of ports, both ends included.
 type PortRange struct{ First, Last uint16 }
 
-// Service is a set of protocols with the ports that count, in order and apart. No
+// Service is a set of protocols with ports, which are sorted and do not overlap. No
 // protocols means TCP, UDP and ICMP. Protocols without ports have the whole range.
 type Service struct {
 	Protocols []int
 	Ports     []PortRange
 }
 
-// Destination is a target with what may be reached there.
+// Destination is a target with the services that may be reached there.
 type Destination struct {
 	Target
 	Services []Service // none for a rule that only grants capabilities
 }
 
-// Rule lets sources reach destinations: one of acls, or one of grants.
+// Rule lets sources reach destinations. It is an entry of acls or of grants.
 type Rule struct {
 	Line    Line
-	Grant   bool // it stands in grants
+	Grant   bool // it is an entry of grants
 	Comment string
 	Src     []Target
 	Dst     []Destination
 	// App maps capabilities to their values, which are passed on as they are.
 	App map[string][]json.RawMessage
-	// Via names tags of routers: the destinations are reached through them
-	// alone.
+	// Via names tags of routers: the destinations are reached only through these.
 	Via []string
 }
 
-// AllowAll is what holds where nothing is said about access: a rule that stands
-// nowhere.
+// AllowAll returns the rule that applies if nothing is said about access. It has no
+// line.
 func AllowAll() Rule {
 	return Rule{
 		Src: []Target{{Kind: Any, Name: "*"}},
@@ -85,11 +83,11 @@ func AllowAll() Rule {
 	}
 }
 
-// SSHRule lets sources open a shell.
+// SSHRule lets sources open SSH sessions.
 type SSHRule struct {
 	Line  Line
-	Check bool // after a person has agreed
-	// CheckPeriod is how long the agreement holds; zero means for one session.
+	Check bool // only after approval
+	// CheckPeriod is how long an approval is valid; zero means for one session.
 	CheckPeriod time.Duration
 	Src         []Target
 	Dst         []Target
@@ -108,7 +106,7 @@ type Approvers struct {
 	ExitNode []Target
 }
 
-// RouteApprovers may announce any part of a prefix.
+// RouteApprovers may advertise any part of a prefix without approval.
 type RouteApprovers struct {
 	Line   Line
 	Column int
@@ -123,7 +121,7 @@ type Attribute struct {
 	Attrs   map[string][]json.RawMessage
 }
 
-// Test is a statement about the rules that must hold.
+// Test says what the rules must allow and deny.
 type Test struct {
 	Line         Line
 	Src          Target
@@ -131,14 +129,14 @@ type Test struct {
 	Accept, Deny []TestDestination
 }
 
-// TestDestination is one place and one port.
+// TestDestination is a destination with one port.
 type TestDestination struct {
 	Target
 	Text string // as written
 	Port uint16
 }
 
-// SSHTest is a statement about the SSH rules that must hold.
+// SSHTest says what the SSH rules must allow, check and deny.
 type SSHTest struct {
 	Line                Line
 	Src                 Target

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The numbers of protocols that rules treat in a special way.
+// The numbers of the protocols that have a special meaning in rules.
 const (
 	ICMP   = 1
 	TCP    = 6
@@ -33,7 +33,7 @@ func (s *Service) Has(protocol int) bool {
 	return false
 }
 
-// String is how one would say it: "port 443", "UDP ports 53, 60000-61000".
+// String returns a service for a message: "port 443", "UDP ports 53, 60000-61000".
 func (s *Service) String() string {
 	var name string
 	for _, p := range s.Protocols {
@@ -45,8 +45,8 @@ func (s *Service) String() string {
 	return name + portsText(s.Ports)
 }
 
-// maxPortsNamed is how many ranges of ports are named. A draft may have tens of
-// thousands, and an answer names them for each pair.
+// maxPortsNamed bounds the ranges of ports in a message. A draft may have tens of
+// thousands, and an answer lists them for each pair.
 const maxPortsNamed = 200
 
 func portsText(ports []PortRange) string {
@@ -70,7 +70,7 @@ func portsText(ports []PortRange) string {
 	return "ports " + strings.Join(texts, ", ")
 }
 
-// ProtocolName is how people call a protocol.
+// ProtocolName returns the usual name of a protocol.
 func ProtocolName(protocol int) string {
 	switch protocol {
 	case ICMP:

@@ -12,21 +12,21 @@ import (
 // ErrTagDenied says that a node asked for a tag it may not use.
 var ErrTagDenied = errors.New("tag not allowed")
 
-// ErrUnknownTag says that the policy does not know a tag.
+// ErrUnknownTag says that the policy does not define a tag.
 var ErrUnknownTag = errors.New("unknown tag")
 
 var (
-	// tagPattern has the characters of tags that are in use with Headscale, as far as
-	// a tag cannot be taken for something else. Ports begin with a digit or are "*", and
-	// each part of a tag begins with a letter: "tag:a:80" is always port 80 of tag:a.
+	// tagPattern accepts the characters that tags have with Headscale, unless a tag
+	// could be taken for something else. Ports begin with a digit or are "*", and each
+	// part of a tag begins with a letter: "tag:a:80" is always port 80 of tag:a.
 	tagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9_.;-]*(:[a-zA-Z][a-zA-Z0-9_.;-]*)*$`)
-	// clientTagPattern has the tags that clients accept in --advertise-tags.
+	// clientTagPattern matches the tags that clients accept in --advertise-tags.
 	clientTagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9-]*$`)
 )
 
 const maxTagLength = len(PrefixTag) + 63
 
-// CheckTag reports what is wrong with the form of a tag.
+// CheckTag returns an error if a tag is not well-formed.
 func CheckTag(tag string) error {
 	switch {
 	case !tagPattern.MatchString(tag):
@@ -87,7 +87,7 @@ func (d *Doc) Mentions(user *mesh.User) []string {
 	return slices.DeleteFunc(NamesOf(user), func(name string) bool { return !d.users[name] })
 }
 
-// ownedByTag looks at each tag once, however many ways lead to it.
+// ownedByTag reports whether one of some tags owns a tag, directly or through others.
 func (d *Doc) ownedByTag(tag string, tags []string) bool {
 	seen, next := map[string]bool{tag: true}, []string{tag}
 	for len(next) > 0 {
