@@ -173,7 +173,8 @@ func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Respo
 			r.addProfile(to, node)
 		case is:
 			patch, whole := change(old, node)
-			if whole || from.domain != to.domain || !policy.SameMarks(from.World, to.World, old, node) || !sameRoutesFor(from, to, before, after, old, node) {
+			if whole || from.domain != to.domain || !policy.SameMarks(from.World, to.World, old, node) ||
+				!sameRoutesFor(from, to, before, after, old, node) {
 				r.PeersChanged = append(r.PeersChanged, renderPeerFor(to, after, node))
 				r.addProfile(to, node)
 			} else if patch != nil {

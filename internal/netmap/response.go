@@ -37,7 +37,8 @@ type Response struct {
 // empty reports whether there is nothing to send.
 func (r *Response) empty() bool {
 	return r.Node == nil && r.DERPMap == nil && r.Peers == nil && r.PeersChanged == nil && r.PeersRemoved == nil &&
-		r.PeersChangedPatch == nil && r.DNSConfig == nil && r.Domain == "" && r.PacketFilters == nil && r.SSHPolicy == nil && r.UserProfiles == nil
+		r.PeersChangedPatch == nil && r.DNSConfig == nil && r.Domain == "" && r.PacketFilters == nil &&
+		r.SSHPolicy == nil && r.UserProfiles == nil
 }
 
 // Node is a node as its peers, or the node itself, are told of it. It may be

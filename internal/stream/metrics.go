@@ -18,7 +18,8 @@ func newMetrics(reg prometheus.Registerer, h *Hub) *metrics {
 		full: messages.WithLabelValues("full"), delta: messages.WithLabelValues("delta"), alive: messages.WithLabelValues("keepalive"),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "mesh_stream_sent_bytes_total", Help: "Bytes of messages sent to nodes."}),
 		checks: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_stream_checks_total", Help: "Updates and full maps, as sent to nodes, that were compared with a map rendered for this purpose.",
+			Name: "mesh_stream_checks_total",
+			Help: "Updates and full maps, as sent to nodes, that were compared with a map rendered for this purpose.",
 		}),
 		violations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_stream_check_failures_total", Help: "Updates and full maps, as sent to nodes, that were wrong. It must stay zero.",

@@ -61,7 +61,8 @@ func (c *comparison) guardOwnWayIn(viewer *End) {
 	var own []*subset
 	for n := range c.after.Nodes() {
 		e := c.subsetOf[n.ID]
-		if e != nil && (n.ID == viewer.Node || viewer.Node == 0 && !viewer.Addr.IsValid() && c.after.isPartOf(n, *viewer)) && !slices.Contains(own, e) {
+		isViewer := n.ID == viewer.Node || viewer.Node == 0 && !viewer.Addr.IsValid() && c.after.isPartOf(n, *viewer)
+		if e != nil && isViewer && !slices.Contains(own, e) {
 			own = append(own, e)
 		}
 	}

@@ -70,7 +70,8 @@ func (w *world) parseEnd(text string) (End, error) {
 	if w.Doc.NamesUser(name) {
 		return End{User: name}, nil
 	}
-	return End{}, fmt.Errorf("%w: %q is not the name or the id of a node, nor a user or a host of the policy%s", ErrNoSuchEnd, text, lang.Nearest(text, w.endNames()))
+	return End{}, fmt.Errorf("%w: %q is not the name or the id of a node, nor a user or a host of the policy%s",
+		ErrNoSuchEnd, text, lang.Nearest(text, w.endNames()))
 }
 
 func (w *world) parsePrefixed(text string) (End, error) {

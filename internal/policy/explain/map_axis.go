@@ -368,7 +368,10 @@ func (s *mapBuilder) sortRoutes() {
 	}
 	nobody := &classRules{}
 	for _, i := range slices.Sorted(maps.Keys(s.from.routes)) {
-		p := &mapBucket{route: s.from.all[i].Name, from: []share{{i, 1}}, dstBefore: nobody, dstAfter: nobody, srcBefore: nobody, srcAfter: nobody}
+		p := &mapBucket{
+			route: s.from.all[i].Name, from: []share{{i, 1}},
+			dstBefore: nobody, dstAfter: nobody, srcBefore: nobody, srcAfter: nobody,
+		}
 		if s.from.all[i].Kind == KindRoute {
 			p.srcBefore, p.srcAfter = s.before.comingFrom(s.from.routes[i][0]), s.after.comingFrom(s.from.routes[i][0])
 		}

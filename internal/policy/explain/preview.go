@@ -113,7 +113,10 @@ type Guard struct {
 // depends on the number of classes and not of nodes.
 func Preview(from, to *policy.World, viewer *End) *Effect {
 	accesses := newAccessTable()
-	c := &comparison{before: newEvaluator(from, accesses), after: newEvaluator(to, accesses), accesses: accesses, effect: &Effect{Tests: RunTests(to), Notes: Notes(to)}}
+	c := &comparison{
+		before: newEvaluator(from, accesses), after: newEvaluator(to, accesses), accesses: accesses,
+		effect: &Effect{Tests: RunTests(to), Notes: Notes(to)},
+	}
 	c.sort()
 	c.comparePairs()
 	c.compareOwn()

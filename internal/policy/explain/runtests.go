@@ -116,7 +116,8 @@ func (w *world) leadsTo(r *lang.Rule, d *endpoint) bool {
 }
 
 func (w *world) individuals(t lang.Target) (list [][]endpoint) {
-	somebody, something := imagine(endpoint{name: "somebody"}), imagine(endpoint{name: "a node with tags", Identity: lang.Identity{Tags: []string{lang.PrefixTag}}})
+	somebody := imagine(endpoint{name: "somebody"})
+	something := imagine(endpoint{name: "a node with tags", Identity: lang.Identity{Tags: []string{lang.PrefixTag}}})
 	switch t.Kind {
 	case lang.User:
 		return [][]endpoint{imagine(endpoint{name: t.Name, Identity: lang.Identity{Names: w.namesFor(t.Name)}})}
@@ -345,7 +346,9 @@ func (run *testRun) someShell(src, dst lang.Target, user string) *lang.SSHRule {
 		if !r.HasUser(user) {
 			continue
 		}
-		if _, ok := apart(from, to, func(s *endpoint) bool { return run.opensFrom(r, s) }, func(d *endpoint) bool { return run.opensAt(r, d) }); ok {
+		_, ok := apart(from, to,
+			func(s *endpoint) bool { return run.opensFrom(r, s) }, func(d *endpoint) bool { return run.opensAt(r, d) })
+		if ok {
 			return r
 		}
 	}

@@ -14,7 +14,8 @@ import (
 func parsePrefix(text string) (netip.Prefix, error) {
 	prefix, err := parseLoosePrefix(text)
 	if err == nil && prefix != prefix.Masked() {
-		return netip.Prefix{}, fmt.Errorf("%q is an address inside of a network, not a network: write %s, or the address alone", text, prefix.Masked())
+		return netip.Prefix{}, fmt.Errorf("%q is an address inside of a network, not a network: write %s, or the address alone",
+			text, prefix.Masked())
 	}
 	return prefix, err
 }

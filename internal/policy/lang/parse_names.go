@@ -101,7 +101,8 @@ func (r *reader) owners(v hujson.Value) {
 			return
 		}
 		if !clientTagPattern.MatchString(tag) {
-			r.warn(key.StartOffset, "%s has other characters than letters, digits and hyphens: clients refuse it in --advertise-tags, so give it with a pre-auth key or with fairlead nodes tag", tag)
+			r.warn(key.StartOffset, "%s has other characters than letters, digits and hyphens: clients refuse it in --advertise-tags, "+
+				"so give it with a pre-auth key or with fairlead nodes tag", tag)
 		}
 		r.doc.TagOwners[tag] = []string{}
 		lists = append(lists, func() {

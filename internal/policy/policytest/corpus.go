@@ -13,7 +13,9 @@ import (
 // Corpus judges each file of testdata/folder. Divide separates what is given from
 // what is expected. With update, what is found is written into the file instead.
 // Each file says in its first line, a comment, which rule it proves.
-func Corpus(t *testing.T, folder string, update bool, divide func(file string) (given, want string), judge func(t *testing.T, given, want string) string) {
+func Corpus(t *testing.T, folder string, update bool,
+	divide func(file string) (given, want string), judge func(t *testing.T, given, want string) string,
+) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/" + folder + "/*.txt")
 	if err != nil || len(files) == 0 {
