@@ -247,6 +247,8 @@ export async function axe(page: Page, within = "document"): Promise<string[]> {
   const session = await page.context().newCDPSession(page);
   await session.send("Runtime.evaluate", { expression: `if (!window.axe) { ${axeSource} }` });
   await session.detach();
+  // The effect of a policy is dimmed while it is out of date.
+  await page.waitForFunction(() => !document.querySelector('[aria-busy="true"]:not(button)'));
   return page.evaluate(async (scope) => {
     // What is half faded in has colours that nobody chose.
     const moving = document
