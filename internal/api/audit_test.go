@@ -99,7 +99,7 @@ func TestWhatTheServiceChangesUnseenIsNoNews(t *testing.T) {
 				n, _ := w.Node(1)
 				c := *n
 				c.Net, c.Presence = mesh.Net{}, mesh.Presence{} // no part of a NodePut
-				c.Unwell = !n.Unwell
+				c.Unhealthy = !n.Unhealthy
 				return []mesh.Event{mesh.NodePut{Node: &c}}, nil
 			})
 			if err != nil {

@@ -133,8 +133,8 @@ func TestWhatADeviceDoesLeavesItsETag(t *testing.T) {
 			n.Hostname, n.Name, n.OS, n.ClientVersion, n.Host, n.UpdatedAt = "other", "other", "plan9", "2", "{}", n.UpdatedAt+1
 			return mesh.NodePut{Node: &n}
 		},
-		"does not answer":  func(n mesh.Node) mesh.Event { n.Unwell = true; return mesh.NodePut{Node: &n} },
-		"its time is over": func(n mesh.Node) mesh.Event { n.Lapsed = true; return mesh.NodePut{Node: &n} },
+		"does not answer":  func(n mesh.Node) mesh.Event { n.Unhealthy = true; return mesh.NodePut{Node: &n} },
+		"its time is over": func(n mesh.Node) mesh.Event { n.KeyExpired = true; return mesh.NodePut{Node: &n} },
 	} {
 		_, err := f.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
 			n, _ := w.Node(1)

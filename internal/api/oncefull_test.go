@@ -22,7 +22,7 @@ func TestYoungRequestsAreNotForgottenForNewOnes(t *testing.T) {
 		for id := mesh.ReceiptID(2); id <= mesh.MaxOwnerReceipts; id++ {
 			m := &mesh.Receipt{ID: id, Owner: owner, Until: now.Add(mesh.ReceiptLifetime)}
 			binary.BigEndian.PutUint64(m.Key[:], uint64(id))
-			evs = append(evs, mesh.Remembered{Receipt: m})
+			evs = append(evs, mesh.ReceiptPut{Receipt: m})
 		}
 		return evs, nil
 	})

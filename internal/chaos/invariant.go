@@ -73,7 +73,7 @@ func (c *Checker) event(e Entry, ev mesh.Event) {
 	case mesh.AddressCursor, mesh.ClockSet, mesh.LoginPut, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone,
 		mesh.PolicyPut, mesh.SSHGrantPut, mesh.SSHGrantGone,
 		mesh.WebhookPut, mesh.WebhookGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
-		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.Remembered, mesh.Forgotten:
+		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.ReceiptPut, mesh.ReceiptGone:
 	}
 }
 

@@ -66,7 +66,7 @@ func retryOf(w *policy.World, now mesh.Time, k *mesh.PreAuthKey, machine key.Mac
 		return nil
 	}
 	for _, n := range w.NodesByMachine(machine) {
-		if n.PreAuthKey == k.ID && !n.Lapsed && !n.Expired(now) {
+		if n.PreAuthKey == k.ID && !n.KeyExpired && !n.Expired(now) {
 			return n
 		}
 	}

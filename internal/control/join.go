@@ -315,10 +315,10 @@ func decideKnown(n *mesh.Node, now, expiry mesh.Time) (verdict, []mesh.Event) {
 	switch {
 	case expiry.Reached(now) && n.Ephemeral:
 		return verdict{keyExpired: true}, []mesh.Event{mesh.NodeGone{ID: n.ID}}
-	case expiry.Reached(now) && !n.Lapsed:
-		changed.Expiry, changed.Lapsed = now, true
+	case expiry.Reached(now) && !n.KeyExpired:
+		changed.Expiry, changed.KeyExpired = now, true
 		return verdict{node: &changed, keyExpired: true}, []mesh.Event{mesh.NodePut{Node: &changed}}
-	case n.Lapsed || n.Expired(now):
+	case n.KeyExpired || n.Expired(now):
 		return verdict{node: n, keyExpired: true}, nil
 	case expiry != 0 && (n.Expiry == 0 || expiry <= n.Expiry.Add(-leastSooner)):
 		changed.Expiry = expiry
@@ -347,7 +347,7 @@ func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addres
 	j.Host.describe(w, n)
 	n.NodeKey, n.CapVersion, n.Tags, n.Method, n.UpdatedAt = j.NodeKey, j.CapVersion, tags, g.method, now
 	n.Ephemeral, n.PreAuthKey = j.Ephemeral, 0
-	n.Owner, n.CreatedBy, n.Expiry, n.Lapsed = 0, 0, 0, false
+	n.Owner, n.CreatedBy, n.Expiry, n.KeyExpired = 0, 0, 0, false
 	if len(tags) > 0 {
 		n.CreatedBy = g.user
 	} else {

@@ -37,7 +37,7 @@ func newDoor() door {
 		evs = append(evs, mesh.NodePut{Node: n})
 	}
 	node(1, 1, 1, func(*mesh.Node) {})
-	node(2, 2, 1, func(n *mesh.Node) { n.Expiry, n.Lapsed = meshgen.Start, true })
+	node(2, 2, 1, func(n *mesh.Node) { n.Expiry, n.KeyExpired = meshgen.Start, true })
 	node(3, 0, 1, func(n *mesh.Node) { n.Tags, n.CreatedBy = []string{"tag:a"}, 1 })
 	node(4, 1, 4, func(n *mesh.Node) { n.Ephemeral = true })
 	for i, k := range []struct {
@@ -189,7 +189,7 @@ func TestJoinDecisions(t *testing.T) {
 // checkAdmitted holds for every node that was let in.
 func checkAdmitted(t *testing.T, w *policy.World, j Joining, n *mesh.Node) {
 	t.Helper()
-	if n.NodeKey != j.NodeKey || n.MachineKey != j.MachineKey || n.Lapsed || n.UpdatedAt != joinNow || n.Name != "new-name" || n.Host == "" {
+	if n.NodeKey != j.NodeKey || n.MachineKey != j.MachineKey || n.KeyExpired || n.UpdatedAt != joinNow || n.Name != "new-name" || n.Host == "" {
 		t.Errorf("%+v", n)
 	}
 	if n.Tagged() != (n.Owner == 0) || n.Tagged() != (n.Expiry == 0) || !n.Tagged() && n.Expiry != joinNow.Add(time.Hour) {
@@ -242,7 +242,7 @@ func TestSingleUseKeyIsAcceptedAgainFromItsMachineForAMinute(t *testing.T) {
 		}
 	}
 	expired := *first.node
-	expired.NodeKey, expired.Expiry, expired.Lapsed = meshgen.NodeKey(93), joinNow, true
+	expired.NodeKey, expired.Expiry, expired.KeyExpired = meshgen.NodeKey(93), joinNow, true
 	s, _ := mesh.Apply(d.world.Snapshot, d.world.Rev+1, mesh.NodePut{Node: &expired})
 	d.world = policy.NewWorld(s, nil)
 	if v, err := after(2*time.Second, 9, 99); err == nil {

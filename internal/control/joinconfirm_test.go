@@ -28,7 +28,7 @@ func TestKnownClientIsAcknowledgedOnlyWhenItsChangeIsDurable(t *testing.T) {
 		for _, n := range []*mesh.Node{joined, out, gone} {
 			n.UpdatedAt = now
 		}
-		out.Expiry, out.Lapsed = now, true
+		out.Expiry, out.KeyExpired = now, true
 		b.commit(t, mesh.NodePut{Node: joined}, mesh.NodePut{Node: out})
 		pass(2 * time.Second)
 

@@ -170,7 +170,7 @@ func giveTags(n *mesh.Node, tags []string) (changed bool) {
 	}
 	if !n.Tagged() {
 		n.Owner, n.CreatedBy = 0, n.Owner
-		n.Expiry, n.Lapsed = 0, false
+		n.Expiry, n.KeyExpired = 0, false
 	}
 	n.Tags = tags
 	return true
@@ -225,15 +225,15 @@ func (e Expiration) check() error {
 
 // decide leaves a node that has expired as it is when it is to expire.
 func (e Expiration) decide(n *mesh.Node, now mesh.Time) (changed bool) {
-	was, lapsed := n.Expiry, n.Lapsed
+	was, lapsed := n.Expiry, n.KeyExpired
 	if at := mesh.TimeOf(e.At); e.Never || at > now {
-		n.Expiry, n.Lapsed = at, false
+		n.Expiry, n.KeyExpired = at, false
 		return n.Expiry != was || lapsed
 	}
 	if n.Expired(now) {
 		return false
 	}
-	n.Expiry, n.Lapsed = now, true
+	n.Expiry, n.KeyExpired = now, true
 	return true
 }
 
@@ -250,7 +250,7 @@ func (s *Nodes) Expire(ctx context.Context, a mesh.Actor, ref string, e Expirati
 	case err != nil:
 		return nil, err
 	case after == before:
-	case after.Lapsed:
+	case after.KeyExpired:
 		s.logFor(a).Info("node expired", "node", after.ID, "name", after.Name, "user", s.ownerName(after))
 	default:
 		expiry := "never"
@@ -335,7 +335,7 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before
 			return
 		}
 		ended := *n
-		ended.Expiry, ended.Lapsed, ended.UpdatedAt = now, true, now
+		ended.Expiry, ended.KeyExpired, ended.UpdatedAt = now, true, now
 		evs = append(evs, mesh.NodePut{Node: &ended})
 		done.expired++
 	}

@@ -163,7 +163,7 @@ func TestRename(t *testing.T) {
 
 func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
 	s := withPolicy(t, `{"tagOwners": {"tag:web": [], "tag:db": ["alice"]}}`)
-	put(t, s, mesh.Node{Expiry: 1, Lapsed: true}, mesh.Node{Tags: []string{"tag:db"}, CreatedBy: 7, Expiry: 5})
+	put(t, s, mesh.Node{Expiry: 1, KeyExpired: true}, mesh.Node{Tags: []string{"tag:db"}, CreatedBy: 7, Expiry: 5})
 	for _, tags := range [][]string{nil, {"web"}, {"tag:mail"}, {"tag:web", "tag:mail"}, make([]string, 65)} {
 		if n, err := s.Nodes.Tag(t.Context(), admin, "1", tags, ""); reason(err) != control.Invalid {
 			t.Errorf("%q: %v, %v", tags, n, err)
@@ -176,8 +176,8 @@ func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := s.node(t, 1)
-	if diff := cmp.Diff([]string{"tag:db", "tag:web"}, n.Tags); diff != "" || n.Owner != 0 || n.CreatedBy != 1 || n.Expiry != 0 || n.Lapsed {
-		t.Errorf("owner %s, created by %s, expiry %d, lapsed %v, tags (-want +got):\n%s", n.Owner, n.CreatedBy, n.Expiry, n.Lapsed, diff)
+	if diff := cmp.Diff([]string{"tag:db", "tag:web"}, n.Tags); diff != "" || n.Owner != 0 || n.CreatedBy != 1 || n.Expiry != 0 || n.KeyExpired {
+		t.Errorf("owner %s, created by %s, expiry %d, lapsed %v, tags (-want +got):\n%s", n.Owner, n.CreatedBy, n.Expiry, n.KeyExpired, diff)
 	}
 	if s.ledger.World().NodesOwned(1) != 0 {
 		t.Error("the former owner's node is still counted")
@@ -251,8 +251,8 @@ func TestExpiryOfOneNode(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		n, w := s.node(t, 1), s.ledger.World()
-		if want := c.expiry(before, w.At); n.Expiry != want || n.Lapsed != c.lapsed {
-			t.Errorf("%s: expiry %d, lapsed %v, want %d, %v", c.name, n.Expiry, n.Lapsed, want, c.lapsed)
+		if want := c.expiry(before, w.At); n.Expiry != want || n.KeyExpired != c.lapsed {
+			t.Errorf("%s: expiry %d, lapsed %v, want %d, %v", c.name, n.Expiry, n.KeyExpired, want, c.lapsed)
 		}
 	}
 	if _, err := s.Nodes.Expire(t.Context(), admin, "1", at(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)), ""); reason(err) != control.Invalid {
@@ -279,17 +279,17 @@ func TestExpiringManySkipsAndCountsThoseThatHaveExpired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
 			online := mesh.Presence{Online: true}
-			put(t, s, mesh.Node{Presence: online}, mesh.Node{Tags: tagged}, mesh.Node{Presence: online, Tags: tagged}, mesh.Node{Expiry: 1, Lapsed: true})
+			put(t, s, mesh.Node{Presence: online}, mesh.Node{Tags: tagged}, mesh.Node{Presence: online, Tags: tagged}, mesh.Node{Expiry: 1, KeyExpired: true})
 			expired, already, err := s.Nodes.ExpireMany(t.Context(), admin, c.sel)
 			if expired != c.expired || already != c.already || reason(err) != c.reason {
 				t.Errorf("%d expired, %d had, %v; want %d, %d, reason %d", expired, already, err, c.expired, c.already, c.reason)
 			}
 			var lapsed []mesh.NodeID
 			for n := range s.ledger.World().Nodes() {
-				if n.Lapsed != n.Expired(s.ledger.World().At) {
-					t.Errorf("node %s: lapsed %v, expiry %d", n.ID, n.Lapsed, n.Expiry)
+				if n.KeyExpired != n.Expired(s.ledger.World().At) {
+					t.Errorf("node %s: lapsed %v, expiry %d", n.ID, n.KeyExpired, n.Expiry)
 				}
-				if n.Lapsed {
+				if n.KeyExpired {
 					lapsed = append(lapsed, n.ID)
 				}
 			}

@@ -121,9 +121,9 @@ func (f future) repairNodes(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) 
 	for n := range s.Nodes() {
 		changed := *n
 		changed.Expiry = plan.expiry("node "+n.Name, n.Expiry, f.touched["node "+n.ID.String()], n.UpdatedAt > now)
-		changed.Lapsed = n.Lapsed && changed.Expired(now)
+		changed.KeyExpired = n.KeyExpired && changed.Expired(now)
 		changed.CreatedAt, changed.UpdatedAt = min(n.CreatedAt, now), min(n.UpdatedAt, now)
-		if changed.Expiry != n.Expiry || changed.Lapsed != n.Lapsed || changed.CreatedAt != n.CreatedAt || changed.UpdatedAt != n.UpdatedAt {
+		if changed.Expiry != n.Expiry || changed.KeyExpired != n.KeyExpired || changed.CreatedAt != n.CreatedAt || changed.UpdatedAt != n.UpdatedAt {
 			evs = append(evs, mesh.NodePut{Node: &changed})
 		}
 		switch p := n.Presence; {
@@ -187,7 +187,7 @@ func repairOthers(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 		if end := now.Add(mesh.ReceiptLifetime); m.Until > end {
 			kept := *m
 			kept.Until = end
-			evs = append(evs, mesh.Remembered{Receipt: &kept})
+			evs = append(evs, mesh.ReceiptPut{Receipt: &kept})
 		}
 	}
 	for w := range s.Webhooks() {

@@ -17,9 +17,9 @@ func TestTimeIsTakenBack(t *testing.T) {
 	bad := day(365)
 	s, _ := mesh.Apply(mesh.Empty(), 1,
 		mesh.UserPut{User: &mesh.User{ID: 1, Name: "ada"}},
-		mesh.NodePut{Node: &mesh.Node{ID: 1, Name: "lapsed", Owner: 1, Expiry: day(90), Lapsed: true}},
-		mesh.NodePut{Node: &mesh.Node{ID: 2, Name: "revoked", Owner: 1, Expiry: bad, Lapsed: true, UpdatedAt: bad}},
-		mesh.NodePut{Node: &mesh.Node{ID: 3, Name: "long-expired", Owner: 1, Expiry: day(-1), Lapsed: true}},
+		mesh.NodePut{Node: &mesh.Node{ID: 1, Name: "lapsed", Owner: 1, Expiry: day(90), KeyExpired: true}},
+		mesh.NodePut{Node: &mesh.Node{ID: 2, Name: "revoked", Owner: 1, Expiry: bad, KeyExpired: true, UpdatedAt: bad}},
+		mesh.NodePut{Node: &mesh.Node{ID: 3, Name: "long-expired", Owner: 1, Expiry: day(-1), KeyExpired: true}},
 		mesh.NodePut{Node: &mesh.Node{ID: 4, Name: "joined", Owner: 1, Expiry: bad.Add(90 * 24 * time.Hour), CreatedAt: bad, UpdatedAt: bad}},
 		mesh.NodePut{Node: &mesh.Node{ID: 5, Name: "forever", Owner: 1}},
 		mesh.Online{ID: 5, Replica: "a", Conn: 7, At: bad},
@@ -30,7 +30,7 @@ func TestTimeIsTakenBack(t *testing.T) {
 		mesh.SSHGrantPut{Grant: &mesh.SSHGrant{ID: 1, Src: 1, Dst: 2, User: "root", GrantedAt: bad, Until: bad.Add(time.Hour)}},
 		mesh.WebhookPut{Webhook: &mesh.Webhook{ID: 1}},
 		mesh.WebhookMoved{ID: 1, Progress: mesh.WebhookProgress{Replica: "dead", Until: bad, LastSuccess: bad}},
-		mesh.Remembered{Receipt: &mesh.Receipt{ID: 1, Until: bad.Add(mesh.ReceiptLifetime)}},
+		mesh.ReceiptPut{Receipt: &mesh.Receipt{ID: 1, Until: bad.Add(mesh.ReceiptLifetime)}},
 		mesh.PolicyPut{Policy: &mesh.Policy{Version: 1, SavedAt: bad, ConfirmBy: bad.Add(time.Minute)}},
 	)
 	d := s.Edit()
@@ -48,7 +48,7 @@ func TestTimeIsTakenBack(t *testing.T) {
 	}
 	after, _ := mesh.Apply(s, 2, evs...)
 	for id, lapsed := range map[mesh.NodeID]bool{1: false, 2: true, 3: true, 4: false, 5: false} {
-		if n, _ := after.Node(id); n.Lapsed != lapsed || n.Expired(now) != lapsed || n.CreatedAt > now || n.UpdatedAt > now || n.Presence.LastSeen > now {
+		if n, _ := after.Node(id); n.KeyExpired != lapsed || n.Expired(now) != lapsed || n.CreatedAt > now || n.UpdatedAt > now || n.Presence.LastSeen > now {
 			t.Errorf("%s: %+v", n.Name, n)
 		}
 	}

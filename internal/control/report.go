@@ -100,7 +100,7 @@ func (s *Clients) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
 // not expired.
 func (s *Clients) Known(k key.NodePublic) bool {
 	n, ok := s.ledger.World().NodeByKey(k)
-	return ok && !n.Lapsed
+	return ok && !n.KeyExpired
 }
 
 // Report records how a node can be reached and what it says of itself. Most

@@ -216,7 +216,7 @@ func (s *SSH) use(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAn
 func shellRule(w *policy.World, q SSHSession) *lang.SSHRule {
 	src, known := w.Node(q.Src)
 	dst, found := w.Node(q.Dst)
-	if !known || !found || src.Lapsed {
+	if !known || !found || src.KeyExpired {
 		return nil
 	}
 	for _, shell := range w.Shells(w.Class(dst), dst.Owner) {

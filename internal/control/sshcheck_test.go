@@ -137,7 +137,7 @@ func TestFirstRuleOfSSHThatFitsDecides(t *testing.T) {
 		}
 	}
 	lapsed := meshgen.Node(laptop1, 1)
-	lapsed.Lapsed = true
+	lapsed.KeyExpired = true
 	s.commit(t, mesh.NodePut{Node: lapsed})
 	if got := asks(t, s.Service, question(laptop1, server, "deploy")); got.Verdict != control.SSHReject {
 		t.Errorf("an expired node: %+v", got)

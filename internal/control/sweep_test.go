@@ -131,7 +131,7 @@ func TestExpiryIsShownWhenItPasses(t *testing.T) {
 		pass(2*time.Minute + 3*time.Second)
 		lapsed := func() (n int) {
 			for node := range b.ledger.World().Nodes() {
-				if node.Lapsed {
+				if node.KeyExpired {
 					n++
 				}
 			}

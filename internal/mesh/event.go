@@ -42,8 +42,8 @@ const (
 	KindNodeFacts      Kind = "node.facts"
 	KindPreAuthKeyUsed Kind = "preauthkey.used"
 	KindAPIKeyUsed     Kind = "apikey.used"
-	KindRemembered     Kind = "receipt.put"
-	KindForgotten      Kind = "receipt.gone"
+	KindReceiptPut     Kind = "receipt.put"
+	KindReceiptGone    Kind = "receipt.gone"
 	KindClockSet       Kind = "clock.set"
 )
 
@@ -91,8 +91,8 @@ func Events() []Event {
 		WebhookMoved{},
 		DeadLetterPut{},
 		DeadLetterGone{},
-		Remembered{},
-		Forgotten{},
+		ReceiptPut{},
+		ReceiptGone{},
 		AddressCursor{},
 		ClockSet{},
 	}

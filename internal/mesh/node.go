@@ -61,14 +61,14 @@ type Node struct {
 	// Primary are those of Routes for which this node is the one router that peers
 	// use. Exit routes are never among them. Settle decides.
 	Primary []netip.Prefix `json:"primary,omitempty" column:"primary_routes"`
-	// Unwell means that the device is connected but does not answer, so that other
+	// Unhealthy means that the device is connected but does not answer, so that other
 	// routers take over its routes.
-	Unwell bool `json:"unwell,omitempty"`
-	Expiry Time `json:"expiry,omitempty"`
-	// Lapsed means that Expiry has passed and peers have been told. It is a field
+	Unhealthy bool `json:"unwell,omitempty"`
+	Expiry    Time `json:"expiry,omitempty"`
+	// KeyExpired means that Expiry has passed and peers have been told. It is a field
 	// because what peers see may change only by an event, not as time passes.
-	Lapsed    bool `json:"lapsed,omitempty"`
-	CreatedAt Time `json:"createdAt"`
+	KeyExpired bool `json:"lapsed,omitempty"`
+	CreatedAt  Time `json:"createdAt"`
 	// UpdatedAt is the last change other than of Net and Presence.
 	UpdatedAt Time `json:"updatedAt"`
 

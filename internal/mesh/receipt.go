@@ -46,26 +46,26 @@ type receiptAsk struct {
 
 func (m *Receipt) ask() receiptAsk { return receiptAsk{m.Owner, m.Key} }
 
-// Remembered adds the receipt of a request that was done.
-type Remembered struct {
+// ReceiptPut adds the receipt of a request that was done.
+type ReceiptPut struct {
 	Receipt *Receipt `json:"receipt"`
 }
 
 // Kind names the event in the log.
-func (Remembered) Kind() Kind          { return KindRemembered }
-func (e Remembered) valid() bool       { return e.Receipt != nil && valid(e.Receipt.ID) }
-func (e Remembered) count(c *Counters) { c.Receipt = max(c.Receipt, e.Receipt.ID) }
-func (e Remembered) apply(d *Draft)    { d.putReceipt(e.Receipt.ID, e.Receipt) }
+func (ReceiptPut) Kind() Kind          { return KindReceiptPut }
+func (e ReceiptPut) valid() bool       { return e.Receipt != nil && valid(e.Receipt.ID) }
+func (e ReceiptPut) count(c *Counters) { c.Receipt = max(c.Receipt, e.Receipt.ID) }
+func (e ReceiptPut) apply(d *Draft)    { d.putReceipt(e.Receipt.ID, e.Receipt) }
 
-// Forgotten removes the receipt of a request.
-type Forgotten struct {
+// ReceiptGone removes the receipt of a request.
+type ReceiptGone struct {
 	ID ReceiptID `json:"id"`
 }
 
 // Kind names the event in the log.
-func (Forgotten) Kind() Kind       { return KindForgotten }
-func (e Forgotten) valid() bool    { return valid(e.ID) }
-func (e Forgotten) apply(d *Draft) { d.putReceipt(e.ID, nil) }
+func (ReceiptGone) Kind() Kind       { return KindReceiptGone }
+func (e ReceiptGone) valid() bool    { return valid(e.ID) }
+func (e ReceiptGone) apply(d *Draft) { d.putReceipt(e.ID, nil) }
 
 func (d *Draft) putReceipt(id ReceiptID, m *Receipt) {
 	if old := d.s.receipts.at(int64(id)); old != nil {
@@ -121,7 +121,7 @@ func Remember(s *Snapshot, now Time, o *Once, object, answer string) (evs []Even
 	forget := func(id ReceiptID) {
 		if !gone[id] {
 			gone[id] = true
-			evs = append(evs, Forgotten{ID: id})
+			evs = append(evs, ReceiptGone{ID: id})
 		}
 	}
 	if ended, ok := s.Receipt(o); ok {
@@ -136,7 +136,7 @@ func Remember(s *Snapshot, now Time, o *Once, object, answer string) (evs []Even
 			break
 		}
 	}
-	return append(evs, Remembered{Receipt: &Receipt{
+	return append(evs, ReceiptPut{Receipt: &Receipt{
 		ID: s.Counters.Receipt + 1, Owner: o.Owner, Key: o.Key, Request: o.Request, Rev: s.Rev + 1,
 		Object: object, Answer: answer, Until: now.Add(ReceiptLifetime),
 	}})

@@ -81,7 +81,7 @@ func TestReceiptThatEndedIsReplaced(t *testing.T) {
 	if !ok || m.ID != 2 || receiptCount(s) != 1 {
 		t.Fatalf("%v, %d receipts", m, receiptCount(s))
 	}
-	if s, _ = mesh.Apply(s, s.Rev+1, mesh.Forgotten{ID: m.ID}); receiptCount(s) != 0 {
+	if s, _ = mesh.Apply(s, s.Rev+1, mesh.ReceiptGone{ID: m.ID}); receiptCount(s) != 0 {
 		t.Error("not forgotten")
 	}
 	if _, ok := s.Receipt(once("key:1", 1)); ok {

@@ -265,7 +265,7 @@ func (n *Node) before(m *Node, p netip.Prefix) bool {
 
 // fitness ranks how well a node can serve as a router.
 func (n *Node) fitness() int {
-	return count(n.Presence.Online && !n.Lapsed) + count(n.Presence.Online && !n.Lapsed && !n.Unwell)
+	return count(n.Presence.Online && !n.KeyExpired) + count(n.Presence.Online && !n.KeyExpired && !n.Unhealthy)
 }
 
 func count(b bool) int {

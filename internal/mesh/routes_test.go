@@ -83,13 +83,13 @@ func TestRouterStaysUntilItCannot(t *testing.T) {
 	h.want(2, "others are back")
 	h.offline(2)
 	h.want(1, "equal preference: who was there first")
-	h.change(1, func(n *mesh.Node) { n.Unwell = true })
+	h.change(1, func(n *mesh.Node) { n.Unhealthy = true })
 	h.want(3, "who led does not answer")
-	h.change(1, func(n *mesh.Node) { n.Unwell = false })
+	h.change(1, func(n *mesh.Node) { n.Unhealthy = false })
 	h.want(3, "it answers again")
 	h.change(3, func(n *mesh.Node) { n.Routes = nil })
 	h.want(1, "no longer announced")
-	h.change(1, func(n *mesh.Node) { n.Lapsed = true })
+	h.change(1, func(n *mesh.Node) { n.KeyExpired = true })
 	h.want(1, "nobody else is online: rather an expired one than another that is away")
 	h.online(2)
 	h.want(2, "one that can")
@@ -147,7 +147,7 @@ func oneRouter(t *testing.T, seed uint64) (moved int) {
 		before := s
 		s, _ = mesh.Apply(s, s.Rev+1, mesh.Settle(s, []mesh.Event{meshgen.Event(r, s)})...)
 		leaders, fit, routers := map[netip.Prefix]*mesh.Node{}, map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
-		can := func(n *mesh.Node) bool { return n.Presence.Online && !n.Lapsed && !n.Unwell }
+		can := func(n *mesh.Node) bool { return n.Presence.Online && !n.KeyExpired && !n.Unhealthy }
 		for n := range s.Nodes() {
 			for _, p := range n.Routes {
 				routers[p], fit[p] = !mesh.Exit(p), fit[p] || can(n)

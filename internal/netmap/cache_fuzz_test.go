@@ -42,7 +42,7 @@ func FuzzSplicedMapIsTheFullMap(f *testing.F) {
 			scene := netmap.SceneOf(world, before)
 			before = scene
 			for n := range s.Nodes() {
-				if n.Lapsed || r.IntN(4) != 0 {
+				if n.KeyExpired || r.IntN(4) != 0 {
 					continue
 				}
 				m, err := cache.FullMessage(scene, n.ID, now)

@@ -83,7 +83,7 @@ func happening(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	case 3:
 		c.CapVersion = 106 + r.IntN(6)
 	case 4:
-		c.Lapsed = !c.Lapsed
+		c.KeyExpired = !c.KeyExpired
 	case 5:
 		u := meshgen.User(mesh.UserID(1 + r.IntN(4)))
 		u.Name, u.Email = fmt.Sprintf("user%d-%d", u.ID, r.IntN(2)), []string{"", "user1", "user2", "user3"}[r.IntN(4)]

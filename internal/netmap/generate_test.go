@@ -40,7 +40,7 @@ func (w world) String() string {
 	}
 	for n := range w.snapshot.Nodes() {
 		fmt.Fprintf(&b, "node %d of %d, tags %v (created by %d), %v, announces %v, approved %v, lapsed %t, capability %d\n",
-			n.ID, n.Owner, n.Tags, n.CreatedBy, n.Addrs(), n.RoutableIPs, n.Routes, n.Lapsed, n.CapVersion)
+			n.ID, n.Owner, n.Tags, n.CreatedBy, n.Addrs(), n.RoutableIPs, n.Routes, n.KeyExpired, n.CapVersion)
 	}
 	return b.String()
 }
@@ -127,7 +127,7 @@ func randomNode(r *rand.Rand, id mesh.NodeID, user mesh.UserID) *mesh.Node {
 			n.Routes = append(n.Routes, route)
 		}
 	}
-	n.Lapsed = oneIn(r, 12)
+	n.KeyExpired = oneIn(r, 12)
 	n.CapVersion = pick(r, []int{106, 108, 109, 130, 140})
 	return n
 }

@@ -147,7 +147,7 @@ func TestSharedServesViewersThatAreTheSameToThemselves(t *testing.T) {
 		for _, id := range viewers {
 			n, is := s.Node(id)
 			before, was := from.Node(id)
-			if !is || !was || !netmap.SameSelf(before, n) || netmap.IsRouter(before) || !netmap.SharedServes(from, to, n) || n.Lapsed {
+			if !is || !was || !netmap.SameSelf(before, n) || netmap.IsRouter(before) || !netmap.SharedServes(from, to, n) || n.KeyExpired {
 				continue
 			}
 			shared := netmap.Shared(from, to, from.Viewpoint(before), to.Viewpoint(n), touched)

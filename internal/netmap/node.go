@@ -27,7 +27,7 @@ func renderPeer(s *Scene, n *mesh.Node) *Node {
 	}
 	p.LastSeen = n.Seen().Time()
 	p.DiscoKey = n.Net.DiscoKey
-	if n.Lapsed {
+	if n.KeyExpired {
 		p.Expired = true
 		return p
 	}
@@ -153,13 +153,13 @@ func sameName(a, b *mesh.Node) bool {
 // change says how peers are told of a change in a node: not at all, by a patch, or
 // by sending the whole node. It compares what renderPeer uses.
 func change(old, node *mesh.Node) (patch *Patch, whole bool) {
-	if !sameName(old, node) || old.Host != node.Host || old.OS != node.OS || old.Lapsed != node.Lapsed {
+	if !sameName(old, node) || old.Host != node.Host || old.OS != node.OS || old.KeyExpired != node.KeyExpired {
 		return nil, true
 	}
 	a, b := old.Net, node.Net
 	online := node.Presence.Online
 	sameOnline := old.Presence.Online == online
-	if node.Lapsed { // these are not rendered
+	if node.KeyExpired { // these are not rendered
 		a.Endpoints, a.HomeRelay, b.Endpoints, b.HomeRelay = nil, 0, nil, 0
 		online, sameOnline = false, true
 	}

@@ -109,7 +109,7 @@ func newReference(w world) (*reference, error) {
 
 // allowed reports whether node at lets in a packet.
 func (f *reference) allowed(s, d netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
-	if at.Lapsed {
+	if at.KeyExpired {
 		return false
 	}
 	for _, rule := range f.rules {
@@ -128,7 +128,7 @@ func (f *reference) allowed(s, d netip.Addr, at *mesh.Node, protocol int, port u
 // sees reports whether viewer is told of node: one of them could be let in by the
 // other, be it with what lies behind them.
 func (f *reference) sees(viewer, node *mesh.Node) bool {
-	return viewer != node && !viewer.Lapsed && (f.opens(viewer, node) || f.opens(node, viewer))
+	return viewer != node && !viewer.KeyExpired && (f.opens(viewer, node) || f.opens(node, viewer))
 }
 
 func (f *reference) opens(from, to *mesh.Node) bool {
@@ -417,7 +417,7 @@ func smallMesh() *mesh.Snapshot {
 			n.Routes = prefixesOf([]string{"10.1.0.0/16", "0.0.0.0/0", "::/0"})
 			n.RoutableIPs = append(prefixesOf([]string{"10.2.0.0/16"}), n.Routes...)
 		case 6:
-			n.Lapsed = true
+			n.KeyExpired = true
 		}
 		evs = append(evs, mesh.NodePut{Node: n})
 	}

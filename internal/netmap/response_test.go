@@ -127,7 +127,7 @@ func TestNodeWithoutEndHasNoExpiry(t *testing.T) {
 
 func TestExpiredPeerCannotBeReached(t *testing.T) {
 	n := meshgen.Node(7, 1)
-	n.Lapsed, n.Net, n.Presence.Online = true, meshgen.Net(3), true
+	n.KeyExpired, n.Net, n.Presence.Online = true, meshgen.Net(3), true
 	p := netmap.RenderPeer(scene(mesh.Empty(), nil), n)
 	if !p.Expired || p.Online || len(p.Endpoints) != 0 || p.HomeDERP != 0 {
 		t.Errorf("%+v", p)

@@ -137,7 +137,7 @@ func (w *World) Rules() *Rules { return w.rules }
 
 // Class returns the class of a node as a viewer: Nobody if its key has expired.
 func (w *World) Class(n *mesh.Node) Class {
-	if n.Lapsed {
+	if n.KeyExpired {
 		return Nobody
 	}
 	return w.PeerClass(n)

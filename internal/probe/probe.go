@@ -124,7 +124,7 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 	verdicts = map[mesh.NodeID]bool{}
 	for id := range p.heard {
 		p.probes.WithLabelValues("answered").Inc()
-		if n, ok := w.Node(id); ok && n.Unwell {
+		if n, ok := w.Node(id); ok && n.Unhealthy {
 			verdicts[id] = true
 		}
 	}
@@ -145,7 +145,7 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 			p.probes.WithLabelValues("silent").Inc()
 			delete(p.tokens, a.token)
 			a.token, a.next, a.misses = "", now, a.misses+1
-			if n, ok := w.Node(id); ok && !n.Unwell && a.misses >= misses {
+			if n, ok := w.Node(id); ok && !n.Unhealthy && a.misses >= misses {
 				verdicts[id] = false
 			}
 		}
@@ -165,7 +165,7 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 // that another node has too.
 func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
 	for n := range s.Nodes() {
-		if !n.Presence.Online || n.Presence.Replica != replica || n.Lapsed {
+		if !n.Presence.Online || n.Presence.Replica != replica || n.KeyExpired {
 			continue
 		}
 		for _, p := range n.Routes {
@@ -183,11 +183,11 @@ func (p *Prober) judge(ctx context.Context, id mesh.NodeID, healthy bool) {
 	changed := false
 	_, err := p.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
 		n, ok := w.Node(id)
-		if !ok || n.Unwell == !healthy {
+		if !ok || n.Unhealthy == !healthy {
 			return nil, nil
 		}
 		c := *n
-		c.Unwell, changed = !healthy, true // not shown to anyone, so UpdatedAt stays
+		c.Unhealthy, changed = !healthy, true // not shown to anyone, so UpdatedAt stays
 		return []mesh.Event{mesh.NodePut{Node: &c}}, nil
 	})
 	switch {

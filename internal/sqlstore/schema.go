@@ -165,7 +165,7 @@ func newSchema() *schema {
 		{"webhooks", mesh.WebhookPut{}, mesh.WebhookGone{}},
 		{"webhook_progress", mesh.WebhookMoved{}, mesh.WebhookGone{}},
 		{"dead_letters", mesh.DeadLetterPut{}, mesh.DeadLetterGone{}},
-		{"receipts", mesh.Remembered{}, mesh.Forgotten{}},
+		{"receipts", mesh.ReceiptPut{}, mesh.ReceiptGone{}},
 	} {
 		r := bind(t.table, t.row)
 		r.key, r.replace = "id", true

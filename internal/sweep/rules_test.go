@@ -39,12 +39,12 @@ func TestNodeLapsesOnceWhenItsExpiryHasPassed(t *testing.T) {
 		"passed, known so":   {moment - 1, true, false},
 		"extended meanwhile": {moment + 1, true, false},
 	} {
-		evs := expired(world(nodeOf(1, func(n *mesh.Node) { n.Expiry, n.Lapsed = c.expiry, c.lapsed })), moment)
+		evs := expired(world(nodeOf(1, func(n *mesh.Node) { n.Expiry, n.KeyExpired = c.expiry, c.lapsed })), moment)
 		if got := len(evs) == 1; got != c.want {
 			t.Errorf("%s: found %v", name, evs)
 		}
 		for _, e := range evs {
-			if n := e.(mesh.NodePut).Node; !n.Lapsed || n.UpdatedAt != moment || n.Expiry != c.expiry {
+			if n := e.(mesh.NodePut).Node; !n.KeyExpired || n.UpdatedAt != moment || n.Expiry != c.expiry {
 				t.Errorf("%s: %+v", name, n)
 			}
 		}
@@ -53,10 +53,10 @@ func TestNodeLapsesOnceWhenItsExpiryHasPassed(t *testing.T) {
 
 func TestRequestsAreForgottenWhenTheirTimeIsOver(t *testing.T) {
 	receipt := func(id mesh.ReceiptID, until mesh.Time) mesh.Event {
-		return mesh.Remembered{Receipt: &mesh.Receipt{ID: id, Owner: "key:1", Key: mesh.Secret{byte(id)}, Until: until}}
+		return mesh.ReceiptPut{Receipt: &mesh.Receipt{ID: id, Owner: "key:1", Key: mesh.Secret{byte(id)}, Until: until}}
 	}
 	got := endedReceipts(world(receipt(1, moment-1), receipt(2, moment), receipt(3, moment+1)), moment)
-	if diff := cmp.Diff([]mesh.Event{mesh.Forgotten{ID: 1}, mesh.Forgotten{ID: 2}}, got); diff != "" {
+	if diff := cmp.Diff([]mesh.Event{mesh.ReceiptGone{ID: 1}, mesh.ReceiptGone{ID: 2}}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -65,7 +65,7 @@ func TestSweeperWakesForTheNearestExpiry(t *testing.T) {
 	s := world(
 		nodeOf(1, func(n *mesh.Node) { n.Expiry = moment.Add(time.Hour) }),
 		nodeOf(2, func(n *mesh.Node) { n.Expiry = moment.Add(3 * time.Second) }),
-		nodeOf(3, func(n *mesh.Node) { n.Expiry, n.Lapsed = moment.Add(time.Second), true }),
+		nodeOf(3, func(n *mesh.Node) { n.Expiry, n.KeyExpired = moment.Add(time.Second), true }),
 		nodeOf(4, func(n *mesh.Node) { n.Expiry = moment.Add(-time.Second) }),
 		nodeOf(5, func(*mesh.Node) {}),
 	)

@@ -114,7 +114,7 @@ func (s *Sweeper) watch(now time.Time) bool {
 func untilExpiry(s *mesh.Snapshot, now mesh.Time) time.Duration {
 	next := time.Duration(math.MaxInt64)
 	for n := range s.Nodes() {
-		if !n.Lapsed && n.Expiry > now {
+		if !n.KeyExpired && n.Expiry > now {
 			next = min(next, n.Expiry.Sub(now)+expirySlack)
 		}
 	}
@@ -176,7 +176,7 @@ func (s *Sweeper) logSwept(before *mesh.Snapshot, found []mesh.Event) {
 	for _, e := range found {
 		switch e := e.(type) {
 		case mesh.NodePut:
-			if n, ok := before.Node(e.Node.ID); ok && n.Lapsed == e.Node.Lapsed {
+			if n, ok := before.Node(e.Node.ID); ok && n.KeyExpired == e.Node.KeyExpired {
 				s.log.Warn("routes disabled: they overlap the mesh's own addresses", "node", n.ID, "name", n.Name, "routes", n.Routes, "left", e.Node.Routes)
 				continue
 			}
@@ -211,11 +211,11 @@ type finding func(s *mesh.Snapshot, now mesh.Time) []mesh.Event
 // expired finds nodes whose key has expired but which peers still consider valid.
 func expired(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 	return eachNode(s, func(n *mesh.Node) mesh.Event {
-		if n.Lapsed || !n.Expired(now) {
+		if n.KeyExpired || !n.Expired(now) {
 			return nil
 		}
 		lapsed := *n
-		lapsed.Lapsed, lapsed.UpdatedAt = true, now
+		lapsed.KeyExpired, lapsed.UpdatedAt = true, now
 		return mesh.NodePut{Node: &lapsed}
 	})
 }
@@ -308,7 +308,7 @@ func endedReceipts(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 		if !m.Until.Reached(now) || len(evs) == ledger.MaxNodes {
 			break
 		}
-		evs = append(evs, mesh.Forgotten{ID: m.ID})
+		evs = append(evs, mesh.ReceiptGone{ID: m.ID})
 	}
 	return evs
 }

@@ -146,7 +146,7 @@ func TestClientKeepsItsPlaceThroughItsLife(t *testing.T) {
 	if out := c.register(logout); out.Error != "" || !out.NodeKeyExpired {
 		t.Errorf("logout: %+v", out)
 	}
-	if n := s.only(); !n.Lapsed || n.Expiry == 0 {
+	if n := s.only(); !n.KeyExpired || n.Expiry == 0 {
 		t.Errorf("after the logout: %+v", n)
 	}
 	c.register(logout)
@@ -155,7 +155,7 @@ func TestClientKeepsItsPlaceThroughItsLife(t *testing.T) {
 	}
 	c.node = key.NewNode()
 	c.joins(withKey(next))
-	if n := s.only(); n.ID != born.ID || n.Lapsed || n.Expired(mesh.TimeOf(time.Now())) {
+	if n := s.only(); n.ID != born.ID || n.KeyExpired || n.Expired(mesh.TimeOf(time.Now())) {
 		t.Errorf("after the login: %+v", n)
 	}
 	s.counted(3)
@@ -210,7 +210,7 @@ func TestNodeKeyOfAnotherMachineIsRefused(t *testing.T) {
 			t.Errorf("%v: %d %q", body, status, answer)
 		}
 	}
-	if after := s.only(); after.NodeKey != before.NodeKey || after.UpdatedAt != before.UpdatedAt || after.Lapsed || len(after.Net.Endpoints) > 0 {
+	if after := s.only(); after.NodeKey != before.NodeKey || after.UpdatedAt != before.UpdatedAt || after.KeyExpired || len(after.Net.Endpoints) > 0 {
 		t.Errorf("the victim changed: %+v", after)
 	}
 	if lines := s.log.lines(t, "forbidden"); len(lines) != 5 || lines[4]["reason"] != "this node key belongs to another machine" {

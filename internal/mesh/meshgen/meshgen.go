@@ -130,9 +130,9 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	case 23:
 		return observation(r, s, node, keyID, at)
 	case 24:
-		return mesh.Remembered{Receipt: receipt(r, mesh.ReceiptID(keyID), at)}
+		return mesh.ReceiptPut{Receipt: receipt(r, mesh.ReceiptID(keyID), at)}
 	case 25:
-		return mesh.Forgotten{ID: mesh.ReceiptID(keyID)}
+		return mesh.ReceiptGone{ID: mesh.ReceiptID(keyID)}
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -304,12 +304,12 @@ func randomNode(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, user mesh.User
 				ID: s.Counters.Route + mesh.RouteID(len(n.AllRoutes)+1), Prefix: p, Enabled: slices.Contains(n.Routes, p), ApprovedBy: mesh.PolicyVersion(s.Rev % 3), Preference: r.IntN(3),
 			})
 		}
-		n.Unwell = r.IntN(4) == 0
+		n.Unhealthy = r.IntN(4) == 0
 	}
 	if old, ok := s.Node(node); ok {
 		n.Primary = old.Primary
 	}
-	n.UpdatedAt, n.Expiry, n.Ephemeral, n.Lapsed = at, at.Add(1), r.IntN(2) == 0, r.IntN(4) == 0
+	n.UpdatedAt, n.Expiry, n.Ephemeral, n.KeyExpired = at, at.Add(1), r.IntN(2) == 0, r.IntN(4) == 0
 	n.Host, n.CapVersion, n.Renamed = fmt.Sprintf(`{"Hostname":"höst %d","OS":"linux"}`, r.IntN(3)), 106+r.IntN(40), r.IntN(2) == 0
 	n.NodeKey, n.PreAuthKey = NodeKey(uint64(node)*1000+uint64(r.IntN(3))), mesh.KeyID(s.Rev%40)
 	return n

@@ -74,7 +74,7 @@ func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
 			case strings.HasPrefix(word, "tag:"):
 				n.Tags = append(n.Tags, word)
 			case word == "expired":
-				n.Lapsed = true
+				n.KeyExpired = true
 			case word == "unapproved":
 				n.Routes = nil
 			case word == "online":

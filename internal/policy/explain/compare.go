@@ -104,7 +104,7 @@ func (c *comparison) sort() {
 		if !ok {
 			continue
 		}
-		key := bucketKey{c.before.PeerClass(was), c.after.PeerClass(n), was.Lapsed, n.Lapsed}
+		key := bucketKey{c.before.PeerClass(was), c.after.PeerClass(n), was.KeyExpired, n.KeyExpired}
 		j := buckets[key]
 		if j == nil {
 			j = &bucket{

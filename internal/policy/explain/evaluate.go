@@ -35,7 +35,7 @@ type endpoint struct {
 // that have ports. It asks the rules one by one, which is slow but simple.
 func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
 	w := newWorld(world)
-	if at.Lapsed || src.Is4() != dst.Is4() {
+	if at.KeyExpired || src.Is4() != dst.Is4() {
 		return false
 	}
 	s, d, ask := w.source(src), w.destination(dst, at), portQuery{protocol: protocol, port: port}

@@ -97,7 +97,7 @@ func (a *axis) count(n *mesh.Node, members []int) {
 		if n.Presence.Online {
 			p.Online++
 		}
-		if n.Lapsed {
+		if n.KeyExpired {
 			p.Expired++
 		}
 	}

@@ -48,7 +48,7 @@ func TestMapSaysOfEveryPairWhatTheRulesSay(t *testing.T) {
 		want := map[string][4]int{}
 		for a := range s.Nodes() {
 			for b := range s.Nodes() {
-				if a == b || a.Lapsed || b.Lapsed {
+				if a == b || a.KeyExpired || b.KeyExpired {
 					continue
 				}
 				was, is := nodeOpenings(before, a, b), nodeOpenings(after, a, b)
@@ -93,7 +93,7 @@ func TestMapOfRoutesSaysWhatTheRulesSay(t *testing.T) {
 					continue
 				}
 				a, _ := s.Node(from.Node)
-				want := !a.Lapsed && slices.ContainsFunc(strings.Fields(inside[to.Name]), func(text string) bool {
+				want := !a.KeyExpired && slices.ContainsFunc(strings.Fields(inside[to.Name]), func(text string) bool {
 					return opensAnywhere(w, s, a, netip.MustParseAddr(text), to.Name)
 				})
 				if got := reached[from.Name+" "+to.Name]; got != want {

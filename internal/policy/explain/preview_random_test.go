@@ -58,7 +58,7 @@ func (d dice) dress(n *mesh.Node) {
 			n.Routes = append(n.Routes, netip.MustParsePrefix(route))
 		}
 	}
-	n.Lapsed = d.oneIn(12)
+	n.KeyExpired = d.oneIn(12)
 }
 
 func (d dice) person() string {
@@ -361,7 +361,7 @@ func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *explain.E
 func meshText(s *mesh.Snapshot) string {
 	var b strings.Builder
 	for n := range s.Nodes() {
-		fmt.Fprintf(&b, "node %d of %d, tags %v, %v, routes %v, expired %t\n", n.ID, n.Owner, n.Tags, n.Addrs(), n.Routes, n.Lapsed)
+		fmt.Fprintf(&b, "node %d of %d, tags %v, %v, routes %v, expired %t\n", n.ID, n.Owner, n.Tags, n.Addrs(), n.Routes, n.KeyExpired)
 	}
 	return b.String()
 }
@@ -379,7 +379,7 @@ func TestWhyAgreesWithAllows(t *testing.T) {
 					want := false
 					for _, src := range a.Addrs() {
 						for _, dst := range b.Addrs() {
-							want = want || !a.Lapsed && explain.Allows(w, src, dst, b, 6, port)
+							want = want || !a.KeyExpired && explain.Allows(w, src, dst, b, 6, port)
 						}
 					}
 					got := explain.Why(w, explain.Question{From: explain.End{Node: a.ID}, To: explain.End{Node: b.ID}, Port: port})

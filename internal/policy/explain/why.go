@@ -67,7 +67,7 @@ func Why(world *policy.World, q Question) Answer {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s and %s have no addresses of the same family", w.text(q.From), w.text(q.To)))
 	}
 	for _, end := range []End{q.From, q.To} {
-		if n, ok := w.Node(end.Node); ok && n.Lapsed {
+		if n, ok := w.Node(end.Node); ok && n.KeyExpired {
 			a.Notes = append(a.Notes, n.Name+" has expired: it must sign in again before it reaches anyone or is reached")
 		}
 	}
@@ -176,7 +176,7 @@ func (w *world) routersTo(addr netip.Addr, a *Answer) (list []endpoint) {
 	announced := ""
 	for n := range w.Nodes() {
 		switch p := w.destination(addr, n); {
-		case (p.behind || p.beyond) && n.Lapsed:
+		case (p.behind || p.beyond) && n.KeyExpired:
 			announced = "; " + n.Name + " leads there and has expired"
 		case p.behind || p.beyond:
 			a.At = append(a.At, n.ID)
