@@ -194,25 +194,18 @@ func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, 
 	if len(evs) == 0 && a.Once == nil {
 		return s.settled(ctx, w, v)
 	}
-	if err := s.charge(j, v); err != nil {
-		return verdict{}, err
+	if j.Proven { // an unproven key could be anybody's; those requests are limited by their address
+		if err := s.pace.charge(j.MachineKey, time.Now(), v.keyExpired); err != nil {
+			return verdict{}, err
+		}
 	}
 	v, err = commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (verdict, []mesh.Event, error) {
 		return s.decideJoin(w, now, j, addresses)
 	})
-	if errors.Is(err, ledger.ErrUnavailable) { // the device will keep trying
+	if j.Proven && errors.Is(err, ledger.ErrUnavailable) { // the device will keep trying
 		s.pace.refund(j.MachineKey)
 	}
 	return v, err
-}
-
-// charge limits how often a machine registers. A machine key that is not proven could
-// be anybody's; those requests are limited by their address.
-func (s *Joins) charge(j Joining, v verdict) error {
-	if !j.Proven {
-		return nil
-	}
-	return s.pace.charge(j.MachineKey, time.Now(), v.keyExpired)
 }
 
 // settled returns a verdict that changes nothing. "You are registered" and "you are

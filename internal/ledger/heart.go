@@ -133,7 +133,7 @@ func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 }
 
 // compare counts replicas that hold another snapshot at the same revision. It
-// must never happen; if it does, each reads the tables anew and they agree.
+// must never happen; if it does, each reloads the tables and they agree.
 func (l *Ledger) compare(self store.Report, reports []store.Report) {
 	for _, r := range reports {
 		if r.ID != self.ID && r.DigestForm == self.DigestForm && r.DigestRev == self.DigestRev && self.Digest != "" && r.Digest != "" && r.Digest != self.Digest {

@@ -200,11 +200,11 @@ func (l *Ledger) World() *policy.World { return l.world.Load() }
 // fail with a ClockError. If ctx ends first, the command may or may not be
 // committed.
 func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
-	return l.order(ctx, a, withoutResult(d))
+	return l.commitDecision(ctx, a, withoutResult(d))
 }
 
-// order submits a command unless its actor had it done before.
-func (l *Ledger) order(ctx context.Context, a mesh.Actor, d func(*policy.World, mesh.Time) (decision, error)) (mesh.Revision, error) {
+// commitDecision submits a command unless its actor had it done before.
+func (l *Ledger) commitDecision(ctx context.Context, a mesh.Actor, d func(*policy.World, mesh.Time) (decision, error)) (mesh.Revision, error) {
 	var done *DoneBefore
 	err := doneBefore(l.World().Snapshot, a, l.Now())
 	if errors.As(err, &done) && l.safe(done.Receipt.Rev) {

@@ -28,7 +28,7 @@ func Commit[T any](ctx context.Context, l *Ledger, a mesh.Actor,
 	decide func(w *policy.World, now mesh.Time) (T, []mesh.Event, error),
 ) (T, error) {
 	var result, none T
-	_, err := l.order(ctx, a, func(w *policy.World, now mesh.Time) (d decision, err error) {
+	_, err := l.commitDecision(ctx, a, func(w *policy.World, now mesh.Time) (d decision, err error) {
 		result, d.events, err = decide(w, now)
 		if r, ok := any(result).(Answerer); ok && err == nil {
 			d.answer = r.Answer()

@@ -15,7 +15,7 @@ const (
 	syncEvery    = 50 * time.Millisecond  // how often Sync may ask the database
 	gatherWait   = time.Millisecond       // how long a batch waits for company
 	storeTimeout = 20 * time.Second       // for one transaction
-	loadEvery    = 5 * time.Second        // how often the tables may be read anew
+	loadEvery    = 5 * time.Second        // how often the tables may be reloaded
 	retryEvery   = 200 * time.Millisecond // between tries to learn the fate of a batch
 	resolveFor   = 10 * time.Second       // for all of them; the default of Config.ResolveFor
 )
