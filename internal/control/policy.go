@@ -42,7 +42,7 @@ type PolicyDraft struct {
 
 // BadPolicy refuses a text. One of the two lists is not empty.
 type BadPolicy struct {
-	Problems lang.Problems         // the text is no policy
+	Problems lang.Problems         // why the text cannot be parsed
 	Failures []explain.TestFailure // it is one, and does not what its own tests say
 }
 
@@ -74,7 +74,7 @@ func (s *Policies) IsFile() bool { return s.file.path != "" }
 // Check refuses a text that could not be saved.
 func (s *Policies) Check(text string) (*lang.Doc, error) { return s.checkPolicy(text) }
 
-// checkPolicy refuses a text that could not be saved: one that is no policy, or
+// checkPolicy refuses a text that could not be saved: one that cannot be parsed, or
 // that fails its own tests on the network as it is.
 func (s *core) checkPolicy(text string) (*lang.Doc, error) {
 	doc, err := ReadPolicy(text)
@@ -93,7 +93,7 @@ func (s *core) checkPolicy(text string) (*lang.Doc, error) {
 	return doc, nil
 }
 
-// ReadPolicy refuses a text that is no policy. Databases could not keep every byte.
+// ReadPolicy parses a policy. It refuses bytes that not every database can store.
 func ReadPolicy(text string) (*lang.Doc, error) {
 	switch {
 	case !utf8.ValidString(text):

@@ -68,9 +68,9 @@ func (f *PolicyFile) Hash() string {
 	return f.hash
 }
 
-// Load reads the policy file before anyone is served. When nothing is
-// stored, what it says is taken at once; if that is no policy, nobody reaches
-// anyone until it is one: who names a file does not mean that all is allowed.
+// Load reads the policy file before anyone is served. If no policy is stored, the
+// file is saved at once; if it cannot be parsed, nobody reaches anyone until it can,
+// because naming a policy file does not mean that everything is allowed.
 func (f *PolicyFile) Load(ctx context.Context) error {
 	f.read()
 	if p, ok := f.ledger.World().Policy(); ok && p.Text != "" {

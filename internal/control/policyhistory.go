@@ -73,9 +73,9 @@ func (s *Policies) text(ctx context.Context, v mesh.PolicyVersion) (string, erro
 	return p.Text, nil
 }
 
-// Compare says what one version changed of another, on the nodes that are
-// there now, and in which world. There is no effect when one of the texts, which
-// an older server saved, is no policy to this one.
+// Compare returns what one version changed compared to another, on the current nodes,
+// and the world it was evaluated in. The effect is nil if this server cannot parse one
+// of the texts, which an older server may have saved.
 func (s *Policies) Compare(ctx context.Context, from, to mesh.PolicyVersion) (*explain.Effect, *policy.World, error) {
 	snap := s.ledger.World().Snapshot
 	var worlds [2]*policy.World

@@ -171,7 +171,7 @@ func (s *PreAuthKeys) Expire(ctx context.Context, a mesh.Actor, ref, owner strin
 	return nil
 }
 
-// Delete removes a key. Nodes that it let in stay.
+// Delete removes a key. Nodes that joined with it stay.
 func (s *PreAuthKeys) Delete(ctx context.Context, a mesh.Actor, ref string) error {
 	key, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (*mesh.PreAuthKey, []mesh.Event, error) {
 		key, err := findPreAuthKey(w, ref, "")

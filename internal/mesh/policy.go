@@ -5,7 +5,7 @@ import "crypto/sha256"
 // Policy is one version of the access policy.
 type Policy struct {
 	Version PolicyVersion `json:"version" column:"id"`
-	// Text is empty when there is no policy: then everyone may reach everyone.
+	// Text is empty if no policy is set: everyone may reach everyone.
 	Text   string `json:"text,omitempty"`
 	Source string `json:"source"` // api or file
 	// Author is the actor who saved it, in the form shown to people.

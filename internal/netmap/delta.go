@@ -126,8 +126,8 @@ func dependsOnSight(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
 		!slices.ContainsFunc(policy.Reclassified(from.World, to.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
 }
 
-// sameInbound reports whether viewers with a viewpoint let in the same nodes,
-// described in the same way, in both scenes.
+// sameInbound reports whether viewers with a viewpoint accept traffic from the same
+// nodes, described in the same way, in both scenes.
 func sameInbound(from, to *Scene, v Viewpoint) bool {
 	return to.Basis().SameInbound(from.Basis(), v.Class, v.Old, v.Owner != 0)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // Class is a set of nodes that the policy does not tell apart: they see the same
-// peers and let in the same ones, so what they are sent is rendered once. Classes
-// are numbered by Rules and mean nothing without them.
+// peers and accept traffic from the same ones, so what they are sent is rendered
+// once. Classes are numbered by Rules and mean nothing without them.
 type Class int32
 
 // Nobody is the class of nodes whose key has expired. They see no peers.

@@ -31,7 +31,7 @@ type Rules struct {
 	internet            []int
 	self, via           bitset.Set // rules with a destination autogroup:self; rules with via
 	// Rules that identify nodes by marks, that must list addresses although nodes
-	// have marks, and that let in everyone.
+	// have marks, and that accept everyone.
 	marked, listing, open bitset.Set
 	viaTags               [][]int
 

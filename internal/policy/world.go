@@ -226,9 +226,9 @@ func (b Basis) SameRules(old Basis) bool { return b.rules == old.rules }
 // same.
 func (b Basis) Same(old Basis) bool { return b.rules == old.rules && b.known == old.known }
 
-// SameInbound reports whether nodes of a class let in the same nodes, described in
-// the same way, in both. Listed says that they are told addresses instead of marks,
-// own that they let in the nodes of one user.
+// SameInbound reports whether nodes of a class accept traffic from the same nodes,
+// described in the same way, in both. Listed says that they are sent addresses
+// instead of marks, own that they accept the nodes of one user.
 func (b Basis) SameInbound(old Basis, c Class, listed, own bool) bool {
 	switch i := b.rules.info(c); {
 	case b.rules != old.rules:

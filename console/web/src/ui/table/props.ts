@@ -23,7 +23,7 @@ export interface DataTableProps<T> {
   usual(a: T, b: T): number;
   /** Groups of the rows in their usual order, when there is no sort. */
   group?(rows: readonly T[]): Group<T>[];
-  /** Changes when the person asks for other rows: then the order is made anew even under the pointer. */
+  /** Changes when the user asks for other rows: the rows are then sorted again even under the pointer. */
   asked: string;
   selected?: ReadonlySet<string>;
   onSelect?(selected: ReadonlySet<string>): void;
