@@ -72,14 +72,14 @@ console/web/dist/index.html: console/web/node_modules/.package-lock.json api/typ
 NODES ?= 200
 PORT  ?= 3000
 console-demo: web ## the console with NODES=200 connected virtual nodes and a past, on PORT=3000, until Ctrl-C (NODES=0: unused; PG=1: PostgreSQL)
-	go test -c -o dist/console-demo ./internal/consoletest
+	go test -c -o dist/console-demo ./internal/test/consoletest
 	exec dist/console-demo -test.run='^TestDemo$$' -test.timeout=0 -demo -nodes=$(NODES) -port=$(PORT) $(if $(PG),-postgres)
 
 .PHONY: console-test screens
 console-test: web $(BIN)/gotestsum ## use the console in a browser, on the real server, PostgreSQL and nginx (ONLY=login: one file)
-	$(call GOTEST) -timeout=20m -count=1 -run='^TestBrowser$$' ./internal/consoletest -browser -only=$(ONLY)
+	$(call GOTEST) -timeout=20m -count=1 -run='^TestBrowser$$' ./internal/test/consoletest -browser -only=$(ONLY)
 screens: web $(BIN)/gotestsum ## take pictures of every screen into dist/screens (SCREENS=few: as CI does)
-	$(call GOTEST) -timeout=60m -count=1 -run='^TestScreens$$' ./internal/consoletest -screens=$(or $(SCREENS),all) -only=$(ONLY)
+	$(call GOTEST) -timeout=60m -count=1 -run='^TestScreens$$' ./internal/test/consoletest -screens=$(or $(SCREENS),all) -only=$(ONLY)
 
 .PHONY: test
 test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
@@ -92,8 +92,8 @@ UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$
 RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
 # Code that starts no goroutines, much of it tried with thousands of random inputs: the race detector finds nothing there.
 PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/config ./internal/identity \
-	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/archtest ./internal/doccheck ./internal/speccheck ./internal/apitest \
-	./internal/monitortest ./internal/packagetest ./api/... ./deploy/package/...)
+	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck ./internal/test/speccheck ./internal/test/apitest \
+	./internal/test/monitortest ./internal/test/packagetest ./api/... ./deploy/package/...)
 RACED = $(filter-out $(PURE),$(shell go list ./...))
 race: $(BIN)/gotestsum ## run the tests under the race detector, those of pure functions without it (PKG=./internal/ledger for one package)
 	@status=0; \
@@ -138,30 +138,30 @@ figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the r
 
 .PHONY: speccheck
 speccheck: $(BIN)/gotestsum ## after all other tests: check that a test that ran proves each statement of the specification
-	$(call GOTEST) -count=1 ./internal/speccheck -results=$(CURDIR)/$(RESULTS)
+	$(call GOTEST) -count=1 ./internal/test/speccheck -results=$(CURDIR)/$(RESULTS)
 
 .PHONY: chaos
 chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
-	$(call GOTEST) -timeout=0 -count=1 ./internal/chaos -chaos=$(CHAOS)
+	$(call GOTEST) -timeout=0 -count=1 ./internal/test/chaos -chaos=$(CHAOS)
 
 .PHONY: hostile
 hostile: FORMAT = standard-verbose
 hostile: $(BIN)/gotestsum ## attack a server as strangers do for HOSTILE while 300 nodes keep working (HOSTILE=35s: as CI does)
-	$(call GOTEST) -timeout=0 -count=1 -v ./internal/hostiletest -hostile=$(HOSTILE)
+	$(call GOTEST) -timeout=0 -count=1 -v ./internal/test/hostiletest -hostile=$(HOSTILE)
 
 .PHONY: mesh
 mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20)
-	$(call PATIENT,./internal/meshtest) -timeout=60m -count=1 -skip='^Test(Ratio|Figure)' -args -rounds=$(ROUNDS)
+	$(call PATIENT,./internal/test/meshtest) -timeout=60m -count=1 -skip='^Test(Ratio|Figure)' -args -rounds=$(ROUNDS)
 
 .PHONY: clients clients-all
 clients: ## build the oldest and the newest Tailscale client for the tests, once for all runs
-	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/clienttest
+	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest
 clients-all: ## build all supported Tailscale clients
-	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/clienttest -all-clients
+	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest -all-clients
 
 .PHONY: clients-test
 clients-test: $(BIN)/gotestsum ## test what the tests of real clients are built on: networks, devices, isolation
-	$(call PATIENT,./internal/clienttest) -timeout=10m -count=1
+	$(call PATIENT,./internal/test/clienttest) -timeout=10m -count=1
 
 .PHONY: e2e e2e-matrix
 e2e: CLIENTS = v1.74.1,v1.102.5
@@ -169,15 +169,15 @@ e2e-matrix: CLIENTS = all
 e2e: ## run real clients, the oldest and the newest, against the server; as root also with network devices
 e2e-matrix: ## run all supported clients against the server
 e2e e2e-matrix: $(BIN)/gotestsum
-	$(call PATIENT,./internal/e2e) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' -args -clients=$(CLIENTS)
+	$(call PATIENT,./internal/test/e2e) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' -args -clients=$(CLIENTS)
 
 .PHONY: deploy deploy-hold deploy-source
 deploy: $(BIN)/gotestsum ## start whole deployments with Docker, as root, and look at them
-	$(call PATIENT,./internal/deploytest) -timeout=60m -count=1 -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' -args -deploy
+	$(call PATIENT,./internal/test/deploytest) -timeout=60m -count=1 -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' -args -deploy
 deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source; the tests of deploy compile one
-	$(call GOTEST) -timeout=60m -count=1 -run='^TestImagesAreBuiltFromSource$$' ./internal/deploytest -deploy -from-source
+	$(call GOTEST) -timeout=60m -count=1 -run='^TestImagesAreBuiltFromSource$$' ./internal/test/deploytest -deploy -from-source
 deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; may run beside all else
-	$(call GOTEST) -timeout=0 -count=1 -run='^TestStreamStaysOpenThroughTheProxy$$' ./internal/deploytest -deploy -hold=$(HOLD)
+	$(call GOTEST) -timeout=0 -count=1 -run='^TestStreamStaysOpenThroughTheProxy$$' ./internal/test/deploytest -deploy -hold=$(HOLD)
 
 .PHONY: load load-10k load-lists quiet load-short
 load:       LOAD = -run='^TestRatioToReference$$' ./bench/load -nodes=$(or $(N),2000) -rounds=$(ROUNDS)
@@ -209,7 +209,7 @@ fmt: $(BIN)/golangci-lint ## format the code
 
 .PHONY: check gen-check
 # These start whole servers, containers or browsers, and have targets of their own.
-SUITES = $(addprefix %/internal/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest) %/bench/load %/bench/meshbench
+SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest) %/bench/load %/bench/meshbench
 check: ## what to run before sending a change: generated code, lint, race tests of the product, the console's pages
 	@$(MAKE) --no-print-directory gen-check lint
 	@$(MAKE) --no-print-directory race PKG='$(filter-out $(SUITES),$(RACED))'
@@ -242,7 +242,7 @@ packages release: $(BIN)/nfpm web
 		echo "commit api/released.yaml: from now on the API is compared with that of $$VERSION"; \
 	fi
 packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and try its packages in containers, one with systemd (ARM64=no: without packages for arm64, as CI does)
-	$(call PATIENT,./internal/packagetest) -timeout=30m -count=1 -parallel=4 -args -packages $(if $(filter no,$(ARM64)),-arm64=false)
+	$(call PATIENT,./internal/test/packagetest) -timeout=30m -count=1 -parallel=4 -args -packages $(if $(filter no,$(ARM64)),-arm64=false)
 
 .PHONY: gen-ts
 gen-ts: ## write the TypeScript types anew, with npm
@@ -251,8 +251,8 @@ gen-ts: ## write the TypeScript types anew, with npm
 
 .PHONY: dashboards
 dashboards: ## hold the dashboards to the types that Grafana publishes, with npm
-	npm --prefix internal/monitortest/schema ci --silent --no-audit --no-fund
-	npm --prefix internal/monitortest/schema run --silent check
+	npm --prefix internal/test/monitortest/schema ci --silent --no-audit --no-fund
+	npm --prefix internal/test/monitortest/schema run --silent check
 
 .PHONY: ci
 ci: ## run what CI runs, on this machine

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/fairlead-mesh/fairlead/internal/apitest"
+	"github.com/fairlead-mesh/fairlead/internal/test/apitest"
 )
 
 // released is openapi.yaml of the last release.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fairlead-mesh/fairlead/internal/disktest"
+	"github.com/fairlead-mesh/fairlead/internal/test/disktest"
 )
 
 // other returns a configuration over an empty database of the other engine, with

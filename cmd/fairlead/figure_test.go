@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // onBothDisks runs a figure on each engine, one after the other: it wants the

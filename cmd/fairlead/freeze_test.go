@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // bridge carries connections to PostgreSQL, until it is frozen: then nothing

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fairlead-mesh/fairlead/internal/disktest"
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/disktest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // Every test here takes something away from a running service, looks at what

@@ -19,10 +19,10 @@ import (
 	"time"
 
 	apispec "github.com/fairlead-mesh/fairlead/api"
-	"github.com/fairlead-mesh/fairlead/internal/apitest"
-	"github.com/fairlead-mesh/fairlead/internal/disktest"
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
-	"github.com/fairlead-mesh/fairlead/internal/waittest"
+	"github.com/fairlead-mesh/fairlead/internal/test/apitest"
+	"github.com/fairlead-mesh/fairlead/internal/test/disktest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // The tests of this package run the binary as its operator does: real

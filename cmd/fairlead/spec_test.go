@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-mesh/fairlead/internal/meshtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
 // The tables of the specification, one row one test, on both engines. A row has
-// its id from internal/speccheck.
+// its id from internal/test/speccheck.
 
 // world is a running service for the rows.
 type world struct {

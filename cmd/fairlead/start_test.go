@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fairlead-mesh/fairlead/internal/disktest"
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/disktest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // Every test here makes the start fail for real.

@@ -27,7 +27,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/waittest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // The tests of this package run the console before a real service. Faults come

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fairlead-mesh/fairlead/internal/waittest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestHealthTellsWhetherTheServiceIsReached(t *testing.T) {

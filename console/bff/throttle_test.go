@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/waittest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestTriesGetSlowerAndAreForgiven(t *testing.T) {

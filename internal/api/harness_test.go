@@ -24,16 +24,16 @@ import (
 	apispec "github.com/fairlead-mesh/fairlead/api"
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
-	"github.com/fairlead-mesh/fairlead/internal/apitest"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/test/apitest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 	"github.com/fairlead-mesh/fairlead/internal/webhook"
 )
 

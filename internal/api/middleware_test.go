@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/store"
-	"github.com/fairlead-mesh/fairlead/internal/waittest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestWhatNoOperationDoesIsAProblem(t *testing.T) {

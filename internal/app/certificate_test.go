@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/waittest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // writeCertificate writes a certificate with a serial number, and its key.

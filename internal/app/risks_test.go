@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-mesh/fairlead/internal/waittest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestRisksAreLoggedOnceAndEndWhenTheyAreCorrected(t *testing.T) {

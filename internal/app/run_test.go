@@ -18,8 +18,8 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/app"
 	"github.com/fairlead-mesh/fairlead/internal/config"
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
-	"github.com/fairlead-mesh/fairlead/internal/waittest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 var pg *pgtest.Server

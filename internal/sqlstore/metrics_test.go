@@ -16,10 +16,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/history"
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/store/storetest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // statements uses every method of a store, with the number of statements that

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // verdict is what a proxy does with a message of the client.

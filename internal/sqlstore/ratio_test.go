@@ -12,10 +12,10 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/store/storetest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // Loading a large mesh costs at most three times what reading the same columns

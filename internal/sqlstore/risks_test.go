@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlead-mesh/fairlead/internal/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 func TestSettingsThatLoseDataAreNamed(t *testing.T) {

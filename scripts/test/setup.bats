@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What scripts/setup.sh does before it needs Docker. What it sets up is tested in internal/deploytest.
+# What scripts/setup.sh does before it needs Docker. What it sets up is tested in internal/test/deploytest.
 
 bats_require_minimum_version 1.5.0
 

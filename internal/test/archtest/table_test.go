@@ -1,0 +1,142 @@
+package archtest
+
+import "regexp"
+
+// row says what a package may import: packages of this module, and outside
+// packages that are guarded. "*" means all of them.
+type row struct{ ours, guarded string }
+
+// table is the import table. Packages are named by their path below internal/,
+// those outside internal/ by "./" and their path. A package without a row may
+// not exist; a row may wait for its package. Test files are free.
+var table = map[string]row{
+	"mesh":            {"", "keys names"},
+	"mesh/meshgen":    {"mesh", "keys names"},
+	"policy":          {"mesh policy/bitset policy/lang", ""},
+	"policy/lang":     {"mesh spelling", ""},
+	"policy/explain":  {"mesh policy policy/bitset policy/lang", ""},
+	"policy/bitset":   {"", ""},
+	"netmap":          {"mesh policy policy/lang", "keys zstd"},
+	"history":         {"mesh", ""},
+	"store":           {"mesh history", "keys"},
+	"store/storetest": {"mesh mesh/meshgen store history", "keys testing"},
+	"sqlstore":        {"mesh store history", "keys sql slog prometheus"},
+	"ledger":          {"mesh policy policy/lang store history", "slog prometheus"},
+	"identity":        {"mesh", "keys http slog"},
+	"guard":           {"identity", "http slog prometheus"},
+	"control":         {"mesh policy policy/lang policy/explain history ledger identity textdiff", "keys slog prometheus"},
+	"presence":        {"mesh policy ledger", "slog prometheus"},
+	"sweep":           {"mesh policy ledger", "slog prometheus"},
+	"probe":           {"mesh policy ledger", "keys slog prometheus"},
+	"secrets":         {"mesh policy ledger identity", "keys slog"},
+	"stream":          {"mesh policy netmap ledger", "keys http slog prometheus"},
+	"wire":            {"mesh netmap ledger control identity guard stream", "keys tailcfg tailscale http slog prometheus"},
+	"api":             {"mesh policy policy/lang policy/explain history ledger control identity guard api/openapi apidocs ./api", "keys http slog prometheus"},
+	"api/openapi":     {"./apiclient", "http"},
+	"apidocs":         {"", ""},
+	"fence":           {"ledger identity", "http slog prometheus"},
+	"webhook":         {"mesh policy history ledger control", "http slog prometheus"},
+	"relay":           {"identity guard", "keys tailcfg tailscale http slog prometheus"},
+	"backup":          {"mesh store sqlstore", "slog"},
+	"config":          {"mesh spelling", "slog"},
+	"spelling":        {"", ""},
+	"textdiff":        {"", ""},
+	"app": {
+		"mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence webhook relay config",
+		"keys http slog prometheus",
+	},
+
+	"./api":                  {"", ""},
+	"./api/gen":              {"mesh", ""},
+	"./apiclient":            {"", "http"},
+	"./cmd/fairlead":         {"app config ./cmd/fairlead/cli", "slog"},
+	"./cmd/fairlead/cli":     {"config policy/lang policy/explain backup spelling textdiff ./apiclient", "http"},
+	"./cmd/fairlead-console": {"./console/bff ./console/web", ""},
+	"./console/bff":          {"./apiclient", "http slog"},
+	"./console/web":          {"", ""},
+
+	"./docs/examples/webhook-receiver": {"", "http"},
+
+	"test/deploytest/upstream":     {"", "http"},
+	"test/deploytest/composecheck": {"", ""}, // a module of its own
+
+	"./deploy/helm/charttest": {"", ""}, // a module of its own
+	"./deploy/package/sbom":   {"", ""},
+
+	"./bench/load":      {"", ""},
+	"./bench/meshbench": {"", "keys tailcfg tailscale zstd http"},
+
+	"test/archtest":      {"", ""},
+	"test/apitest":       {"", "http testing"},
+	"test/chaos":         {"mesh", ""},
+	"test/chaos/replica": {"mesh mesh/meshgen policy store sqlstore ledger identity control test/chaos", "slog prometheus"},
+	"test/meshtest":      {"*", "*"},
+	"test/pgtest":        {"", "sql testing"},
+	"test/monitortest":   {"", ""},
+	"test/speccheck":     {"", ""},
+	"test/doccheck":      {"", ""},
+	"test/clienttest":    {"", "tailscale testing"},
+	"test/consoletest":   {"", ""},
+	"test/disktest":      {"", "testing"},
+	"test/deploytest":    {"", ""},
+	"test/e2e":           {"", ""},
+	"test/hostiletest":   {"", ""},
+	"test/packagetest":   {"", ""},
+	"test/waittest":      {"", "testing"},
+	"policy/policytest":  {"", "testing"},
+}
+
+// guards names the outside packages that only some rows may import, by prefix;
+// the longest prefix counts.
+var guards = map[string]string{
+	"database/sql":               "sql",
+	"github.com/jackc/pgx":       "sql",
+	"github.com/pressly/goose":   "sql",
+	"modernc.org/sqlite":         "sql",
+	"net/http":                   "http",
+	"log":                        "slog",
+	"github.com/prometheus":      "prometheus",
+	"tailscale.com":              "tailscale",
+	"tailscale.com/tailcfg":      "tailcfg",
+	"tailscale.com/types/key":    "keys",
+	"tailscale.com/util/dnsname": "names",
+	"testing":                    "testing",
+
+	"tailscale.com/util/zstdframe": "zstd",
+}
+
+// pure packages know no clock, no randomness and no environment.
+var pure = map[string]bool{"mesh": true, "policy": true, "policy/bitset": true, "policy/lang": true, "policy/explain": true, "netmap": true}
+
+// goFiles may start goroutines by a go statement, each for the reason given.
+var goFiles = map[string]string{
+	"internal/test/pgtest/pgtest.go":      "waits for the child process",
+	"internal/test/chaos/replica/main.go": "reads standard input, which nobody can interrupt",
+}
+
+// variables lists the package-level variables that are neither an error, an
+// embedded file, a regular expression nor a compile-time check.
+var variables = map[string]string{
+	"cmd/fairlead/main.go version":   "stamped by the linker",
+	"cmd/fairlead/main.go commit":    "stamped by the linker",
+	"cmd/fairlead/main.go buildTime": "stamped by the linker",
+
+	"cmd/fairlead-console/main.go version": "stamped by the linker",
+
+	"internal/ledger/ledger.go ErrUnavailable":    "the store's error, for callers who may not know the store",
+	"internal/ledger/history.go ErrForgotten":     "the store's error, for callers who may not know the store",
+	"internal/ledger/ledger.go ErrUnknownOutcome": "the store's error, for callers who may not know the store",
+}
+
+var (
+	impure       = regexp.MustCompile(`^(rand\.|os\.|time\.(Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTimer|NewTicker)$)`)
+	constantCall = regexp.MustCompile(`^(errors\.New|fmt\.Errorf|regexp\.MustCompile)$`)
+	embedLine    = regexp.MustCompile(`^//go:embed `)
+	longLine     = regexp.MustCompile(`^// ?long: ?\S`)
+)
+
+const (
+	module       = "github.com/fairlead-mesh/fairlead"
+	maxFileLines = 600
+	maxFuncLines = 80
+)

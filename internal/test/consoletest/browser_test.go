@@ -1,0 +1,168 @@
+//go:build !race
+
+package consoletest
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
+)
+
+var (
+	browser = flag.Bool("browser", false, "run the tests of console/web/e2e in a browser")
+	only    = flag.String("only", "", "of those, the files whose names contain this")
+	screens = flag.String("screens", "", "take pictures of every screen into dist/screens: few, or all")
+)
+
+// TestBrowser runs the tests of console/web/e2e, each as a test of its own.
+func TestBrowser(t *testing.T) {
+	if !*browser {
+		t.Skip("this is make console-test")
+	}
+	r := newRig(t)
+	r.vitest(t, "vitest.config.ts")
+	r.vitest(t, "budgets.config.ts") // alone: what others do at the same time is not to be measured
+}
+
+// TestScreens takes the pictures.
+func TestScreens(t *testing.T) {
+	if *screens == "" {
+		t.Skip("this is make screens")
+	}
+	newRig(t).vitest(t, "screens.config.ts", "SCREENS="+*screens)
+}
+
+// newRig builds what is tested and starts what all tests share.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	fairlead, console := build(t, t.TempDir())
+	pg, err := pgtest.Start(pgtest.Options{Args: []string{"-c", "max_connections=500"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pg.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return startRig(t, fairlead, console, pg)
+}
+
+// vitest runs tests in a browser on stages of their own and reports each. Files in
+// which a test fails run once more, alone, when they are few: that tells a fault from a
+// machine that was busy. What fails only once is named in the log.
+func (r *rig) vitest(t *testing.T, config string, env ...string) {
+	t.Helper()
+	all := r.run(t, config, *only, env)
+	failed := slices.DeleteFunc(slices.Clone(all.TestResults), suite.passed)
+	if len(failed) <= mostRepeated {
+		for _, first := range failed {
+			for _, second := range r.run(t, config, first.Name, env).TestResults {
+				if !second.passed() {
+					continue
+				}
+				fmt.Fprintf(os.Stderr, "flaky: %s passed when it ran again: %s\n", first.name(), first.failures())
+				all.TestResults[slices.IndexFunc(all.TestResults, func(s suite) bool { return s.Name == second.Name })] = second
+			}
+		}
+	}
+	all.report(t)
+}
+
+// mostRepeated is how many failing files may be bad luck.
+const mostRepeated = 3
+
+// run runs the files whose names contain a text.
+func (r *rig) run(t *testing.T, config, files string, env []string) outcome {
+	t.Helper()
+	results := filepath.Join(t.TempDir(), "results.json")
+	args := []string{"node_modules/vitest/vitest.mjs", "run", "--config", "e2e/" + config, "--reporter=default", "--reporter=json", "--outputFile.json=" + results}
+	if files != "" {
+		args = append(args, "--passWithNoTests", files)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", args...)
+	cmd.Dir = filepath.Join("..", "..", "..", "console", "web")
+	cmd.Env = append(append(os.Environ(), "CONSOLE_RIG="+r.URL, "CHROMIUM="+r.seclusion.browser, "NO_COLOR=1"), env...)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	ended := cmd.Run()
+	text, err := os.ReadFile(results)
+	if err != nil {
+		t.Fatalf("vitest left no results: %v", err)
+	}
+	var all outcome
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	if ended != nil && !slices.ContainsFunc(all.TestResults, func(s suite) bool { return !s.passed() }) {
+		t.Errorf("vitest: %v", ended)
+	}
+	return all
+}
+
+// outcome is what vitest writes of its tests.
+type outcome struct{ TestResults []suite }
+
+// suite is a file of tests.
+type suite struct {
+	Name, Message    string
+	AssertionResults []struct {
+		AncestorTitles  []string
+		Title, Status   string
+		FailureMessages []string
+	}
+}
+
+func (s suite) name() string {
+	name, _, _ := strings.Cut(filepath.Base(s.Name), ".")
+	return name
+}
+
+// passed is false also for a suite of which a test did not run: nobody would miss it otherwise.
+func (s suite) passed() bool {
+	for _, result := range s.AssertionResults {
+		if result.Status != "passed" {
+			return false
+		}
+	}
+	return len(s.AssertionResults) > 0
+}
+
+func (s suite) failures() string {
+	out := []string{s.Message}
+	for _, result := range s.AssertionResults {
+		if result.Status != "passed" {
+			out = append(out, result.Title+": "+result.Status+": "+strings.Join(result.FailureMessages, "\n"))
+		}
+	}
+	return strings.TrimSpace(strings.Join(out, "\n"))
+}
+
+// report makes a test of each result.
+func (o outcome) report(t *testing.T) {
+	t.Helper()
+	if len(o.TestResults) == 0 && *only == "" {
+		t.Error("no test ran")
+	}
+	for _, suite := range o.TestResults {
+		if len(suite.AssertionResults) == 0 {
+			t.Errorf("%s: no test ran: %s", suite.name(), suite.Message)
+		}
+		for _, result := range suite.AssertionResults {
+			t.Run(strings.Join(append([]string{suite.name()}, append(result.AncestorTitles, result.Title)...), "/"), func(t *testing.T) {
+				if result.Status != "passed" {
+					t.Errorf("%s: %s", result.Status, strings.Join(result.FailureMessages, "\n"))
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,89 @@
+//go:build !race
+
+package consoletest
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
+)
+
+// seclusion is a network for browsers alone. Chromium gives up what it loads
+// whenever its machine gains or loses an address, as it does each time a client or
+// a container starts.
+type seclusion struct {
+	network *clienttest.Namespace
+	browser string // a program that starts Chromium in it
+}
+
+func newSeclusion(t testing.TB) *seclusion {
+	t.Helper()
+	s := &seclusion{network: clienttest.NewLab(t).Add("browsers"), browser: filepath.Join(t.TempDir(), "chromium")}
+	start := s.network.Command(t.Context(), "/usr/bin/chromium")
+	if err := os.WriteFile(s.browser, []byte("#!/bin/sh\nexec "+strings.Join(start.Args, " ")+` "$@"`+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// bring lets browsers reach a URL of this machine's loopback, under the same
+// address, until the test ends.
+func (s *seclusion) bring(t testing.TB, base string) {
+	t.Helper()
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l, err := s.network.Listen(ctx, "tcp", u.Host)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wait.Go(func() { join(ctx, conn, u.Host) })
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		l.Close()
+		wait.Wait()
+	})
+}
+
+// join hands on all that either side says, until one of them ends.
+func join(ctx context.Context, here net.Conn, addr string) {
+	defer here.Close()
+	there, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() {
+		here.Close()
+		there.Close()
+	})
+	var both sync.WaitGroup
+	for _, way := range [][2]net.Conn{{here, there}, {there, here}} {
+		both.Go(func() {
+			defer cancel()
+			_, _ = io.Copy(way[0], way[1]) // the side that is left sees the end
+		})
+	}
+	both.Wait()
+}

@@ -1,0 +1,282 @@
+//go:build !race
+
+package deploytest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
+)
+
+// served returns the serial number of the certificate on port 443.
+func (o *outside) served(ctx context.Context, from *clienttest.Namespace, roots string) (*big.Int, error) {
+	state, err := o.handshake(ctx, from, roots)
+	if err != nil {
+		return nil, err
+	}
+	return state.PeerCertificates[0].SerialNumber, nil
+}
+
+// awaitServed waits until a certificate that the roots vouch for, and another
+// than before, is served.
+func (o *outside) awaitServed(ctx context.Context, from *clienttest.Namespace, roots string, before *big.Int) (now *big.Int) {
+	o.t.Helper()
+	eventually(o.t, patience, func() (err error) {
+		now, err = o.served(ctx, from, roots)
+		if err == nil && before != nil && now.Cmp(before) == 0 {
+			err = errors.New("the old certificate is still served")
+		}
+		return err
+	})
+	return now
+}
+
+// load makes requests, each on a connection of its own and on one that stays open, until stop is called or one of
+// them fails.
+func (o *outside) load(ctx context.Context, from *clienttest.Namespace, roots string) (stop func() (int, error)) {
+	o.t.Helper()
+	text, err := os.ReadFile(roots)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	var requests errgroup.Group
+	var answered atomic.Int64
+	var enough atomic.Bool
+	for _, each := range []bool{true, false} {
+		client := &http.Client{Transport: &http.Transport{
+			ForceAttemptHTTP2: true, DisableKeepAlives: each, TLSClientConfig: &tls.Config{RootCAs: pool},
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return from.DialContext(ctx, "tcp", netip.AddrPortFrom(o.Addr, 443).String())
+			},
+		}}
+		requests.Go(func() error {
+			for !enough.Load() {
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, publicURL+"/health", nil)
+				if err != nil {
+					return err
+				}
+				answer, err := client.Do(req)
+				if err != nil {
+					return err
+				}
+				_, err = io.Copy(io.Discard, answer.Body)
+				if answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
+					return fmt.Errorf("%s, %w", answer.Status, err)
+				}
+				answered.Add(1)
+			}
+			return nil
+		})
+	}
+	return func() (int, error) {
+		enough.Store(true)
+		return int(answered.Load()), requests.Wait()
+	}
+}
+
+// mustBe checks mode and owner of a file.
+func mustBe(t *testing.T, file string, mode os.FileMode, owner uint32) {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid := info.Sys().(*syscall.Stat_t).Uid; info.Mode().Perm() != mode || uid != owner {
+		t.Errorf("%s has mode %v and owner %d, not %v and %d", file, info.Mode().Perm(), uid, mode, owner)
+	}
+}
+
+// proxyUser is who loads certificate and key.
+const proxyUser = 10003
+
+// replaceFile puts another file in the place of one of the proxy's.
+func replaceFile(t *testing.T, s *Stack, name string, text []byte, mode os.FileMode) {
+	t.Helper()
+	s.WriteFile(name+".new", string(text), mode)
+	name = filepath.Join(s.Dir, name)
+	if err := errors.Join(os.Chown(name+".new", proxyUser, proxyUser), os.Rename(name+".new", name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustBeCertificateFiles(t *testing.T, s *Stack) {
+	t.Helper()
+	mustBe(t, filepath.Join(s.Dir, "tls", "fullchain.pem"), 0o644, proxyUser)
+	mustBe(t, filepath.Join(s.Dir, "tls", "privkey.pem"), 0o600, proxyUser)
+}
+
+func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 3*patience)
+	o := newOutside(t)
+	place := o.host("authority")
+	// Every look finds a certificate that ends within 30 days, and renews it.
+	authority := newACME(t, place, 20*24*time.Hour)
+	env := o.published()
+	env["ACME_SERVER"], env["RENEW_INTERVAL"] = authority.Directory, "15"
+	s := NewStack(t, env)
+	trust, err := os.ReadFile(authority.Trust)
+	if err := errors.Join(err, os.Mkdir(filepath.Join(s.Dir, "tls"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	s.WriteFile("tls/acme-ca.pem", string(trust), 0o644)
+	wantNoCertificate(t, s, "--sqlite", "--domain", publicName, "--email", "admin@"+publicName)
+
+	// Nobody answers yet: the proxy serves what it has, and the log says what to do.
+	eventually(t, patience, func() error {
+		if log := s.Logs("certbot"); !strings.Contains(log, "Next try in 15 s") {
+			return fmt.Errorf("the log of certbot is %s", log)
+		}
+		return nil
+	})
+	if _, err := s.Run("docker-compose", "exec", "-T", "certbot", "test", "-e", "/tmp/good"); err == nil {
+		t.Error("certbot calls itself good after a failure")
+	}
+	if _, err := o.served(ctx, place, authority.Trust); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("before there is a certificate, TLS says %v", err)
+	}
+
+	authority.start(t)
+	roots := authority.roots(t)
+	first := o.awaitServed(ctx, place, roots, nil)
+	mustBeCertificateFiles(t, s)
+	client := o.join(ctx, o.host("first"), publicURL, joinKey(s), roots)
+	before := settle(ctx, t, s, client)
+
+	stop := o.load(ctx, place, roots)
+	second := o.awaitServed(ctx, place, roots, first)
+	o.awaitServed(ctx, place, roots, second)
+	if n, err := stop(); err != nil || n < 100 {
+		t.Errorf("%d requests were answered during the renewals, then: %v", n, err)
+	}
+	mustBeCertificateFiles(t, s)
+	s.WaitHealthy("certbot")
+	rename(ctx, t, s, client, "first", "renamed")
+	mustCount(ctx, t, s, client, before, "after two renewals")
+}
+
+// wantNoCertificate runs setup.sh while the authority does not answer. It starts everything,
+// and neither it nor a check reports success.
+func wantNoCertificate(t *testing.T, s *Stack, args ...string) {
+	t.Helper()
+	out, err := s.Run("scripts/setup.sh", args...)
+	if err == nil || strings.Contains(out, "Fairlead runs") {
+		t.Errorf("setup.sh reports success without a certificate: %v\n%s", err, out)
+	}
+	wantText(t, out, "has no certificate", "resolves to this machine")
+	wantText(t, checkFails(t, s), "[ERROR] the authority has not issued a certificate yet")
+}
+
+// testUselessCertificates: devices would refuse certificates of another name and expired ones,
+// so setup.sh does not install them, and a check finds those that came another way.
+func testUselessCertificates(t *testing.T, s *Stack, domain string) {
+	s = s.In(t)
+	good := pair{[]byte(s.ReadFile("tls/fullchain.pem")), []byte(s.ReadFile("tls/privkey.pem"))}
+	install := func(p pair) {
+		replaceFile(t, s, "tls/privkey.pem", p.key, 0o600)
+		replaceFile(t, s, "tls/fullchain.pem", p.chain, 0o644)
+	}
+	yesterday := time.Now().Add(-24 * time.Hour)
+	for fault, template := range map[string]*x509.Certificate{
+		"is not for " + domain + ", but for DNS:other.example.test": {DNSNames: []string{"other.example.test"}},
+		"has expired": {DNSNames: []string{domain}, NotBefore: yesterday.Add(-time.Hour), NotAfter: yesterday},
+	} {
+		made := sign(t, signer{}, template)
+		p := pair{certPEM(made.cert), keyPEM(t, made.key)}
+		s.WriteFile("useless.pem", string(p.chain), 0o644)
+		s.WriteFile("useless.key", string(p.key), 0o600)
+		if out, err := s.Run("scripts/setup.sh", "--cert", "useless.pem", "--key", "useless.key"); err == nil || !strings.Contains(out, "useless.pem "+fault) {
+			t.Errorf("a certificate that %s was accepted: %v\n%s", fault, err, out)
+		}
+		install(p)
+		wantText(t, checkFails(t, s), "[ERROR] the certificate "+fault)
+	}
+	install(good)
+}
+
+func TestRenewalIsLookedForEveryTwelveHours(t *testing.T) {
+	s := NewStack(t, map[string]string{"DOMAIN": publicName, "COMPOSE_FILE": "deploy/compose/base.yaml:deploy/compose/prod.yaml"})
+	var config struct {
+		Services map[string]struct{ Environment map[string]string }
+	}
+	if err := yaml.Unmarshal([]byte(s.Compose("config")), &config); err != nil {
+		t.Fatal(err)
+	}
+	every, err := time.ParseDuration(config.Services["certbot"].Environment["RENEW_INTERVAL"] + "s")
+	if err != nil || every != 12*time.Hour {
+		t.Errorf("certbot looks every %v, %v", every, err)
+	}
+}
+
+func TestOwnCertificateIsLoadedWhenItsFilesAreReplaced(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 2*patience)
+	o := newOutside(t)
+	place := o.host("outside")
+	a := newAuthority(t)
+	s := o.startProduction(a.issue(t, publicName, ""))
+	mustBeCertificateFiles(t, s)
+	if s.Compose("ps", "-q", "certbot") != "" {
+		t.Error("certbot runs beside a certificate of our own")
+	}
+	first := o.awaitServed(ctx, place, a.Root, nil)
+
+	next := a.issue(t, publicName, "")
+	replaceFile(t, s, "tls/privkey.pem", next.key, 0o600)
+	eventually(t, patience, func() error {
+		if log := s.Logs("proxy"); !strings.Contains(log, "key values mismatch") {
+			return fmt.Errorf("the proxy does not say that the key belongs to another certificate: %s", log)
+		}
+		return nil
+	})
+	if now, err := o.served(ctx, place, a.Root); err != nil || now.Cmp(first) != 0 {
+		t.Errorf("with files that do not belong together %v is served, %v, not %v", now, err, first)
+	}
+	replaceFile(t, s, "tls/fullchain.pem", next.chain, 0o644)
+	o.awaitServed(ctx, place, a.Root, first)
+}
+
+func TestStateOfTheCertificateIsStapled(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 2*patience)
+	o := newOutside(t)
+	place := o.host("responder")
+	a := newAuthority(t)
+	own := a.issue(t, publicName, responderURL(place.Addr))
+	a.respond(t, place)
+	o.startProduction(own)
+	// nginx asks the responder when the first client comes, and does not let it wait.
+	eventually(t, patience, func() error {
+		cmd := place.Command(ctx, "openssl", "s_client", "-connect", o.Addr.String()+":443", "-servername", publicName,
+			"-tls1_3", "-status", "-verify_return_error", "-CAfile", a.Root)
+		out, err := cmd.CombinedOutput()
+		if err == nil && !strings.Contains(string(out), "Cert Status: good") {
+			err = errors.New("no good status is stapled")
+		}
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		return err
+	})
+}

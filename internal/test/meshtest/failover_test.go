@@ -1,0 +1,262 @@
+//go:build !race
+
+package meshtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
+)
+
+const usersPath = "/api/v1/user"
+
+// startStandby starts a streaming standby that ends with the test.
+func startStandby(t *testing.T, primary *pgtest.Server) *pgtest.Server {
+	t.Helper()
+	standby, err := primary.Standby(0)
+	must(t, err)
+	t.Cleanup(func() { must(t, standby.Stop()) })
+	return standby
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failOver kills a primary and promotes its standby. It returns when the standby
+// began to accept writes.
+func failOver(t *testing.T, primary, standby *pgtest.Server) time.Time {
+	t.Helper()
+	must(t, primary.Pause("immediate"))
+	must(t, standby.Promote())
+	return time.Now()
+}
+
+// ask sends a request to a server, with an API key if one is given.
+func ask(ctx context.Context, s *Server, method, path, key, body string) (status int, text string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := (&http.Client{}).Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(answer), err
+}
+
+// lossReported wants a server to report that acknowledged changes are lost, in its
+// log, its metrics and /health.
+func lossReported(ctx context.Context, s *Server) error {
+	const message = "database history went back: acknowledged changes are lost; see the runbook page FairleadHistoryRewound"
+	if n := s.Says(message); n != 1 {
+		return fmt.Errorf("%s logs %d times that changes are lost", s.Addr, n)
+	}
+	for _, name := range []string{"mesh_ledger_history_rewinds_total", "mesh_ledger_lost_revisions_total"} {
+		if n, err := s.Metric(ctx, name); err != nil || n < 1 {
+			return fmt.Errorf("%s: %s is %v, %w", s.Addr, name, n, err)
+		}
+	}
+	if _, text, err := ask(ctx, s, http.MethodGet, "/health", "", ""); err != nil || !strings.Contains(text, "acknowledged revisions lost") {
+		return fmt.Errorf("%s: /health answers %s, %w", s.Addr, text, err)
+	}
+	return nil
+}
+
+// The time counts from the moment at which the promoted standby accepts writes,
+// because replicas cannot be connected to it earlier. It includes the time that a
+// replica needs to connect.
+func TestPromotedStandbyThatLacksCommitsIsReportedByEveryReplica(t *testing.T) {
+	t.Parallel()
+	const limit = 2 * time.Second
+	primary := startPostgres(t, pgtest.Options{})
+	standby := startStandby(t, primary)
+	r := startReplicas(t, primary, 3, map[string]string{"database.postgres.host": primary.Host + "," + standby.Host})
+	r.servers[0].CLI("users", "create", "kept")
+	must(t, standby.Detach())
+	r.servers[1].CLI("users", "create", "lost")
+	key := r.servers[2].APIKey() // lost as well
+	for _, s := range r.servers {
+		eventually(t, patience, func() error { return wantStatus(t, s, usersPath, key, http.StatusOK) })
+	}
+	delays := watchDelays(t)
+	promoted := failOver(t, primary, standby)
+	took := map[*Server]time.Duration{}
+	eventually(t, patience, func() (missing error) {
+		for _, s := range r.servers {
+			if _, done := took[s]; done {
+				continue
+			}
+			if err := lossReported(t.Context(), s); err != nil {
+				missing = err
+				continue
+			}
+			took[s] = time.Since(promoted)
+		}
+		return missing
+	})
+	delay := delays()
+	for i, s := range r.servers {
+		t.Logf("replica %d reported the loss %v after the promotion", i, took[s].Round(time.Millisecond))
+		if took[s] > limit+delay {
+			t.Errorf("that is later than %v, and nothing delayed the test itself for more than %v", limit, delay)
+		}
+		if err := wantStatus(t, s, usersPath, key, http.StatusUnauthorized); err != nil {
+			t.Errorf("an API key of the old history: %v", err)
+		}
+	}
+	r.servers[0].CLI("users", "create", "lost") // its name is free, and its revision was used before
+	for _, s := range r.servers {
+		eventually(t, patience, func() error { return wantUsers(s, "kept", "lost") })
+	}
+	mustAgree(t, r.servers...)
+}
+
+// watchDelays measures for how long the machine keeps this process from running.
+func watchDelays(t *testing.T) (longest func() time.Duration) {
+	t.Helper()
+	const every = 10 * time.Millisecond
+	var mu sync.Mutex
+	var most time.Duration
+	ctx, stop := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for last := time.Now(); ctx.Err() == nil; {
+			<-time.After(every)
+			now := time.Now()
+			mu.Lock()
+			most = max(most, now.Sub(last)-every)
+			mu.Unlock()
+			last = now
+		}
+	})
+	t.Cleanup(func() { stop(); wait.Wait() })
+	return func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return most
+	}
+}
+
+// wantUsers wants exactly these users, by the order of their names.
+func wantUsers(s *Server, names ...string) error {
+	out, err := s.TryCLI(context.Background(), "users", "list", "-o", "json")
+	if err != nil {
+		return err
+	}
+	var users []struct{ Name string }
+	if err := json.Unmarshal([]byte(out), &users); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	var got []string
+	for _, u := range users {
+		got = append(got, u.Name)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(names) {
+		return fmt.Errorf("the users are %v, want %v", got, names)
+	}
+	return nil
+}
+
+// A synchronous standby stays connected and does not answer. At first nobody sees
+// the change. Then an administrator ends every wait for the standby, so that the
+// change is visible although the standby does not have it. Neither the first
+// request nor a retry may succeed before the standby answers again.
+func TestRequestThatTheSynchronousStandbyLacksIsNeverAcknowledged(t *testing.T) {
+	t.Parallel()
+	primary := startPostgres(t, pgtest.Options{Args: []string{"-c", "synchronous_standby_names=" + pgtest.StandbyName}})
+	standby := startStandby(t, primary)
+	s := Start(t, Config{Binary: fairlead, Postgres: primary, Database: primary.Database(t)})
+	s.CLI("users", "create", "alice")
+	create := func() error {
+		_, err := s.API(t.Context(), http.MethodPost, usersPath, `{"name": "bob"}`)
+		return err
+	}
+	thaw, err := standby.Freeze()
+	must(t, err)
+	defer func() { must(t, thaw()) }()
+	began, answer, pending := time.Now(), error(nil), sync.WaitGroup{}
+	pending.Go(func() { answer = create() })
+	eventually(t, patience, func() error {
+		return wantCount(t, primary, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 1)
+	})
+	<-time.After(time.Second)
+	must(t, wantUsers(s, "alice"))
+
+	stop := terminateWaits(t, primary)
+	eventually(t, patience, func() error { return wantUsers(s, "alice", "bob") })
+	pending.Wait()
+	t.Logf("after %v: %v", time.Since(began).Round(time.Millisecond), answer)
+	for what, err := range map[string]error{"the request": answer, "a retry": create()} {
+		if err == nil || !strings.Contains(err.Error(), " 503 ") {
+			t.Errorf("%s is answered with %v, although the standby does not have the change", what, err)
+		}
+	}
+	if err := wantStatus(t, s, "/health", "", http.StatusServiceUnavailable); err != nil {
+		t.Error(err)
+	}
+	mustBeReady(t, s)
+
+	stop()
+	must(t, thaw())
+	eventually(t, patience, func() error {
+		if err := create(); err == nil || !strings.Contains(err.Error(), " 409 ") {
+			return fmt.Errorf("when the standby has the change, a retry is answered with %w", err)
+		}
+		return nil
+	})
+	s.CLI("users", "create", "carol")
+	eventually(t, patience, func() error { return wantStatus(t, s, "/health", "", http.StatusOK) })
+}
+
+// terminateWaits ends every wait for the standby, until it is stopped.
+func terminateWaits(t *testing.T, primary *pgtest.Server) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for ctx.Err() == nil {
+			_ = wantCount(t, primary, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 0)
+			<-time.After(pollEvery)
+		}
+	})
+	stop = func() { cancel(); wait.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+// wantCount wants a number as the answer to a query.
+func wantCount(t *testing.T, server *pgtest.Server, query string, want int) error {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	var got int
+	if err := conn.QueryRow(t.Context(), query).Scan(&got); err != nil {
+		return err
+	}
+	if got != want {
+		return fmt.Errorf("%s: %d, want %d", query, got, want)
+	}
+	return nil
+}
